@@ -141,7 +141,7 @@ pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
 /// A prepared program as HLO; `compute` lets the module make what follows from the sizes.
 fn lowered_computing(prepared: &Prepared, compute: bool) -> Result<Lowered> {
     let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
-    let try_at = |sizes: &[u64], fixed: &[Fixed]| lowered_at(&prepared.at(sizes), &[], fixed, compute);
+    let try_at = |sizes: &[u64], found: &[u64], fixed: &[Fixed]| lowered_at(&prepared.at(sizes), found, fixed, compute);
     let (lowered, fixed) = fixed::search(prepared, &most, &try_at).map_err(blockers)?;
     if prepared.sizes.is_empty() && lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
@@ -162,7 +162,7 @@ fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed], compute: bool
     let assumed = Assumed {
         sizes: sizes.to_vec(),
         bounds: prepared.bounds.clone(),
-        fixed: fixed.iter().map(|f| (f.number, f.size(&prepared.feeds))).collect(),
+        fixed: fixed.iter().map(|f| (f.number, f.anchor(&prepared.feeds))).collect(),
         compute,
     };
     let mut lowered = lowered_with(&prepared.program, ends, assumed)?;

@@ -164,6 +164,37 @@ fn a_size_grows_up_to_a_limit() {
     }
 }
 
+/// As many elements of `x` as a condition keeps, and as many as `n` says: the two are added, so that they are one size.
+#[test]
+fn other_sizes_of_values_fix_a_size() {
+    let adding = [
+        constant("least", INT, "", "int_val: 15"),
+        constant("three", INT, "", "int_val: 3"),
+        constant("axis", INT, "", "int_val: 0"),
+        node("mask", "Greater", &["x", "least"], &[("T", INT)]),
+        node("places", "Where", &["mask"], &[("T", "type: DT_BOOL")]),
+        node("line", "Squeeze", &["places"], &[("T", "type: DT_INT64"), ("squeeze_dims", "list { i: 1 }")]),
+        node(
+            "kept",
+            "GatherV2",
+            &["x", "line", "axis"],
+            &[("Tparams", INT), ("Tindices", "type: DT_INT64"), ("Taxis", INT)],
+        ),
+        node("below", "Minimum", &["n", "three"], &[("T", INT)]),
+        node("few", "Maximum", &["below", "zero"], &[("T", INT)]),
+        node("small", "Range", &["zero", "few", "one"], &[("Tidx", INT)]),
+        node("y", "AddV2", &["kept", "small"], &[("T", INT)]),
+    ];
+    for engine in ["native", "interpreter"] {
+        let (_, told, made) = call(&graph(&adding.concat()), "y", 2, &["--engine", engine]);
+        assert_eq!(made, Some(vec![20, 31]), "{engine}: {told}");
+        for n in [0, 3] {
+            let (succeeds, told, _) = call(&graph(&adding.concat()), "y", n, &["--engine", engine]);
+            assert!(!succeeds && told.contains("error["), "{engine} takes {n}: {told}");
+        }
+    }
+}
+
 /// What is left of `n` elements behind two, and of seven behind these; the elements and as many zeros as there have to be for eight.
 #[test]
 fn a_size_stays_at_a_level() {

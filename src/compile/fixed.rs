@@ -1,9 +1,12 @@
 //! Sizes that values say and that other shapes fix.
 //!
 //! TensorFlow adds two arrays, or folds rows by their numbers, only where sizes agree. Where one of them follows from values and the
-//! other is an argument's, the first can only be the second, and a call in which it is not fails. Shapes alone do not say which size
-//! that is, so it is found by trying: a size of an argument with which the node that refused takes its inputs.
+//! other is an argument's, the first can only be the second, and a call in which it is not fails. The same holds of two that follow from
+//! values: how many elements a mask keeps, and how many row numbers the lengths of the rows make. Shapes alone do not say which size
+//! that is, so it is found by trying: a size of an argument, or one that was met before, with which the node that refused takes its
+//! inputs.
 use crate::diag::{Code, Diagnostic};
+use crate::hlo::Anchor;
 use crate::lower::{Failure, Feed, Lowered};
 use crate::prepare::Prepared;
 
@@ -12,23 +15,38 @@ const MOST_FIXED: usize = 8;
 /// No more of the sizes that values say, the last ones that were met, are tried for one node.
 const MOST_TRIED: usize = 8;
 
-/// A size that values say and that is the size of an argument.
+/// A size that values say and that is another size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fixed {
     /// Its number, in the order in which sizes are met.
     pub number: usize,
-    feed: usize,
-    axis: usize,
+    by: By,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// A size of an argument.
+    Argument { feed: usize, axis: usize },
+    /// A size that values say, by its number.
+    Found(usize),
 }
 
 impl Fixed {
     /// What it is for arguments of these sizes.
-    pub fn size(&self, feeds: &[Feed]) -> u64 {
-        feeds.get(self.feed).and_then(|f| f.info.dims.get(self.axis)).copied().unwrap_or(0)
+    pub fn anchor(&self, feeds: &[Feed]) -> Anchor {
+        match self.by {
+            By::Argument { feed, axis } => Anchor::Size(size(feeds, feed, axis)),
+            By::Found(other) => Anchor::Found(other),
+        }
     }
 }
 
-type Try<'a> = &'a dyn Fn(&[u64], &[Fixed]) -> Result<Lowered, Failure>;
+fn size(feeds: &[Feed], feed: usize, axis: usize) -> u64 {
+    feeds.get(feed).and_then(|f| f.info.dims.get(axis)).copied().unwrap_or(0)
+}
+
+/// Lowers the function for sizes that the caller says and sizes that values say.
+type Try<'a> = &'a dyn Fn(&[u64], &[u64], &[Fixed]) -> Result<Lowered, Failure>;
 
 /// The function for the sizes `most` that the caller says, and what is fixed in it.
 ///
@@ -37,36 +55,53 @@ type Try<'a> = &'a dyn Fn(&[u64], &[Fixed]) -> Result<Lowered, Failure>;
 pub fn search(prepared: &Prepared, most: &[u64], lower: Try) -> Result<(Lowered, Vec<Fixed>), Vec<Diagnostic>> {
     let mut fixed = Vec::new();
     loop {
-        let failure = match lower(most, &fixed) {
-            Ok(lowered) => return Ok((lowered, fixed)),
-            Err(failure) => failure,
+        let one = match lower(most, &[], &fixed) {
+            Ok(lowered) => match equal(most, lower, &fixed, &lowered) {
+                Some(one) => one,
+                None => return Ok((lowered, fixed)),
+            },
+            Err(failure) => match next(prepared, most, lower, &fixed, &failure) {
+                Some(one) => one,
+                None => return Err(failure.told),
+            },
         };
-        let is_by_shape = failure.told.iter().all(|d| d.code == Code::ShapeMismatch);
-        if failure.found.is_empty() || !is_by_shape || fixed.len() == MOST_FIXED {
-            return Err(failure.told);
-        }
-        match next(prepared, most, lower, &fixed, &failure) {
-            Some(one) => fixed.push(one),
-            None => return Err(failure.told),
-        }
+        fixed.push(one);
     }
 }
 
-/// A size that gets the first node that refused to take its inputs, also where the caller says other sizes.
-fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure: &Failure) -> Option<Fixed> {
-    let smaller = smaller(prepared, most);
-    let helps = |one: Fixed, sizes: &[u64], before: &Failure| match lower(sizes, &[fixed, &[one]].concat()) {
+/// Whether nothing but shapes is in the way, and there is something to fix.
+fn is_by_shape(failure: &Failure, fixed: &[Fixed]) -> bool {
+    let is_by_shape = failure.told.iter().all(|d| d.code == Code::ShapeMismatch);
+    is_by_shape && !failure.found.is_empty() && fixed.len() < MOST_FIXED
+}
+
+/// Whether `one` gets the first node that refused to take its inputs, at these sizes.
+fn helps(lower: Try, (said, found): (&[u64], &[u64]), fixed: &[Fixed], one: Fixed, before: &Failure) -> bool {
+    match lower(said, found, &[fixed, &[one]].concat()) {
         Ok(_) => true,
         Err(after) => {
             let first = before.told.first().map(|d| &d.place);
             after.told.iter().all(|d| d.code == Code::ShapeMismatch && Some(&d.place) != first)
         }
-    };
-    let free = (0..failure.found.len()).rev().filter(|n| !failure.found[*n].is_fixed);
-    for number in free.take(MOST_TRIED) {
+    }
+}
+
+/// The numbers of the sizes that are not fixed yet, the last one first.
+fn free(failure: &Failure) -> impl Iterator<Item = usize> {
+    (0..failure.found.len()).rev().filter(|n| !failure.found[*n].is_fixed).take(MOST_TRIED)
+}
+
+/// A size of an argument that gets the first node that refused to take its inputs, also where the caller says other sizes.
+fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure: &Failure) -> Option<Fixed> {
+    if !is_by_shape(failure, fixed) {
+        return None;
+    }
+    let smaller = smaller(prepared, most);
+    for number in free(failure) {
         for one in candidates(prepared, most, number, failure.found[number].most) {
-            let elsewhere = || lower(&smaller, fixed).err().is_some_and(|before| helps(one, &smaller, &before));
-            if helps(one, most, failure) && (smaller == most || elsewhere()) {
+            let before = || lower(&smaller, &[], fixed).err();
+            let elsewhere = || before().is_some_and(|before| helps(lower, (&smaller, &[]), fixed, one, &before));
+            if helps(lower, (most, &[]), fixed, one, failure) && (smaller == most || elsewhere()) {
                 return Some(one);
             }
         }
@@ -74,17 +109,23 @@ fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure:
     None
 }
 
+/// The sizes that were met before the size `number`, and are never larger.
+fn earlier(failure: &Failure, number: usize) -> impl Iterator<Item = Fixed> {
+    let is_one = move |n: &usize| !failure.found[*n].is_fixed && failure.found[*n].most <= failure.found[number].most;
+    (0..number).rev().filter(is_one).map(move |other| Fixed { number, by: By::Found(other) })
+}
+
 /// Sizes of arguments that the size `number`, which is at most `room`, may be; each that is a number once.
 fn candidates(prepared: &Prepared, most: &[u64], number: usize, room: u64) -> Vec<Fixed> {
     let feeds = prepared.at(most).feeds;
+    let mut known: Vec<(Option<usize>, u64)> = Vec::new();
     let mut out: Vec<Fixed> = Vec::new();
     for (feed, info) in feeds.iter().enumerate() {
         for (axis, &size) in info.info.dims.iter().enumerate() {
-            let one = Fixed { number, feed, axis };
-            let varies = |f: &Fixed| prepared.axes.get(f.feed).and_then(|a| a.get(f.axis)).copied().flatten();
-            let is_known = out.iter().any(|o| varies(o) == varies(&one) && o.size(&feeds) == size);
-            if !is_known && (2..=room).contains(&size) {
-                out.push(one);
+            let varies = prepared.axes.get(feed).and_then(|a| a.get(axis)).copied().flatten();
+            if !known.contains(&(varies, size)) && (2..=room).contains(&size) {
+                known.push((varies, size));
+                out.push(Fixed { number, by: By::Argument { feed, axis } });
             }
         }
     }
@@ -95,4 +136,24 @@ fn candidates(prepared: &Prepared, most: &[u64], number: usize, room: u64) -> Ve
 fn smaller(prepared: &Prepared, most: &[u64]) -> Vec<u64> {
     let less = |(i, (&n, size)): (usize, (&u64, &crate::tensor::Size))| n.saturating_sub(i as u64 + 1).max(size.least);
     most.iter().zip(&prepared.sizes).enumerate().map(less).collect()
+}
+
+/// A size that values say and that can only be another one: where no two are equal, whichever is the larger one, a node refuses to take
+/// its inputs, and takes them where these two are equal.
+fn equal(most: &[u64], lower: Try, fixed: &[Fixed], largest: &Lowered) -> Option<Fixed> {
+    let count = largest.found.len() as u64;
+    let apart = |less: &dyn Fn(u64) -> u64| -> Option<(Vec<u64>, Failure)> {
+        let each = largest.found.iter().zip(0..).map(|(&(_, most), i)| most.saturating_sub(less(i)).max(1));
+        let found: Vec<u64> = each.collect();
+        let failure = lower(most, &found, fixed).err().filter(|failure| is_by_shape(failure, fixed))?;
+        Some((found, failure))
+    };
+    if count < 2 {
+        return None;
+    }
+    let (falling, first) = apart(&|i| i)?;
+    let (rising, second) = apart(&|i| count - 1 - i)?;
+    let helps = |found: &[u64], one: Fixed, before: &Failure| helps(lower, (most, found), fixed, one, before);
+    let mut ties = free(&first).flat_map(|number| earlier(&first, number));
+    ties.find(|&one| helps(&falling, one, &first) && helps(&rising, one, &second))
 }

@@ -18,8 +18,19 @@ pub struct Found {
     pub assumed: u64,
     /// It is never larger.
     pub most: u64,
-    /// Whether it is what it is taken to be, as shapes that are known ask for that.
+    /// Whether it is what it is taken to be, as other shapes ask for that.
     pub is_fixed: bool,
+    /// Where it is another of these sizes, the one that was met first, that one's count.
+    pub same_as: Option<InstId>,
+}
+
+/// What a size is that values say and that another shape fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// A size that is known.
+    Size(u64),
+    /// One that other values say, by its number in the order in which they are met.
+    Found(usize),
 }
 
 /// What a call asks for and the code has room for up to a bound.
@@ -54,7 +65,7 @@ pub struct Assumed {
     /// What those are whose bound does not follow from the program.
     pub bounds: Bounds,
     /// Those, by their numbers in that order, that other shapes fix, with the size that these ask for.
-    pub fixed: Vec<(usize, u64)>,
+    pub fixed: Vec<(usize, Anchor)>,
     /// Whether arrays that follow from sizes alone are computed by the module, rather than constants: they are no formulas of the sizes,
     /// and these vary.
     pub compute: bool,
@@ -172,11 +183,20 @@ impl Builder {
             return None;
         }
         let number = self.found.len();
-        let fixed = self.assumed.fixed.iter().find(|(n, _)| *n == number).map(|(_, size)| *size);
+        let anchor = self.assumed.fixed.iter().find(|(n, _)| *n == number).map(|(_, anchor)| *anchor);
+        let same_as = match anchor {
+            Some(Anchor::Found(other)) => self.found.get(other).copied(),
+            Some(Anchor::Size(_)) | None => None,
+        };
+        let fixed = match anchor {
+            Some(Anchor::Size(size)) => Some(size),
+            Some(Anchor::Found(_)) | None => same_as.map(|other| other.assumed),
+        };
         let varying = self.found.iter().filter(|f| !f.is_fixed).count();
         let assumed = self.assumed.sizes.get(varying).map_or(most, |&n| n.min(most));
         let assumed = fixed.unwrap_or(assumed);
-        self.found.push(Found { count, assumed, most, is_fixed: fixed.is_some() });
+        let same_as = same_as.map(|other| other.count);
+        self.found.push(Found { count, assumed, most, is_fixed: fixed.is_some(), same_as });
         Some(assumed)
     }
     /// The sizes that values at run time say, in the order in which they were met.

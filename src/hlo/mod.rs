@@ -18,7 +18,7 @@ pub mod stablehlo;
 pub mod text;
 pub mod verify;
 
-pub use builder::{Asked, Assumed, Builder, Claim, Found};
+pub use builder::{Anchor, Asked, Assumed, Builder, Claim, Found};
 pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use shape::{ArrayShape, Layout, Shape};

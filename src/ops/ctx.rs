@@ -224,13 +224,23 @@ impl LowerCtx<'_> {
             );
             Error::user(Code::DynamicShape, told)
         })?;
-        if self.b.founds().last().is_some_and(|f| f.is_fixed) {
-            let is_it = compare_scalar(self.b, Direction::Eq, count, size as f64);
-            let other = self.b.full_like(count, -1.0);
-            let claim = self.b.select(is_it, count, other);
-            self.claim(claim, (size, false));
+        if let Some(same_as) = self.b.founds().last().filter(|f| f.is_fixed).map(|f| f.same_as) {
+            self.claim_fixed(count, (size, most), same_as);
         }
         Ok(size)
+    }
+    /// Lets calls fail in which a size is not the one that another shape asks for.
+    fn claim_fixed(&mut self, count: InstId, (size, most): (u64, u64), same_as: Option<InstId>) {
+        let is_it = match same_as {
+            Some(other) => {
+                let (count, other) = (self.b.convert(count, DType::S32), self.b.convert(other, DType::S32));
+                self.b.compare(Direction::Eq, count, other)
+            }
+            None => compare_scalar(self.b, Direction::Eq, count, size as f64),
+        };
+        let none = self.b.full_like(count, -1.0);
+        let claim = self.b.select(is_it, count, none);
+        self.claim(claim, (if same_as.is_some() { most } else { size }, false));
     }
     /// The first `size` elements of `x`.
     ///
