@@ -4,6 +4,7 @@
 //! vectorised over the batch.
 mod factor;
 mod jacobi;
+mod least;
 pub mod lapack;
 mod tridiagonal;
 
@@ -30,7 +31,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("Qr",                    "input -> q r",           qr).shape(qr_shape).dtypes(FIELDS),
     op("MatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(FIELDS),
     op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).shape(|cx| determinant_shape(cx, 2)).dtypes(FIELDS),
-], tridiagonal::ROWS, jacobi::ROWS];
+], tridiagonal::ROWS, jacobi::ROWS, least::ROWS];
 
 /// The sizes of input `i`, which must be square matrices.
 fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<u64>, u64)> {

@@ -105,11 +105,16 @@ fn line(b: &mut Builder, boxes: InstId, first: u64, image: u64, crop: u64) -> Li
 /// The pixels at rows `[n, crop_h]` and columns `[n, crop_w]` (whole numbers as floats) of the image that each box belongs to.
 fn pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {
     let grid = b.dims(owner).to_vec();
-    let image = b.dims(x).to_vec();
     let (row, column) = (b.convert(row, DType::S32), b.convert(column, DType::S32));
     let (row, column) = (b.broadcast(row, &grid, &[0, 1]), b.broadcast(column, &grid, &[0, 2]));
-    let single = [&grid[..], &[1]].concat();
-    let parts = [owner, row, column].map(|i| b.reshape(i, &single));
+    at_places(b, x, [owner, row, column])
+}
+
+/// The pixels of images at places: numbers of images, rows and columns, `s32` of one shape of three dimensions.
+pub fn at_places(b: &mut Builder, x: InstId, places: [InstId; 3]) -> InstId {
+    let image = b.dims(x).to_vec();
+    let single = [b.dims(places[0]), &[1]].concat();
+    let parts = places.map(|i| b.reshape(i, &single));
     let index = b.concatenate(&parts, 3);
     let dims = GatherDims {
         offset_dims: vec![3],

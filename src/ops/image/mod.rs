@@ -4,10 +4,21 @@ mod combined_nms;
 mod crop;
 mod nms;
 mod patches;
+mod projective;
 mod resize;
 mod sampled;
+mod spans;
 
 use super::OpRow;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[color::ROWS, combined_nms::ROWS, crop::ROWS, nms::ROWS, patches::ROWS, resize::ROWS];
+pub const ROWS: &[&[OpRow]] = &[
+    color::ROWS,
+    combined_nms::ROWS,
+    crop::ROWS,
+    nms::ROWS,
+    patches::ROWS,
+    projective::ROWS,
+    resize::ROWS,
+    spans::ROWS,
+];

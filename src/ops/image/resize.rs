@@ -12,7 +12,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::tensor::{DType, Tensor};
 
@@ -56,7 +56,8 @@ impl Sampling {
         }
         Ok(sampling)
     }
-    fn scale(self, from: u64, to: u64) -> f32 {
+    /// The step from one pixel of a result of `to` to the next, in pixels of an image of `from`.
+    pub fn scale(self, from: u64, to: u64) -> f32 {
         if self.align_corners && to > 1 { (from - 1) as f32 / (to - 1) as f32 } else { from as f32 / to as f32 }
     }
     /// The source coordinate of output `i`.
@@ -250,10 +251,10 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// A matrix `[to, from]` in the type `dtype` with these entries summed up.
-fn matrix(b: &mut Builder, dtype: DType, to: u64, from: u64, entries: &[(u64, u64, f32)]) -> Result<InstId> {
+pub fn matrix(b: &mut Builder, dtype: DType, to: u64, from: u64, entries: &[(u64, u64, f32)]) -> Result<InstId> {
     let count = crate::tensor::element_count(&[to, from])
         .filter(|&n| n <= 1 << 26)
-        .ok_or_else(|| Error::user(Code::TooLarge, format!("a resize gradient of {from} to {to} pixels")))?;
+        .ok_or_else(|| Error::user(Code::TooLarge, format!("a resize of {from} to {to} pixels")))?;
     let mut values = vec![0f32; count as usize];
     for &(row, column, weight) in entries {
         values[(row * from + column) as usize] += weight;
@@ -263,7 +264,7 @@ fn matrix(b: &mut Builder, dtype: DType, to: u64, from: u64, entries: &[(u64, u6
 }
 
 /// `x` with `axis` (1 or 2 of 4) contracted with the last dimension of `m`.
-fn apply(b: &mut Builder, m: InstId, x: InstId, axis: usize) -> InstId {
+pub fn apply(b: &mut Builder, m: InstId, x: InstId, axis: usize) -> InstId {
     let dims = DotDims { lhs_contracting: vec![axis], rhs_contracting: vec![1], ..DotDims::default() };
     let y = b.dot(x, m, dims);
     let perm: &[usize] = if axis == 1 { &[0, 3, 1, 2] } else { &[0, 1, 3, 2] };
@@ -316,16 +317,22 @@ fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 const F32: Option<TfType> = Some(TfType::Data(DType::F32));
 
 /// Height and width are what input 1 says.
-fn resize_shape(cx: &mut ShapeCtx, dtype: Option<TfType>) -> Result<Vec<Fact>> {
+pub fn resize_shape(cx: &mut ShapeCtx, dtype: Option<TfType>) -> Result<Vec<Fact>> {
+    let dims = resize_dims(cx, 1)?;
+    cx.one(dtype, dims)
+}
+
+/// The sizes of the images with those in the place of height and width that input `i` says.
+pub fn resize_dims(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Dim>> {
     let mut dims = cx.of_rank(0, 4)?;
-    let sizes = cx.ints(1).unwrap_or_else(|| vec![Int::Unknown; 2]);
+    let sizes = cx.ints(i).unwrap_or_else(|| vec![Int::Unknown; 2]);
     if sizes.len() != 2 {
         return Err(cx.mismatch("the size must be two numbers"));
     }
     for (d, size) in dims[1..3].iter_mut().zip(sizes) {
-        *d = size.size().unwrap_or_else(|| cx.fresh(Why::Value(1)));
+        *d = size.size().unwrap_or_else(|| cx.fresh(Why::Value(i)));
     }
-    cx.one(dtype, dims)
+    Ok(dims)
 }
 
 #[cfg(test)]

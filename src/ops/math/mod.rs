@@ -7,6 +7,7 @@ mod complex;
 mod bessel;
 pub(in crate::ops) mod expr;
 mod gamma;
+mod histogram;
 pub(in crate::ops) mod inverse_error;
 mod neighbour;
 mod normal;
@@ -34,4 +35,5 @@ pub const ROWS: &[&[OpRow]] = &[
     inverse_error::ROWS,
     neighbour::ROWS,
     search::ROWS,
+    histogram::ROWS,
 ];

@@ -5,6 +5,7 @@ mod conv;
 mod conv_grad;
 mod covered;
 mod fused;
+mod morphology;
 mod norm;
 mod pool;
 mod pool_arg;
@@ -25,6 +26,7 @@ pub const ROWS: &[&[OpRow]] = &[
     conv::ROWS,
     conv_grad::ROWS,
     fused::ROWS,
+    morphology::ROWS,
     norm::ROWS,
     pool::ROWS,
     pool_arg::ROWS,

@@ -76,14 +76,19 @@ pub fn reduce_window(b: &mut Builder, x: InstId, init: InstId, op: ScalarOp, win
 
 /// What the kernel of a pool of maxima starts from: the least number over an image, the least value over a volume.
 fn start(b: &mut Builder, dtype: DType, spatial: usize) -> InstId {
-    let least_number = match dtype {
+    if spatial == 2 { least_number(b, dtype) } else { lowest(b, dtype) }
+}
+
+/// The least number of a type that is not infinite.
+pub fn least_number(b: &mut Builder, dtype: DType) -> InstId {
+    let value = match dtype {
         DType::F64 => f64::MIN,
         DType::F32 => f64::from(f32::MIN),
         DType::F16 => -65504.0,
         DType::BF16 => f64::from(f32::from_bits(0xFF7F_0000)),
         _ => return lowest(b, dtype),
     };
-    if spatial == 2 { b.scalar(dtype, least_number) } else { lowest(b, dtype) }
+    b.scalar(dtype, value)
 }
 
 /// The largest number of each window. As in TensorFlow's kernels a NaN is passed over, and an image's window without a number above

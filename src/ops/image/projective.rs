@@ -1,0 +1,236 @@
+//! Images seen through projective transforms that are known at run time.
+use super::crop::at_places;
+use super::resize::resize_dims;
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{Builder, InstId};
+use crate::ops::fact::Fact;
+use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+const REAL: &str = "images: u8, s32, s64, f16, bf16, f32, f64; transforms: f32";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("ImageProjectiveTransformV2", "images transforms output_shape -> transformed_images", projective)
+        .shape(projective_shape).constants(&[2]).dtypes(REAL),
+    op("ImageProjectiveTransformV3", "images transforms output_shape fill_value -> transformed_images", projective)
+        .shape(projective_shape).constants(&[2]).dtypes(REAL),
+];
+
+/// What a coordinate outside of the image stands for.
+#[derive(Clone, Copy)]
+enum Fill {
+    Constant,
+    Reflect,
+    Wrap,
+    Nearest,
+}
+
+/// Each pixel of the result from where its transform leads in the image.
+///
+/// Shapes: images `[batch, h, w, c]`, transforms `[batch, 8]` or `[1, 8]` -> `[batch, out_h, out_w, c]`.
+fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (image, transforms, to) = (cx.dims(0)?, cx.dims(1)?, cx.constant_ints(2)?);
+    let ([batch, height, width, _], [count, 8], [rows, columns]) = (&image[..], &transforms[..], &to[..]) else {
+        return Err(cx.mismatch(format!("images {image:?}, transforms {transforms:?} and size {to:?} do not fit")));
+    };
+    if (count != batch && *count != 1) || *height == 0 || *width == 0 {
+        return Err(cx.mismatch(format!("{count} transforms of images {image:?}")));
+    }
+    let size = |v: i64| match u64::try_from(v) {
+        Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
+        _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
+    };
+    let grid = [*batch, size(*rows)?, size(*columns)?];
+    let mode = fill_mode(cx)?;
+    let bilinear = match cx.node.str("interpolation") {
+        Some("BILINEAR") => true,
+        Some("NEAREST") => false,
+        other => return Err(cx.unsupported(format!("no interpolation is called {}", other.unwrap_or("nothing")))),
+    };
+    let (x, transforms, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
+    let fill = if cx.args.len() > 3 { cx.arg(3)? } else { cx.b.scalar(DType::F32, 0.0) };
+    let b = &mut *cx.b;
+    let fill = b.convert(fill, dtype);
+    let view = View { x, fill, grid };
+    let (at_row, at_column, is_finite) = places(b, transforms, grid);
+    let row = mapped(b, at_row, *height, mode);
+    let column = mapped(b, at_column, *width, mode);
+    let y = if bilinear { view.bilinear(b, row, column) } else { view.nearest(b, row, column) };
+    let dims = b.dims(y).to_vec();
+    let (is_finite, fill) = (b.broadcast(is_finite, &dims, &[0, 1, 2]), b.broadcast(fill, &dims, &[]));
+    let y = b.select(is_finite, y, fill);
+    cx.one(y)
+}
+
+fn fill_mode(cx: &LowerCtx) -> Result<Fill> {
+    match cx.node.str("fill_mode").unwrap_or("CONSTANT") {
+        "CONSTANT" => Ok(Fill::Constant),
+        "REFLECT" => Ok(Fill::Reflect),
+        "WRAP" => Ok(Fill::Wrap),
+        "NEAREST" => Ok(Fill::Nearest),
+        other => Err(cx.unsupported(format!("no fill mode is called {other}"))),
+    }
+}
+
+/// Where each pixel of the grid lies in the image, row and column, and whether it lies anywhere.
+fn places(b: &mut Builder, transforms: InstId, grid: [u64; 3]) -> (InstId, InstId, InstId) {
+    let all = [grid[0], 8];
+    let transforms = b.convert(transforms, DType::F32);
+    let transforms = b.broadcast_to(transforms, &all);
+    let numbers: [InstId; 8] = std::array::from_fn(|i| {
+        let one = b.slice_axis(transforms, 1, i as u64, i as u64 + 1);
+        let one = b.reshape(one, &[grid[0]]);
+        b.broadcast(one, &grid, &[0])
+    });
+    let (x, y) = (b.iota(DType::F32, &grid, 2), b.iota(DType::F32, &grid, 1));
+    let sum = |b: &mut Builder, of: InstId, and: InstId| {
+        let (across, down) = (b.mul(of, x), b.mul(and, y));
+        b.add(across, down)
+    };
+    let depth = sum(b, numbers[6], numbers[7]);
+    let depth = add_scalar(b, depth, 1.0);
+    let mut coordinate = |first: usize| {
+        let turned = sum(b, numbers[first], numbers[first + 1]);
+        let moved = b.add(turned, numbers[first + 2]);
+        b.div(moved, depth)
+    };
+    let (column, row) = (coordinate(0), coordinate(3));
+    (row, column, compare_scalar(b, Direction::Ne, depth, 0.0))
+}
+
+/// The coordinate in an image of `n` pixels that one outside of it stands for.
+fn mapped(b: &mut Builder, at: InstId, n: u64, mode: Fill) -> InstId {
+    let last = (n - 1) as f64;
+    let inner = match mode {
+        Fill::Constant => return at,
+        Fill::Nearest => at,
+        Fill::Reflect | Fill::Wrap if n == 1 => b.full_like(at, 0.0),
+        Fill::Reflect => reflected(b, at, n),
+        Fill::Wrap => wrapped(b, at, n),
+    };
+    let (low, high) = (b.full_like(inner, 0.0), b.full_like(inner, last));
+    let inner = b.max(inner, low);
+    b.min(inner, high)
+}
+
+/// A number without what is behind its point.
+fn truncated(b: &mut Builder, x: InstId) -> InstId {
+    let (down, up) = (b.unary(ScalarOp::Floor, x), b.unary(ScalarOp::Ceil, x));
+    let is_negative = compare_scalar(b, Direction::Lt, x, 0.0);
+    b.select(is_negative, up, down)
+}
+
+/// `[dcba|abcd|dcba]`
+fn reflected(b: &mut Builder, at: InstId, n: u64) -> InstId {
+    let (length, double, last) = (n as f64, 2.0 * n as f64, (n - 1) as f64);
+    let turns = mul_scalar(b, at, -1.0);
+    let period = b.full_like(at, double);
+    let turns = b.div(turns, period);
+    let turns = truncated(b, turns);
+    let turned = b.mul(turns, period);
+    // before the image `turns` are whole periods to go up, behind it minus those to go down
+    let inside = b.add(turned, at);
+    let up = b.add(inside, period);
+    let opposite = mul_scalar(b, inside, -1.0);
+    let opposite = add_scalar(b, opposite, -1.0);
+    let is_far = compare_scalar(b, Direction::Lt, inside, -length);
+    let before = b.select(is_far, up, opposite);
+    let mirrored = b.sub(period, inside);
+    let mirrored = add_scalar(b, mirrored, -1.0);
+    let is_far = compare_scalar(b, Direction::Ge, inside, length);
+    let behind = b.select(is_far, mirrored, inside);
+    by_side(b, at, last, [before, behind])
+}
+
+/// `[abcd|abcd|abcd]`
+fn wrapped(b: &mut Builder, at: InstId, n: u64) -> InstId {
+    let last = (n - 1) as f64;
+    let steps = b.full_like(at, last);
+    let turns = b.div(at, steps);
+    let turns = truncated(b, turns);
+    let (up, down) = (add_scalar(b, turns, -1.0), turns);
+    let [up, down] = [up, down].map(|turns| mul_scalar(b, turns, n as f64));
+    let (before, behind) = (b.sub(at, up), b.sub(at, down));
+    by_side(b, at, last, [before, behind])
+}
+
+/// What is before the first pixel, what is behind the last one, and between them the coordinate itself.
+fn by_side(b: &mut Builder, at: InstId, last: f64, [before, behind]: [InstId; 2]) -> InstId {
+    let is_before = compare_scalar(b, Direction::Lt, at, 0.0);
+    let is_behind = compare_scalar(b, Direction::Gt, at, last);
+    let rest = b.select(is_behind, behind, at);
+    b.select(is_before, before, rest)
+}
+
+/// Images that are read at a grid of places.
+struct View {
+    x: InstId,
+    /// What is outside, a scalar.
+    fill: InstId,
+    /// Batch, rows and columns.
+    grid: [u64; 3],
+}
+
+impl View {
+    /// The pixels at whole coordinates; outside of the images what fills them.
+    fn read(&self, b: &mut Builder, row: InstId, column: InstId) -> InstId {
+        let image = b.dims(self.x).to_vec();
+        let mut within = |at: InstId, n: u64| {
+            let above = compare_scalar(b, Direction::Ge, at, 0.0);
+            let below = compare_scalar(b, Direction::Lt, at, n as f64);
+            b.binary(ScalarOp::And, above, below)
+        };
+        let (down, across) = (within(row, image[1]), within(column, image[2]));
+        let inside = b.binary(ScalarOp::And, down, across);
+        let zero = b.full_like(row, 0.0);
+        let place = |b: &mut Builder, at: InstId| {
+            let at = b.select(inside, at, zero);
+            b.convert(at, DType::S32)
+        };
+        let (row, column) = (place(b, row), place(b, column));
+        let owner = b.iota(DType::S32, &self.grid, 0);
+        let y = at_places(b, self.x, [owner, row, column]);
+        let dims = b.dims(y).to_vec();
+        let (inside, fill) = (b.broadcast(inside, &dims, &[0, 1, 2]), b.broadcast(self.fill, &dims, &[]));
+        b.select(inside, y, fill)
+    }
+    fn nearest(&self, b: &mut Builder, row: InstId, column: InstId) -> InstId {
+        let row = b.unary(ScalarOp::RoundNearestAfz, row);
+        let column = b.unary(ScalarOp::RoundNearestAfz, column);
+        self.read(b, row, column)
+    }
+    /// The four pixels around each place, weighed in f32 by how near they are.
+    fn bilinear(&self, b: &mut Builder, row: InstId, column: InstId) -> InstId {
+        let (top, left) = (b.unary(ScalarOp::Floor, row), b.unary(ScalarOp::Floor, column));
+        let (bottom, right) = (add_scalar(b, top, 1.0), add_scalar(b, left, 1.0));
+        let dtype = b.dtype(self.x);
+        let mix = |b: &mut Builder, [low, high]: [InstId; 2], [before, at, behind]: [InstId; 3]| {
+            let dims = b.dims(low).to_vec();
+            let (near, far) = (b.sub(behind, at), b.sub(at, before));
+            let (near, far) = (b.broadcast(near, &dims, &[0, 1, 2]), b.broadcast(far, &dims, &[0, 1, 2]));
+            let (low, high) = (b.mul(near, low), b.mul(far, high));
+            b.add(low, high)
+        };
+        let lines = [top, bottom].map(|line| {
+            let ends = [left, right].map(|end| {
+                let y = self.read(b, line, end);
+                b.convert(y, DType::F32)
+            });
+            mix(b, ends, [left, column, right])
+        });
+        let y = mix(b, lines, [top, row, bottom]);
+        b.convert(y, dtype)
+    }
+}
+
+/// The size is what input 2 says.
+fn projective_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dtype = cx.dtype(0);
+    let dims = resize_dims(cx, 2)?;
+    cx.one(dtype, dims)
+}

@@ -1,0 +1,199 @@
+//! Resizing by weighted sums of spans of pixels: by area, and by a kernel with any scale and translation.
+//!
+//! The weights are computed here in f32 as TensorFlow does; the module gets two products with constant matrices.
+use super::resize::{Sampling, apply, matrix, resize_shape};
+use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::tensor::DType;
+
+const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("ResizeArea",        "images size -> resized_images", area).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
+    op("ScaleAndTranslate", "images size scale translation -> resized_images", scale_and_translate)
+        .shape(|cx| resize_shape(cx, F32)).constants(&[1, 2, 3]).dtypes(REAL),
+];
+
+const F32: Option<TfType> = Some(TfType::Data(DType::F32));
+
+/// A pixel of the result, a pixel of the image, and the weight of the second in the first.
+type Entry = (u64, u64, f32);
+
+/// Height and width of the image and of the result.
+fn sizes(cx: &LowerCtx) -> Result<[(u64, u64); 2]> {
+    let (image, size) = (cx.dims(0)?, cx.constant_ints(1)?);
+    let ([_, height, width, _], [rows, columns]) = (&image[..], &size[..]) else {
+        return Err(cx.mismatch(format!("image {image:?} must have rank 4, and the size {size:?} two numbers")));
+    };
+    if *height == 0 || *width == 0 {
+        return Err(cx.mismatch(format!("the images {image:?} have no pixels")));
+    }
+    let one = |v: i64| match u64::try_from(v) {
+        Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
+        _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
+    };
+    Ok([(*height, one(*rows)?), (*width, one(*columns)?)])
+}
+
+/// The image with its rows and columns weighted, columns first.
+fn weighted(cx: &mut LowerCtx, sizes: [(u64, u64); 2], entries: [Vec<Entry>; 2]) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let mut y = cx.b.convert(x, DType::F32);
+    for axis in [2, 1] {
+        let (from, to) = sizes[axis - 1];
+        let m = matrix(cx.b, DType::F32, to, from, &entries[axis - 1])?;
+        y = apply(cx.b, m, y, axis);
+    }
+    cx.one(y)
+}
+
+/// The mean of what each pixel of the result covers of the image.
+fn area(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let sizes = sizes(cx)?;
+    let sampling = Sampling { align_corners: cx.flag("align_corners"), half_pixel_centers: false };
+    let entries = sizes.map(|(from, to)| covered(from, to, sampling.scale(from, to)));
+    weighted(cx, sizes, entries)
+}
+
+/// How much of each pixel of the image each pixel of the result covers, over what it covers in all.
+fn covered(from: u64, to: u64, scale: f32) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for i in 0..to {
+        let (start, end) = (i as f32 * scale, (i + 1) as f32 * scale);
+        for pixel in start.floor() as u64..end.ceil() as u64 {
+            let (at, behind) = (pixel as f32, (pixel + 1) as f32);
+            let share = match (at < start, behind > end) {
+                (true, true) => scale,
+                (true, false) => behind - start,
+                (false, true) => end - at,
+                (false, false) => 1.0,
+            };
+            entries.push((i, pixel.min(from - 1), share / scale));
+        }
+    }
+    entries
+}
+
+/// The image scaled and moved, each pixel of the result a sum of those around its place that a kernel weighs.
+fn scale_and_translate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let sizes = sizes(cx)?;
+    let kernel = match cx.node.str("kernel_type") {
+        Some(name) => Kernel::named(name).ok_or_else(|| cx.unsupported(format!("no kernel is called {name}")))?,
+        None => Kernel::Lanczos(3.0),
+    };
+    let antialias = cx.node.bool("antialias").unwrap_or(true);
+    let pair = |cx: &LowerCtx, i: usize| {
+        let numbers = cx.constant(i)?;
+        match (numbers.get_f64(0), numbers.get_f64(1), numbers.get_f64(2)) {
+            (Some(rows), Some(columns), None) => Ok([rows as f32, columns as f32]),
+            _ => Err(cx.mismatch(format!("input {i} must be two numbers"))),
+        }
+    };
+    let (scale, translation) = (pair(cx, 2)?, pair(cx, 3)?);
+    if !scale.iter().all(|&s| s > 0.0 && s.is_finite()) || !translation.iter().all(|t| t.is_finite()) {
+        return Err(cx.mismatch(format!("a scale of {scale:?} and a translation of {translation:?}")));
+    }
+    let line = |i: usize| Line { from: sizes[i].0, to: sizes[i].1, scale: scale[i], translation: translation[i] };
+    let entries = [0, 1].map(|i| line(i).spans(kernel, antialias));
+    weighted(cx, sizes, entries)
+}
+
+/// One axis of an image that is scaled and moved.
+struct Line {
+    from: u64,
+    to: u64,
+    scale: f32,
+    translation: f32,
+}
+
+impl Line {
+    /// The weights of the pixels around the place of each pixel of the result. A place outside of the image has none.
+    fn spans(&self, kernel: Kernel, antialias: bool) -> Vec<Entry> {
+        let inverse = 1.0 / self.scale;
+        let moved = -inverse * self.translation;
+        let width = if antialias { inverse.max(1.0) } else { 1.0 };
+        let (narrow, reach, last) = (1.0 / width, kernel.radius() * width, self.from as i64 - 1);
+        let mut entries = Vec::new();
+        for i in 0..self.to {
+            let at = (i as f32 + 0.5) * inverse + moved;
+            if at < 0.0 || at > self.from as f32 {
+                continue;
+            }
+            let start = ((at - reach - 0.5).ceil() as i64).clamp(0, last);
+            let end = ((at + reach - 0.5).floor() as i64).clamp(0, last);
+            let weight = |pixel: i64| kernel.weight(((pixel as f32 + 0.5 - at) * narrow).abs());
+            let weights: Vec<f32> = (start..=end).map(weight).collect();
+            let total: f32 = weights.iter().sum();
+            if total.abs() >= 1000.0 * f32::MIN_POSITIVE {
+                let whole = 1.0 / total;
+                entries.extend((start..).zip(weights).map(|(pixel, w)| (i, pixel as u64, w * whole)));
+            }
+        }
+        entries
+    }
+}
+
+/// How much a pixel counts at a distance.
+#[derive(Clone, Copy)]
+enum Kernel {
+    /// A sinc under the lobe of another, as wide as the radius.
+    Lanczos(f32),
+    Gaussian,
+    Box,
+    Triangle,
+    KeysCubic,
+    MitchellCubic,
+}
+
+impl Kernel {
+    fn named(name: &str) -> Option<Kernel> {
+        Some(match name {
+            "lanczos1" => Kernel::Lanczos(1.0),
+            "lanczos3" => Kernel::Lanczos(3.0),
+            "lanczos5" => Kernel::Lanczos(5.0),
+            "gaussian" => Kernel::Gaussian,
+            "box" => Kernel::Box,
+            "triangle" => Kernel::Triangle,
+            "keyscubic" => Kernel::KeysCubic,
+            "mitchellcubic" => Kernel::MitchellCubic,
+            _ => return None,
+        })
+    }
+    /// No pixel counts that is further away.
+    fn radius(self) -> f32 {
+        match self {
+            Kernel::Lanczos(radius) => radius,
+            Kernel::Gaussian => 1.5,
+            Kernel::Box | Kernel::Triangle => 1.0,
+            Kernel::KeysCubic | Kernel::MitchellCubic => 2.0,
+        }
+    }
+    fn weight(self, x: f32) -> f32 {
+        const PI: f32 = std::f32::consts::PI;
+        match self {
+            Kernel::Lanczos(radius) if x > radius => 0.0,
+            Kernel::Lanczos(_) if x <= 1e-3 => 1.0,
+            Kernel::Lanczos(radius) => radius * (PI * x).sin() * (PI * x / radius).sin() / (PI * PI * x * x),
+            Kernel::Gaussian if x >= self.radius() => 0.0,
+            Kernel::Gaussian => (-x * x / (2.0 * 0.5 * 0.5)).exp(),
+            Kernel::Box if x < 0.5 => 1.0,
+            Kernel::Box => {
+                if x == 0.5 {
+                    0.5
+                } else {
+                    0.0
+                }
+            }
+            Kernel::Triangle => (1.0 - x).max(0.0),
+            Kernel::KeysCubic | Kernel::MitchellCubic if x >= 2.0 => 0.0,
+            Kernel::KeysCubic if x >= 1.0 => ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0,
+            Kernel::KeysCubic => ((1.5 * x - 2.5) * x) * x + 1.0,
+            Kernel::MitchellCubic if x >= 1.0 => (((-7.0 / 18.0) * x + 2.0) * x - 10.0 / 3.0) * x + 16.0 / 9.0,
+            Kernel::MitchellCubic => (((7.0 / 6.0) * x - 2.0) * x) * x + 8.0 / 9.0,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! How many numbers fall into each of some bins of one width.
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::ops::array::scatter::scatter;
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[op("HistogramFixedWidth", "values value_range nbins -> out", histogram)
+    .shape(histogram_shape)
+    .constants(&[2])
+    .dtypes("s32, s64, f32, f64")];
+
+/// Numbers below the range count in its first bin, those above it in the last one. The bin is found in f64, as in TensorFlow's kernel,
+/// which takes no NaN.
+fn histogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (values, range, n) = (cx.arg(0)?, cx.arg(1)?, cx.size(2)?);
+    if cx.b.dims(range) != [2] || n == 0 {
+        return Err(cx.mismatch(format!("{n} bins over a range of {:?} numbers; two are needed", cx.b.dims(range))));
+    }
+    let count = cx.b.dims(values).iter().product();
+    let out = cx.attr_dtype("dtype").unwrap_or(DType::S32);
+    let b = &mut *cx.b;
+    let values = b.reshape(values, &[count]);
+    let [low, high] = [0, 1].map(|i| {
+        let end = b.slice_axis(range, 0, i, i + 1);
+        b.reshape(end, &[])
+    });
+    let width = b.sub(high, low);
+    let width = b.convert(width, DType::F64);
+    let bins = b.scalar(DType::F64, n as f64);
+    let width = b.div(width, bins);
+    let (low, width) = (b.broadcast(low, &[count], &[]), b.broadcast(width, &[count], &[]));
+    let above = b.max(values, low);
+    let above = b.sub(above, low);
+    let above = b.convert(above, DType::F64);
+    let at = b.div(above, width);
+    let last = b.full(DType::F64, &[count], (n - 1) as f64);
+    let at = b.min(at, last);
+    let at = b.convert(at, DType::S32);
+    let at = b.reshape(at, &[count, 1]);
+    let (none, ones) = (b.full(out, &[n], 0.0), b.full(out, &[count], 1.0));
+    let y = scatter(cx, none, at, ones, Some(ScalarOp::Add))?;
+    cx.one(y)
+}
+
+fn histogram_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.size(2);
+    let dtype = cx.attr_type("dtype").unwrap_or(TfType::Data(DType::S32));
+    cx.one(dtype, vec![n])
+}

@@ -1,0 +1,92 @@
+//! Grey-scale morphology: the largest sum of pixels and a structuring element under a window.
+use super::pool::{least_number, lowest};
+use super::window::{Args, Layout, positive};
+use crate::diag::Result;
+use crate::graph::Node;
+use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
+use crate::hlo::{Builder, InstId};
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::Direction;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] =
+    &[op("Dilation2D", "input filter -> output", dilation).shape(dilation_shape).dtypes("f16, bf16, f32, f64")];
+
+/// The windows, whose dilations the attribute `rates` has.
+fn windows(node: &Node) -> Result<Args> {
+    let mut args = Args::parse(node, 2)?;
+    args.layout = Layout::features_last(2);
+    if let Some(rates) = node.ints("rates") {
+        args.dilations = positive(rates, "rates", 4)?;
+    }
+    Ok(args)
+}
+
+/// The largest of `input + filter` under each window; what is outside of the image counts nothing, and neither does a NaN.
+///
+/// Shapes: input `[batch, h, w, c]`, filter `[rows, columns, c]` -> `[batch, out_h, out_w, c]`.
+fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (image, filter) = (cx.dims(0)?, cx.dims(1)?);
+    let args = windows(cx.node)?;
+    if image.len() != 4 || filter.len() != 3 || image[3] != filter[2] {
+        return Err(cx.mismatch(format!("an image {image:?} and a filter {filter:?} do not fit")));
+    }
+    let windows = args.spatial_windows(&image, &filter[..2])?;
+    let mut out = image.clone();
+    for (axis, window) in windows.iter().enumerate() {
+        out[axis + 1] = window.output_size(image[axis + 1]).ok_or_else(|| cx.mismatch("a window overflows"))?;
+    }
+    let (x, filter_at, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
+    let b = &mut *cx.b;
+    let least = lowest(b, dtype);
+    let pads: Vec<PadDim> = (0..4).map(|axis| padding(&windows, axis)).collect();
+    let padded = b.pad(x, least, &pads);
+    let start = least_number(b, dtype);
+    let mut y = b.broadcast(start, &out, &[]);
+    for row in 0..filter[0] {
+        for column in 0..filter[1] {
+            let part = under(b, padded, &windows, [row, column], &out);
+            let weight = b.slice_axis(filter_at, 0, row, row + 1);
+            let weight = b.slice_axis(weight, 1, column, column + 1);
+            let weight = b.reshape(weight, &[filter[2]]);
+            let weight = b.broadcast(weight, &out, &[3]);
+            let sum = b.add(part, weight);
+            let is_larger = b.compare(Direction::Gt, sum, y);
+            y = b.select(is_larger, sum, y);
+        }
+    }
+    cx.one(y)
+}
+
+fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
+    match axis.checked_sub(1).and_then(|i| windows.get(i)) {
+        Some(window) => PadDim { low: window.pad_low, high: window.pad_high, interior: 0 },
+        None => PadDim { low: 0, high: 0, interior: 0 },
+    }
+}
+
+/// The pixels under one element of each window.
+fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[u64]) -> InstId {
+    let slices = (0..4).map(|axis| match axis {
+        1 | 2 => {
+            let window = &windows[axis - 1];
+            let start = at[axis - 1] * window.rhs_dilate;
+            let limit = if out[axis] == 0 { start } else { start + (out[axis] - 1) * window.stride + 1 };
+            SliceDim { start, limit, stride: window.stride }
+        }
+        _ => SliceDim { start: 0, limit: out[axis], stride: 1 },
+    });
+    let slices: Vec<SliceDim> = slices.collect();
+    b.slice(padded, &slices)
+}
+
+fn dilation_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (mut image, filter) = (cx.of_rank(0, 4)?, cx.of_rank(1, 3)?);
+    let args = windows(cx.node)?;
+    for axis in [1, 2] {
+        image[axis] = args.window_count(cx, axis, image[axis], filter[axis - 1])?;
+    }
+    cx.like(0, image)
+}
