@@ -37,7 +37,7 @@ macro_rules! graphs {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-graphs! { arrays_v1 attention branches_v1 conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp norms open_rounds order reductions resize slices sparse wide_layers }
+graphs! { arrays_v1 attention branches_v1 conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp norms open_rounds open_rounds_v1 order reductions resize slices sparse wide_layers }
 
 #[test]
 fn every_folder_is_tested() {

@@ -207,6 +207,10 @@ fn what_a_loop_pushes_has_room_up_to_the_bound() {
     let (nodes, library) = pushing("at", "AddV2");
     lengths(&nodes, &library, &[], &[(-2, Some(0)), (0, Some(0)), (64, Some(64)), (65, None)]);
     lengths(&nodes, &library, &["--bound", "loop=6"], &[(6, Some(6)), (7, None)]);
+    // a bound that no memory holds is none
+    let (nodes, library) = pushing("most", "AddV2");
+    let many = [int("many", 1_000_000_000), node("most", "Minimum", "at many", &[INT])];
+    lengths(&[&many[..], &nodes].concat(), &library, &[], &[(5, Some(5)), (64, Some(64)), (65, None)]);
     let (nodes, library) = pushing("six", "Mul");
     lengths(&nodes, &library, &[], &[(3, None)]);
     for limit in ["few", "six"] {

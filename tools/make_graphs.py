@@ -396,6 +396,27 @@ def open_rounds(x, length):
     return steps, total, rows, loss, tape.gradient(loss, x), most, far.size(), far.read(at)
 
 
+@graph(("x", f32, (2, 4)), ("length", i32, (2,)))
+@v1
+def open_rounds_v1(x, length):
+    """TensorFlow 1: TensorArrays that grow in a loop until all rows are done, and of a length that is fed, with gradients."""
+    c, w = tf.compat.v1, weights(1, 4, 4)
+    out = c.TensorArray(tf.float32, 0, dynamic_size=True, element_shape=[2, 4], clear_after_read=False)
+
+    def decode(i, h, out, done):
+        h = tf.tanh(tf.matmul(h, w)) + 0.05 * tf.cast(i, tf.float32)
+        return i + 1, h, out.write(i, h), tf.logical_or(done, h[:, 0] > 0.6)
+
+    goes_on = lambda i, h, out, done: tf.logical_and(i < 1000000000, tf.logical_not(tf.reduce_all(done)))
+    rounds, _, out, _ = c.while_loop(goes_on, decode, [0, x, out, tf.zeros([2], tf.bool)])
+    decoded = out.stack()
+
+    n = length[0] + 3
+    rows = c.while_loop(lambda i, _: i < n, lambda i, rows: (i + 1, rows.write(i, x * tf.cast(i, tf.float32))),
+                        [0, c.TensorArray(tf.float32, n)])[1].stack()
+    return rounds, decoded, rows, *(tf.gradients(tf.reduce_sum(y * y), x)[0] for y in (decoded, rows))
+
+
 @graph(("zeros", f32, (4, 6)), ("x", f32, (6, 3)), ("ids", i32, (7,)))
 def sparse(zeros, x, ids):
     """Sparse tensors as long as the data say, what `tf.sparse` does with them, and embeddings of rows with few ids or none."""

@@ -153,7 +153,9 @@ impl Walker<'_> {
             return Ok(false);
         };
         let least = list.most(&self.b);
-        let most = this.growth[i].next(least, want.most(), rounds).ok_or_else(|| unbounded(&list.name, this.body))?;
+        let most = this.growth[i].next(least, want.most(), rounds);
+        let most = most.filter(|most| most.behind <= list.room(&self.b) || list.may_hold(&self.b, most.behind));
+        let most = most.ok_or_else(|| unbounded(&list.name, this.body))?;
         let fits = matches!(before, Form::List(before) if before.count.is_some() == want.count.is_some()
             && before.dims == want.dims
             && before.count.map(|c| c.1) == want.count.map(|c| c.1)

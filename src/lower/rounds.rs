@@ -88,8 +88,8 @@ impl Walker<'_> {
     }
 
     /// The most rounds of a loop whose state has these values: from a part of its condition that compares a variable with a number,
-    /// where each round adds a number to the variable, else from values that come to rest, else those that are `allowed`. `None` where
-    /// nothing tells. What integers lie between in the body becomes a part of the border.
+    /// where each round adds a number to the variable, else from values that come to rest; no more than those that are `allowed`, if some
+    /// are. `None` where nothing tells. What integers lie between in the body becomes a part of the border.
     pub fn most_rounds(
         &mut self,
         (cond, body): (&FuncRef, &FuncRef),
@@ -108,9 +108,9 @@ impl Walker<'_> {
             rounds(start, step, limit.direction, limit.number)
         });
         let told = self.rounds_told(body);
-        let rounds = match rounds.chain(told).min() {
+        let rounds = match rounds.chain(told).chain(allowed).min() {
             Some(rounds) => Some(rounds),
-            None => self.rounds_to_rest(body, border, reached, looked_at)?.or(allowed),
+            None => self.rounds_to_rest(body, border, reached, looked_at)?,
         };
         for part in (0..parts.len()).filter(|&part| border.ranges[part].is_none()) {
             let Some(start) = starts[part] else { continue };

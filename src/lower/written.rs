@@ -29,7 +29,7 @@ impl Walker<'_> {
     /// loop whose lists have room for as many rounds as the caller allows.
     pub(super) fn while_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
         let (is_entry, may_be_allowed) = (self.b.depth() == 1, self.resizes && self.rounds_told(body).is_none());
-        if !is_entry && !(may_be_allowed && self.b.carries()) {
+        if !(is_entry || may_be_allowed && self.b.carries()) {
             return self.one_loop(cond, body, args, None);
         }
         let mark = self.mark();

@@ -113,7 +113,7 @@ fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// A number of elements, a scalar s32, and the most that it may be: what follows from the program, or else what the caller allows. `None`
 /// inside of a loop or branch, where nothing bounds it.
-fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId, u64)> {
+pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId, u64)> {
     let range = cx.ranges.of(cx.b, count);
     let (now, most) = match range.bound().and_then(|most| u64::try_from(most).ok()) {
         Some(most) if range.least >= 0 => (count, most),

@@ -33,10 +33,17 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = cx.constant_int(0)?;
-    let length = u64::try_from(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?;
+    let (length, now) = match cx.constant_int(0) {
+        Ok(n) => (u64::try_from(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?, None),
+        Err(refused) => {
+            let count = cx.arg(0)?;
+            let count = cx.b.reshape(count, &[]);
+            let (now, most) = list::bounded_count(cx, count).ok_or(refused)?;
+            (most, Some(now))
+        }
+    };
     let dtype = cx.attr_dtype("dtype")?;
-    let elements = Value::UnshapedList { length, now: None, dtype, name: Arc::from(&*cx.node.name), open: None };
+    let elements = Value::UnshapedList { length, now, dtype, name: Arc::from(&*cx.node.name), open: None };
     let elements = list::with_shape(cx.b, elements, attr_dims(cx).as_deref())?;
     let kind = HolderKind::Array { dynamic: cx.flag("dynamic_size"), adds: false };
     let holder = Holder { name: cx.node.name.to_string(), kind, elements, gradients: Vec::new() };
@@ -108,20 +115,21 @@ fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![on_list(cx, elements, &[index], list::get_item)?])
 }
 
-/// Whether an input is the indices of all `n` elements in order.
-fn is_all(cx: &LowerCtx, input: usize, n: u64) -> bool {
-    let small = cx.arg(input).is_ok_and(|id| cx.b.dims(id) == [n]);
+/// Whether an input is the indices of all elements in order; not of a list whose length is a value, which may be any up to its room.
+fn is_all(cx: &LowerCtx, input: usize, list: &ListValue) -> bool {
+    let n = list.room(cx.b);
+    let small = list.count.is_none() && cx.arg(input).is_ok_and(|id| cx.b.dims(id) == [n]);
     small && cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n as i64))
 }
 
 fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, elements, ..) = array(cx)?;
-    let all = shaped(cx, elements)?.buffer;
-    if is_all(cx, 1, cx.b.dims(all)[0]) {
-        return cx.one(all);
+    let all = shaped(cx, elements)?;
+    if is_all(cx, 1, &all) {
+        return cx.one(all.buffer);
     }
     let indices = cx.arg(1)?;
-    let y = gather::take_axis(cx, all, indices, 0, 0)?;
+    let y = gather::take_axis(cx, all.buffer, indices, 0, 0)?;
     cx.one(y)
 }
 
@@ -159,7 +167,7 @@ fn scattered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let rows = cx.arg(2)?;
     let before = like_rows(cx, elements, rows)?;
     let before = holding_all(cx, before, dynamic, 1)?;
-    let after = match (is_all(cx, 1, before.room(cx.b)), adds) {
+    let after = match (is_all(cx, 1, &before), adds) {
         (true, false) => ListValue::of(rows, &before.name),
         (true, true) => ListValue::of(cx.b.add(before.buffer, rows), &before.name),
         (false, _) => {

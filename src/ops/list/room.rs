@@ -11,6 +11,9 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor, element_count};
 use std::sync::Arc;
 
+/// Lists for which there may be more bytes than this get the room that the caller allows.
+const MOST_BYTES: u64 = 1 << 32;
+
 /// No list has more elements in all its rows.
 const MOST_ELEMENTS: u64 = 1 << 34;
 
@@ -23,6 +26,13 @@ impl ListValue {
     /// How many elements there is room for.
     pub fn room(&self, b: &Builder) -> u64 {
         b.dims(self.buffer).first().copied().unwrap_or(0)
+    }
+
+    /// Whether memory may hold so many elements like its own.
+    pub fn may_hold(&self, b: &Builder, n: u64) -> bool {
+        let dims = [&[n][..], b.dims(self.buffer).get(1..).unwrap_or(&[])].concat();
+        let bytes = element_count(&dims).and_then(|count| count.checked_mul(b.dtype(self.buffer).bytes() as u64));
+        bytes.is_some_and(|bytes| bytes <= MOST_BYTES)
     }
 
     /// It never has more elements.
@@ -118,7 +128,11 @@ impl ListValue {
     /// `DynamicShape` if nothing bounds the index, in a loop or branch.
     pub fn holding(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
         let range = cx.ranges.of(cx.b, index);
-        let (index, most) = match range.bound() {
+        let proven = range.bound().filter(|most| {
+            let end = u64::try_from(*most).map_or(0, |most| most.saturating_add(1));
+            end <= self.room(cx.b) || self.may_hold(cx.b, end)
+        });
+        let (index, most) = match proven {
             Some(most) => (index, most),
             None => {
                 let end = end_of(cx.b, index);
