@@ -27,7 +27,7 @@ macro_rules! texts {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-texts! { alone called_sizes carried empty expanded fixed_sizes in_place linalg map recurrent reduce_window rows scan scatter select_and_scatter sort spectral topk tuple_of_one wider }
+texts! { alone called_sizes carried empty expanded fixed_sizes in_place indefinite linalg map recurrent reduce_window rows scan scatter select_and_scatter sort spectral topk tuple_of_one wider }
 
 #[test]
 fn every_text_is_tested() {

@@ -126,7 +126,7 @@ fn square(x: &Tensor) -> Result<usize> {
     }
 }
 
-/// Cholesky factor of the last two dimensions, zeros in the other triangle; NaN where a matrix is not positive.
+/// Cholesky factor of the last two dimensions, zeros in the other triangle; of a matrix that is not positive all elements are NaN.
 pub(super) fn cholesky(x: &Tensor, lower: bool) -> Result<Tensor> {
     let n = square(x)?;
     let a = complex_values(x);
@@ -142,6 +142,11 @@ pub(super) fn cholesky(x: &Tensor, lower: bool) -> Result<Tensor> {
                 let done = (0..j).map(|k| l[i * n + k] * l[j * n + k].conj()).sum::<C>();
                 l[i * n + j] = (entry(i, j) - done) / pivot;
             }
+        }
+        // what follows a pivot that is not a number is none either
+        if l.last().is_some_and(|pivot| pivot.re.is_nan()) {
+            out.fill(C::new(f64::NAN, 0.0));
+            continue;
         }
         for i in 0..n {
             for j in 0..n {

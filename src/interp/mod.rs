@@ -77,6 +77,18 @@ mod tests {
     }
 
     #[test]
+    fn a_matrix_that_is_not_positive_has_no_factor_at_all() {
+        let factor = value(|b| {
+            let x =
+                b.constant(Tensor::from_vec(DType::F32, vec![2, 2, 2], vec![4f32, 2.0, 2.0, 5.0, 4.0, 2.0, 2.0, -1.0]));
+            b.add_inst(Op::Cholesky { lower: true }, &[x])
+        });
+        let factor = factor.view::<f32>().into_owned();
+        assert_eq!(factor[..4], [2.0, 0.0, 1.0, 2.0]);
+        assert!(factor[4..].iter().all(|v| v.is_nan()), "{factor:?}");
+    }
+
+    #[test]
     fn shape_arithmetic_folds() {
         let t = value(|b| {
             let x = b.constant(Tensor::of(&[4], &[2i32, 3, 5, 7]));

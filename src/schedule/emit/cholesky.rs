@@ -7,6 +7,7 @@ use super::linalg::{Matrices, Side, conjugate, less_product, root_of_real};
 use super::pointwise::in_vectors;
 use super::prelude::*;
 use super::sequential::{Local, count, nested, s64};
+use crate::scalar::{CompareKind, Direction};
 use crate::schedule::plan::solve::MOST_VECTORS;
 
 /// Row after row of a factor.
@@ -17,7 +18,8 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// The factor l of l l* = a (or u of u* u = a), zeros in the other triangle; NaN where a matrix is not positive.
+    /// The factor l of l l* = a (or u of u* u = a), zeros in the other triangle; of a matrix that is not positive
+    /// all elements are NaN.
     pub(super) fn cholesky(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let Op::Cholesky { lower } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
         let (a, shape) = (self.scope.comp[id].operands[0], self.scope.comp.array(id));
@@ -37,8 +39,9 @@ impl<'a> Emitter<'a> {
         let factored = u.row_of_factor(&mut e.k, &i, lanes);
         let cleared = u.other_triangle(&mut e.k, &i, lower);
         e.k.flops = u.dims.iter().product::<u64>() * n / 3;
-        let body = [start, factored, cleared].map(|body| each(row, LoopKind::Seq, body));
-        nested(&mut e.k, &u.batch, body.into());
+        let mut body = Vec::from([start, factored, cleared].map(|body| each(row, LoopKind::Seq, body)));
+        body.push(u.unless_positive(&mut e.k, row, column));
+        nested(&mut e.k, &u.batch, body);
         self.launch(e.k);
         Ok(())
     }
@@ -90,6 +93,20 @@ impl Matrices {
         }
         body.push(self.store(k, j, j, pivot.value));
         body
+    }
+
+    /// NaN everywhere if the last pivot is NaN, as it is behind any that is.
+    fn unless_positive(&self, k: &mut Kernel, row: VarId, column: VarId) -> Stmt {
+        let last = Index::constant(self.rows() as i64 - 1);
+        let pivot = self.load(k, &last, &last);
+        let part = self.wide.real_part();
+        let pivot = if part == self.wide { pivot } else { k.op(ScalarOp::Real, &[pivot], part) };
+        let is_nan = ScalarOp::Compare(Direction::Ne, CompareKind::Partial);
+        let cond = k.op(is_nan, &[pivot, pivot], DType::Pred);
+        let nan = number(k, self.wide, f64::NAN);
+        let store = self.store(k, &Index::var(row), &Index::var(column), nan);
+        let body = vec![each(row, LoopKind::Seq, vec![each(column, LoopKind::Seq, vec![store])])];
+        Stmt::If { cond, body }
     }
 
     /// `body` for each row above row `j`, with the conjugate of what is in column `j` of it.
