@@ -9,6 +9,7 @@ mod entries;
 mod feed_spec;
 mod fields;
 mod functional;
+mod implementations;
 mod names;
 mod prune;
 mod served;

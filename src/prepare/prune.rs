@@ -1,5 +1,6 @@
 //! Cuts a graph to what the fetches need. Iterative: chains may be as long as the file.
 use super::defaults::Asked;
+use super::implementations;
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::infer::Given;
 use crate::opdef;
@@ -75,6 +76,7 @@ pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(Str
     let fetches = fetches.into_iter().map(|(name, at)| (name, cutter.moved(at))).collect();
     let graph = Graph { nodes: cutter.out };
     let mut program = Program { source, graph, functions, signatures, producer, variables, rounds };
+    implementations::select(&mut program.functions);
     drop_functions(&mut program);
     Kept { program, fetches }
 }
