@@ -1,6 +1,7 @@
 //! The one place that speaks to LLVM: text in, object or assembly out.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::{Arch, Target};
+use crate::util::parallel;
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -8,7 +9,6 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
     FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetMachineOptions, TargetTriple,
 };
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Registers become SSA values and equal addresses are computed once; nothing that reorders our loops.
 const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
@@ -95,27 +95,7 @@ pub fn object(text: &str, target: &Target) -> Result<Vec<u8>> {
 
 /// The relocatable object of each text, made by as many threads as there are processors.
 pub fn objects(texts: &[String], target: &Target) -> Result<Vec<Vec<u8>>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(texts.len());
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut made = Vec::new();
-        while let Some((i, text)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, texts.get(i)?))) {
-            made.push((i, object(text, target)));
-        }
-        made
-    };
-    let mut all = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
-        // a thread that ended in a panic has left its text out
-        all.extend(others.into_iter().filter_map(|thread| thread.join().ok()).flatten());
-        all
-    });
-    all.sort_by_key(|(i, _)| *i);
-    if all.len() != texts.len() {
-        return Err(Error::internal("llvm emit", "a thread has failed"));
-    }
-    all.into_iter().map(|(_, made)| made).collect()
+    parallel::map(texts, |text| object(text, target)).into_iter().collect()
 }
 
 /// LLVM's name of this machine's processor.

@@ -1,6 +1,7 @@
-//! What holds no tensor: ids, arenas, hashes, contents of files, meetings of threads.
+//! What holds no tensor: ids, arenas, hashes, contents of files, work and meetings of threads.
 pub mod guarded;
 pub mod id_vec;
 pub mod meetings;
 pub mod order;
+pub mod parallel;
 pub mod pieces;

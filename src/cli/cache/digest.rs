@@ -1,6 +1,5 @@
 //! A hash of many bytes on all processors: of parts, and of their hashes.
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::util::parallel;
 
 /// The bytes of a hash.
 pub const BYTES: usize = blake3::OUT_LEN;
@@ -12,28 +11,13 @@ pub type Digest = [u8; BYTES];
 
 /// The hash of the bytes in `pieces`, which depends neither on the number of processors nor on how the bytes are cut.
 pub fn of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
-    let parts = parts(pieces);
-    let hashes = Mutex::new(vec![Digest::default(); parts.len()]);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some((at, part)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, parts.get(at)?)))
-        {
-            let mut hasher = blake3::Hasher::new();
-            for piece in part {
-                hasher.update(piece);
-            }
-            let hash = *hasher.finalize().as_bytes();
-            // nothing panics while it is held
-            hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[at] = hash;
+    let hashes = parallel::map(&parts(pieces), |part| {
+        let mut hasher = blake3::Hasher::new();
+        for piece in part {
+            hasher.update(piece);
         }
-    };
-    let processors = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
-    std::thread::scope(|scope| {
-        (1..processors).for_each(|_| drop(scope.spawn(work)));
-        work();
+        *hasher.finalize().as_bytes()
     });
-    let hashes = hashes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     *blake3::hash(hashes.as_flattened()).as_bytes()
 }
 
