@@ -65,8 +65,8 @@ fn scatters_within(d: &ScatterDims, x: &ArrayShape, (indices, updates): (&ArrayS
     let windows = kept.zip(&d.update_window_dims).all(|(a, &u)| updates.dims.get(u).is_some_and(|&n| n <= x.dims[a]));
     let places = (0..indices.rank()).filter(|&a| a != d.index_vector_dim).map(|a| indices.dims[a]);
     let given = (0..updates.rank()).filter(|a| !d.update_window_dims.contains(a)).map(|a| updates.dims[a]);
-    let batches = d.input_batching_dims.iter().zip(&d.scatter_indices_batching_dims);
-    windows && places.eq(given) && batches.into_iter().all(|(&a, &b)| x.dims.get(a) == indices.dims.get(b))
+    let mut batches = d.input_batching_dims.iter().zip(&d.scatter_indices_batching_dims);
+    windows && places.eq(given) && batches.all(|(&a, &b)| x.dims.get(a) == indices.dims.get(b))
 }
 
 /// The sizes of a reshape to `to`: of each group of dimensions with equally many declared elements the one that is bounded takes what is
@@ -80,8 +80,7 @@ fn reshaped(from: &ArrayShape, sizes: &[u64], to: &ArrayShape) -> Option<Vec<u64
         // dimensions of one element at the end belong to the last group
         while ours != theirs || i == start || j == first || from.dims[i..].iter().chain(&to.dims[j..]).all(|&n| n == 1)
         {
-            let takes_ours = if i == from.rank() { false } else { ours <= theirs || j == to.rank() };
-            if takes_ours {
+            if i < from.rank() && (ours <= theirs || j == to.rank()) {
                 ours = ours.checked_mul(from.dims[i])?;
                 i += 1;
             } else if j < to.rank() {
