@@ -1,10 +1,10 @@
 //! What a lowering sees of its node.
 use super::holder::Holders;
-use super::range::Ranges;
+use super::range::{self, Ranges};
 use super::{Store, Value, linear};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
-use crate::hlo::{Asked, Builder, Claim, Found, InstId};
+use crate::hlo::{Asked, Builder, Claim, Found, InstId, Op};
 use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
@@ -374,7 +374,11 @@ impl LowerCtx<'_> {
             if inst.shape.as_array().is_some_and(|a| a.elements() == 0) {
                 return true;
             }
-            todo.extend(&inst.operands);
+            // of arrays joined in one only those count that are taken from it
+            match (&inst.op, inst.operands.first()) {
+                (Op::Slice(dims), Some(&from)) => todo.push(range::part_of(self.b, from, dims).unwrap_or(from)),
+                _ => todo.extend(&inst.operands),
+            }
         }
         false
     }

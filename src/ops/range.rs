@@ -200,7 +200,7 @@ fn constant(inst: &Inst) -> Option<Tensor> {
 }
 
 /// The one of the arrays joined in `x` in which a slice of them lies.
-fn part_of(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstId> {
+pub(super) fn part_of(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstId> {
     let inst = b.current().insts.get(x)?;
     let Op::Concatenate(axis) = inst.op else { return None };
     let (mut begin, slice) = (0, dims.get(axis)?);

@@ -1,4 +1,6 @@
-//! Diagonals and bands of matrices. All places are known at compile time, so each op is one gather by a constant table.
+//! Diagonals and bands of matrices. All places are known at compile time, so each op is one gather by a constant table; where sizes vary
+//! the module computes the table (`diag_places.rs`).
+use super::diag_places::Table;
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::ShapeCtx;
@@ -8,7 +10,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::tensor::{DType, Tensor, element_count, elements_of};
+use crate::tensor::{DType, element_count, elements_of};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -29,18 +31,18 @@ pub const ROWS: &[OpRow] = &[
 
 /// The diagonals `low..=high` (0 is the main one, positive above it), and on which side short ones stand in a row.
 #[derive(Clone, Copy)]
-struct Band {
-    low: i64,
-    high: i64,
-    left_above: bool,
-    left_below: bool,
+pub(super) struct Band {
+    pub low: i64,
+    pub high: i64,
+    pub left_above: bool,
+    pub left_below: bool,
 }
 
 impl Band {
     const MAIN: Band = Band { low: 0, high: 0, left_above: true, left_below: true };
 
     /// The number of diagonals.
-    fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         (self.high - self.low + 1) as u64
     }
     /// The length of diagonal `d` of a matrix.
@@ -57,7 +59,7 @@ impl Band {
         if left { 0 } else { longest as i64 - Self::length(d, rows, columns) }
     }
     /// For each element of the matrix, its place among the packed diagonals.
-    fn unpacking(&self, rows: u64, columns: u64, longest: u64) -> Vec<Option<i32>> {
+    pub fn unpacking(&self, rows: u64, columns: u64, longest: u64) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((rows * columns) as usize);
         for i in 0..rows as i64 {
             for j in 0..columns as i64 {
@@ -70,7 +72,7 @@ impl Band {
         table
     }
     /// For each place among the packed diagonals, its element of the matrix.
-    fn packing(&self, rows: u64, columns: u64, longest: u64) -> Vec<Option<i32>> {
+    pub fn packing(&self, rows: u64, columns: u64, longest: u64) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((self.count() * longest) as usize);
         for d in (self.low..=self.high).rev() {
             let (length, offset) = (Self::length(d, rows, columns), self.offset(d, rows, columns, longest));
@@ -118,20 +120,16 @@ fn check_table(cx: &LowerCtx, rows: u64, columns: u64) -> Result<()> {
 }
 
 /// Elements of the flattened last dimension of `x` (`[batch, n]`) at the table's places, where it has one, else `other`.
-fn look_up(cx: &mut LowerCtx, x: InstId, table: &[Option<i32>], other: InstId) -> Result<InstId> {
-    let (batch, n) = (cx.b.dims(x)[0], table.len() as u64);
+fn look_up(cx: &mut LowerCtx, x: InstId, table: &Table, other: InstId) -> Result<InstId> {
+    let (batch, n) = (cx.b.dims(x)[0], cx.b.dims(table.places)[0]);
     if batch == 0 || n == 0 || cx.b.dims(x)[1] == 0 {
         return Ok(cx.b.broadcast_to(other, &[batch, n]));
     }
-    let places: Vec<i32> = table.iter().map(|p| p.unwrap_or(0)).collect();
-    let there: Vec<bool> = table.iter().map(Option::is_some).collect();
-    let places = cx.b.constant(Tensor::of(&[n], &places));
-    let found = super::gather::take_axis(cx, x, places, 1, 0)?;
-    if there.iter().all(|&t| t) {
-        return Ok(found);
-    }
-    let there = cx.b.constant(Tensor::preds(&[n], &there));
-    Ok(cx.b.select(there, found, other))
+    let found = super::gather::take_axis(cx, x, table.places, 1, 0)?;
+    Ok(match table.there {
+        Some(there) => cx.b.select(there, found, other),
+        None => found,
+    })
 }
 
 fn padding(cx: &mut LowerCtx, i: Option<usize>, like: InstId) -> Result<InstId> {
@@ -175,7 +173,8 @@ fn matrix_diag(cx: &mut LowerCtx, band: Band, sizes: [i64; 2], pad: Option<usize
     check_table(cx, rows, columns)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, band.count() * longest);
-    let y = look_up(cx, x, &band.unpacking(rows, columns, longest), pad)?;
+    let table = Table::unpacking(cx.b, band, (rows, columns), longest);
+    let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&batch[..], &[rows, columns]].concat());
     cx.one(y)
 }
@@ -201,7 +200,8 @@ fn matrix_diag_part(cx: &mut LowerCtx, band: Band, pad: Option<usize>) -> Result
     check_table(cx, band.count(), longest)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, rows * columns);
-    let y = look_up(cx, x, &band.packing(rows, columns, longest), pad)?;
+    let table = Table::packing(cx.b, band, (rows, columns), longest);
+    let y = look_up(cx, x, &table, pad)?;
     let mut out = batch;
     if band.count() > 1 {
         out.push(band.count());
@@ -232,7 +232,8 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: Band) -> Result<Vec<Value>> {
     }
     let diagonal = flat(cx, diagonal, &batch, band.count() * longest);
     let x = flat(cx, x, &batch, rows * columns);
-    let y = look_up(cx, diagonal, &band.unpacking(rows, columns, longest), x)?;
+    let table = Table::unpacking(cx.b, band, (rows, columns), longest);
+    let y = look_up(cx, diagonal, &table, x)?;
     let y = cx.b.reshape(y, &dims);
     cx.one(y)
 }
@@ -244,7 +245,8 @@ fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     check_table(cx, n, n)?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &[1, n]);
-    let y = look_up(cx, x, &Band::MAIN.unpacking(n, n, n), pad)?;
+    let table = Table::unpacking(cx.b, Band::MAIN, (n, n), n);
+    let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
     cx.one(y)
 }
@@ -258,7 +260,8 @@ fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = element_count(&dims[..half]).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &[1, n * n]);
-    let y = look_up(cx, x, &Band::MAIN.packing(n, n, n), pad)?;
+    let table = Table::packing(cx.b, Band::MAIN, (n, n), n);
+    let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &dims[..half]);
     cx.one(y)
 }

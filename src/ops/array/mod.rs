@@ -4,6 +4,7 @@ use super::OpRow;
 mod block;
 mod create;
 mod diag;
+mod diag_places;
 mod format;
 mod found;
 pub(in crate::ops) mod gather;

@@ -1,0 +1,113 @@
+//! Where diagonals lie in matrices: a constant, or what the module computes where sizes vary.
+use super::diag::Band;
+use crate::hlo::{Builder, InstId};
+use crate::ops::math::special::compare_scalar;
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+
+/// Where elements come from.
+pub(super) struct Table {
+    /// The place of each, `s32[n]`.
+    pub places: InstId,
+    /// Which of them there are; `None`: all.
+    pub there: Option<InstId>,
+}
+
+impl Table {
+    /// For each element of a matrix, its place among the packed diagonals.
+    pub fn unpacking(b: &mut Builder, band: Band, (rows, columns): (u64, u64), longest: u64) -> Table {
+        if !b.computes() {
+            return Table::known(b, &band.unpacking(rows, columns, longest));
+        }
+        let dims = [rows, columns];
+        let (i, j) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));
+        let d = b.sub(j, i);
+        let (above, below) = (
+            compare_scalar(b, Direction::Ge, d, band.low as f64),
+            compare_scalar(b, Direction::Le, d, band.high as f64),
+        );
+        let there = b.elementwise(ScalarOp::And, &[above, below]);
+        let row = row_of(b, band, d);
+        let size = b.full(DType::S32, &dims, longest as f64);
+        let before = b.mul(row, size);
+        let along = b.min(i, j);
+        let offset = offset(b, band, d, (rows, columns), longest);
+        let at = b.add(along, offset);
+        let at = b.add(at, before);
+        Table::computed(b, at, Some(there))
+    }
+
+    /// For each place among the packed diagonals, its element of the matrix.
+    pub fn packing(b: &mut Builder, band: Band, (rows, columns): (u64, u64), longest: u64) -> Table {
+        if !b.computes() {
+            return Table::known(b, &band.packing(rows, columns, longest));
+        }
+        let dims = [band.count(), longest];
+        let (row, place) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));
+        let d = row_of(b, band, row);
+        let offset = offset(b, band, d, (rows, columns), longest);
+        let n = b.sub(place, offset);
+        let zero = b.full(DType::S32, &dims, 0.0);
+        let (left, right) = (b.min(d, zero), b.max(d, zero));
+        let (i, j) = (b.sub(n, left), b.add(n, right));
+        let by = b.full(DType::S32, &dims, columns as f64);
+        let line = b.mul(i, by);
+        let at = b.add(line, j);
+        // one diagonal is as long as the longest
+        let there = (band.count() > 1).then(|| {
+            let length = length(b, d, (rows, columns));
+            let (first, last) = (b.compare(Direction::Ge, n, zero), b.compare(Direction::Lt, n, length));
+            b.elementwise(ScalarOp::And, &[first, last])
+        });
+        Table::computed(b, at, there)
+    }
+
+    fn known(b: &mut Builder, table: &[Option<i32>]) -> Table {
+        let n = table.len() as u64;
+        let places: Vec<i32> = table.iter().map(|p| p.unwrap_or(0)).collect();
+        let there: Vec<bool> = table.iter().map(Option::is_some).collect();
+        let places = b.constant(Tensor::of(&[n], &places));
+        let all = there.iter().all(|&t| t);
+        Table { places, there: (!all).then(|| b.constant(Tensor::preds(&[n], &there))) }
+    }
+
+    fn computed(b: &mut Builder, at: InstId, there: Option<InstId>) -> Table {
+        let n = [b.dims(at).iter().product()];
+        let zero = b.full_like(at, 0.0);
+        let at = there.map_or(at, |there| b.select(there, at, zero));
+        Table { places: b.reshape(at, &n), there: there.map(|there| b.reshape(there, &n)) }
+    }
+}
+
+/// The row of packed diagonals that holds diagonal `d`; of a row, its diagonal.
+fn row_of(b: &mut Builder, band: Band, d: InstId) -> InstId {
+    let high = b.full_like(d, band.high as f64);
+    b.sub(high, d)
+}
+
+/// How long diagonals are.
+fn length(b: &mut Builder, d: InstId, (rows, columns): (u64, u64)) -> InstId {
+    let (zero, rows, columns) = (b.full_like(d, 0.0), b.full_like(d, rows as f64), b.full_like(d, columns as f64));
+    let (left, right) = (b.min(d, zero), b.max(d, zero));
+    let (down, across) = (b.add(rows, left), b.sub(columns, right));
+    let shorter = b.min(down, across);
+    b.max(shorter, zero)
+}
+
+/// Where diagonals start in their rows of `longest` elements.
+fn offset(b: &mut Builder, band: Band, d: InstId, sizes: (u64, u64), longest: u64) -> InstId {
+    let zero = b.full_like(d, 0.0);
+    if band.left_above && band.left_below {
+        return zero;
+    }
+    let (own, longest) = (length(b, d, sizes), b.full_like(d, longest as f64));
+    let behind = b.sub(longest, own);
+    let mut offset = behind;
+    for (left, direction) in [(band.left_above, Direction::Ge), (band.left_below, Direction::Le)] {
+        if left {
+            let is_left = b.compare(direction, d, zero);
+            offset = b.select(is_left, zero, offset);
+        }
+    }
+    offset
+}
