@@ -6,6 +6,13 @@ use common::{npz, path, said, tfaot, tolerance::departure};
 /// Graphs whose results are TensorFlow's bit for bit.
 const EXACT: &[&str] = &["fake_quant", "order"];
 
+/// Feeds of graphs that leave sizes open.
+const OPEN: &[(&str, &[&str])] = &[
+    ("open_path", &["--feed", "x=f32[t<=9,n<=4,?]"]),
+    ("open_sizes", &["--feed", "x=f32[n<=9,?]", "--feed", "image=f32[?,h<=12,w<=9,?]"]),
+    ("ragged_rows", &["--feed", "values=f32[v<=64]", "--feed", "lengths=s32[n<=16]"]),
+];
+
 /// Runs `name` with `engine` and compares every output.
 fn check(name: &str, engine: &str) {
     let folder = path("testdata/graphs").join(name);
@@ -16,6 +23,7 @@ fn check(name: &str, engine: &str) {
     let (graph, feeds, result) = (file("graph.pb"), file("feeds.npz"), out.display().to_string());
     let mut args = vec!["run", &graph, "--inputs", &feeds, "--outputs", &result, "--engine", engine];
     args.extend(want.keys().flat_map(|key| ["--fetch", key]));
+    args.extend(OPEN.iter().filter(|(open, _)| *open == name).flat_map(|(_, feeds)| feeds.iter()));
     let output = tfaot(&args);
     assert!(output.status.success(), "{name} by {engine}\ntfaot {}\n{}", args.join(" "), said(&output));
     let got = npz(&out);
@@ -37,7 +45,7 @@ macro_rules! graphs {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-graphs! { arrays_v1 attention branches_v1 conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp norms open_rounds open_rounds_v1 order reductions resize slices sparse wide_layers }
+graphs! { arrays_v1 attention branches_v1 conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp norms open_path open_rounds open_rounds_v1 open_sizes order ragged_rows reductions resize slices sparse wide_layers }
 
 #[test]
 fn every_folder_is_tested() {

@@ -22,7 +22,7 @@ GRAPHS = {}
 
 
 def graph(*feeds):
-    """Registers a graph: its feeds are (name, dtype, shape)."""
+    """Registers a graph: its feeds are (name, dtype, shape), a size that the graph leaves open with a minus before it."""
     def register(fn):
         GRAPHS[fn.__name__] = (feeds, fn)
         return fn
@@ -453,11 +453,47 @@ def branches_v1(x, n):
     return (*outs, *c.gradients(tf.add_n(outs), [x]))
 
 
+@graph(("x", f32, (-5, 6)), ("image", f32, (1, -7, -5, 2)))
+def open_sizes(x, image):
+    """Sizes that are left open: diagonals, the few largest of a batch, the square in the middle of an image, ids of rows that may be empty."""
+    n = tf.shape(x)[0]
+    square = tf.matmul(x, x, transpose_b=True)
+    band = tf.linalg.diag_part(x, k=(-1, 2), padding_value=7.0, align="RIGHT_LEFT")
+    diagonals = tf.linalg.diag_part(square), band, tf.linalg.diag(x[:, 0]), tf.linalg.set_diag(square, x[:, 1])
+    largest = tf.math.top_k(x[:, 2], tf.minimum(3, n))
+    height, width = tf.shape(image)[1], tf.shape(image)[2]
+    side = tf.minimum(height, width)
+    middle = tf.image.crop_to_bounding_box(image, (height - side) // 2, (width - side) // 2, side, side)
+    at = tf.where(x > 0.8)
+    ids = tf.cast(tf.gather_nd(x, at) * 5, tf.int64) % 9
+    filled, _ = tf.sparse.fill_empty_rows(tf.SparseTensor(at, ids, tf.shape(x, tf.int64)), tf.constant(0, tf.int64))
+    rows = tf.nn.embedding_lookup_sparse(weights(1, 9, 4), filled, None, combiner="mean")
+    return *diagonals, *largest, middle, tf.maximum(height, width) + tf.zeros([tf.maximum(height, width)], tf.int32), rows
+
+
+@graph(("x", f32, (-6, -2, 4)))
+def open_path(x):
+    """The best path through classes, of an open time and batch, as a matrix."""
+    (path,), probability = tf.nn.ctc_greedy_decoder(3 * x, tf.fill([tf.shape(x)[1]], tf.shape(x)[0]))
+    return path.indices, tf.sparse.to_dense(path, default_value=-1), probability
+
+
+@graph(("values", f32, (-9,)), ("lengths", i32, (-4,)))
+def ragged_rows(values, lengths):
+    """Rows of a ragged tensor, folded: there are as many values as the lengths say."""
+    row = tf.repeat(tf.range(tf.shape(lengths)[0]), lengths)
+    most = tf.math.unsorted_segment_max(values, row, tf.shape(lengths)[0])
+    parts = tf.exp(values - tf.gather(most, row))
+    return most, parts / tf.gather(tf.math.unsorted_segment_sum(parts, row, tf.shape(lengths)[0]), row)
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
-    rng = np.random.default_rng(seed)
+    rng, shape = np.random.default_rng(seed), tuple(abs(d) for d in shape)
     if name == "borders":
         return borders(*shape)
+    if name == "lengths":
+        return np.array([3, 1, 4, 1], dtype)
     if name == "zeros":
         return rng.choice(np.array([-1, -0.0, 0, 0.5], f32), shape)
     if dtype == f32:
@@ -472,7 +508,7 @@ def write(name):
     feeds, fn = GRAPHS[name]
     if hasattr(fn, "v1"):
         return write_v1(name, feeds, fn)
-    specs = [tf.TensorSpec(shape, dtype, name=n) for n, dtype, shape in feeds]
+    specs = [tf.TensorSpec([d if d > 0 else None for d in shape], dtype, name=n) for n, dtype, shape in feeds]
     concrete = tf.function(fn, autograph=False).get_concrete_function(*specs)
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
     keep(name, feeds, fn, frozen.graph.as_graph_def(), [t.name for t in frozen.outputs])

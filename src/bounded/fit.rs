@@ -1,6 +1,6 @@
 //! The formula that a number follows, of its values at some sizes.
 use super::extent::Extent;
-use super::level::{Level, Seen};
+use super::level::{Level, Seen, of_two};
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -40,6 +40,8 @@ pub struct Fit<'a> {
     known: HashMap<Vec<i64>, Option<Extent>>,
     /// The sizes, and what was found and is no sum of products of them.
     bases: Vec<(Vec<i64>, Extent)>,
+    /// By how much the sizes differ, pair by pair.
+    differences: Vec<(Vec<i64>, Extent)>,
     /// How many of them were known when [`Fit::again`] was asked last.
     before: usize,
 }
@@ -48,8 +50,12 @@ impl<'a> Fit<'a> {
     /// Knows the sizes alone; the function is there at `others` too.
     pub fn new(points: &'a Points, others: Vec<Vec<u64>>) -> Fit<'a> {
         let count = points.all.first().map_or(0, Vec::len);
-        let bases: Vec<_> = (0..count).map(Extent::of_size).filter_map(|e| Some((points.values(&e)?, e))).collect();
-        Fit { points, others, known: HashMap::new(), before: bases.len(), bases }
+        let seen = |e: Extent| Some((points.values(&e)?, e));
+        let bases: Vec<_> = (0..count).map(Extent::of_size).filter_map(seen).collect();
+        let pairs = (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j)));
+        let difference = |(i, j)| Extent::of_sizes([(1, vec![i]), (-1, vec![j])]);
+        let differences = pairs.map(difference).filter_map(seen).collect();
+        Fit { points, others, known: HashMap::new(), before: bases.len(), bases, differences }
     }
 
     /// The number that has `values` at the points. It is looked for in the sizes of `arrays` first, which are the operands' of the
@@ -64,9 +70,10 @@ impl<'a> Fit<'a> {
         }
         let found = polynomial(self.points, &values)
             .or_else(|| self.of_arrays(&values, arrays))
-            .or_else(|| self.bases.iter().find_map(|(x, of_x)| periodic(self.points, (x, of_x), &values)))
+            .or_else(|| self.followed().find_map(|(x, of_x)| periodic(self.points, (x, of_x), &values)))
             .or_else(|| self.product(&values))
-            .or_else(|| self.levelled(&values));
+            .or_else(|| self.levelled(&values))
+            .or_else(|| of_two(&values, &self.bases));
         if let Some(extent) = found.as_ref().filter(|e| !e.is_polynomial()) {
             self.bases.push((values.clone(), extent.clone()));
         }
@@ -93,7 +100,16 @@ impl<'a> Fit<'a> {
 
     /// A number that stays at a level, if enough points lie around where it leaves it.
     fn levelled(&self, values: &[i64]) -> Option<Extent> {
-        Seen::new(self.points, values, &self.bases).surely()
+        self.seen(values).surely()
+    }
+
+    fn seen<'s>(&'s self, values: &[i64]) -> Seen<'s> {
+        Seen::new(self.points, values, self.followed())
+    }
+
+    /// What numbers are looked for in.
+    fn followed(&self) -> impl Iterator<Item = &(Vec<i64>, Extent)> {
+        self.bases.iter().chain(&self.differences)
     }
 
     /// Points at which more is seen of numbers that were looked for in vain and may stay at a level: around where they leave it, in one
@@ -102,7 +118,7 @@ impl<'a> Fit<'a> {
     pub fn corners(&self, sizes: &[(u64, u64)]) -> Vec<Vec<u64>> {
         let missing: BTreeSet<&Vec<i64>> =
             self.known.iter().filter(|(_, found)| found.is_none()).map(|(values, _)| values).collect();
-        let seen = missing.iter().flat_map(|values| Seen::new(self.points, values, &self.bases).likely());
+        let seen = missing.iter().flat_map(|values| self.seen(values).likely());
         let limits: BTreeSet<i64> = missing.iter().filter_map(|values| values.iter().max().copied()).collect();
         let limits = limits.into_iter().take(MOST_LIMITS);
         let any =
@@ -335,6 +351,7 @@ mod tests {
             &|n, _| n % 3,
             &|n, m| n * (m + 1),
             &|n, m| 3 * n * n - 2 * n * m + m + 4,
+            &|n, m| (n - m).div_euclid(2) + 3,
         ] {
             is_found(&mut Fit::new(&points, Vec::new()), formula, &[]);
         }
@@ -356,6 +373,23 @@ mod tests {
         assert_eq!(fit.fit(lesser(&points), &[]), Some(Extent::of_size(0).at_most(7)));
         let twice = fit.fit(limited(&points), &[]).expect("it follows from the other");
         assert_eq!([3, 7, 20].map(|n| twice.at(&[n, 1])), [Some(6), Some(14), Some(14)]);
+    }
+
+    #[test]
+    fn the_lesser_of_two_numbers_is_found() {
+        let points = points(2);
+        for formula in [&(|n: i64, m: i64| n.min(m)) as &Formula, &|n, m| n.max(m), &|n, m| (n - m).max(0) / 2] {
+            is_found(&mut Fit::new(&points, Vec::new()), formula, &[]);
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_cut_off_early_is_found() {
+        for formula in [&(|n: i64, _: i64| n.min(2)) as &Formula, &|n, _| n.min(3)] {
+            let mut points = points(2);
+            points.all.extend([1, 2, 3, 4].map(|n| vec![n, 20]));
+            is_found(&mut Fit::new(&points, Vec::new()), formula, &[]);
+        }
     }
 
     #[test]

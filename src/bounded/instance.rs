@@ -78,6 +78,16 @@ impl Form {
         let numbers = |v: &Varying| v.dims.iter().flatten().chain(&v.numbers).map(Extent::period).max();
         self.varying.iter().filter_map(numbers).max().unwrap_or(1)
     }
+    /// Whether all that follows from the sizes are sums of products of them.
+    pub fn is_polynomial(&self) -> bool {
+        self.varying.iter().all(|v| {
+            let elements = match &v.elements {
+                Some(Elements::Numbers(all) | Elements::Reciprocals(all)) => &all[..],
+                None => &[],
+            };
+            v.dims.iter().flatten().chain(&v.numbers).chain(elements).all(Extent::is_polynomial)
+        })
+    }
     /// The forms of a module that is [`alike`] the one of `forms`.
     pub fn of_alike(forms: &[Form], module: &Module, found: usize) -> Vec<Form> {
         let of =

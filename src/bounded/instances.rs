@@ -3,7 +3,7 @@ use super::degenerate::equal_at;
 use super::fit::{Fit, Points};
 use super::instance::{Departure, Form, alike, forms};
 use super::refusal;
-use crate::diag::Result;
+use crate::diag::{Error, Result};
 use crate::hlo::Module;
 use crate::lower::{Exact, Lowered};
 use crate::tensor::Size;
@@ -15,6 +15,10 @@ const STEPS: u64 = 8;
 const LONGEST_STEP: u64 = 64;
 /// Distances from the bound that are in no such step, to prove formulas by.
 const PROOFS: [u64; 5] = [13, 19, 29, 51, 83];
+/// So many points have all sizes apart from one another,
+const MIXED: u64 = 8;
+/// which take such steps over what they may be.
+const STRIDES: [u64; 6] = [5, 7, 11, 3, 13, 17];
 /// So often more is looked at of numbers that stay at a level: what is seen around one may show where another is.
 const ROUNDS: usize = 3;
 /// At most so many bounds a function is compiled for.
@@ -64,7 +68,7 @@ impl Instances {
                 Ok(lowered) => instances.add(said, lowered).map(|_| ())?,
                 // more elements than there are, or of an empty array: TensorFlow takes no values that say so
                 Err(_) if point[said.len()..] != base[said.len()..] => {}
-                Err(error) => return Err(error),
+                Err(error) => instances.add_with_room(said, exact, error)?,
             }
         }
         let halves = if with_halves { halves(&instances.given) } else { Vec::new() };
@@ -111,6 +115,16 @@ impl Instances {
         }
     }
 
+    /// Looks at sizes of the caller for which there is no function where values say what they do at the base: few rows may not hold as
+    /// many elements as another size asks for, unless they are as long as they may be. Errors: `otherwise`, where there is none either.
+    fn add_with_room(&mut self, given: &[u64], exact: &Exact, otherwise: Error) -> Result<()> {
+        let Some(lowered) = Some((exact.0)(given)).filter(|_| self.found > 0).and_then(Result::ok) else {
+            return Err(otherwise);
+        };
+        let point: Vec<u64> = given.iter().copied().chain(lowered.found.iter().map(|f| f.0)).collect();
+        if self.is_known(&point) { Ok(()) } else { self.add(given, lowered).map(|_| ()) }
+    }
+
     /// The function at the first point.
     pub fn base(&self) -> &Lowered {
         &self.all[0]
@@ -152,12 +166,10 @@ impl Instances {
     /// What follows from the sizes, computation by computation. Where numbers are rounded down more than once, or stay at a level,
     /// more sizes are looked at.
     pub fn settled(&mut self, exact: &Exact) -> Result<Vec<Form>> {
-        let mut first = self.forms();
-        for _ in 0..ROUNDS {
-            if first.is_ok() || !self.look_around_levels(exact) {
-                break;
-            }
-            first = self.forms();
+        let mut first = self.seen_around_levels(exact);
+        let is_told_apart = |forms: &Vec<Form>| forms.iter().all(Form::is_polynomial);
+        if self.sizes.len() > 1 && !first.as_ref().is_ok_and(is_told_apart) && self.look_at_mixed(exact) {
+            first = self.seen_around_levels(exact);
         }
         if first.as_ref().is_ok_and(|forms| forms.iter().all(|f| f.period() <= STEPS)) {
             return first.map_err(|d| refusal(&d, &self.given));
@@ -175,6 +187,38 @@ impl Instances {
             }
         }
         self.forms().map_err(|d| refusal(&d, &self.given))
+    }
+
+    fn seen_around_levels(&mut self, exact: &Exact) -> Result<Vec<Form>, Departure> {
+        let mut forms = self.forms();
+        for _ in 0..ROUNDS {
+            if forms.is_ok() || !self.look_around_levels(exact) {
+                break;
+            }
+            forms = self.forms();
+        }
+        forms
+    }
+
+    /// Looks at the function where all sizes differ from the base at once, and says whether there was anything to look at: a number that
+    /// stays at a level as long as one size is that of the base may follow any other one that has the same bound.
+    fn look_at_mixed(&mut self, exact: &Exact) -> bool {
+        let before = self.points.all.len();
+        for turn in 1..=MIXED {
+            let one = |(i, size): (usize, &Size)| {
+                let room = size.most - size.least;
+                // neither end, where code often is special
+                size.least + room.min(1) + turn * STRIDES[i % STRIDES.len()] % room.saturating_sub(1).max(1)
+            };
+            let point: Vec<u64> = self.sizes.iter().enumerate().map(one).collect();
+            let said = &point[..self.given.len()];
+            let Ok(lowered) = (exact.0)(&point).or_else(|_| (exact.0)(said)) else { continue };
+            let found = lowered.found.iter().map(|f| f.0);
+            if !self.is_known(&said.iter().copied().chain(found).collect::<Vec<u64>>()) {
+                let _ = self.add(said, lowered);
+            }
+        }
+        self.points.all.len() > before
     }
 
     /// Looks at the function where numbers that are not known yet may leave a level, and says whether there was anything to look at.

@@ -1,6 +1,8 @@
-//! Numbers that follow a formula up to a level, or down to one, and stay there: `min(n, 100)`, `max(n - 2, 0)`, and both at once.
+//! Numbers that follow a formula up to a level, or down to one, and stay there: `min(n, 100)`, `max(n - 2, 0)`, and both at once; and
+//! the lesser or the greater of two numbers.
 use super::extent::Extent;
 use super::fit::{Points, periodic, polynomial};
+use std::cmp::Ordering;
 
 /// That a number stays at a level is believed if it was seen at so many points where it does not, one of them beside one where it does.
 const POINTS_BESIDE: usize = 3;
@@ -27,6 +29,27 @@ impl Level {
     }
 }
 
+/// The lesser or the greater of two of `bases`, if each of them was seen to be the lesser one often enough.
+pub fn of_two(values: &[i64], bases: &[(Vec<i64>, Extent)]) -> Option<Extent> {
+    for (i, (x, of_x)) in bases.iter().enumerate() {
+        for (y, of_y) in &bases[i + 1..] {
+            let seen = |order: Ordering| x.iter().zip(y).filter(|(x, y)| x.cmp(y) == order).count();
+            if seen(Ordering::Less).min(seen(Ordering::Greater)) < POINTS_BESIDE {
+                continue;
+            }
+            let is = |of: &dyn Fn(i64, i64) -> i64| x.iter().zip(y).zip(values).all(|((&x, &y), &v)| of(x, y) == v);
+            let beyond = || of_x.clone().plus(-1, of_y).at_least(0);
+            if is(&|x, y| x.min(y)) {
+                return Some(of_x.clone().plus(-1, &beyond()));
+            }
+            if is(&|x, y| x.max(y)) {
+                return Some(of_y.clone().plus(1, &beyond()));
+            }
+        }
+    }
+    None
+}
+
 /// What was seen of a number, and of those that it may follow from.
 pub struct Seen<'a> {
     points: Points,
@@ -36,20 +59,20 @@ pub struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     /// The values of a number at the points, and those of `bases`.
-    pub fn new(points: &Points, values: &[i64], bases: &'a [(Vec<i64>, Extent)]) -> Seen<'a> {
-        let bases = bases.iter().map(|(x, of_x)| (x.clone(), of_x)).collect();
+    pub fn new(points: &Points, values: &[i64], bases: impl Iterator<Item = &'a (Vec<i64>, Extent)>) -> Seen<'a> {
+        let bases = bases.map(|(x, of_x)| (x.clone(), of_x)).collect();
         Seen { points: Points { all: points.all.clone() }, values: values.to_vec(), bases }
     }
 
     /// The number, where it surely stays at a level, or at one on either side.
     pub fn surely(&self) -> Option<Extent> {
-        let sure = |level: &Level| self.is_beside(level.at);
+        let sure = |level: &Level| self.is_beside(level);
         let one = self.levels().find(&sure);
         let (least, most) = (self.values.iter().min()?, self.values.iter().max()?);
         let two = || {
             let inner = |&at: &i64| {
                 let rest = self.off(at);
-                let inner = rest.levels().find(|level| rest.is_beside(level.at))?;
+                let inner = rest.levels().find(|level| rest.is_beside(level))?;
                 self.levels_of(at, [inner.extent()].into_iter()).find(&sure)
             };
             [least, most].into_iter().find_map(inner)
@@ -97,16 +120,20 @@ impl<'a> Seen<'a> {
 
     fn formulas(&self) -> Vec<Extent> {
         if self.values.len() < 2 {
-            return Vec::new();
+            let is_size = |(x, of_x): &&(Vec<i64>, &Extent)| of_x.size().is_some() && *x == self.values;
+            return self.bases.iter().filter(is_size).map(|(_, of_x)| (*of_x).clone()).collect();
         }
         let of_bases = self.bases.iter().filter_map(|(x, of_x)| periodic(&self.points, (x, of_x), &self.values));
         polynomial(&self.points, &self.values).into_iter().chain(of_bases).collect()
     }
 
-    /// Whether a point at which the number is `at` was seen beside one at which it is not, and enough of these.
-    fn is_beside(&self, at: i64) -> bool {
-        let (on, off): (Vec<_>, Vec<_>) = self.points.all.iter().zip(&self.values).partition(|(_, v)| **v == at);
+    /// Whether a point at which the number is at its level was seen beside one at which it is not, and enough of these: of a size that is
+    /// cut off at 2 or 3 there are no more than one or two.
+    fn is_beside(&self, level: &Level) -> bool {
+        let (on, off): (Vec<_>, Vec<_>) = self.points.all.iter().zip(&self.values).partition(|(_, v)| **v == level.at);
         let apart = |p: &[u64], q: &[u64]| p.iter().zip(q).map(|(a, b)| a.abs_diff(*b)).max();
-        off.len() >= POINTS_BESIDE && on.iter().any(|(p, _)| off.iter().any(|(q, _)| apart(p, q) == Some(1)))
+        let is_cut = level.of.size().is_some() && !level.is_least && level.at <= POINTS_BESIDE as i64;
+        let enough = if is_cut { 1 } else { POINTS_BESIDE };
+        off.len() >= enough && on.iter().any(|(p, _)| off.iter().any(|(q, _)| apart(p, q) == Some(1)))
     }
 }
