@@ -208,6 +208,8 @@ fn hidden_generators_have_the_moments_of_their_distributions() {
         ("between", 1.2904, 1.6627, -1.0, 4.0),
         ("int", 1.0, 4.0, -2.0, 4.0),
         ("classes", 1.6, 0.44, 0.0, 2.0),
+        ("gamma", 1.25, 0.625, 0.0, 20.0),
+        ("counts", 3.0, 3.0, 0.0, 20.0),
         ("mapped", 0.5, 1.0 / 12.0, 0.0, 1.0),
     ] {
         let x = values(name);

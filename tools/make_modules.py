@@ -306,7 +306,7 @@ def generators():
 
     def python(n):
         m.near.skip(n)
-        return {"uniform": m.near.uniform([4], 1.0, 3.0), "normal": m.near.normal([3]), "int": m.near.uniform([5], 0, 9, tf.int32), "state": m.near.state.read_value()}
+        return {"uniform": m.near.uniform([4], 1.0, 3.0), "normal": m.near.normal([3]), "int": m.near.uniform([5], 0, 9, tf.int32), "binomial": m.near.binomial([30, 2], [100.0, 7.0], [0.25, 0.75], tf.float32), "state": m.near.state.read_value()}
 
     def skipped():
         raw.RngSkip(resource=h, algorithm=1, delta=5)
@@ -330,6 +330,7 @@ def draws():
             "int": tf.random.uniform([2000], -2, 5, tf.int32), "shuffled": tf.random.shuffle(tf.range(100)), "mapped": x,
             "classes": tf.random.categorical(tf.math.log([[0.1, 0.2, 0.7]]), 2000), "seeded": tf.random.uniform([4], seed=3), "other": tf.random.uniform([4], seed=4),
             "between": tf.raw_ops.ParameterizedTruncatedNormal(shape=[4, 500], means=[1.0] * 4, stdevs=[2.0], minvals=[-1.0] * 4, maxvals=[4.0]),
+            "gamma": tf.random.gamma([1000], [2.5, 2.5], 2.0), "counts": tf.random.poisson([2000], 3.0),
         }
 
     def dropped(x):

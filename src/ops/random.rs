@@ -2,8 +2,13 @@
 //!
 //! Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). As in TensorFlow's CPU kernels each block of
 //! four words makes consecutive elements, and floats take their low mantissa bits from a word.
+mod binomial;
 mod categories;
+mod gamma;
+mod poisson;
+mod shuffle;
 mod stateful;
+mod streams;
 mod three_fry;
 mod truncated;
 
@@ -22,7 +27,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 const INTS: &str = "s32, s64, u32, u64";
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[STATELESS, stateful::ROWS];
+pub const ROWS: &[&[OpRow]] = &[STATELESS, gamma::ROWS, poisson::ROWS, binomial::ROWS, shuffle::ROWS, stateful::ROWS];
 
 #[rustfmt::skip]
 const STATELESS: &[OpRow] = &[

@@ -8,6 +8,8 @@ use std::sync::Arc;
 const INTERFACE: &str = "api_implements";
 const DEVICE: &str = "api_preferred_device";
 const CPU: &str = "CPU";
+/// Attributes of a function that was made for gradients: of one that keeps what its gradient needs, and of such a gradient.
+const FOR_GRADIENTS: [&str; 2] = ["backward_function_name", "forward_function_name"];
 
 /// Gives functions that implement something for another device the body of the one that does for a CPU. Where several take and give
 /// as many values, such as those that keep what a gradient needs, all stay as they are.
@@ -29,9 +31,11 @@ fn for_cpu(functions: &IndexMap<Arc<str>, Function>, other: &Function) -> Option
 
 /// Whether `own` is for a CPU what `other` is for another device.
 fn is_same(own: &Function, other: &Function) -> bool {
+    let part = |f: &Function| FOR_GRADIENTS.map(|name| text(f, name).is_some());
     let types = |f: &Function| f.args.iter().map(|&a| f.graph.nodes[a].tf_type("T")).collect::<Vec<_>>();
     text(own, DEVICE) == Some(CPU)
         && text(own, INTERFACE) == text(other, INTERFACE)
+        && part(own) == part(other)
         && own.rets.len() == other.rets.len()
         && types(own) == types(other)
 }
@@ -98,5 +102,15 @@ mod tests {
         assert_eq!(chosen(&[other(), wide]), ["Relu", "Tanh"]);
         let [one, two] = ["one", "two"].map(|name| function(name, "Tanh", DType::F32, Some(CPU)));
         assert_eq!(chosen(&[other(), one, two]), ["Relu", "Tanh", "Tanh"]);
+    }
+
+    #[test]
+    fn what_keeps_values_for_a_gradient_is_no_implementation_of_what_does_not() {
+        let other = function("other", "Relu", DType::F32, None);
+        let cpu = function("cpu", "Tanh", DType::F32, Some(CPU));
+        let mut keeps = function("keeps", "Elu", DType::F32, Some(CPU));
+        let told = (FOR_GRADIENTS[0].into(), Attr::Str(b"backward".to_vec().into()));
+        keeps.attrs = keeps.attrs.iter().cloned().chain([told]).collect();
+        assert_eq!(chosen(&[other, keeps, cpu]), ["Tanh", "Elu", "Tanh"]);
     }
 }

@@ -41,6 +41,15 @@ impl<'s, 'b> Expr<'s, 'b> {
         let id = f(&mut self.scope.borrow_mut());
         Expr { scope: self.scope, id }
     }
+    /// Several arrays that the builder makes of this.
+    pub fn with_all<const N: usize>(self, f: impl FnOnce(&mut Builder) -> [InstId; N]) -> [Self; N] {
+        let ids = f(&mut self.scope.borrow_mut());
+        ids.map(|id| Expr { scope: self.scope, id })
+    }
+    /// Each element as one of another type.
+    pub fn convert(self, dtype: DType) -> Self {
+        self.with(|b| b.convert(self.id, dtype))
+    }
     /// The element type.
     pub fn dtype(self) -> DType {
         self.scope.borrow().dtype(self.id)
@@ -260,15 +269,29 @@ pub fn iterate<const N: usize>(
     limit: f64,
     step: impl for<'s, 'b> Fn([Expr<'s, 'b>; N], Expr<'s, 'b>) -> (Expr<'s, 'b>, [Expr<'s, 'b>; N]),
 ) -> [InstId; N] {
+    let end = iterate_all(b, going, &state, limit, |state, round| {
+        let (more, new) = step(std::array::from_fn(|i| state[i]), round);
+        (more, new.to_vec())
+    });
+    std::array::from_fn(|i| end[i])
+}
+
+/// The same over any number of arrays; those behind the ones that `step` gives stay as they are.
+pub fn iterate_all(
+    b: &mut Builder,
+    going: InstId,
+    state: &[InstId],
+    limit: f64,
+    step: impl for<'s, 'b> Fn(&[Expr<'s, 'b>], Expr<'s, 'b>) -> (Expr<'s, 'b>, Vec<Expr<'s, 'b>>),
+) -> Vec<InstId> {
     let round = b.scalar(DType::S32, 1.0);
-    let parts: Vec<InstId> = [round, going].into_iter().chain(state).collect();
-    let start = b.tuple(&parts);
+    let start = b.tuple(&[&[round, going], state].concat());
     let shape = b.shape(start).clone();
     let cond = some_go_on(b, &shape, limit);
     b.begin("round");
     let tuple = b.parameter(shape);
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
-    let old: [InstId; N] = std::array::from_fn(|i| b.get_tuple_element(tuple, i + 2));
+    let old: Vec<InstId> = (0..state.len()).map(|i| b.get_tuple_element(tuple, i + 2)).collect();
     let one = b.scalar(DType::S32, 1.0);
     let next = b.add(round, one);
     let mut parts = vec![next];
@@ -278,14 +301,19 @@ pub fn iterate<const N: usize>(
         let counted = b.broadcast(counted, &dims, &[]);
         let scope = RefCell::new(&mut *b);
         let expr = |id| Expr { scope: &scope, id };
-        let (more, new) = step(old.map(expr), expr(counted));
+        let arrays: Vec<Expr> = old.iter().map(|&id| expr(id)).collect();
+        let (more, new) = step(&arrays, expr(counted));
         parts.push(more.and(expr(going)).id);
-        parts.extend(old.into_iter().zip(new).map(|(old, new)| new.when(expr(going), expr(old)).id));
+        for (old, new) in arrays.iter().zip(&new) {
+            let kept = if old.id == new.id { *old } else { new.when(expr(going), *old) };
+            parts.push(kept.id);
+        }
+        parts.extend(&old[new.len()..]);
     }
     let root = b.tuple(&parts);
     let body = b.end(root);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
-    std::array::from_fn(|i| b.get_tuple_element(end, i + 2))
+    (0..state.len()).map(|i| b.get_tuple_element(end, i + 2)).collect()
 }
 
 /// The condition of a loop whose state begins with the round, s32, and which elements go on: whether the round is not past the limit, and

@@ -6,7 +6,7 @@ mod cast;
 mod complex;
 mod bessel;
 pub(in crate::ops) mod expr;
-mod gamma;
+pub(in crate::ops) mod gamma;
 mod histogram;
 pub(in crate::ops) mod inverse_error;
 mod neighbour;

@@ -5,19 +5,22 @@
 //!
 //! The ops of TensorFlow 1 have generators that nobody sees. Here one variable serves them all: a key and the number of draws. Each
 //! draw scrambles both and the op's seeds into a key and a counter of its own, so that no two draws share words.
+use super::binomial;
 use super::categories::Asked;
+use super::gamma::gamma;
+use super::poisson::poisson;
 use super::{
     Algorithm, Distribution, Draw, FLOATS, Generator, INTS, bits, counted, drawn, element, from_seed, full_int, normal,
-    ranged, sizes, truncated, uniform,
+    ranged, sizes, streams, truncated, uniform,
 };
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{InstId, Op};
 use crate::ops::array::gather;
-use crate::ops::fact::Fact;
+use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::reduce::arg_extreme_axis;
 use crate::ops::row::op;
 use crate::ops::shape::{S64, from_first, nothing, same};
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -42,6 +45,9 @@ pub const ROWS: &[OpRow] = &[
     op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated::truncated)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
     op("ParameterizedTruncatedNormal", "shape means stdevs minvals maxvals -> output", between_ends).shape(from_first).draws().constants(&[0]).dtypes("f16, bf16, f32, f64"),
     op("RandomUniformInt", "shape minval maxval -> output", |cx| from_hidden(cx, "Tout", ranged)).shape(int_shape).draws().constants(&[0]).dtypes(INTS),
+    op("StatefulRandomBinomial", "resource algorithm shape counts probs -> output", binomial_of_variable).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes("f16, f32, f64, s32, s64"),
+    op("RandomGamma", "shape alpha -> output", |cx| each(cx, gamma)).shape(|cx| each_shape(cx, "T")).draws().constants(&[0]).dtypes("f16, f32, f64"),
+    op("RandomPoissonV2", "shape rate -> output", |cx| each(cx, poisson)).shape(|cx| each_shape(cx, "dtype")).draws().constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
     op("RandomShuffle", "value -> output", shuffle).shape(same).draws(),
     op("Multinomial", "logits num_samples -> output", categories).shape(super::categories::shape).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
 ];
@@ -112,19 +118,60 @@ fn skip_only(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![])
 }
 
+/// The generator that a state is.
+fn of_state(cx: &mut LowerCtx, state: InstId) -> Generator {
+    let words = [0, 1, 2].map(|i| {
+        let word = element(cx.b, state, i);
+        cx.b.unary(ScalarOp::BitcastConvert(DType::U64), word)
+    });
+    Generator { key: words[2], counter: [words[0], words[1]], algorithm: Algorithm::Philox }
+}
+
 /// Numbers of a distribution from the generator whose handle input 0 is.
 fn from_variable(cx: &mut LowerCtx, distribution: Distribution) -> Result<Vec<Value>> {
     let before = state(cx)?;
     let (dims, count) = sizes(cx, 2)?;
     let dtype = if cx.args.len() > 3 { cx.dtype(3)? } else { cx.attr_dtype("dtype")? };
-    let words = [0, 1, 2].map(|i| {
-        let word = element(cx.b, before, i);
-        cx.b.unary(ScalarOp::BitcastConvert(DType::U64), word)
-    });
-    let generator = Generator { key: words[2], counter: [words[0], words[1]], algorithm: Algorithm::Philox };
+    let generator = of_state(cx, before);
     let elements = cx.b.scalar(DType::U64, count as f64);
     skip(cx, before, elements)?;
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 3 }, distribution)
+}
+
+/// Numbers of the binomial distribution from the generator whose handle input 0 is; what they take of it TensorFlow says by their
+/// number alone.
+fn binomial_of_variable(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let before = state(cx)?;
+    let (dims, _) = sizes(cx, 2)?;
+    let of = binomial::parameters(cx, 3)?;
+    let [samples, parameters] = streams::samples(cx, &dims, &of)?;
+    let generator = of_state(cx, before);
+    let taken = parameters.saturating_mul(200).saturating_mul(samples + 3) / 4;
+    let taken = cx.b.constant(Tensor::scalar(taken));
+    skip(cx, before, taken)?;
+    binomial::binomial(cx, &generator, &dims, 3)
+}
+
+type Each = fn(&mut LowerCtx, &Generator, &[u64], usize) -> Result<Vec<Value>>;
+
+/// So many samples as input 0 says for each parameter in input 1.
+fn each(cx: &mut LowerCtx, distribution: Each) -> Result<Vec<Value>> {
+    let (mut dims, _) = sizes(cx, 0)?;
+    dims.extend(cx.dims(1)?);
+    counted(&dims)?;
+    let generator = hidden(cx)?;
+    distribution(cx, &generator, &dims, 1)
+}
+
+fn each_shape(cx: &mut ShapeCtx, attr: &str) -> Result<Vec<Fact>> {
+    let outer = cx.shape_of_value(0)?;
+    match (outer, cx.dims(1)?) {
+        (Dims::Ranked(samples), Dims::Ranked(of)) => cx.typed(attr, [&samples[..], &of[..]].concat()),
+        (Dims::Unranked(id), _) | (_, Dims::Unranked(id)) => {
+            let unknown = cx.unranked(Why::From(id));
+            cx.typed(attr, unknown)
+        }
+    }
 }
 
 /// A generator of its own for one draw from the one that no handle names.

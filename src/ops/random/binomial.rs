@@ -1,0 +1,172 @@
+//! Numbers of the binomial distribution, draw by draw as TensorFlow's CPU kernel takes them.
+//!
+//! Sources: Devroye, "Non-uniform random variate generation" (1986), for means below 10: geometric numbers are added until they exceed the
+//! count; Hormann, "The generation of binomial random variates" (1993), from there on, with a logarithm left out as TensorFlow has it.
+//! A probability above 1/2 is that of the failures. A round takes one block, two uniform numbers: two geometric numbers, or one attempt.
+use super::streams::{self, BLOCKS};
+use super::{Generator, from_seed, sizes};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::math::expr::{Expr, formula, formulas, iterate};
+use crate::ops::row::op;
+use crate::ops::shape::from_first;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// From which mean on numbers are drawn by rejection.
+const LARGE: f64 = 10.0;
+/// The blocks that TensorFlow keeps for an element of a smaller mean.
+const SMALL_BLOCKS: f64 = 42.0;
+/// What Stirling's formula leaves of ln k! at k = 0 to 9.
+const TAILS: [f64; 10] = [
+    0.081_061_466_795_327_2,
+    0.041_340_695_955_409_2,
+    0.027_677_925_684_998_3,
+    0.020_790_672_103_765_09,
+    0.016_644_691_189_821_1,
+    0.013_876_128_823_070_7,
+    0.011_896_709_945_891_7,
+    0.010_411_265_261_972_0,
+    0.009_255_462_182_712_73,
+    0.008_330_563_433_362_87,
+];
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; binomial(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
+];
+
+/// What the numbers of a result are drawn from, f64, and whether by rejection.
+struct Asked {
+    count: InstId,
+    /// The probability of what is drawn, at most 1/2 unless it is certain.
+    rare: InstId,
+    probability: InstId,
+    large: InstId,
+}
+
+/// A result of sizes `dims` with the counts and probabilities that input `first` and the next have.
+pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], first: usize) -> Result<Vec<Value>> {
+    let dtype = cx.attr_dtype("dtype")?;
+    streams::highest(dtype)?;
+    let of = parameters(cx, first)?;
+    let sizes = streams::samples(cx, dims, &of)?;
+    if !cx.dtype(first)?.is_float() || cx.dtype(first)? != cx.dtype(first + 1)? {
+        let told = format!("counts of {}; floats are supported", cx.dtype(first)?);
+        return Err(cx.unsupported(told));
+    }
+    if sizes.contains(&0) {
+        let none = cx.b.full(dtype, dims, 0.0);
+        return cx.one(none);
+    }
+    let given = [cx.arg(first)?, cx.arg(first + 1)?].map(|x| cx.b.broadcast_to(x, &of));
+    let asked = asked(cx.b, given, sizes)?;
+    let y = drawn(cx.b, generator, &asked, sizes)?;
+    let y = streams::narrowed(cx.b, y, dtype);
+    let y = cx.b.reshape(y, dims);
+    cx.one(y)
+}
+
+/// The sizes of the counts in input `first` and the probabilities in the next, broadcast together.
+pub(super) fn parameters(cx: &LowerCtx, first: usize) -> Result<Vec<u64>> {
+    let of = Builder::broadcast_dims(&cx.dims(first)?, &cx.dims(first + 1)?);
+    of.ok_or_else(|| cx.mismatch("counts and probabilities that do not broadcast"))
+}
+
+/// Sorts out the cases; means are computed in the type of the inputs.
+fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [u64; 2]) -> Result<Asked> {
+    let parts = formulas(b, &[count, probability], |x| {
+        let (count, p) = (x[0], x[1]);
+        let rare = (1.0 - p).when(p.gt(0.5), p);
+        Ok(vec![rare, (count * rare).ge(LARGE)])
+    })?;
+    let flat = b.reshape(parts[1], &[sizes[1]]);
+    let large = b.broadcast(flat, &sizes, &[1]);
+    let [count, rare, probability] = [count, parts[0], probability].map(|x| streams::parameters(b, x, sizes));
+    Ok(Asked { count, rare, probability, large })
+}
+
+/// Numbers, one from each stream.
+///
+/// A count that is not a number, for which TensorFlow's kernel never ends, gives NaN.
+fn drawn(b: &mut Builder, generator: &Generator, asked: &Asked, sizes: [u64; 2]) -> Result<InstId> {
+    let Asked { count, rare, probability, large } = *asked;
+    let (many, few) = (b.full(DType::U64, &sizes, BLOCKS), b.full(DType::U64, &sizes, SMALL_BLOCKS));
+    let blocks = b.select(large, many, few);
+    let [low, high, key] = streams::streams(b, generator, sizes, blocks);
+    let going = formula(b, [count, probability], |[n, p]| n.gt(0.0).and(p.gt(0.0)).and(p.lt(1.0)));
+    let edge = formula(b, [count, rare, large], |[n, p, large]| of_mode(n, p).when(large, (-p).ln_1p()));
+    let zero = b.full_like(count, 0.0);
+    let state = [low, high, key, count, rare, large, edge, zero, zero];
+    let end = iterate(b, going, state, f64::from(i32::MAX), |state, _| round(state));
+    let y = formula(b, [count, probability, end[8]], |[n, p, y]| {
+        let y = (n - y).when(p.gt(0.5), y);
+        let y = n.when(p.ge(1.0), y).except(p.is_nan().or(n.is_nan()), f64::NAN);
+        y.except(n.le(0.0).or(p.le(0.0)), 0.0)
+    });
+    Ok(y)
+}
+
+/// One block of every element: its stream, count, probability, whether by rejection and what is known beforehand; the sum of the
+/// geometric numbers, and the number so far.
+fn round<'s, 'b>(
+    [low, high, key, count, p, large, edge, sum, number]: [Expr<'s, 'b>; 9],
+) -> (Expr<'s, 'b>, [Expr<'s, 'b>; 9]) {
+    let stream = [low, high, key];
+    let [second, first] = streams::doubles(stream);
+    let geometric = |u: Expr<'s, 'b>| (u.ln() / edge).apply(ScalarOp::Ceil);
+    let sum = sum + geometric(first);
+    let after = sum + geometric(second);
+    let (one, two) = (sum.gt(count), after.gt(count));
+    let counted = number.when(one, (number + 1.0).when(two, number + 2.0));
+    let (taken, k) = attempt([first, second], [count, p], edge);
+    let [low, high, key] = streams::ahead(stream, low.number(1.0));
+    let ended = large.and(taken).or(large.not().and(one.or(two)));
+    (ended.not(), [low, high, key, count, p, large, edge, after, k.when(large, counted)])
+}
+
+/// ln k! but for Stirling's formula.
+fn tail<'s, 'b>(k: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    let next = k + 1.0;
+    let square = next * next;
+    let mut y = (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / next;
+    for (i, &value) in TAILS.iter().enumerate().rev() {
+        let below = if i == 9 { k.le(9.0) } else { k.lt(i as f64 + 1.0) };
+        y = y.except(below, value);
+    }
+    y
+}
+
+/// What the logarithm of the ratio owes to the mode alone.
+fn of_mode<'s, 'b>(n: Expr<'s, 'b>, p: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    let r = p / (1.0 - p);
+    let m = ((n + 1.0) * p).floor();
+    (m + 0.5) * ((m + 1.0) / (r * (n - m + 1.0))).ln() + tail(m) + tail(n - m)
+}
+
+/// Whether an attempt of the rejection is taken, and its number.
+fn attempt<'s, 'b>(
+    [u, v]: [Expr<'s, 'b>; 2],
+    [n, p]: [Expr<'s, 'b>; 2],
+    of_mode: Expr<'s, 'b>,
+) -> (Expr<'s, 'b>, Expr<'s, 'b>) {
+    let deviation = (n * p * (1.0 - p)).sqrt();
+    let b = deviation * 2.53 + 1.15;
+    let a = b * 0.0248 + -0.0873 + p * 0.01;
+    let r = p / (1.0 - p);
+    let alpha = (5.1 / b + 2.83) * deviation;
+    let m = ((n + 1.0) * p).floor();
+    let u = u - 0.5;
+    let shifted = 0.5 - u.abs();
+    let k = ((a * 2.0 / shifted + b) * u + (n * p + 0.5)).floor();
+    let boxed = shifted.ge(0.07).and(v.le(0.92 - 4.2 / b));
+    let outside = k.lt(0.0).or(k.gt(n));
+    let v = (v * alpha / (a / (shifted * shifted) + b)).ln();
+    let bound =
+        of_mode + (n + 1.0) * ((n - m + 1.0) / (n - k + 1.0)).ln() + (k + 0.5) * (r * (n - k + 1.0) / (k + 1.0)).ln()
+            - tail(k)
+            - tail(n - k);
+    (boxed.or(outside.not().and(v.le(bound))), k)
+}

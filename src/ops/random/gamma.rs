@@ -1,0 +1,91 @@
+//! Gamma-distributed numbers, draw by draw as TensorFlow's CPU kernel takes them.
+//!
+//! Source: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). A cubed normal number is taken or rejected by a
+//! uniform one. Normal and uniform numbers come from one stream, each kind two to a block; a block of a kind is drawn when the
+//! kind's last one is used up. For shapes below 1 a number of the shape one higher is multiplied by u^(1/shape).
+use super::streams::{self, BLOCKS, Streams};
+use super::{Generator, box_muller, from_key, from_seed, sizes};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::math::expr::{Expr, formula, formulas, iterate};
+use crate::ops::row::op;
+use crate::ops::shape::from_first;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("StatelessRandomGammaV2", "shape seed alpha -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64"),
+    op("StatelessRandomGammaV3", "shape key counter alg alpha -> output", |cx| { let g = from_key(cx)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 4) }).shape(from_first).constants(&[0, 3]).dtypes("f16, f32, f64"),
+];
+
+/// A result of sizes `dims` with the shapes that input `alpha` has.
+pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], alpha: usize) -> Result<Vec<Value>> {
+    streams::philox_only(cx, generator)?;
+    let (of, dtype) = (cx.dims(alpha)?, cx.dtype(alpha)?);
+    let sizes = streams::samples(cx, dims, &of)?;
+    if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
+        return Err(cx.unsupported(format!("gamma-distributed numbers of {dtype}; f16, f32 and f64 are supported")));
+    }
+    if sizes.contains(&0) {
+        let none = cx.b.full(dtype, dims, 0.0);
+        return cx.one(none);
+    }
+    let alpha = cx.arg(alpha)?;
+    let alpha = streams::parameters(cx.b, alpha, sizes);
+    let blocks = cx.b.scalar(DType::U64, BLOCKS);
+    let start = streams::streams(cx.b, generator, sizes, blocks);
+    let y = drawn(cx.b, start, alpha)?;
+    let y = streams::narrowed(cx.b, y, dtype);
+    let y = cx.b.reshape(y, dims);
+    cx.one(y)
+}
+
+/// Numbers of the shapes `alpha`, f64, one from each stream.
+fn drawn(b: &mut Builder, start: Streams<InstId>, alpha: InstId) -> Result<InstId> {
+    let going = formula(b, [alpha], |[alpha]| alpha.differs(1.0));
+    let d = formula(b, [alpha], |[alpha]| alpha + alpha.number(2.0 / 3.0).when(alpha.lt(1.0), -1.0 / 3.0));
+    let dims = b.dims(d).to_vec();
+    let (zero, none) = (b.full_like(d, 0.0), b.full(DType::Pred, &dims, 0.0));
+    let [low, high, key] = start;
+    let state = [low, high, key, d, zero, none, zero, none, zero];
+    let [low, high, _, _, _, _, uniform, kept, y] = iterate(b, going, state, f64::from(i32::MAX), attempt);
+    let arrays = [start[0], start[1], key, low, high, uniform, kept, y, alpha];
+    let parts = formulas(b, &arrays, |x| {
+        let (y, alpha) = (x[7], x[8]);
+        let [_, first] = streams::doubles([x[0], x[1], x[2]]);
+        let exponential = -(-first).ln_1p();
+        let [_, fresh] = streams::doubles([x[3], x[4], x[2]]);
+        let u = x[5].when(x[6], fresh);
+        let lowered = y * u.pow(1.0 / alpha);
+        Ok(vec![exponential.when(alpha.equals(1.0), lowered.when(alpha.lt(1.0), y))])
+    })?;
+    Ok(parts[0])
+}
+
+/// One attempt of every element: its stream, `alpha - 1/3`, what is left of a block of normal and of uniform numbers and whether there is
+/// such, and the number.
+fn attempt<'s, 'b>(
+    [low, high, key, d, normal, has_normal, uniform, has_uniform, _]: [Expr<'s, 'b>; 9],
+    _round: Expr<'s, 'b>,
+) -> (Expr<'s, 'b>, [Expr<'s, 'b>; 9]) {
+    let stream = [low, high, key];
+    let [first, second] = streams::doubles(stream);
+    let [rest, fresh] = first.with_all(|b| box_muller(b, first.id, second.id));
+    let x = normal.when(has_normal, fresh);
+    let stream = streams::ahead(stream, has_normal.not());
+    let v = (1.0 / 3.0 / d.sqrt()) * x + 1.0;
+    let inside = v.le(0.0).not();
+    let v = v * v * v;
+    let [left, fresh] = streams::doubles(stream);
+    let u = uniform.when(has_uniform, fresh);
+    let drew = inside.and(has_uniform.not());
+    let square = x * x;
+    let squeezed = u.lt(1.0 - 0.0331 * square * square);
+    let taken = squeezed.or(u.ln().lt(0.5 * x * x + d * (1.0 - v + v.ln())));
+    let taken = inside.and(taken);
+    let [low, high, key] = streams::ahead(stream, drew);
+    let has_uniform = has_uniform.differs(inside);
+    (taken.not(), [low, high, key, d, rest, has_normal.not(), left.when(drew, uniform), has_uniform, d * v])
+}

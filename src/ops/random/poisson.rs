@@ -1,0 +1,108 @@
+//! Numbers of Poisson's distribution, draw by draw as TensorFlow's CPU kernel takes them.
+//!
+//! Sources: Knuth's product of uniform numbers for rates below 10 ("Seminumerical algorithms"); Hormann, "The transformed rejection
+//! method for generating Poisson random variables" (1993), from there on. A round takes one block, two uniform numbers: two factors of
+//! the product, or one attempt.
+use super::streams::{self, BLOCKS, Streams};
+use super::{Generator, from_seed, sizes};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::math::expr::{Expr, formula, formulas, iterate};
+use crate::ops::math::gamma::lgamma;
+use crate::ops::row::op;
+use crate::ops::shape::from_first;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::tensor::DType;
+
+/// From which rate on numbers are drawn by rejection.
+const LARGE: f64 = 10.0;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("StatelessRandomPoisson", "shape seed lam -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; poisson(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
+];
+
+/// A result of sizes `dims` with the rates that input `rate` has.
+pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], rate: usize) -> Result<Vec<Value>> {
+    let (of, dtype) = (cx.dims(rate)?, cx.attr_dtype("dtype")?);
+    let sizes = streams::samples(cx, dims, &of)?;
+    let highest = streams::highest(dtype)?;
+    if sizes.contains(&0) {
+        let none = cx.b.full(dtype, dims, 0.0);
+        return cx.one(none);
+    }
+    let rate = cx.arg(rate)?;
+    let rate = streams::parameters(cx.b, rate, sizes);
+    let blocks = cx.b.scalar(DType::U64, BLOCKS);
+    let start = streams::streams(cx.b, generator, sizes, blocks);
+    let y = drawn(cx.b, start, rate, highest, dtype.is_float())?;
+    let y = streams::narrowed(cx.b, y, dtype);
+    let y = cx.b.reshape(y, dims);
+    cx.one(y)
+}
+
+/// Numbers of these rates, f64, one from each stream, none above `highest`.
+///
+/// TensorFlow's kernel never ends for a rate that is not a number, and for one so far beyond `highest` that no draw is below; these
+/// give NaN and `highest` here.
+fn drawn(
+    b: &mut Builder,
+    [low, high, key]: Streams<InstId>,
+    rate: InstId,
+    highest: f64,
+    float: bool,
+) -> Result<InstId> {
+    let deviations = 16.0;
+    let going = formula(b, [rate], |[rate]| (rate - deviations * rate.max(0.0).sqrt()).le(highest));
+    let edge = formula(b, [rate], |[rate]| (-rate).exp().when(rate.lt(LARGE), rate.ln()));
+    let (one, zero) = (b.full_like(rate, 1.0), b.full_like(rate, 0.0));
+    let state = [low, high, key, rate, edge, one, zero];
+    let end = iterate(b, going, state, f64::from(i32::MAX), |state, _| round(state, highest));
+    let y = formulas(b, &[going, rate, end[6]], |x| {
+        let (rate, infinite) = (x[1], x[1].equals(f64::INFINITY));
+        let unbounded = if float { rate } else { rate.number(0.0) };
+        let without = unbounded.when(infinite, rate.number(highest)).when(rate.is_nan().not(), rate);
+        Ok(vec![x[2].when(x[0], without)])
+    })?;
+    Ok(y[0])
+}
+
+/// One block of every element: its stream, the rate, e^-rate or ln(rate), and for rates below 10 the product so far; the number so far.
+fn round<'s, 'b>(
+    [low, high, key, rate, edge, product, count]: [Expr<'s, 'b>; 7],
+    highest: f64,
+) -> (Expr<'s, 'b>, [Expr<'s, 'b>; 7]) {
+    let stream = [low, high, key];
+    let [second, first] = streams::doubles(stream);
+    let product = product * first;
+    let after = product * second;
+    let (one, two) = (product.le(edge), after.le(edge));
+    let counted = count.when(one, (count + 1.0).when(two, count + 2.0));
+    let (taken, k) = attempt([first, second], rate, edge, highest);
+    let small = rate.lt(LARGE);
+    let [low, high, key] = streams::ahead(stream, low.number(1.0));
+    let ended = small.and(one.or(two)).or(small.not().and(taken));
+    (ended.not(), [low, high, key, rate, edge, after, counted.when(small, k)])
+}
+
+/// Whether an attempt of the rejection is taken, and its number.
+fn attempt<'s, 'b>(
+    [u, v]: [Expr<'s, 'b>; 2],
+    rate: Expr<'s, 'b>,
+    log_rate: Expr<'s, 'b>,
+    highest: f64,
+) -> (Expr<'s, 'b>, Expr<'s, 'b>) {
+    let u = u - 0.5;
+    let b = rate.sqrt() * 2.53 + 0.931;
+    let a = b * 0.02483 + -0.059;
+    let inverse_alpha = 1.1328 / (b - 3.4) + 1.1239;
+    let shifted = 0.5 - u.abs();
+    let k = ((a * 2.0 / shifted + b) * u + rate + 0.43).floor();
+    let boxed = shifted.ge(0.07).and(v.le(0.9277 - 3.6224 / (b - 2.0)));
+    let outside = k.lt(0.0).or(shifted.lt(0.013).and(v.gt(shifted)));
+    let s = (v * inverse_alpha / (a / (shifted * shifted) + b)).ln();
+    let t = k * log_rate - rate - lgamma(k + 1.0);
+    let taken = boxed.or(outside.not().and(s.le(t)));
+    (taken.and(k.gt(highest).not()), k)
+}

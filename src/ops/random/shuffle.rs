@@ -1,0 +1,231 @@
+//! Random orders that are functions of a seed, as TensorFlow's CPU kernels make them.
+//!
+//! Sources: Fisher and Yates's shuffle; for places in an order that is never made, Beaulieu et al., "The Simon and Speck families of
+//! lightweight block ciphers" (2013), with words of any width, and cycle walking as of Black and Rogaway, "Ciphers with arbitrary finite
+//! domains" (2002).
+use super::{Draw, bits, counted, from_key, streams};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId, Op};
+use crate::ops::array::gather;
+use crate::ops::fact::{Dims, Fact};
+use crate::ops::math::expr::{Expr, formula, formulas, iterate_all};
+use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("StatelessShuffle", "value key counter alg -> output", shuffle).shape(same).constants(&[3]),
+    op("RandomIndexShuffle", "index seed max_index -> output", index_shuffle).shape(places).dtypes("s32, s64, u32, u64"),
+];
+
+/// The rows of input 0 in a random order: each place, from the first on, exchanges its row with that of a random place not before it.
+fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one(x) };
+    let generator = from_key(cx)?;
+    streams::philox_only(cx, &generator)?;
+    let draw = Draw { dtype: DType::U32, dims: vec![rows - 1], count: counted(&[rows - 1])?, bounds: 0 };
+    let words = bits(cx.b, &generator, false, &draw);
+    let b = &mut *cx.b;
+    let place = b.iota(DType::U32, &[rows - 1], 0);
+    let partner = formula(b, [words, place], |[word, place]| place + word.rem(rows as f64 - place));
+    let partner = b.convert(partner, DType::S32);
+    let order = exchanged(b, partner, rows);
+    cx.args = vec![Value::Array(x), Value::Array(order)];
+    gather(cx)
+}
+
+/// The numbers below `rows` after each place, in turn, exchanged its number with that of its partner.
+fn exchanged(b: &mut Builder, partners: InstId, rows: u64) -> InstId {
+    let (zero, order) = (b.scalar(DType::S32, 0.0), b.iota(DType::S32, &[rows], 0));
+    let start = b.tuple(&[zero, order, partners]);
+    let shape = b.shape(start).clone();
+    let cond = b.counter_below("places_left", &shape, rows - 1);
+    let body = {
+        b.begin("exchange");
+        let state = b.parameter(shape);
+        let [place, order, partners] = [0, 1, 2].map(|i| b.get_tuple_element(state, i));
+        let at = |b: &mut Builder, x: InstId, i: InstId| b.add_inst(Op::DynamicSlice(vec![1]), &[x, i]);
+        let partner = at(b, partners, place);
+        let partner = b.reshape(partner, &[]);
+        let (here, there) = (at(b, order, place), at(b, order, partner));
+        let order = b.add_inst(Op::DynamicUpdateSlice, &[order, here, partner]);
+        let order = b.add_inst(Op::DynamicUpdateSlice, &[order, there, place]);
+        let one = b.scalar(DType::S32, 1.0);
+        let next = b.add(place, one);
+        let root = b.tuple(&[next, order, partners]);
+        b.end(root)
+    };
+    let end = b.add_inst(Op::While { cond, body }, &[start]);
+    b.get_tuple_element(end, 1)
+}
+
+/// A scalar of scalars and one seed, else a vector.
+fn places(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let mut of = Vec::with_capacity(3);
+    for i in 0..3 {
+        match cx.dims(i)? {
+            Dims::Ranked(dims) => of.push(dims),
+            Dims::Unranked(id) => {
+                let unknown = cx.unranked(Why::From(id));
+                return cx.like(0, unknown);
+            }
+        }
+    }
+    let (index, seed, last) = (&of[0], &of[1], &of[2]);
+    let seeds = &seed[..seed.len().saturating_sub(1)];
+    let lengths = [&index[..], seeds, &last[..]].concat();
+    let length = lengths.iter().find(|d| **d != Dim::Known(1)).or(lengths.first());
+    let dims: Vec<Dim> = length.copied().into_iter().collect();
+    cx.like(0, dims)
+}
+
+/// Where the places that input 0 names are in a random order of 0 to input 2.
+fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dtype, rounds) = (cx.dtype(0)?, cx.node.int("rounds").unwrap_or(4));
+    if !matches!(rounds, 4..=256) || rounds % 2 != 0 {
+        return Err(cx.unsupported(format!("{rounds} rounds; even numbers from 4 to 256 are supported")));
+    }
+    let (of_index, of_seed, of_last) = (cx.dims(0)?, cx.dims(1)?, cx.dims(2)?);
+    let seeds = &of_seed[..of_seed.len().saturating_sub(1)];
+    let outer = [&of_index[..], seeds, &of_last[..]];
+    let length = outer.iter().flat_map(|d| d.first()).max().copied();
+    let fits = |d: &&[u64]| d.is_empty() || d.len() == 1 && d.first() == length.as_ref();
+    if of_seed.last() != Some(&3) || !outer.iter().all(fits) {
+        let told = format!("places {of_index:?}, seeds {of_seed:?} and last places {of_last:?}");
+        return Err(cx.mismatch(told));
+    }
+    let dims: Vec<u64> = length.into_iter().collect();
+    let [index, seed, last] = [cx.arg(0)?, cx.arg(1)?, cx.arg(2)?];
+    let b = &mut *cx.b;
+    let [value, last] = [index, last].map(|x| {
+        let x = b.convert(x, DType::U64);
+        b.broadcast_to(x, &dims)
+    });
+    let seeds = keys(b, seed, &dims);
+    let given = [&[last][..], &seeds].concat();
+    let fixed = formulas(b, &given, |x| {
+        let cipher = Cipher::of(x[0]);
+        let keys = cipher.schedule([x[1], x[2], x[3]], rounds as usize);
+        Ok([vec![cipher.width, cipher.mask], keys].concat())
+    })?;
+    let going = formula(b, [last], |[last]| last.differs(0.0));
+    let state = [&[value, last][..], &fixed].concat();
+    let end = iterate_all(b, going, &state, f64::from(i32::MAX), |x, _| {
+        let y = Cipher { width: x[2], mask: x[3] }.encrypted(x[0], &x[4..]);
+        (y.gt(x[1]), vec![y])
+    });
+    let y = end[0];
+    let y = formula(b, [y, last], |[y, last]| y.except(last.equals(0.0), 0.0));
+    let y = b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// The three numbers of each seed, their low 32 bits as u64, in the sizes of the result.
+fn keys(b: &mut Builder, seed: InstId, dims: &[u64]) -> [InstId; 3] {
+    let wide = match b.dtype(seed) {
+        DType::S32 | DType::S64 => {
+            let seed = b.convert(seed, DType::S64);
+            b.unary(ScalarOp::BitcastConvert(DType::U64), seed)
+        }
+        _ => b.convert(seed, DType::U64),
+    };
+    let mask = b.full_like(wide, f64::from(u32::MAX));
+    let low = b.binary(ScalarOp::And, wide, mask);
+    let axis = b.rank(low) - 1;
+    let of_seeds = b.dims(low)[..axis].to_vec();
+    [0, 1, 2].map(|i| {
+        let key = b.slice_axis(low, axis, i, i + 1);
+        let key = b.reshape(key, &of_seeds);
+        b.broadcast_to(key, dims)
+    })
+}
+
+/// Simon with words of `width` bits, as u64 whose other bits are 0.
+struct Cipher<'s, 'b> {
+    width: Expr<'s, 'b>,
+    mask: Expr<'s, 'b>,
+}
+
+impl<'s, 'b> Cipher<'s, 'b> {
+    /// With words of half the bits that TensorFlow takes for `last`: as many as the logarithm says, as doubles round it, 16 at least.
+    fn of(last: Expr<'s, 'b>) -> Self {
+        let mut width = last.number(8.0);
+        for bits in (16..64).step_by(2) {
+            let fits = last.with(|b| {
+                let dims = b.dims(last.id).to_vec();
+                let most = b.constant(Tensor::scalar(largest_within(f64::from(bits))));
+                let most = b.broadcast_to(most, &dims);
+                b.compare(Direction::Gt, last.id, most)
+            });
+            width = width + fits.convert(DType::U64);
+        }
+        let mask = last.number(1.0).apply2(ScalarOp::ShiftLeft, width) - 1.0;
+        Cipher { width, mask }
+    }
+    fn masked(&self, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        x.and(self.mask)
+    }
+    /// Turned to the left by `by` bits.
+    fn left(&self, x: Expr<'s, 'b>, by: f64) -> Expr<'s, 'b> {
+        let high = x.apply2(ScalarOp::ShiftLeft, by);
+        let low = x.apply2(ScalarOp::ShiftRightLogical, self.width - by);
+        self.masked(high.or(low))
+    }
+    /// Turned to the right by `by` bits.
+    fn right(&self, x: Expr<'s, 'b>, by: f64) -> Expr<'s, 'b> {
+        let low = x.apply2(ScalarOp::ShiftRightLogical, by);
+        let high = x.apply2(ScalarOp::ShiftLeft, self.width - by);
+        self.masked(high.or(low))
+    }
+    fn mix(&self, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        let product = self.left(x, 1.0).and(self.left(x, 8.0));
+        xor(product, self.left(x, 2.0))
+    }
+    /// The key of each round: three are given, and each other one follows from those before it and a bit of a fixed sequence.
+    fn schedule(&self, keys: [Expr<'s, 'b>; 3], rounds: usize) -> Vec<Expr<'s, 'b>> {
+        let mut all = keys.map(|k| self.masked(k)).to_vec();
+        let constant = self.masked(self.mask.number(f64::from(0xFFFF_FFFCu32)));
+        let sequence = self.masked(self.mask.number(f64::from(0x192C_0EF5u32)));
+        for i in 3..rounds {
+            let bit = match i - 3 {
+                // words have 32 bits at most
+                at @ 0..32 => sequence.apply2(ScalarOp::ShiftRightLogical, at as f64).and(sequence.number(1.0)),
+                _ => sequence.number(0.0),
+            };
+            let before = all[i - 1];
+            let turned = xor(self.right(before, 3.0), self.right(before, 4.0));
+            all.push(xor(xor(xor(constant, bit), all[i - 3]), turned));
+        }
+        all
+    }
+    /// A number of two words, the first high, through all rounds.
+    fn encrypted(&self, value: Expr<'s, 'b>, keys: &[Expr<'s, 'b>]) -> Expr<'s, 'b> {
+        let mut left = self.masked(value.apply2(ScalarOp::ShiftRightLogical, self.width));
+        let mut right = self.masked(value);
+        for pair in keys.chunks_exact(2) {
+            left = xor(xor(left, self.mix(right)), pair[0]);
+            right = xor(xor(right, self.mix(left)), pair[1]);
+        }
+        left.apply2(ScalarOp::ShiftLeft, self.width).or(right)
+    }
+}
+
+fn xor<'s, 'b>(x: Expr<'s, 'b>, y: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    x.apply2(ScalarOp::Xor, y)
+}
+
+/// The largest number whose logarithm to base 2 is `bits` at most, as doubles have it.
+fn largest_within(bits: f64) -> u64 {
+    let (mut within, mut beyond) = (1u64, u64::MAX);
+    while beyond - within > 1 {
+        let middle = within + (beyond - within) / 2;
+        *(if (middle as f64).log2() <= bits { &mut within } else { &mut beyond }) = middle;
+    }
+    within
+}

@@ -1,0 +1,91 @@
+//! Random numbers of which an element takes as many as it needs: each element has a stream of its own.
+//!
+//! As in TensorFlow's CPU kernels. The elements are those of `[samples, parameters]`, numbered parameter by parameter, and the stream
+//! of each begins so many blocks of four words behind that of the one before; all are of doubles, two to a block, whose second comes first.
+use super::truncated::raised;
+use super::{Generator, rounds, split, unit_f64};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{Builder, InstId};
+use crate::ops::LowerCtx;
+use crate::ops::math::expr::Expr;
+use crate::tensor::{DType, elements_of};
+
+/// The blocks that TensorFlow keeps for an element where the number of draws has no bound.
+pub(super) const BLOCKS: f64 = 256.0;
+
+/// Where the streams of a result stand: the low and high word of each counter, and the keys, all u64.
+pub(super) type Streams<T> = [T; 3];
+
+/// The sizes `[samples, parameters]` of a result of sizes `dims` whose last dimensions are those of the parameters, `of`.
+pub(super) fn samples(cx: &LowerCtx, dims: &[u64], of: &[u64]) -> Result<[u64; 2]> {
+    let Some(outer) = dims.len().checked_sub(of.len()).filter(|&n| dims[n..] == *of) else {
+        return Err(
+            cx.mismatch(format!("samples of {dims:?}, which must end with the sizes of the parameters, {of:?}"))
+        );
+    };
+    Ok([elements_of(&dims[..outer]), elements_of(of)])
+}
+
+/// An array of parameters as doubles, once for each sample.
+pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [u64; 2]) -> InstId {
+    let flat = b.reshape(x, &[sizes[1]]);
+    let wide = b.convert(flat, DType::F64);
+    b.broadcast(wide, &sizes, &[1])
+}
+
+/// The streams of all elements at their beginnings, `blocks` (a number, or an array u64) apart.
+pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [u64; 2], blocks: InstId) -> Streams<InstId> {
+    let (sample, parameter) = (b.iota(DType::U64, &sizes, 0), b.iota(DType::U64, &sizes, 1));
+    let each = b.full_like(parameter, sizes[0] as f64);
+    let before = b.mul(parameter, each);
+    let number = b.add(before, sample);
+    let blocks = b.broadcast_to(blocks, &sizes);
+    let by = b.mul(number, blocks);
+    let [low, high, key] =
+        [generator.counter[0], generator.counter[1], generator.key].map(|x| b.broadcast(x, &sizes, &[]));
+    let [low, high] = raised(b, [low, high], by);
+    [low, high, key]
+}
+
+/// The streams `by` blocks further on.
+pub(super) fn ahead<'s, 'b>([low, high, key]: Streams<Expr<'s, 'b>>, by: Expr<'s, 'b>) -> Streams<Expr<'s, 'b>> {
+    let by = by.convert(DType::U64);
+    let [low, high] = low.with_all(|b| raised(b, [low.id, high.id], by.id));
+    [low, high, key]
+}
+
+/// Two uniform doubles of the next block of each stream, in the order of its words.
+pub(super) fn doubles<'s, 'b>([low, high, key]: Streams<Expr<'s, 'b>>) -> [Expr<'s, 'b>; 2] {
+    low.with_all(|b| {
+        let ([c0, c1], [c2, c3], key) = (split(b, low.id), split(b, high.id), split(b, key.id));
+        let words = rounds(b, [c0, c1, c2, c3], key);
+        [unit_f64(b, words[0], words[1]), unit_f64(b, words[2], words[3])]
+    })
+}
+
+/// Doubles as the type of the result; narrow floats are rounded from f32, as TensorFlow's types do it.
+pub(super) fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
+    let narrow = dtype.is_float() && dtype.bits() < 32;
+    let x = if narrow { b.convert(x, DType::F32) } else { x };
+    b.convert(x, dtype)
+}
+
+/// Refuses a generator other than Philox, which is the only one that TensorFlow's kernels of these distributions have.
+pub(super) fn philox_only(cx: &LowerCtx, generator: &Generator) -> Result<()> {
+    match generator.algorithm {
+        super::Algorithm::Philox => Ok(()),
+        super::Algorithm::ThreeFry => Err(cx.unsupported(format!("{} on ThreeFry; Philox is supported", cx.node.op))),
+    }
+}
+
+/// The largest number of a type that is drawn.
+pub(super) fn highest(dtype: DType) -> Result<f64> {
+    Ok(match dtype {
+        DType::F16 => 65504.0,
+        DType::F32 => f64::from(f32::MAX),
+        DType::F64 => f64::MAX,
+        DType::S32 => f64::from(i32::MAX),
+        DType::S64 => i64::MAX as f64,
+        other => return Err(Error::user(Code::UnsupportedCase, format!("random numbers of {other}"))),
+    })
+}
