@@ -1,11 +1,14 @@
-//! Least squares by the normal equations.
+//! Least squares by the normal equations, and by singular values where matrices may lack rank.
+use super::jacobi::turned_rows;
 use super::{adjoint, identity};
 use crate::diag::Result;
 use crate::hlo::attrs::{DotDims, Transpose};
 use crate::hlo::{Builder, InstId, Op};
 use crate::ops::fact::Fact;
+use crate::ops::math::expr::formula;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::tensor::elements_of;
 
 /// The rows of this file.
 #[rustfmt::skip]
@@ -14,13 +17,10 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// What is nearest to the right sides under the matrices, of all such what is smallest; `l2_regularizer` is added to the diagonal of the
-/// matrices that are factored. Without `fast` TensorFlow factors the matrix itself, and finds its rank.
+/// matrices that are factored. Without `fast` nothing is added, and the matrices may lack rank.
 ///
 /// Shapes: matrix `[.., m, n]`, rhs `[.., m, k]` -> `[.., n, k]`.
 fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if !cx.node.bool("fast").unwrap_or(true) {
-        return Err(cx.unsupported("least squares without `fast` are not supported; with it they are"));
-    }
     let (matrix, rhs) = (cx.dims(0)?, cx.dims(1)?);
     let ([batch @ .., m, n], [same @ .., rows, _]) = (&matrix[..], &rhs[..]) else {
         return Err(cx.mismatch(format!("matrices {matrix:?} and right sides {rhs:?} do not fit")));
@@ -29,7 +29,12 @@ fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("matrices {matrix:?} and right sides {rhs:?} do not fit")));
     }
     let (a, y, l2) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let fast = cx.node.bool("fast").unwrap_or(true);
     let b = &mut *cx.b;
+    if !fast {
+        let x = of_any_rank(b, a, y);
+        return cx.one(x);
+    }
     let turned = adjoint(b, a);
     let x = if m >= n {
         let square = regular(b, turned, a, l2);
@@ -41,6 +46,33 @@ fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         product(b, turned, side)
     };
     cx.one(x)
+}
+
+/// The smallest of the nearest, by singular values; those that rounding alone may make, as Eigen has it for pivots, count as zero.
+fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
+    let (of_a, of_y) = (b.dims(a).to_vec(), b.dims(y).to_vec());
+    let outer = of_a.len() - 2;
+    let (count, m, n, k) = (elements_of(&of_a[..outer]), of_a[outer], of_a[outer + 1], of_y[outer + 1]);
+    let dims = [&of_a[..outer], &[n, k]].concat();
+    if count * m * n * k == 0 {
+        return b.full(b.dtype(a), &dims, 0.0);
+    }
+    let (a, y) = (b.reshape(a, &[count, m, n]), b.reshape(y, &[count, m, k]));
+    let turned = turned_rows(b, a);
+    let (left, right) = turned.vectors(b);
+    let largest = b.slice_axis(turned.sizes, 1, 0, 1);
+    let inverse = formula(b, [turned.sizes, largest], |[size, largest]| {
+        let least = largest * (size.epsilon() * m.min(n) as f64);
+        let least = least.with(|b| b.broadcast_to(least.id, &[count, m.min(n)]));
+        (1.0 / size).when(size.gt(least), 0.0)
+    });
+    let left = adjoint(b, left);
+    let side = product(b, left, y);
+    let inverse = b.convert(inverse, b.dtype(side));
+    let inverse = b.broadcast(inverse, &[count, m.min(n), k], &[0, 1]);
+    let side = b.mul(side, inverse);
+    let x = product(b, right, side);
+    b.reshape(x, &dims)
 }
 
 /// The products of matrices.
