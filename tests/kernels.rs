@@ -138,6 +138,26 @@ fn attention(more: bool) -> String {
 }
 
 /// Scores that nothing else reads have no memory, and the bits are those of kernels that have them in memory.
+/// A part of the next value of a loop's state is made before the old value dies, and so outside of the state's memory: the rest of the
+/// next value belongs beside it.
+#[test]
+fn a_joined_next_value_lies_in_one_place() {
+    check_text(
+        "HloModule m\n\
+         left { p = (s32[], c64[4,4]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n n = s32[] constant(3)\n \
+         ROOT r = pred[] compare(i, n), direction=LT }\n\
+         body { p = (s32[], c64[4,4]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n one = s32[] constant(1)\n \
+         next = s32[] add(i, one)\n x = c64[4,4] get-tuple-element(p), index=1\n top = c64[1,4] slice(x), slice={[0:1],[0:4]}\n \
+         unit = c64[] constant((1, 0))\n units = c64[3,4] broadcast(unit), dimensions={}\n \
+         y = c64[4,4] concatenate(top, units), dimensions={0}\n first = c64[4,1] slice(y), slice={[0:4],[0:1]}\n \
+         others = c64[4,3] slice(y), slice={[0:4],[1:4]}\n re = f32[4,3] real(others)\n im = f32[4,3] imag(others)\n \
+         z = c64[4,3] complex(re, im)\n w = c64[4,4] concatenate(first, z), dimensions={1}\n \
+         ROOT r = (s32[], c64[4,4]) tuple(next, w) }\n\
+         ENTRY e { x = c64[4,4] parameter(0)\n zero = s32[] constant(0)\n t = (s32[], c64[4,4]) tuple(zero, x)\n \
+         l = (s32[], c64[4,4]) while(t), condition=left, body=body\n ROOT r = c64[4,4] get-tuple-element(l), index=1 }\n",
+    );
+}
+
 #[test]
 fn attention_in_one_kernel() {
     check_text(&attention(false));

@@ -113,10 +113,14 @@ impl<'a> Emitter<'a> {
         out
     }
 
-    /// The memory of the old value that `id` is the next value of, where it may be written to already.
+    /// The memory of the old value that `id` is the next value of, where it may be written to already and no part of `id` was
+    /// written elsewhere.
     pub(super) fn next_in_place(&self, id: InstId) -> Option<Value> {
         let &buf = self.scope.states.get(&id)?;
-        let free = self.scope.stages.spots[id] == Spot::Dense && self.dies(buf, id) && self.reads_in_step(id, buf);
+        let free = !self.scope.placed.contains_key(&id)
+            && self.scope.stages.spots[id] == Spot::Dense
+            && self.dies(buf, id)
+            && self.reads_in_step(id, buf);
         free.then(|| Value { leaves: vec![buf], layout: None })
     }
 
