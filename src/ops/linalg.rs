@@ -2,10 +2,13 @@
 //!
 //! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
 //! vectorised over the batch.
+mod eigenvectors;
 mod factor;
+mod hessenberg;
 mod jacobi;
-mod least;
 pub mod lapack;
+mod least;
+mod schur;
 mod tridiagonal;
 
 use super::ShapeCtx;
@@ -395,6 +398,16 @@ fn norm_squared_of(b: &mut Builder, x: InstId) -> InstId {
 fn norm_squared(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     let squares = norm_squared_of(b, x);
     total(b, squares, axis)
+}
+
+/// The diagonal of each matrix `[batch.., n, n]`, `[batch.., n]`.
+fn diagonal(b: &mut Builder, x: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let rank = dims.len();
+    let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
+    let (on, zero) = (b.compare(Direction::Eq, row, column), b.full_like(x, 0.0));
+    let alone = b.select(on, x, zero);
+    total(b, alone, rank - 1)
 }
 
 /// Ones on the diagonals.

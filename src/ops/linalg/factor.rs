@@ -7,7 +7,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Runs a loop over columns: `body` gets the column's number and the other parts of the state, and gives the latter anew.
-fn columns(
+pub(super) fn columns(
     b: &mut Builder,
     name: &str,
     count: u64,
@@ -32,7 +32,7 @@ fn columns(
 }
 
 /// `x` with element `k` of its last dimension replaced by `value`.
-fn with_column(b: &mut Builder, x: InstId, k: InstId, value: InstId) -> InstId {
+pub(super) fn with_column(b: &mut Builder, x: InstId, k: InstId, value: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let last = dims.len() - 1;
     let index = b.iota(DType::S32, &dims, last);
@@ -97,36 +97,81 @@ pub(super) fn packed_qr(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let p = dims[rank - 2].min(dims[rank - 1]);
     let taus = b.full(b.dtype(a), &[&dims[..rank - 2], &[p]].concat(), 0.0);
     let parts = columns(b, "reflect_packed", p, &[a, taus], |b, k, parts| {
-        let (a, taus) = (parts[0], parts[1]);
-        let (v, tau) = reflector(b, a, k);
-        let turned = reflect_rows(b, a, v, tau);
-        // Columns to the left hold vectors already.
-        let place = b.iota(DType::S32, &dims, rank - 1);
-        let left = b.compare(Direction::Lt, place, k);
-        let a = b.select(left, a, turned);
-        let column = column_at(b, a, k);
-        let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
-        let below = b.compare(Direction::Gt, index, k);
-        let own = b.select(below, v, column);
-        let a = with_column(b, a, k, own);
-        let tau = conjugate(b, tau);
-        vec![a, with_column(b, taus, k, tau)]
+        let (a, taus) = reflect_packed(b, parts[0], parts[1], k);
+        vec![a, taus]
     });
     (parts[0], parts[1])
 }
 
-/// The first `n` columns of the product of the reflections whose vectors are below the diagonal of `a [batch.., m, n]`, and whose
-/// factors are `taus [batch.., k]`.
-pub(super) fn product_of_reflections(b: &mut Builder, a: InstId, taus: InstId) -> InstId {
+/// The reflection for column `k`, its vector in the place of what it clears.
+fn reflect_packed(b: &mut Builder, a: InstId, taus: InstId, k: InstId) -> (InstId, InstId) {
+    let dims = b.dims(a).to_vec();
+    let rank = dims.len();
+    let (v, tau) = reflector(b, a, k);
+    let turned = reflect_rows(b, a, v, tau);
+    // Columns to the left hold vectors already.
+    let place = b.iota(DType::S32, &dims, rank - 1);
+    let left = b.compare(Direction::Lt, place, k);
+    let a = b.select(left, a, turned);
+    let column = column_at(b, a, k);
+    let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
+    let below = b.compare(Direction::Gt, index, k);
+    let own = b.select(below, v, column);
+    let a = with_column(b, a, k, own);
+    let tau = conjugate(b, tau);
+    (a, with_column(b, taus, k, tau))
+}
+
+/// The same with columns in an order in which each is the longest of what is left, the first of equal ones: also that order,
+/// `[batch.., n]`, s32 counted from 1. Source: LAPACK's `geqp3`.
+pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId) {
+    let dims = b.dims(a).to_vec();
+    let rank = dims.len();
+    let (m, n) = (dims[rank - 2], dims[rank - 1]);
+    let line = [&dims[..rank - 2], &[n]].concat();
+    let (index, one) = (b.iota(DType::S32, &line, rank - 2), b.full(DType::S32, &line, 1.0));
+    let order = b.add(index, one);
+    let taus = b.full(b.dtype(a), &[&dims[..rank - 2], &[m.min(n)]].concat(), 0.0);
+    let parts = columns(b, "reflect_longest", m.min(n), &[a, order, taus], |b, k, parts| {
+        let (a, order, taus) = (parts[0], parts[1], parts[2]);
+        let row = b.iota(DType::S32, &dims, rank - 2);
+        let (left, zero) = (b.compare(Direction::Ge, row, k), b.full_like(a, 0.0));
+        let rest = b.select(left, a, zero);
+        let lengths = super::norm_squared(b, rest, rank - 2);
+        let longest = pivot_at(b, lengths, k);
+        let (a, order) = (exchanged(b, a, k, longest), exchanged(b, order, k, longest));
+        let (packed, taus) = reflect_packed(b, a, taus, k);
+        vec![packed, order, taus]
+    });
+    (parts[0], parts[1], parts[2])
+}
+
+/// Elements `k` and `other [batch..]` of the last dimension in each other's place.
+fn exchanged(b: &mut Builder, x: InstId, k: InstId, other: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let last = dims.len() - 1;
+    let index = b.iota(DType::S32, &dims, last);
+    let other = b.broadcast(other, &dims, &(0..b.rank(other)).collect::<Vec<_>>());
+    let is_other = b.compare(Direction::Eq, index, other);
+    let none = b.full_like(x, 0.0);
+    let alone = b.select(is_other, x, none);
+    let theirs = super::total(b, alone, last);
+    let own = column_at(b, x, k);
+    let own = b.broadcast(own, &dims, &(0..last).collect::<Vec<_>>());
+    let x = b.select(is_other, own, x);
+    with_column(b, x, k, theirs)
+}
+
+/// `x [batch.., m, columns]` times the reflections whose vectors are below the diagonal of `a [batch.., m, n]`: the product of the
+/// first to the last, or with `adjoint` its adjoint.
+pub(super) fn reflected(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adjoint: bool) -> InstId {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
     let count = b.dims(taus).last().copied().unwrap_or(0);
-    let q = identity(b, b.dtype(a), &dims);
-    let parts = columns(b, "multiply_reflections", count, &[q, a, taus], |b, step, parts| {
-        let (q, a, taus) = (parts[0], parts[1], parts[2]);
-        // From the last to the first.
+    let parts = columns(b, "multiply_by_reflections", count, &[x, a, taus], |b, step, parts| {
+        let (x, a, taus) = (parts[0], parts[1], parts[2]);
         let last = b.scalar(DType::S32, count as f64 - 1.0);
-        let k = b.sub(last, step);
+        let k = if adjoint { step } else { b.sub(last, step) };
         let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
         let (is_k, below) = (b.compare(Direction::Eq, index, k), b.compare(Direction::Gt, index, k));
         let column = column_at(b, a, k);
@@ -134,9 +179,18 @@ pub(super) fn product_of_reflections(b: &mut Builder, a: InstId, taus: InstId) -
         let v = b.select(below, column, zero);
         let v = b.select(is_k, one, v);
         let tau = column_at(b, taus, k);
-        vec![reflect_rows(b, q, v, tau), a, taus]
+        let tau = if adjoint { conjugate(b, tau) } else { tau };
+        vec![reflect_rows(b, x, v, tau), a, taus]
     });
     parts[0]
+}
+
+/// The first `n` columns of the product of the reflections whose vectors are below the diagonal of `a [batch.., m, n]`, and whose
+/// factors are `taus [batch.., k]`.
+pub(super) fn product_of_reflections(b: &mut Builder, a: InstId, taus: InstId) -> InstId {
+    let dims = b.dims(a).to_vec();
+    let q = identity(b, b.dtype(a), &dims);
+    reflected(b, a, taus, q, false)
 }
 
 /// The place, from 1, of the first zero on the diagonal of `a [batch.., m, n]`; 0 where there is none.

@@ -231,7 +231,7 @@ fn real(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// Numbers of size 1 that make others real when these are divided by them: 1 for zero.
-fn phase(b: &mut Builder, x: InstId) -> InstId {
+pub(super) fn phase(b: &mut Builder, x: InstId) -> InstId {
     let (dtype, size) = (b.dtype(x), b.unary(ScalarOp::Abs, x));
     let none = b.full_like(size, 0.0);
     let is_none = b.compare(Direction::Eq, size, none);
@@ -241,7 +241,7 @@ fn phase(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// The symmetric matrix of the lower triangle, whose diagonal is taken to be real.
-fn mirrored(b: &mut Builder, x: InstId) -> InstId {
+pub(super) fn mirrored(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let (row, column) = (b.iota(DType::S32, &dims, 1), b.iota(DType::S32, &dims, 2));
     let lower = b.compare(Direction::Ge, row, column);
@@ -255,13 +255,9 @@ fn mirrored(b: &mut Builder, x: InstId) -> InstId {
     b.select(on, part, whole)
 }
 
-/// The diagonal of each matrix.
-fn diagonal(b: &mut Builder, x: InstId) -> InstId {
-    let dims = b.dims(x).to_vec();
-    let (row, column) = (b.iota(DType::S32, &dims, 1), b.iota(DType::S32, &dims, 2));
-    let (on, zero) = (b.compare(Direction::Eq, row, column), b.full_like(x, 0.0));
-    let alone = b.select(on, x, zero);
-    let all = super::total(b, alone, 2);
+/// The real parts of the diagonal of each matrix.
+pub(super) fn diagonal(b: &mut Builder, x: InstId) -> InstId {
+    let all = super::diagonal(b, x);
     real(b, all)
 }
 

@@ -3,7 +3,7 @@
 //! The newer form has options as attributes (`lapack_sgetrf_ffi`), the older one as operands in front (`lapack_sgetrf`), with the
 //! sizes, and further results that are scratch memory. Source: jaxlib's `lapack.py` and `lapack_kernels.cc`, which say what goes in and
 //! comes out; LAPACK's documentation says what it is.
-use super::{factor, jacobi};
+use super::{eigenvectors, factor, hessenberg, jacobi, schur, tridiagonal};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{Foreign, Transpose};
 use crate::hlo::{Builder, InstId, Op, Shape};
@@ -19,6 +19,7 @@ const OLDER: &[(&str, &[&str])] = &[
     ("orgqr", &["", "", "", "", ""]),
     ("ungqr", &["", "", "", "", ""]),
     ("syevd", &["lower", "", ""]),
+    ("heevd", &["lower", "", ""]),
     ("gesdd", &["full", "vectors", "", "", "", ""]),
     ("trsm", &["left", "lower", "transposed", "unit", "", "", "", "alpha"]),
 ];
@@ -60,20 +61,31 @@ pub fn lower(b: &mut Builder, call: &Foreign, operands: &[InstId], shape: &Shape
         "getrf" => call.lu()?,
         "geqrf" => call.qr()?,
         "orgqr" | "ungqr" => call.reflections()?,
-        "syevd" => call.eigen()?,
-        "gesdd" => call.svd(shape)?,
+        "geqp3" => call.pivoted_qr()?,
+        "ormqr" | "unmqr" => call.reflected()?,
+        "syevd" | "heevd" => call.eigen()?,
+        "sytrd" | "hetrd" => call.tridiagonal()?,
+        "gehrd" => call.hessenberg()?,
+        "gees" => call.schur()?,
+        "geev" => call.general_eigen()?,
+        "gesdd" | "gesvd" => call.svd(shape)?,
+        "gtsv" => call.three_diagonals()?,
         "trsm" => call.solve()?,
         _ => return Err(call.refuse("")),
     };
     finish(b, target, results, shape).map(Some)
 }
 
-/// `{name = 76 : ui8, ...}`; what is no whole number is left out.
+/// `{name = 76 : ui8, ...}`; what is neither a whole number nor a truth value is left out.
 fn entries(text: &str) -> Vec<(String, i64)> {
     let inner = text.trim().trim_start_matches('{').trim_end_matches('}');
     let one = |part: &str| {
         let (name, value) = part.split_once('=')?;
-        let value = value.split(':').next()?.trim().parse().ok()?;
+        let value = match value.split(':').next()?.trim() {
+            "true" => 1,
+            "false" => 0,
+            number => number.parse().ok()?,
+        };
         Some((name.trim().trim_matches('"').to_string(), value))
     };
     inner.split(',').filter_map(one).collect()
@@ -165,40 +177,161 @@ impl Call<'_> {
         let q = factor::product_of_reflections(self.b, a, taus);
         Ok(vec![q, self.fine(&dims)])
     }
-    /// Real matrices with one dimension for the batch.
-    fn real(&mut self) -> Result<(InstId, Vec<u64>)> {
+    /// Matrices with one dimension for the batch.
+    fn flat(&mut self) -> Result<(InstId, Vec<u64>)> {
         let (a, dims) = self.matrices(0)?;
-        if !matches!(self.b.dtype(a), DType::F32 | DType::F64) {
+        if !matches!(self.b.dtype(a), DType::F32 | DType::F64 | DType::C64 | DType::C128) {
             return Err(self.refuse(&format!(" of {}", self.b.dtype(a))));
         }
         let count = element_count(&dims[..dims.len() - 2]).ok_or_else(|| self.refuse(" of so many"))?;
         let flat = [&[count], &dims[dims.len() - 2..]].concat();
         Ok((self.b.reshape(a, &flat), dims))
     }
-    /// Vectors, values and whether anything failed.
-    fn eigen(&mut self) -> Result<Vec<InstId>> {
-        let (a, dims) = self.real()?;
-        let [batch @ .., m, n] = &dims[..] else { return Err(self.refuse("")) };
-        if m != n {
+    /// The same of square ones, whose order comes last.
+    fn square(&mut self) -> Result<(InstId, Vec<u64>, u64)> {
+        let (a, dims) = self.flat()?;
+        match dims[..] {
+            [.., m, n] if m == n => Ok((a, dims, n)),
+            _ => Err(self.refuse(&format!(" of {dims:?}"))),
+        }
+    }
+    /// Arrays of a flat batch with the sizes of the call's batch.
+    fn unflat(&mut self, dims: &[u64], parts: Vec<InstId>) -> Vec<InstId> {
+        let back = |x: InstId| {
+            let own = [&dims[..dims.len() - 2], &self.b.dims(x)[1..]].concat();
+            self.b.reshape(x, &own)
+        };
+        parts.into_iter().map(back).collect()
+    }
+    /// The factors, the columns in the order in which they were taken, counted from 1, and the reflections' factors.
+    fn pivoted_qr(&mut self) -> Result<Vec<InstId>> {
+        let (a, _) = self.matrices(0)?;
+        let order = *self.arrays.get(1).ok_or_else(|| self.refuse(" without its columns"))?;
+        // Columns that are told to come first would not be free.
+        let told = interp::constant_value(self.b, order);
+        if !told.is_some_and(|t| (0..t.len()).all(|i| t.get_i64(i) == Some(0))) {
+            return Err(self.refuse(" with columns that may be told to come first"));
+        }
+        let (packed, order, taus) = factor::pivoted_qr(self.b, a);
+        Ok(vec![packed, order, taus])
+    }
+    /// A matrix multiplied by a product of reflections.
+    fn reflected(&mut self) -> Result<Vec<InstId>> {
+        let ((a, dims), (c, _)) = (self.matrices(0)?, self.matrices(2)?);
+        let taus = self.arrays[1];
+        let (left, turned) = (self.option("left") != Some(0), self.option("transpose") == Some(1));
+        let count = self.b.dims(taus).last().copied().unwrap_or(0);
+        if self.b.rank(taus) + 1 != dims.len() || self.b.rank(c) != dims.len() || count > dims[dims.len() - 1] {
             return Err(self.refuse(&format!(" of {dims:?}")));
         }
+        let rank = dims.len();
+        let rows = self.b.dims(c)[if left { rank - 2 } else { rank - 1 }];
+        if rows != dims[rank - 2] || self.b.dims(c)[..rank - 2] != dims[..rank - 2] {
+            return Err(self.refuse(&format!(" of {dims:?}")));
+        }
+        let b = &mut *self.b;
+        // The matrix on the other side is the adjoint of the product on this one.
+        let x = if left { c } else { super::adjoint(b, c) };
+        let y = factor::reflected(b, a, taus, x, turned == left);
+        let y = if left { y } else { super::adjoint(b, y) };
+        Ok(vec![y, self.fine(&dims)])
+    }
+    /// The matrix and the vectors, both diagonals, the reflections' factors, and whether anything failed.
+    fn tridiagonal(&mut self) -> Result<Vec<InstId>> {
+        let (a, dims, _) = self.square()?;
+        let lower = self.letter("uplo", b'L', "lower");
+        let t = if lower { hessenberg::tridiagonal(self.b, a) } else { hessenberg::tridiagonal_upper(self.b, a) };
+        let mut parts = self.unflat(&dims, vec![t.packed, t.diagonal, t.beside, t.taus]);
+        parts.push(self.fine(&dims));
+        Ok(parts)
+    }
+    /// The matrix and the vectors, the reflections' factors, and whether anything failed.
+    fn hessenberg(&mut self) -> Result<Vec<InstId>> {
+        let (a, dims, n) = self.square()?;
+        if self.option("low").is_some_and(|low| low > 1) || self.option("high").is_some_and(|high| high != n as i64) {
+            return Err(self.refuse(" of a part of the matrix"));
+        }
+        let (packed, taus) = hessenberg::packed(self.b, a);
+        let mut parts = self.unflat(&dims, vec![packed, taus]);
+        parts.push(self.fine(&dims));
+        Ok(parts)
+    }
+    /// The triangular matrix and the vectors, the eigenvalues, how many were chosen, and how many are missing.
+    fn schur(&mut self) -> Result<Vec<InstId>> {
+        let (a, dims, n) = self.square()?;
+        if self.letter("sort", b'S', "sort") {
+            return Err(self.refuse(" with an order of eigenvalues"));
+        }
+        let (dtype, whole) = (self.b.dtype(a), vec![n, n]);
+        let is_complex = dtype.is_complex();
+        let mut types = vec![(dtype, whole.clone()), (dtype, whole), (dtype, vec![n])];
+        types.extend((!is_complex).then(|| (dtype, vec![n])));
+        types.push((DType::S32, vec![]));
+        let parts = eigenvectors::of_each(self.b, "schur", a, &types, |b, a| {
+            let form = schur::schur(b, a);
+            let mut parts = vec![form.t, form.z];
+            match is_complex {
+                true => parts.push(super::diagonal(b, form.t)),
+                false => parts.extend(eigenvectors::real_and_imaginary(b, form.t)),
+            }
+            parts.push(form.failed);
+            parts
+        });
+        let mut parts = self.unflat(&dims, parts);
+        let chosen = self.fine(&dims);
+        parts.insert(parts.len() - 1, chosen);
+        Ok(parts)
+    }
+    /// The eigenvalues, left and right vectors as columns, and how many eigenvalues are missing.
+    fn general_eigen(&mut self) -> Result<Vec<InstId>> {
+        let (a, dims, n) = self.square()?;
+        let wanted = |name| self.letter(name, b'V', "vectors");
+        let wanted = eigenvectors::Wanted { left: wanted("compute_left"), right: wanted("compute_right") };
+        let dtype = self.b.dtype(a);
+        let complex = if matches!(dtype, DType::F32 | DType::C64) { DType::C64 } else { DType::C128 };
+        let mut types = vec![(dtype, vec![n]); if dtype.is_complex() { 1 } else { 2 }];
+        types.extend([(complex, vec![n, n]), (complex, vec![n, n]), (DType::S32, vec![])]);
+        let parts = eigenvectors::of_each(self.b, "eigen", a, &types, |b, a| eigenvectors::eigen(b, a, &wanted));
+        Ok(self.unflat(&dims, parts))
+    }
+    /// The diagonals, the solutions in the place of the right sides, and whether anything failed. All diagonals have as many
+    /// elements as there are rows: the first one's first and the last one's last belong to no column. What LAPACK leaves in them is
+    /// scratch memory.
+    fn three_diagonals(&mut self) -> Result<Vec<InstId>> {
+        let &[lower, main, upper, right] = self.arrays else { return Err(self.refuse(" without its arrays")) };
+        let (_, dims) = self.matrices(3)?;
+        let [batch @ .., m, _] = &dims[..] else { return Err(self.refuse("")) };
+        let line = [batch, &[*m]].concat();
+        if [lower, main, upper].iter().any(|&x| self.b.dims(x) != line) {
+            return Err(self.refuse(&format!(" of {dims:?}")));
+        }
+        let solved = tridiagonal::eliminated(self.b, [upper, main, lower], right, true);
+        Ok(vec![lower, main, upper, solved, self.fine(&dims)])
+    }
+    /// Vectors, values and whether anything failed.
+    fn eigen(&mut self) -> Result<Vec<InstId>> {
+        let (a, dims, _) = self.square()?;
         let lower = self.letter("uplo", b'L', "lower");
         let b = &mut *self.b;
-        let a = if lower { a } else { b.transpose(a, &[0, 2, 1]) };
+        let a = if lower { a } else { super::adjoint(b, a) };
         let (values, vectors) = jacobi::eigen_of(b, a);
-        let (values, vectors) = (b.reshape(values, &[batch, &[*n]].concat()), b.reshape(vectors, &dims));
-        Ok(vec![vectors, values, self.fine(&dims)])
+        let mut parts = self.unflat(&dims, vec![vectors, values]);
+        parts.push(self.fine(&dims));
+        Ok(parts)
     }
     /// The matrix, values, left vectors as columns, right ones as rows, and whether anything failed.
     fn svd(&mut self, shape: &Shape) -> Result<Vec<InstId>> {
-        let (a, dims) = self.real()?;
+        let (a, dims) = self.flat()?;
         let [batch @ .., m, n] = &dims[..] else { return Err(self.refuse("")) };
         let (m, n, p) = (*m, *n, (*m).min(*n));
         let vectors = match self.option("mode") {
             Some(mode) => mode != i64::from(b'N'),
-            None => self.option("vectors").is_some_and(|v| v != 0),
+            None => self.option("vectors").or(self.option("jobu")).is_some_and(|v| v != 0 && v != i64::from(b'N')),
         };
-        let full = self.letter("mode", b'A', "full");
+        let full = self.letter("mode", b'A', "full") || self.option("jobu") == Some(i64::from(b'A'));
+        if self.option("jobu") != self.option("jobvt") {
+            return Err(self.refuse(" with vectors of one side alone"));
+        }
         let kept = self.arrays[0];
         let b = &mut *self.b;
         let turned = jacobi::turned_rows(b, a);
@@ -206,7 +339,7 @@ impl Call<'_> {
         let (u, v) = if vectors {
             let (u, v) = turned.vectors(b);
             let (u, v) = if full { (jacobi::completed(b, u, m), jacobi::completed(b, v, n)) } else { (u, v) };
-            (u, b.transpose(v, &[0, 2, 1]))
+            (u, super::adjoint(b, v))
         } else {
             // Nobody reads them.
             let told = |i: usize| shape.as_tuple().and_then(|t| t.get(i)).and_then(Shape::as_array).cloned();

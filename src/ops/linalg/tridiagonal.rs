@@ -6,7 +6,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::tensor::{DType, element_count};
+use crate::tensor::{DType, elements_of};
 
 /// The rows of this file.
 #[rustfmt::skip]
@@ -51,7 +51,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// the larger element, and so fills a second superdiagonal; then the unknowns from the last to the first.
 fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (diagonals, rhs, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(1)?);
-    let [ref batch @ .., m, k] = dims[..] else {
+    let [ref batch @ .., m, _] = dims[..] else {
         return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
     };
     let want = [batch, &[3, m]].concat();
@@ -61,19 +61,29 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.flag("perturb_singular") {
         return Err(cx.unsupported("perturb_singular; matrices must not be singular"));
     }
-    if dims.contains(&0) {
-        return cx.one(rhs);
-    }
     let pivoting = cx.node.bool("partial_pivoting").unwrap_or(true);
-    let count = element_count(batch).ok_or_else(|| cx.mismatch("the batch overflows"))?;
     let b = &mut *cx.b;
-    let lines = b.reshape(diagonals, &[count, 3, m]);
-    let lines = b.transpose(lines, &[1, 2, 0]);
-    let mut line = |i: u64| {
-        let one = b.slice_axis(lines, 0, i, i + 1);
-        b.reshape(one, &[m, count])
-    };
-    let (upper, main, lower) = (line(0), line(1), line(2));
+    let rank = dims.len();
+    let lines = [0, 1, 2].map(|i| {
+        let one = b.slice_axis(diagonals, rank - 2, i, i + 1);
+        b.reshape(one, &dims[..rank - 1])
+    });
+    let y = eliminated(b, lines, rhs, pivoting);
+    cx.one(y)
+}
+
+/// The solutions `[batch.., m, k]` of systems with lines of `[batch.., m]`: what stands right of the diagonal, on it and left of it.
+pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivoting: bool) -> InstId {
+    let dims = b.dims(rhs).to_vec();
+    if dims.contains(&0) {
+        return rhs;
+    }
+    let (m, k) = (dims[dims.len() - 2], dims[dims.len() - 1]);
+    let count = elements_of(&dims[..dims.len() - 2]);
+    let [upper, main, lower] = lines.map(|x| {
+        let flat = b.reshape(x, &[count, m]);
+        b.transpose(flat, &[1, 0])
+    });
     let upper = without_last(b, upper);
     let none = b.full_like(main, 0.0);
     let right = b.reshape(rhs, &[count, m, k]);
@@ -83,8 +93,7 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let state: [InstId; 5] = std::array::from_fn(|i| b.get_tuple_element(eliminated, i + 1));
     let solved = back_substitute(b, [state[0], state[1], state[2], state[4]], m);
     let solved = b.transpose(solved, &[1, 0, 2]);
-    let y = b.reshape(solved, &dims);
-    cx.one(y)
+    b.reshape(solved, &dims)
 }
 
 /// The superdiagonal with zero in its last row, where it has no element.

@@ -60,11 +60,18 @@ pub fn write_calls(
         let mut b = Builder::new("call");
         let (mut given, mut operands) = (Vec::new(), Vec::new());
         for &operand in editor.operands(id) {
-            // What says how to compute is told in operands that are constants.
-            let known = editor.constant(operand).cloned();
-            operands.push(match known {
-                Some(value) => b.constant(value),
-                None => {
+            // What says how to compute is told in operands that are constants, or one number for all elements.
+            let repeated = match editor.op(operand) {
+                Op::Broadcast(_) => editor.constant(editor.operands(operand)[0]).cloned(),
+                _ => None,
+            };
+            operands.push(match (editor.constant(operand).cloned(), repeated) {
+                (Some(value), _) => b.constant(value),
+                (None, Some(value)) => {
+                    let value = b.constant(value);
+                    b.push(editor.op(operand).clone(), &[value], editor.shape(operand).clone())
+                }
+                (None, None) => {
                     given.push(operand);
                     b.parameter(editor.shape(operand).clone())
                 }

@@ -1,0 +1,198 @@
+//! Eigenvalues and eigenvectors of general matrices, from Schur's form.
+//!
+//! Source: Golub and Van Loan, "Matrix Computations", 7.6.4; the documentation of LAPACK's `geev` says how vectors are scaled: their length
+//! is 1, and their largest element is real.
+use super::schur::{Schur, schur, triangular};
+use crate::hlo::attrs::{DotDims, PadDim};
+use crate::hlo::{Builder, InstId, Op};
+use crate::ops::math::expr::formula;
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// What `f` makes of each matrix of `a [count, n, n]`, an array of `types` and sizes each, one matrix after the other: how often their
+/// loops run depends on the matrix.
+pub(super) fn of_each(
+    b: &mut Builder,
+    name: &str,
+    a: InstId,
+    types: &[(DType, Vec<u64>)],
+    f: impl FnOnce(&mut Builder, InstId) -> Vec<InstId>,
+) -> Vec<InstId> {
+    let dims = b.dims(a).to_vec();
+    let (count, own) = (dims[0], dims[1..].to_vec());
+    let mut state = vec![a];
+    for (dtype, dims) in types {
+        state.push(b.full(*dtype, &[&[count], &dims[..]].concat(), 0.0));
+    }
+    let parts = super::factor::columns(b, name, count, &state, |b, i, mut parts| {
+        let zero = b.scalar(DType::S32, 0.0);
+        let one = b.add_inst(Op::DynamicSlice([&[1], &own[..]].concat()), &[parts[0], i, zero, zero]);
+        let one = b.reshape(one, &own);
+        let results = f(b, one);
+        for (part, result) in parts[1..].iter_mut().zip(results) {
+            let row = [&[1], b.dims(result)].concat();
+            let result = b.reshape(result, &row);
+            let mut operands = vec![*part, result, i];
+            operands.resize(row.len() + 2, zero);
+            *part = b.add_inst(Op::DynamicUpdateSlice, &operands);
+        }
+        parts
+    });
+    parts[1..].to_vec()
+}
+
+/// The eigenvalues `[n]` of a matrix in Schur form: real and imaginary parts, the positive one of a pair first.
+pub(super) fn real_and_imaginary(b: &mut Builder, t: InstId) -> [InstId; 2] {
+    let n = b.dims(t)[0];
+    let real = super::diagonal(b, t);
+    if n < 2 {
+        return [real, b.full_like(real, 0.0)];
+    }
+    let mut beside = |rows: u64, columns: u64| {
+        let part = b.slice_axis(t, 0, rows, n - 1 + rows);
+        let part = b.slice_axis(part, 1, columns, n - 1 + columns);
+        super::diagonal(b, part)
+    };
+    let (above, below) = (beside(0, 1), beside(1, 0));
+    let size = formula(b, [above, below], |[above, below]| above.abs().sqrt() * below.abs().sqrt());
+    let zero = b.scalar(b.dtype(size), 0.0);
+    let first = b.pad(size, zero, &[PadDim { low: 0, high: 1, interior: 0 }]);
+    let second = b.pad(size, zero, &[PadDim { low: 1, high: 0, interior: 0 }]);
+    [real, b.sub(first, second)]
+}
+
+/// What is asked of a matrix.
+pub(super) struct Wanted {
+    pub left: bool,
+    pub right: bool,
+}
+
+/// The eigenvalues' real and imaginary parts of a real `a [n, n]`, or the values themselves of a complex one; left and right
+/// eigenvectors as columns, complex, zeros where they are not wanted; and the order of the part that did not converge.
+pub(super) fn eigen(b: &mut Builder, a: InstId, wanted: &Wanted) -> Vec<InstId> {
+    let dims = b.dims(a).to_vec();
+    let Schur { t, z, failed } = schur(b, a);
+    let is_real = !b.dtype(a).is_complex();
+    let (mut values, complex, imaginary) = if is_real {
+        let [real, imaginary] = real_and_imaginary(b, t);
+        let values = b.elementwise(ScalarOp::Complex, &[real, imaginary]);
+        (vec![real, imaginary], values, Some(imaginary))
+    } else {
+        let values = super::diagonal(b, t);
+        (vec![values], values, None)
+    };
+    let dtype = b.dtype(complex);
+    let none = b.full(dtype, &dims, 0.0);
+    let (t, z) = if is_real && (wanted.left || wanted.right) {
+        let (t, z) = (b.convert(t, dtype), b.convert(z, dtype));
+        triangular(b, t, z)
+    } else {
+        (t, z)
+    };
+    let left = if wanted.left {
+        // Those of the adjoint, whose triangle is an upper one in the reverse order.
+        let [lower, values] = [super::adjoint(b, t), super::conjugate(b, complex)];
+        let upper = b.add_inst(Op::Reverse(vec![0, 1]), &[lower]);
+        let values = b.add_inst(Op::Reverse(vec![0]), &[values]);
+        let y = of_triangle(b, upper, values);
+        let y = b.add_inst(Op::Reverse(vec![0, 1]), &[y]);
+        scaled(b, z, y, imaginary)
+    } else {
+        none
+    };
+    let right = if wanted.right {
+        let y = of_triangle(b, t, complex);
+        scaled(b, z, y, imaginary)
+    } else {
+        none
+    };
+    values.extend([left, right, failed]);
+    values
+}
+
+/// Eigenvectors of an upper triangular matrix as columns, 1 on the diagonal.
+fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
+    let (dims, n) = (b.dims(t).to_vec(), b.dims(t)[0]);
+    let size = b.unary(ScalarOp::Abs, t);
+    let zero = b.scalar(b.dtype(size), 0.0);
+    let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0, 1]);
+    let ones = super::identity(b, b.dtype(t), &dims);
+    let parts = super::factor::columns(b, "eigenvectors", n, &[ones, t, values, largest], |b, step, parts| {
+        let [y, t, values, largest] = [parts[0], parts[1], parts[2], parts[3]];
+        // From the last row to the first.
+        let last = b.scalar(DType::S32, n as f64 - 1.0);
+        let i = b.sub(last, step);
+        let zero = b.scalar(DType::S32, 0.0);
+        let [row, own_row] = [t, y].map(|x| {
+            let row = b.add_inst(Op::DynamicSlice(vec![1, n]), &[x, i, zero]);
+            b.reshape(row, &[n])
+        });
+        let wide = b.broadcast(row, &dims, &[0]);
+        let products = b.mul(wide, y);
+        let sums = super::total(b, products, 0);
+        let value = b.add_inst(Op::DynamicSlice(vec![1]), &[values, i]);
+        let value = b.reshape(value, &[]);
+        let difference = b.sub(values, value);
+        // Equal eigenvalues are told apart by what rounding makes of them.
+        let distance = b.unary(ScalarOp::Abs, difference);
+        let least = formula(b, [largest], |[x]| x.number(1.0).when(x.equals(0.0), x) * x.epsilon());
+        let near = b.compare(Direction::Lt, distance, least);
+        let least = b.convert(least, b.dtype(t));
+        let least = b.broadcast(least, &[n], &[]);
+        let difference = b.select(near, least, difference);
+        let column = b.iota(DType::S32, &[n], 0);
+        let right = b.compare(Direction::Gt, column, i);
+        let solved = b.div(sums, difference);
+        let row = b.select(right, solved, own_row);
+        let row = b.reshape(row, &[1, n]);
+        vec![b.add_inst(Op::DynamicUpdateSlice, &[y, row, i, zero]), t, values, largest]
+    });
+    parts[0]
+}
+
+/// `z y` with columns of length 1 whose largest element is real. Vectors of real eigenvalues are real, and those of a pair
+/// conjugates, as `imaginary` says for eigenvalues of real matrices.
+fn scaled(b: &mut Builder, z: InstId, y: InstId, imaginary: Option<InstId>) -> InstId {
+    let dims = b.dims(z).to_vec();
+    let contracted = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
+    let v = b.dot(z, y, contracted);
+    let size = b.unary(ScalarOp::Abs, v);
+    let zero = b.scalar(b.dtype(size), 0.0);
+    let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0]);
+    let wide = b.broadcast(largest, &dims, &[1]);
+    let index = b.iota(DType::S32, &dims, 0);
+    let (is_largest, behind) = (b.compare(Direction::Eq, size, wide), b.full_like(index, dims[0] as f64));
+    let places = b.select(is_largest, index, behind);
+    let end = b.scalar(DType::S32, dims[0] as f64);
+    let place = b.reduce(places, end, ScalarOp::Minimum, &[0]);
+    let place = b.broadcast(place, &dims, &[1]);
+    let is_place = b.compare(Direction::Eq, index, place);
+    let none = b.full_like(v, 0.0);
+    let head = b.select(is_place, v, none);
+    let head = super::total(b, head, 0);
+    let phase = super::jacobi::phase(b, head);
+    let phase = b.broadcast(phase, &dims, &[1]);
+    let scale = b.convert(wide, b.dtype(v));
+    let v = b.div(v, scale);
+    let v = b.div(v, phase);
+    let squares = super::norm_squared(b, v, 0);
+    let length = b.unary(ScalarOp::Sqrt, squares);
+    let length = b.convert(length, b.dtype(v));
+    let length = b.broadcast(length, &dims, &[1]);
+    let v = b.div(v, length);
+    let (real, part) = (b.unary(ScalarOp::Real, v), b.unary(ScalarOp::Imag, v));
+    let nothing = b.full_like(part, 0.0);
+    let part = b.select(is_place, nothing, part);
+    let Some(imaginary) = imaginary else { return b.elementwise(ScalarOp::Complex, &[real, part]) };
+    let signs = b.broadcast(imaginary, &dims, &[1]);
+    let (is_real, is_second) = (b.compare(Direction::Eq, signs, nothing), b.compare(Direction::Lt, signs, nothing));
+    let part = b.select(is_real, nothing, part);
+    let before = |b: &mut Builder, x: InstId| {
+        let zero = b.scalar(b.dtype(x), 0.0);
+        b.pad(x, zero, &[PadDim::default(), PadDim { low: 1, high: -1, interior: 0 }])
+    };
+    let (first, first_part) = (before(b, real), before(b, part));
+    let opposite = b.unary(ScalarOp::Negate, first_part);
+    let (real, part) = (b.select(is_second, first, real), b.select(is_second, opposite, part));
+    b.elementwise(ScalarOp::Complex, &[real, part])
+}

@@ -1,0 +1,121 @@
+//! Similar matrices with one diagonal below the main one, where eigenvalues are looked for.
+//!
+//! Source: Golub and Van Loan, "Matrix Computations", 7.4.2 and 8.3.1, and the documentation of LAPACK's `gehrd` and `sytrd`, which
+//! says how the reflections are kept.
+use super::factor::{columns, product_of_reflections, with_column};
+use super::{adjoint, column_at, conjugate, identity, reflect_rows, reflector};
+use crate::hlo::attrs::PadDim;
+use crate::hlo::{Builder, InstId, Op};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// Such a matrix for each of `a [batch.., n, n]`, the reflections' vectors below its second diagonal, and the reflections' factors
+/// `[batch.., n - 1]`.
+pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
+    let dims = b.dims(a).to_vec();
+    let (rank, n) = (dims.len(), dims[dims.len() - 1]);
+    let count = n.saturating_sub(1);
+    let taus = b.full(b.dtype(a), &[&dims[..rank - 2], &[count]].concat(), 0.0);
+    if count == 0 {
+        return (a, taus);
+    }
+    let parts = columns(b, "reflect_both_sides", count, &[a, taus], |b, k, parts| {
+        let (a, taus) = (parts[0], parts[1]);
+        let (top, below) = (b.slice_axis(a, rank - 2, 0, 1), b.slice_axis(a, rank - 2, 1, n));
+        let (v, tau) = reflector(b, below, k);
+        let turned = reflect_rows(b, below, v, tau);
+        // Columns to the left hold vectors already.
+        let sizes = b.dims(below).to_vec();
+        let place = b.iota(DType::S32, &sizes, rank - 1);
+        let left = b.compare(Direction::Lt, place, k);
+        let below = b.select(left, below, turned);
+        let column = column_at(b, below, k);
+        let index = b.iota(DType::S32, &sizes[..rank - 1], rank - 2);
+        let is_tail = b.compare(Direction::Gt, index, k);
+        let own = b.select(is_tail, v, column);
+        let below = with_column(b, below, k, own);
+        let a = b.concatenate(&[top, below], rank - 2);
+        // The same reflection of the columns.
+        let (first, others) = (b.slice_axis(a, rank - 1, 0, 1), b.slice_axis(a, rank - 1, 1, n));
+        let others = adjoint(b, others);
+        let others = reflect_rows(b, others, v, tau);
+        let others = adjoint(b, others);
+        let a = b.concatenate(&[first, others], rank - 1);
+        let tau = conjugate(b, tau);
+        vec![a, with_column(b, taus, k, tau)]
+    });
+    (parts[0], parts[1])
+}
+
+/// `h` and `q` of `a = q h q*`, all `[batch.., n, n]`.
+pub(super) fn similar(b: &mut Builder, a: InstId) -> (InstId, InstId) {
+    let dims = b.dims(a).to_vec();
+    let (rank, n) = (dims.len(), dims[dims.len() - 1]);
+    let ones = identity(b, b.dtype(a), &dims);
+    if n < 2 {
+        return (a, ones);
+    }
+    let (packed, taus) = packed(b, a);
+    let vectors = b.slice_axis(packed, rank - 2, 1, n);
+    let vectors = b.slice_axis(vectors, rank - 1, 0, n - 1);
+    let q = product_of_reflections(b, vectors, taus);
+    let mut border = vec![PadDim::default(); rank];
+    for axis in [rank - 2, rank - 1] {
+        border[axis] = PadDim { low: 1, high: 0, interior: 0 };
+    }
+    let zero = b.scalar(b.dtype(a), 0.0);
+    let q = b.pad(q, zero, &border);
+    let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
+    let first = b.full_like(row, 0.0);
+    let corner = b.binary(ScalarOp::Maximum, row, column);
+    let corner = b.compare(Direction::Eq, corner, first);
+    (upper_hessenberg(b, packed), b.select(corner, ones, q))
+}
+
+/// Zeros below the second diagonal.
+pub(super) fn upper_hessenberg(b: &mut Builder, x: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let rank = dims.len();
+    let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
+    let one = b.full_like(column, 1.0);
+    let limit = b.add(column, one);
+    let (kept, zero) = (b.compare(Direction::Le, row, limit), b.full_like(x, 0.0));
+    b.select(kept, x, zero)
+}
+
+/// A tridiagonal matrix for each Hermitian matrix of which one triangle is given.
+pub(super) struct Tridiagonal {
+    /// The matrix and the vectors in the triangle that was given, the other triangle as it was.
+    pub packed: InstId,
+    /// The diagonal `[batch.., n]` and the one beside it `[batch.., n - 1]`, both real.
+    pub diagonal: InstId,
+    pub beside: InstId,
+    /// The reflections' factors `[batch.., n - 1]`.
+    pub taus: InstId,
+}
+
+/// Of the lower triangles of `a [batch.., n, n]`.
+pub(super) fn tridiagonal(b: &mut Builder, a: InstId) -> Tridiagonal {
+    let dims = b.dims(a).to_vec();
+    let (rank, n) = (dims.len(), dims[dims.len() - 1]);
+    let whole = super::jacobi::mirrored(b, a);
+    let (reduced, taus) = packed(b, whole);
+    let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
+    let lower = b.compare(Direction::Ge, row, column);
+    let kept = b.select(lower, reduced, a);
+    let below = b.slice_axis(reduced, rank - 2, n.min(1), n);
+    let below = b.slice_axis(below, rank - 1, 0, n.saturating_sub(1));
+    let (diagonal, beside) = (super::jacobi::diagonal(b, reduced), super::jacobi::diagonal(b, below));
+    Tridiagonal { packed: kept, diagonal, beside, taus }
+}
+
+/// Of the upper triangles: those of the matrices whose rows and columns are in the reverse order.
+pub(super) fn tridiagonal_upper(b: &mut Builder, a: InstId) -> Tridiagonal {
+    let last = b.rank(a) - 1;
+    let turned = b.add_inst(Op::Reverse(vec![last - 1, last]), &[a]);
+    let t = tridiagonal(b, turned);
+    let packed = b.add_inst(Op::Reverse(vec![last - 1, last]), &[t.packed]);
+    let [diagonal, beside, taus] =
+        [t.diagonal, t.beside, t.taus].map(|x| b.add_inst(Op::Reverse(vec![last - 1]), &[x]));
+    Tridiagonal { packed, diagonal, beside, taus }
+}

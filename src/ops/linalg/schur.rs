@@ -1,0 +1,416 @@
+//! Schur's form `a = z t z*`, by implicit QR steps that chase a bulge down an unreduced part of a Hessenberg matrix.
+//!
+//! Source: Golub and Van Loan, "Matrix Computations", 7.5. Real matrices take Francis's double shift, so that all stays real and pairs of
+//! complex eigenvalues stay in blocks of 2 by 2; complex ones take Wilkinson's single shift. All functions see one matrix.
+use super::hessenberg::{similar, upper_hessenberg};
+use crate::hlo::attrs::PadDim;
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::math::expr::formula;
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// QR steps at most, for each row of the matrix: LAPACK's `hqr` gives up behind as many.
+const STEPS: u64 = 30;
+/// After as many steps on one part an unusual shift breaks a cycle, as in LAPACK.
+const UNUSUAL: f64 = 10.0;
+
+/// What a matrix was turned into.
+pub(super) struct Schur {
+    /// Upper triangular but for blocks of 2 by 2 with equal elements on the diagonal, `[n, n]`.
+    pub t: InstId,
+    /// The unitary matrix, `[n, n]`.
+    pub z: InstId,
+    /// The order of the part that did not converge, s32: 0 for all is well.
+    pub failed: InstId,
+}
+
+/// Of `a [n, n]`.
+pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
+    let n = b.dims(a)[0];
+    if n < 2 {
+        let (z, failed) = (super::identity(b, b.dtype(a), &[n, n]), b.scalar(DType::S32, 0.0));
+        return Schur { t: a, z, failed };
+    }
+    let (h, z) = similar(b, a);
+    // A row and a column more, so that a reflection of three rows fits where only two are left.
+    let zero = b.scalar(b.dtype(a), 0.0);
+    let border = [PadDim { low: 0, high: 1, interior: 0 }; 2];
+    let (h, z) = (b.pad(h, zero, &border), b.pad(z, zero, &border));
+    let (h, part) = deflated(b, h);
+    let [steps, on_part] = [0.0; 2].map(|x| b.scalar(DType::S32, x));
+    let start = b.tuple(&[steps, on_part, part[0], part[1], h, z]);
+    let shape = b.shape(start).clone();
+    let (cond, body) = (unfinished(b, &shape, n), step(b, &shape));
+    let end = b.add_inst(Op::While { cond, body }, &[start]);
+    let [last, h, z] = [3, 4, 5].map(|i| b.get_tuple_element(end, i));
+    let (t, z) = if b.dtype(a).is_complex() { (h, z) } else { standard_blocks(b, h, z, n) };
+    let [t, z] = [t, z].map(|x| {
+        let rows = b.slice_axis(x, 0, 0, n);
+        b.slice_axis(rows, 1, 0, n)
+    });
+    let none = b.scalar(DType::S32, 0.0);
+    let (is_left, one) = (b.compare(Direction::Gt, last, none), b.scalar(DType::S32, 1.0));
+    let order = b.add(last, one);
+    Schur { t, z, failed: b.select(is_left, order, none) }
+}
+
+/// Element `[i, j]`.
+fn element(b: &mut Builder, x: InstId, i: InstId, j: InstId) -> InstId {
+    let one = block(b, x, [i, j], [1, 1]);
+    b.reshape(one, &[])
+}
+
+fn block(b: &mut Builder, x: InstId, at: [InstId; 2], sizes: [u64; 2]) -> InstId {
+    b.add_inst(Op::DynamicSlice(sizes.to_vec()), &[x, at[0], at[1]])
+}
+
+fn moved(b: &mut Builder, i: InstId, by: f64) -> InstId {
+    let by = b.scalar(DType::S32, by);
+    b.add(i, by)
+}
+
+/// Where `[row, column]` is true for the element below the diagonal in that column.
+fn below_diagonal(b: &mut Builder, dims: &[u64]) -> InstId {
+    let (row, column) = (b.iota(DType::S32, dims, 0), b.iota(DType::S32, dims, 1));
+    let next = b.full_like(column, 1.0);
+    let next = b.add(column, next);
+    b.compare(Direction::Eq, row, next)
+}
+
+/// The sums of columns, of what stands where `mask` is.
+fn by_column(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
+    let zero = b.full_like(x, 0.0);
+    let alone = b.select(mask, x, zero);
+    super::total(b, alone, 0)
+}
+
+/// Each column's value in the place of the next one's; the first gets zero.
+fn to_next(b: &mut Builder, x: InstId) -> InstId {
+    let zero = b.scalar(b.dtype(x), 0.0);
+    b.pad(x, zero, &[PadDim { low: 1, high: -1, interior: 0 }])
+}
+
+/// The matrix with zeros for what is negligible below the diagonal, and the first and last row of the lowest part that is left to
+/// reduce: 0 for both where none is.
+fn deflated(b: &mut Builder, h: InstId) -> (InstId, [InstId; 2]) {
+    let dims = b.dims(h).to_vec();
+    let below = below_diagonal(b, &dims);
+    let size = b.unary(ScalarOp::Abs, h);
+    let sizes = super::diagonal(b, size);
+    let beside = by_column(b, size, below);
+    let rows = b.broadcast(sizes, &dims, &[0]);
+    let next = by_column(b, rows, below);
+    let zero = b.scalar(b.dtype(size), 0.0);
+    let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0, 1]);
+    let largest = b.broadcast(largest, &dims[..1], &[]);
+    let small = formula(b, [beside, sizes, next, largest], |[beside, own, next, largest]| {
+        let around = own + next;
+        beside.le(around.when(around.gt(0.0), largest) * beside.epsilon())
+    });
+    let wide = b.broadcast(small, &dims, &[1]);
+    let (gone, none) = (b.binary(ScalarOp::And, wide, below), b.full_like(h, 0.0));
+    let h = b.select(gone, none, h);
+    let joined = b.unary(ScalarOp::Not, small);
+    // Real matrices are finished where no three rows hang together.
+    let inside = if b.dtype(h).is_complex() {
+        joined
+    } else {
+        let before = to_next(b, joined);
+        b.binary(ScalarOp::And, joined, before)
+    };
+    let index = b.iota(DType::S32, &dims[..1], 0);
+    let one = b.full_like(index, 1.0);
+    let (behind, none) = (b.add(index, one), b.full_like(index, 0.0));
+    let start = b.scalar(DType::S32, 0.0);
+    let ends = b.select(inside, behind, none);
+    let last = b.reduce(ends, start, ScalarOp::Maximum, &[0]);
+    let end = b.compare(Direction::Lt, index, last);
+    let starts = b.binary(ScalarOp::And, small, end);
+    let starts = b.select(starts, behind, none);
+    let first = b.reduce(starts, start, ScalarOp::Maximum, &[0]);
+    (h, [first, last])
+}
+
+fn unfinished(b: &mut Builder, shape: &Shape, n: u64) -> CompId {
+    b.begin("unreduced");
+    let state = b.parameter(shape.clone());
+    let [steps, last] = [0, 3].map(|i| b.get_tuple_element(state, i));
+    let (most, none) = (b.scalar(DType::S32, (STEPS * n.max(10)) as f64), b.scalar(DType::S32, 0.0));
+    let (left, some) = (b.compare(Direction::Lt, steps, most), b.compare(Direction::Gt, last, none));
+    let root = b.binary(ScalarOp::And, left, some);
+    b.end(root)
+}
+
+/// One QR step on the part that is told.
+fn step(b: &mut Builder, shape: &Shape) -> CompId {
+    b.begin("qr_step");
+    let state = b.parameter(shape.clone());
+    let [steps, on_part, first, last, h, z] = [0, 1, 2, 3, 4, 5].map(|i| b.get_tuple_element(state, i));
+    let x = first_column(b, h, [first, last], on_part);
+    let (h, z) = chase(b, h, z, x, [first, last]);
+    let h = upper_hessenberg(b, h);
+    let (h, part) = deflated(b, h);
+    let (steps, longer) = (moved(b, steps, 1.0), moved(b, on_part, 1.0));
+    let (same, none) = (b.compare(Direction::Eq, part[1], last), b.scalar(DType::S32, 0.0));
+    let on_part = b.select(same, longer, none);
+    let root = b.tuple(&[steps, on_part, part[0], part[1], h, z]);
+    b.end(root)
+}
+
+/// What the first reflection of a step takes to an axis: a multiple of the first column of the shifted part, `[3]` or `[2]`.
+fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part: InstId) -> InstId {
+    let (second, before) = (moved(b, first, 1.0), moved(b, last, -1.0));
+    let places = [(first, first), (first, second), (second, first), (second, second)];
+    let [h00, h01, h10, h11] = places.map(|(i, j)| element(b, h, i, j));
+    let places = [(before, before), (before, last), (last, before), (last, last)];
+    let [p, q, r, s] = places.map(|(i, j)| element(b, h, i, j));
+    let round = b.scalar(DType::S32, UNUSUAL);
+    let (round, end) = (b.binary(ScalarOp::Remainder, on_part, round), b.scalar(DType::S32, UNUSUAL - 1.0));
+    let unusual = b.compare(Direction::Eq, round, end);
+    let parts = if b.dtype(h).is_complex() {
+        let size = b.unary(ScalarOp::Abs, r);
+        let size = b.convert(size, b.dtype(h));
+        let shift = nearer_eigenvalue(b, [p, q, r, s]);
+        let odd = b.add(s, size);
+        let shift = b.select(unusual, odd, shift);
+        vec![b.sub(h00, shift), h10]
+    } else {
+        let (third, above) = (moved(b, second, 1.0), moved(b, last, -2.0));
+        let (h21, r1) = (element(b, h, third, second), element(b, h, before, above));
+        let odd = formula(b, [r, r1], |[r, r1]| r.abs() + r1.abs());
+        let sum = formula(b, [p, s, odd, unusual], |[p, s, odd, unusual]| (odd * 1.5).when(unusual, p + s));
+        let det = formula(b, [p, q, r, s, odd, unusual], |[p, q, r, s, odd, unusual]| {
+            (odd * odd).when(unusual, p * s - q * r)
+        });
+        // Divided by the element below the first, which is not zero here.
+        let x =
+            formula(b, [h00, h01, h10, sum, det], |[h00, h01, h10, sum, det]| ((h00 - sum) * h00 + det) / h10 + h01);
+        vec![x, formula(b, [h00, h11, sum], |[h00, h11, sum]| h00 + h11 - sum), h21]
+    };
+    let parts: Vec<InstId> = parts.into_iter().map(|x| b.reshape(x, &[1])).collect();
+    b.concatenate(&parts, 0)
+}
+
+/// Of the eigenvalues of `[[p, q], [r, s]]`, the one nearer to `s`.
+fn nearer_eigenvalue(b: &mut Builder, [p, q, r, s]: [InstId; 4]) -> InstId {
+    let half = formula(b, [p, s], |[p, s]| (p - s) * 0.5);
+    let beside = b.mul(q, r);
+    let root = formula(b, [half, beside], |[half, beside]| (half * half + beside).sqrt());
+    let (plus, minus) = (b.add(half, root), b.sub(half, root));
+    let sizes = [plus, minus].map(|x| b.unary(ScalarOp::Abs, x));
+    let larger = b.compare(Direction::Ge, sizes[0], sizes[1]);
+    let divisor = b.select(larger, plus, minus);
+    let none = b.full_like(divisor, 0.0);
+    let flat = b.compare(Direction::Eq, divisor, none);
+    let moved = formula(b, [s, beside, divisor], |[s, beside, divisor]| s - beside / divisor);
+    b.select(flat, s, moved)
+}
+
+/// The reflections from row `first` to row `last` that follow from the first column `x`.
+fn chase(b: &mut Builder, h: InstId, z: InstId, x: InstId, [first, last]: [InstId; 2]) -> (InstId, InstId) {
+    let start = b.tuple(&[first, last, x, h, z]);
+    let shape = b.shape(start).clone();
+    b.begin("rows_left");
+    let state = b.parameter(shape.clone());
+    let [k, last] = [0, 1].map(|i| b.get_tuple_element(state, i));
+    let root = b.compare(Direction::Lt, k, last);
+    let cond = b.end(root);
+    b.begin("chase");
+    let state = b.parameter(shape);
+    let [k, last, x, h, z] = [0, 1, 2, 3, 4].map(|i| b.get_tuple_element(state, i));
+    let width = b.dims(x)[0];
+    let v = unit_reflector(b, x);
+    let h = reflect_rows_at(b, h, v, k);
+    let (h, z) = (reflect_columns_at(b, h, v, k), reflect_columns_at(b, z, v, k));
+    let next = moved(b, k, 1.0);
+    let bulge = block(b, h, [next, k], [width, 1]);
+    let bulge = b.reshape(bulge, &[width]);
+    // Rows behind the part are not its own.
+    let row = b.iota(DType::S32, &[width], 0);
+    let row = b.add(row, next);
+    let inside = b.compare(Direction::Le, row, last);
+    let zero = b.full_like(bulge, 0.0);
+    let x = b.select(inside, bulge, zero);
+    let root = b.tuple(&[next, last, x, h, z]);
+    let body = b.end(root);
+    let end = b.add_inst(Op::While { cond, body }, &[start]);
+    (b.get_tuple_element(end, 3), b.get_tuple_element(end, 4))
+}
+
+/// The unit vector `v` with which `1 - 2 v v*` takes `x` to the first axis; zero for zero.
+fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
+    let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
+    let size = b.unary(ScalarOp::Abs, x);
+    let zero = b.scalar(b.dtype(size), 0.0);
+    let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0]);
+    let scale = formula(b, [largest], |[x]| x.number(1.0).when(x.equals(0.0), x));
+    let scale = b.convert(scale, dtype);
+    let wide = b.broadcast(scale, &dims, &[]);
+    let x = b.div(x, wide);
+    let length = norm(b, x);
+    let head = b.slice_axis(x, 0, 0, 1);
+    let phase = super::jacobi::phase(b, head);
+    let phase = b.reshape(phase, &[]);
+    let length = b.convert(length, dtype);
+    let more = b.mul(phase, length);
+    let more = b.broadcast(more, &dims, &[]);
+    let (index, first) = (b.iota(DType::S32, &dims, 0), b.full(DType::S32, &dims, 0.0));
+    let is_first = b.compare(Direction::Eq, index, first);
+    let sum = b.add(x, more);
+    let v = b.select(is_first, sum, x);
+    let length = norm(b, v);
+    let length = formula(b, [length], |[x]| x.number(1.0).when(x.equals(0.0), x));
+    let length = b.convert(length, dtype);
+    let wide = b.broadcast(length, &dims, &[]);
+    b.div(v, wide)
+}
+
+/// The length of a vector.
+fn norm(b: &mut Builder, x: InstId) -> InstId {
+    let squares = super::norm_squared(b, x, 0);
+    b.unary(ScalarOp::Sqrt, squares)
+}
+
+/// `(1 - 2 v v*)` times the rows from `k` on.
+fn reflect_rows_at(b: &mut Builder, x: InstId, v: InstId, k: InstId) -> InstId {
+    let (width, columns, zero) = (b.dims(v)[0], b.dims(x)[1], b.scalar(DType::S32, 0.0));
+    let rows = block(b, x, [k, zero], [width, columns]);
+    let two = b.scalar(b.dtype(v), 2.0);
+    let rows = super::reflect_rows(b, rows, v, two);
+    b.add_inst(Op::DynamicUpdateSlice, &[x, rows, k, zero])
+}
+
+/// The columns from `k` on times `(1 - 2 v v*)`.
+fn reflect_columns_at(b: &mut Builder, x: InstId, v: InstId, k: InstId) -> InstId {
+    let (width, rows, zero) = (b.dims(v)[0], b.dims(x)[0], b.scalar(DType::S32, 0.0));
+    let columns = block(b, x, [zero, k], [rows, width]);
+    let turned = super::adjoint(b, columns);
+    let two = b.scalar(b.dtype(v), 2.0);
+    let turned = super::reflect_rows(b, turned, v, two);
+    let columns = super::adjoint(b, turned);
+    b.add_inst(Op::DynamicUpdateSlice, &[x, columns, zero, k])
+}
+
+/// Blocks of 2 by 2 with real eigenvalues made triangular, others with equal elements on the diagonal.
+fn standard_blocks(b: &mut Builder, t: InstId, z: InstId, n: u64) -> (InstId, InstId) {
+    for_blocks(b, "standard_block", [t, z], n, |b, t, i| {
+        let entries = entries_of(b, t, i);
+        let half = formula(b, [entries[0], entries[3]], |[a, d]| (a - d) * 0.5);
+        let root = formula(b, [half, entries[1], entries[2]], |[half, above, below]| half * half + above * below);
+        let is_real = formula(b, [root], |[root]| root.ge(0.0));
+        // An eigenvector where there is a real one; else the angle that makes the diagonal even.
+        let larger = formula(b, [half, root], |[half, root]| {
+            let root = root.max(0.0).sqrt();
+            half + (-root).when(half.lt(0.0), root)
+        });
+        let length = formula(b, [larger, entries[2]], |[x, y]| (x * x + y * y).sqrt());
+        let [above, below] = [entries[1], entries[2]];
+        let double = formula(b, [half, above, below], |[half, above, below]| {
+            let sum = above + below;
+            let turn = half * -2.0;
+            turn.when(sum.ge(0.0), -turn).apply2(ScalarOp::Atan2, sum.abs()) * 0.5
+        });
+        let first = formula(b, [larger, length, double, is_real], |[x, length, angle, is_real]| {
+            (x / length).when(is_real, angle.cos())
+        });
+        let second = formula(b, [below, length, double, is_real], |[y, length, angle, is_real]| {
+            (y / length).when(is_real, angle.sin())
+        });
+        Turn { axis: [first, second], ends: is_real, even: true }
+    })
+}
+
+/// The triangular form of a matrix in real Schur form whose elements are complex numbers.
+pub(super) fn triangular(b: &mut Builder, t: InstId, z: InstId) -> (InstId, InstId) {
+    let n = b.dims(t)[0];
+    if n < 2 {
+        return (t, z);
+    }
+    for_blocks(b, "triangular_block", [t, z], n, |b, t, i| {
+        let entries = entries_of(b, t, i);
+        // The diagonal is even, so that the eigenvalues lie at the root of what is beside it.
+        let root = formula(b, [entries[1], entries[2]], |[above, below]| (above * below).sqrt());
+        let length = formula(b, [root, entries[2]], |[x, y]| (x.abs().square() + y.abs().square()).sqrt());
+        let length = b.convert(length, b.dtype(t));
+        let axis = [b.div(root, length), b.div(entries[2], length)];
+        let ends = b.scalar(DType::Pred, 1.0);
+        Turn { axis, ends, even: false }
+    })
+}
+
+/// How two rows and columns are turned: what becomes the first axis, and what becomes of the element below the diagonal.
+struct Turn {
+    axis: [InstId; 2],
+    /// It is zero.
+    ends: InstId,
+    /// The elements on the diagonal are equal unless it is.
+    even: bool,
+}
+
+/// The block of 2 by 2 at row `i`, row by row.
+fn entries_of(b: &mut Builder, t: InstId, i: InstId) -> [InstId; 4] {
+    let next = moved(b, i, 1.0);
+    [(i, i), (i, next), (next, i), (next, next)].map(|(i, j)| element(b, t, i, j))
+}
+
+/// Turns each block whose element below the diagonal is not zero.
+fn for_blocks(
+    b: &mut Builder,
+    name: &str,
+    state: [InstId; 2],
+    n: u64,
+    turn: impl FnOnce(&mut Builder, InstId, InstId) -> Turn,
+) -> (InstId, InstId) {
+    let parts = super::factor::columns(b, name, n - 1, &state, |b, i, parts| {
+        let (t, z) = (parts[0], parts[1]);
+        let next = moved(b, i, 1.0);
+        let below = element(b, t, next, i);
+        let none = b.full_like(below, 0.0);
+        let is_block = b.compare(Direction::Ne, below, none);
+        let turn = turn(b, t, i);
+        let one = b.full_like(none, 1.0);
+        let axis = [b.select(is_block, turn.axis[0], one), b.select(is_block, turn.axis[1], none)];
+        let t = turn_rows(b, t, axis, i);
+        let (t, z) = (turn_columns(b, t, axis, i), turn_columns(b, z, axis, i));
+        let [a, _, below, d] = entries_of(b, t, i);
+        let not_block = b.unary(ScalarOp::Not, is_block);
+        let ends = b.binary(ScalarOp::Or, turn.ends, not_block);
+        let below = b.select(ends, none, below);
+        let mut t = with_element(b, t, [next, i], below);
+        if turn.even {
+            let mean = formula(b, [a, d], |[a, d]| (a + d) * 0.5);
+            let (a, d) = (b.select(ends, a, mean), b.select(ends, d, mean));
+            t = with_element(b, t, [i, i], a);
+            t = with_element(b, t, [next, next], d);
+        }
+        vec![t, z]
+    });
+    (parts[0], parts[1])
+}
+
+fn with_element(b: &mut Builder, x: InstId, [i, j]: [InstId; 2], value: InstId) -> InstId {
+    let value = b.reshape(value, &[1, 1]);
+    b.add_inst(Op::DynamicUpdateSlice, &[x, value, i, j])
+}
+
+/// Rows `i` and `i + 1` in the axes `u` and what is orthogonal to it.
+fn turn_rows(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
+    let (columns, zero, next) = (b.dims(x)[1], b.scalar(DType::S32, 0.0), moved(b, i, 1.0));
+    let rows = [i, next].map(|i| block(b, x, [i, zero], [1, columns]));
+    let kept = u.map(|u| super::conjugate(b, u));
+    let first = formula(b, [rows[0], rows[1], kept[0], kept[1]], |[x, y, c, s]| c * x + s * y);
+    let second = formula(b, [rows[0], rows[1], u[0], u[1]], |[x, y, c, s]| c * y - s * x);
+    let x = b.add_inst(Op::DynamicUpdateSlice, &[x, first, i, zero]);
+    b.add_inst(Op::DynamicUpdateSlice, &[x, second, next, zero])
+}
+
+/// Columns `i` and `i + 1` in the axes `u` and what is orthogonal to it.
+fn turn_columns(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
+    let (rows, zero, next) = (b.dims(x)[0], b.scalar(DType::S32, 0.0), moved(b, i, 1.0));
+    let columns = [i, next].map(|i| block(b, x, [zero, i], [rows, 1]));
+    let kept = u.map(|u| super::conjugate(b, u));
+    let first = formula(b, [columns[0], columns[1], u[0], u[1]], |[x, y, c, s]| c * x + s * y);
+    let second = formula(b, [columns[0], columns[1], kept[0], kept[1]], |[x, y, c, s]| c * y - s * x);
+    let x = b.add_inst(Op::DynamicUpdateSlice, &[x, first, zero, i]);
+    b.add_inst(Op::DynamicUpdateSlice, &[x, second, zero, next])
+}
