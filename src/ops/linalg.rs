@@ -2,6 +2,7 @@
 //!
 //! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
 //! vectorised over the batch.
+mod blocks;
 mod eigenvectors;
 mod factor;
 mod hessenberg;

@@ -19,6 +19,29 @@ impl Body {
     }
 }
 
+/// The first rows or columns of one matrix and the last ones of another, some of which are negated or in the reverse order.
+fn joined(b: &mut Body, r: &mut Random, dtype: DType, sizes: [u64; 2], one: &str, other: &str) -> String {
+    let axis = usize::from(sizes[0] < 2 || (sizes[1] > 1 && r.below(2) == 0));
+    if sizes[axis] < 2 {
+        return one.to_string();
+    }
+    let cut = 1 + r.below(sizes[axis] as usize - 1) as u64;
+    let mut part = |from: &str, start: u64, end: u64| {
+        let (mut low, mut high) = ([0; 2], sizes);
+        (low[axis], high[axis]) = (start, end);
+        let part = shape(dtype, &[high[0] - low[0], high[1] - low[1]]);
+        let ranges = format!("slice={{[{}:{}],[{}:{}]}}", low[0], high[0], low[1], high[1]);
+        let y = b.add(&part, &format!("slice({from}), {ranges}"));
+        match r.below(4) {
+            0 => b.add(&part, &format!("negate({y})")),
+            1 => b.add(&part, &format!("reverse({y}), dimensions={{{}}}", r.below(2))),
+            _ => y,
+        }
+    };
+    let parts = [part(one, 0, cut), part(other, cut, sizes[axis])].join(", ");
+    b.add(&shape(dtype, &sizes), &format!("concatenate({parts}), dimensions={{{axis}}}"))
+}
+
 /// A loop over `steps`, whose state has a counter, a matrix, another of the same sizes, a list of rows, and a constant.
 pub fn loops(r: &mut Random) -> Case {
     let mut t = Text::default();
@@ -38,7 +61,7 @@ pub fn loops(r: &mut Random) -> Case {
     let zero = b.add("s32[]", "constant(0)");
     let mut products = 0;
     for _ in 0..1 + r.below(5) {
-        match r.below(8) {
+        match r.below(10) {
             0 => one = b.add(&x, &format!("add({one}, {two})")),
             1 => std::mem::swap(&mut one, &mut two),
             2 if products == 0 => {
@@ -72,6 +95,10 @@ pub fn loops(r: &mut Random) -> Case {
                 one =
                     b.add(&x, &format!("conditional({odd}, {both}, {both}), branch_computations={{larger, reversed}}"));
                 branches(&mut t, dtype, &x, &taken);
+            }
+            7 | 8 => {
+                let other = if r.below(2) == 0 { one.clone() } else { two.clone() };
+                one = joined(&mut b, r, dtype, [m, n], &one, &other);
             }
             _ => {
                 one = b.add(&x, &format!("negate({one})"));

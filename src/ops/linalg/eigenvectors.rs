@@ -2,7 +2,8 @@
 //!
 //! Source: Golub and Van Loan, "Matrix Computations", 7.6.4; the documentation of LAPACK's `geev` says how vectors are scaled: their length
 //! is 1, and their largest element is real.
-use super::schur::{Schur, schur, triangular};
+use super::blocks::triangular;
+use super::schur::{Schur, schur};
 use crate::hlo::attrs::{DotDims, PadDim};
 use crate::hlo::{Builder, InstId, Op};
 use crate::ops::math::expr::formula;
