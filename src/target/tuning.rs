@@ -83,25 +83,30 @@ impl Panels {
     pub fn none(are_for_others: bool) -> Panels {
         Panels { are_for_others, known: BTreeMap::new() }
     }
-    /// Those of a product of that name: of the same product for another processor, else of one with other rows.
+    /// Those of a product of that name: of the same product for another processor, else of one with other rows, else of one that is
+    /// made in parts of another number of columns.
     pub fn of(&self, form: &str) -> Option<PanelSize> {
-        self.known.get(&Panels::product(form)).or_else(|| self.known.get(&Panels::constant(form))).copied()
+        Panels::names(form).iter().find_map(|name| self.known.get(name)).copied()
     }
     /// Learns of those that a product has, unless it knows of others.
     pub fn add(&mut self, form: &str, size: PanelSize) {
-        for name in [Panels::product(form), Panels::constant(form)] {
+        for name in Panels::names(form) {
             self.known.entry(name).or_insert(size);
         }
+    }
+    /// What is known of a product: the most exact first.
+    fn names(form: &str) -> [String; 3] {
+        [Panels::product(form), Panels::constant(form, &["columns=", "sum="]), Panels::constant(form, &["sum="])]
     }
     /// A product on any processor.
     fn product(form: &str) -> String {
         form.split(' ').skip(1).collect::<Vec<_>>().join(" ")
     }
-    /// What is packed for a product: its type, columns and terms.
-    fn constant(form: &str) -> String {
+    /// What is packed for a product: its type and some of its sizes.
+    fn constant(form: &str, sizes: &[&str]) -> String {
         let mut words = form.split(' ').skip(1);
         let dtype = words.next().unwrap_or("");
-        let of: Vec<&str> = words.filter(|w| w.starts_with("columns=") || w.starts_with("sum=")).collect();
+        let of: Vec<&str> = words.filter(|w| sizes.iter().any(|size| w.starts_with(size))).collect();
         format!("{dtype} {}", of.join(" "))
     }
 }
@@ -230,6 +235,19 @@ impl fmt::Display for Tuning {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn panels_are_known_for_other_rows_and_for_other_parts() {
+        let size = |columns: u64| PanelSize { columns, lanes: 16 };
+        let mut panels = Panels::none(true);
+        panels.add("x86-64-v4 f32 batch=1 rows=8 width=8 columns=48 sum=384", size(16));
+        panels.add("x86-64-v4 f32 batch=1 rows=9 width=9 columns=64 sum=384", size(64));
+        assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=9 width=9 columns=64 sum=384"), Some(size(64)));
+        assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=5 width=5 columns=64 sum=384"), Some(size(64)));
+        assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=5 width=5 columns=192 sum=384"), Some(size(16)));
+        assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=8 width=8 columns=48 sum=100"), None);
+        assert_eq!(panels.of("x86-64-v3 f64 batch=1 rows=8 width=8 columns=48 sum=384"), None);
+    }
 
     #[test]
     fn what_is_written_is_read_back() {
