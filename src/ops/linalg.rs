@@ -14,12 +14,13 @@ mod tridiagonal;
 
 use super::ShapeCtx;
 use super::fact::{Dims, Fact};
+use super::rounds::rounds;
 use super::row::op;
 use super::shape::same;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::Result;
 use crate::hlo::attrs::{SliceDim, Transpose};
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::{Builder, InstId, Op};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -166,12 +167,10 @@ fn eliminate(b: &mut Builder, a: InstId, rhs: InstId) -> (InstId, InstId) {
     let work = b.concatenate(&[a, rhs], rank - 1);
     let whole = b.dims(work).to_vec();
     let pivots = b.full(b.dtype(a), &dims[..rank - 1], 1.0);
-    let zero = b.scalar(DType::S32, 0.0);
-    let state = b.tuple(&[zero, work, pivots]);
-    let shape = b.shape(state).clone();
-    let (cond, body) = (b.counter_below("columns_left", &shape, n), eliminate_column(b, &shape));
-    let end = b.add_inst(Op::While { cond, body }, &[state]);
-    let (work, pivots) = (b.get_tuple_element(end, 1), b.get_tuple_element(end, 2));
+    let end = rounds(b, "eliminate_column", n, &[work, pivots], |b, k, state| {
+        eliminate_column(b, k, [state[0], state[1]]).to_vec()
+    });
+    let (work, pivots) = (end[0], end[1]);
     let part =
         |(i, &size): (usize, &u64)| SliceDim { start: if i + 1 == rank { n } else { 0 }, limit: size, stride: 1 };
     let parts: Vec<_> = whole.iter().enumerate().map(part).collect();
@@ -179,10 +178,7 @@ fn eliminate(b: &mut Builder, a: InstId, rhs: InstId) -> (InstId, InstId) {
 }
 
 /// Column `k`: brings its largest element at or below the diagonal to row `k`, scales that row to 1, and clears the column elsewhere.
-fn eliminate_column(b: &mut Builder, shape: &Shape) -> CompId {
-    b.begin("eliminate_column");
-    let state = b.parameter(shape.clone());
-    let [k, work, pivots] = [0, 1, 2].map(|i| b.get_tuple_element(state, i));
+fn eliminate_column(b: &mut Builder, k: InstId, [work, pivots]: [InstId; 2]) -> [InstId; 2] {
     let dims = b.dims(work).to_vec();
     let rank = dims.len();
     let (rows, batch) = (&dims[..rank - 1], &dims[..rank - 2]);
@@ -218,11 +214,7 @@ fn eliminate_column(b: &mut Builder, shape: &Shape) -> CompId {
     let negated = b.unary(ScalarOp::Negate, top_at_k);
     let pivot = b.select(swapped, negated, top_at_k);
     let pivot = b.broadcast(pivot, rows, &lead);
-    let pivots = b.select(is_current, pivot, pivots);
-    let one = b.scalar(DType::S32, 1.0);
-    let next = b.add(k, one);
-    let root = b.tuple(&[next, work, pivots]);
-    b.end(root)
+    [work, b.select(is_current, pivot, pivots)]
 }
 
 /// The row of the first of the largest elements of `column [batch.., rows]` at or below row `k`; `k` where all are NaN.
@@ -251,16 +243,32 @@ fn pivot_at(b: &mut Builder, column: InstId, k: InstId) -> InstId {
 
 /// Element `k` of the last dimension: of matrices a column, of rows a number.
 fn column_at(b: &mut Builder, x: InstId, k: InstId) -> InstId {
-    let dims = b.dims(x).to_vec();
-    let last = dims.len() - 1;
-    let mut sizes = dims.clone();
-    sizes[last] = 1;
+    line(b, x, b.rank(x) - 1, k)
+}
+
+/// Place `at` of dimension `axis`, as an array without it.
+fn line(b: &mut Builder, x: InstId, axis: usize, at: InstId) -> InstId {
+    let mut sizes = b.dims(x).to_vec();
+    sizes[axis] = 1;
     let zero = b.scalar(DType::S32, 0.0);
     let mut operands = vec![x];
-    operands.extend(std::iter::repeat_n(zero, last));
-    operands.push(k);
-    let column = b.add_inst(Op::DynamicSlice(sizes), &operands);
-    b.reshape(column, &dims[..last])
+    operands.resize(sizes.len() + 1, zero);
+    operands[axis + 1] = at;
+    let one = b.add_inst(Op::DynamicSlice(sizes.clone()), &operands);
+    sizes.remove(axis);
+    b.reshape(one, &sizes)
+}
+
+/// The array with another place `at` of dimension `axis`.
+fn with_line(b: &mut Builder, x: InstId, axis: usize, at: InstId, value: InstId) -> InstId {
+    let mut sizes = b.dims(x).to_vec();
+    sizes[axis] = 1;
+    let value = b.reshape(value, &sizes);
+    let zero = b.scalar(DType::S32, 0.0);
+    let mut operands = vec![x, value];
+    operands.resize(sizes.len() + 2, zero);
+    operands[axis + 2] = at;
+    b.add_inst(Op::DynamicUpdateSlice, &operands)
 }
 
 /// The row of each matrix where `mask [batch.., rows]` is true, `[batch.., columns]`.
@@ -285,12 +293,10 @@ fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let square = [&dims[..rank - 2], &[m, m]].concat();
     let q = identity(b, b.dtype(a), &square);
-    let zero = b.scalar(DType::S32, 0.0);
-    let state = b.tuple(&[zero, a, q]);
-    let shape = b.shape(state).clone();
-    let (cond, body) = (b.counter_below("columns_left", &shape, m.min(n)), reflect_column(b, &shape));
-    let end = b.add_inst(Op::While { cond, body }, &[state]);
-    let (r, q) = (b.get_tuple_element(end, 1), b.get_tuple_element(end, 2));
+    let end = rounds(b, "reflect_column", m.min(n), &[a, q], |b, k, state| {
+        reflect_column(b, k, [state[0], state[1]]).to_vec()
+    });
+    let (r, q) = (end[0], end[1]);
     let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
     let upper = b.compare(Direction::Le, row, column);
     let zeros = b.full_like(r, 0.0);
@@ -301,19 +307,12 @@ fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// One reflection: `r` becomes `h r`, `q` becomes `q h*`, with `h = 1 - tau v v*` and `v` 1 at row `k`.
-fn reflect_column(b: &mut Builder, shape: &Shape) -> CompId {
-    b.begin("reflect_column");
-    let state = b.parameter(shape.clone());
-    let [k, r, q] = [0, 1, 2].map(|i| b.get_tuple_element(state, i));
+fn reflect_column(b: &mut Builder, k: InstId, [r, q]: [InstId; 2]) -> [InstId; 2] {
     let (v, tau) = reflector(b, r, k);
     let r = reflect_rows(b, r, v, tau);
     let turned = adjoint(b, q);
     let turned = reflect_rows(b, turned, v, tau);
-    let q = adjoint(b, turned);
-    let step = b.scalar(DType::S32, 1.0);
-    let next = b.add(k, step);
-    let root = b.tuple(&[next, r, q]);
-    b.end(root)
+    [r, adjoint(b, turned)]
 }
 
 /// `v [batch.., rows]`, 0 above row `k` and 1 there, and `tau [batch..]`, with which `1 - tau v v*` clears column `k` below row `k`.
@@ -399,6 +398,12 @@ fn norm_squared_of(b: &mut Builder, x: InstId) -> InstId {
 fn norm_squared(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     let squares = norm_squared_of(b, x);
     total(b, squares, axis)
+}
+
+/// The lengths along one axis, real.
+fn norm(b: &mut Builder, x: InstId, axis: usize) -> InstId {
+    let squares = norm_squared(b, x, axis);
+    b.unary(ScalarOp::Sqrt, squares)
 }
 
 /// The diagonal of each matrix `[batch.., n, n]`, `[batch.., n]`.

@@ -5,6 +5,7 @@ pub mod fact;
 pub mod host;
 pub mod join;
 mod linear;
+mod rounds;
 pub mod row;
 mod shape;
 mod state;

@@ -4,6 +4,7 @@
 use super::schur::{block, element, moved};
 use crate::hlo::{Builder, InstId, Op};
 use crate::ops::math::expr::formula;
+use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -77,7 +78,7 @@ fn for_blocks(
     n: u64,
     turn: impl FnOnce(&mut Builder, InstId, InstId) -> Turn,
 ) -> (InstId, InstId) {
-    let parts = super::factor::columns(b, name, n - 1, &state, |b, i, parts| {
+    let parts = rounds(b, name, n - 1, &state, |b, i, parts| {
         let (t, z) = (parts[0], parts[1]);
         let next = moved(b, i, 1.0);
         let below = element(b, t, next, i);

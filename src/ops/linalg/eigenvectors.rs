@@ -3,10 +3,13 @@
 //! Source: Golub and Van Loan, "Matrix Computations", 7.6.4; the documentation of LAPACK's `geev` says how vectors are scaled: their length
 //! is 1, and their largest element is real.
 use super::blocks::triangular;
+use super::least::product;
 use super::schur::{Schur, schur};
-use crate::hlo::attrs::{DotDims, PadDim};
+use super::{line, with_line};
+use crate::hlo::attrs::PadDim;
 use crate::hlo::{Builder, InstId, Op};
 use crate::ops::math::expr::formula;
+use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -19,23 +22,16 @@ pub(super) fn of_each(
     types: &[(DType, Vec<u64>)],
     f: impl FnOnce(&mut Builder, InstId) -> Vec<InstId>,
 ) -> Vec<InstId> {
-    let dims = b.dims(a).to_vec();
-    let (count, own) = (dims[0], dims[1..].to_vec());
+    let count = b.dims(a)[0];
     let mut state = vec![a];
     for (dtype, dims) in types {
         state.push(b.full(*dtype, &[&[count], &dims[..]].concat(), 0.0));
     }
-    let parts = super::factor::columns(b, name, count, &state, |b, i, mut parts| {
-        let zero = b.scalar(DType::S32, 0.0);
-        let one = b.add_inst(Op::DynamicSlice([&[1], &own[..]].concat()), &[parts[0], i, zero, zero]);
-        let one = b.reshape(one, &own);
+    let parts = rounds(b, name, count, &state, |b, i, mut parts| {
+        let one = line(b, parts[0], 0, i);
         let results = f(b, one);
         for (part, result) in parts[1..].iter_mut().zip(results) {
-            let row = [&[1], b.dims(result)].concat();
-            let result = b.reshape(result, &row);
-            let mut operands = vec![*part, result, i];
-            operands.resize(row.len() + 2, zero);
-            *part = b.add_inst(Op::DynamicUpdateSlice, &operands);
+            *part = with_line(b, *part, 0, i, result);
         }
         parts
     });
@@ -118,21 +114,16 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
     let zero = b.scalar(b.dtype(size), 0.0);
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0, 1]);
     let ones = super::identity(b, b.dtype(t), &dims);
-    let parts = super::factor::columns(b, "eigenvectors", n, &[ones, t, values, largest], |b, step, parts| {
+    let parts = rounds(b, "eigenvectors", n, &[ones, t, values, largest], |b, step, parts| {
         let [y, t, values, largest] = [parts[0], parts[1], parts[2], parts[3]];
         // From the last row to the first.
         let last = b.scalar(DType::S32, n as f64 - 1.0);
         let i = b.sub(last, step);
-        let zero = b.scalar(DType::S32, 0.0);
-        let [row, own_row] = [t, y].map(|x| {
-            let row = b.add_inst(Op::DynamicSlice(vec![1, n]), &[x, i, zero]);
-            b.reshape(row, &[n])
-        });
+        let [row, own_row] = [t, y].map(|x| line(b, x, 0, i));
         let wide = b.broadcast(row, &dims, &[0]);
         let products = b.mul(wide, y);
         let sums = super::total(b, products, 0);
-        let value = b.add_inst(Op::DynamicSlice(vec![1]), &[values, i]);
-        let value = b.reshape(value, &[]);
+        let value = line(b, values, 0, i);
         let difference = b.sub(values, value);
         // Equal eigenvalues are told apart by what rounding makes of them.
         let distance = b.unary(ScalarOp::Abs, difference);
@@ -145,8 +136,7 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
         let right = b.compare(Direction::Gt, column, i);
         let solved = b.div(sums, difference);
         let row = b.select(right, solved, own_row);
-        let row = b.reshape(row, &[1, n]);
-        vec![b.add_inst(Op::DynamicUpdateSlice, &[y, row, i, zero]), t, values, largest]
+        vec![with_line(b, y, 0, i, row), t, values, largest]
     });
     parts[0]
 }
@@ -155,8 +145,7 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
 /// conjugates, as `imaginary` says for eigenvalues of real matrices.
 fn scaled(b: &mut Builder, z: InstId, y: InstId, imaginary: Option<InstId>) -> InstId {
     let dims = b.dims(z).to_vec();
-    let contracted = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
-    let v = b.dot(z, y, contracted);
+    let v = product(b, z, y);
     let size = b.unary(ScalarOp::Abs, v);
     let zero = b.scalar(b.dtype(size), 0.0);
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0]);
@@ -176,8 +165,7 @@ fn scaled(b: &mut Builder, z: InstId, y: InstId, imaginary: Option<InstId>) -> I
     let scale = b.convert(wide, b.dtype(v));
     let v = b.div(v, scale);
     let v = b.div(v, phase);
-    let squares = super::norm_squared(b, v, 0);
-    let length = b.unary(ScalarOp::Sqrt, squares);
+    let length = super::norm(b, v, 0);
     let length = b.convert(length, b.dtype(v));
     let length = b.broadcast(length, &dims, &[1]);
     let v = b.div(v, length);

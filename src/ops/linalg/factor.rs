@@ -2,34 +2,10 @@
 //!
 //! Source: the documentation of LAPACK's `getrf`, `geqrf` and `orgqr`.
 use super::{column_at, conjugate, identity, pivot_at, reflect_rows, reflector, row_where};
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::{Builder, InstId};
+use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
-
-/// Runs a loop over columns: `body` gets the column's number and the other parts of the state, and gives the latter anew.
-pub(super) fn columns(
-    b: &mut Builder,
-    name: &str,
-    count: u64,
-    state: &[InstId],
-    body: impl FnOnce(&mut Builder, InstId, Vec<InstId>) -> Vec<InstId>,
-) -> Vec<InstId> {
-    let zero = b.scalar(DType::S32, 0.0);
-    let start = b.tuple(&[&[zero], state].concat());
-    let shape = b.shape(start).clone();
-    let cond = b.counter_below("columns_left", &shape, count);
-    b.begin(name);
-    let param = b.parameter(shape);
-    let k = b.get_tuple_element(param, 0);
-    let parts = (1..=state.len()).map(|i| b.get_tuple_element(param, i)).collect();
-    let parts = body(b, k, parts);
-    let one = b.scalar(DType::S32, 1.0);
-    let next = b.add(k, one);
-    let root = b.tuple(&[&[next], &parts[..]].concat());
-    let body = b.end(root);
-    let end = b.add_inst(Op::While { cond, body }, &[start]);
-    (1..=state.len()).map(|i| b.get_tuple_element(end, i)).collect()
-}
 
 /// `x` with element `k` of its last dimension replaced by `value`.
 pub(super) fn with_column(b: &mut Builder, x: InstId, k: InstId, value: InstId) -> InstId {
@@ -48,7 +24,7 @@ pub(super) fn lu(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let rank = dims.len();
     let p = dims[rank - 2].min(dims[rank - 1]);
     let pivots = b.full(DType::S32, &[&dims[..rank - 2], &[p]].concat(), 1.0);
-    let parts = columns(b, "eliminate_below", p, &[a, pivots], |b, k, parts| {
+    let parts = rounds(b, "eliminate_below", p, &[a, pivots], |b, k, parts| {
         let (a, pivots) = (parts[0], parts[1]);
         let rows = dims[..rank - 1].to_vec();
         let (lead, by_row): (Vec<usize>, Vec<usize>) = ((0..rank - 2).collect(), (0..rank - 1).collect());
@@ -96,7 +72,7 @@ pub(super) fn packed_qr(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let rank = dims.len();
     let p = dims[rank - 2].min(dims[rank - 1]);
     let taus = b.full(b.dtype(a), &[&dims[..rank - 2], &[p]].concat(), 0.0);
-    let parts = columns(b, "reflect_packed", p, &[a, taus], |b, k, parts| {
+    let parts = rounds(b, "reflect_packed", p, &[a, taus], |b, k, parts| {
         let (a, taus) = reflect_packed(b, parts[0], parts[1], k);
         vec![a, taus]
     });
@@ -105,21 +81,26 @@ pub(super) fn packed_qr(b: &mut Builder, a: InstId) -> (InstId, InstId) {
 
 /// The reflection for column `k`, its vector in the place of what it clears.
 fn reflect_packed(b: &mut Builder, a: InstId, taus: InstId, k: InstId) -> (InstId, InstId) {
-    let dims = b.dims(a).to_vec();
-    let rank = dims.len();
     let (v, tau) = reflector(b, a, k);
     let turned = reflect_rows(b, a, v, tau);
-    // Columns to the left hold vectors already.
+    let a = with_vector(b, [a, turned], v, k);
+    let tau = conjugate(b, tau);
+    (a, with_column(b, taus, k, tau))
+}
+
+/// Matrices before and after a reflection: behind it with its vector `v` in column `k`, below row `k`; columns to the left hold
+/// vectors already and stay as they were.
+pub(super) fn with_vector(b: &mut Builder, [before, turned]: [InstId; 2], v: InstId, k: InstId) -> InstId {
+    let dims = b.dims(before).to_vec();
+    let rank = dims.len();
     let place = b.iota(DType::S32, &dims, rank - 1);
     let left = b.compare(Direction::Lt, place, k);
-    let a = b.select(left, a, turned);
+    let a = b.select(left, before, turned);
     let column = column_at(b, a, k);
     let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
     let below = b.compare(Direction::Gt, index, k);
     let own = b.select(below, v, column);
-    let a = with_column(b, a, k, own);
-    let tau = conjugate(b, tau);
-    (a, with_column(b, taus, k, tau))
+    with_column(b, a, k, own)
 }
 
 /// The same with columns in an order in which each is the longest of what is left, the first of equal ones: also that order,
@@ -132,7 +113,7 @@ pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId)
     let (index, one) = (b.iota(DType::S32, &line, rank - 2), b.full(DType::S32, &line, 1.0));
     let order = b.add(index, one);
     let taus = b.full(b.dtype(a), &[&dims[..rank - 2], &[m.min(n)]].concat(), 0.0);
-    let parts = columns(b, "reflect_longest", m.min(n), &[a, order, taus], |b, k, parts| {
+    let parts = rounds(b, "reflect_longest", m.min(n), &[a, order, taus], |b, k, parts| {
         let (a, order, taus) = (parts[0], parts[1], parts[2]);
         let row = b.iota(DType::S32, &dims, rank - 2);
         let (left, zero) = (b.compare(Direction::Ge, row, k), b.full_like(a, 0.0));
@@ -168,7 +149,7 @@ pub(super) fn reflected(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adj
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
     let count = b.dims(taus).last().copied().unwrap_or(0);
-    let parts = columns(b, "multiply_by_reflections", count, &[x, a, taus], |b, step, parts| {
+    let parts = rounds(b, "multiply_by_reflections", count, &[x, a, taus], |b, step, parts| {
         let (x, a, taus) = (parts[0], parts[1], parts[2]);
         let last = b.scalar(DType::S32, count as f64 - 1.0);
         let k = if adjoint { step } else { b.sub(last, step) };

@@ -2,10 +2,11 @@
 //!
 //! Source: Golub and Van Loan, "Matrix Computations", 7.4.2 and 8.3.1, and the documentation of LAPACK's `gehrd` and `sytrd`, which
 //! says how the reflections are kept.
-use super::factor::{columns, product_of_reflections, with_column};
-use super::{adjoint, column_at, conjugate, identity, reflect_rows, reflector};
+use super::factor::{product_of_reflections, with_column, with_vector};
+use super::{adjoint, conjugate, identity, reflect_rows, reflector};
 use crate::hlo::attrs::PadDim;
 use crate::hlo::{Builder, InstId, Op};
+use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -19,21 +20,12 @@ pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     if count == 0 {
         return (a, taus);
     }
-    let parts = columns(b, "reflect_both_sides", count, &[a, taus], |b, k, parts| {
+    let parts = rounds(b, "reflect_both_sides", count, &[a, taus], |b, k, parts| {
         let (a, taus) = (parts[0], parts[1]);
         let (top, below) = (b.slice_axis(a, rank - 2, 0, 1), b.slice_axis(a, rank - 2, 1, n));
         let (v, tau) = reflector(b, below, k);
         let turned = reflect_rows(b, below, v, tau);
-        // Columns to the left hold vectors already.
-        let sizes = b.dims(below).to_vec();
-        let place = b.iota(DType::S32, &sizes, rank - 1);
-        let left = b.compare(Direction::Lt, place, k);
-        let below = b.select(left, below, turned);
-        let column = column_at(b, below, k);
-        let index = b.iota(DType::S32, &sizes[..rank - 1], rank - 2);
-        let is_tail = b.compare(Direction::Gt, index, k);
-        let own = b.select(is_tail, v, column);
-        let below = with_column(b, below, k, own);
+        let below = with_vector(b, [below, turned], v, k);
         let a = b.concatenate(&[top, below], rank - 2);
         // The same reflection of the columns.
         let (first, others) = (b.slice_axis(a, rank - 1, 0, 1), b.slice_axis(a, rank - 1, 1, n));

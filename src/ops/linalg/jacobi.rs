@@ -3,7 +3,7 @@
 //! Source: Golub and Van Loan, "Matrix Computations", 8.5 (symmetric) and 8.6.3 (one-sided, after Hestenes). A sweep rotates every pair of
 //! rows once; sweeps go on until nothing is left to rotate. The sign of a vector is not determined by its meaning. Of a complex matrix
 //! the second row of a pair is multiplied by a number of size 1 first, so that what is beside the diagonal is real and the rotation too.
-use super::{adjoint, conjugate, factor};
+use super::{adjoint, conjugate, factor, line, with_line};
 use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::ops::math::expr::formula;
@@ -313,28 +313,6 @@ fn all_pairs(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, 
     let body = turn_pair(b, &shape, n, kind);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4))
-}
-
-/// Places `at` of dimension `axis`, as an array without it.
-fn line(b: &mut Builder, x: InstId, axis: usize, at: InstId) -> InstId {
-    let mut sizes = b.dims(x).to_vec();
-    sizes[axis] = 1;
-    let zero = b.scalar(DType::S32, 0.0);
-    let mut operands = vec![x, zero, zero, zero];
-    operands[axis + 1] = at;
-    let one = b.add_inst(Op::DynamicSlice(sizes.clone()), &operands);
-    sizes.remove(axis);
-    b.reshape(one, &sizes)
-}
-
-fn with_line(b: &mut Builder, x: InstId, axis: usize, at: InstId, value: InstId) -> InstId {
-    let mut sizes = b.dims(x).to_vec();
-    sizes[axis] = 1;
-    let value = b.reshape(value, &sizes);
-    let zero = b.scalar(DType::S32, 0.0);
-    let mut operands = vec![x, value, zero, zero, zero];
-    operands[axis + 2] = at;
-    b.add_inst(Op::DynamicUpdateSlice, &operands)
 }
 
 /// By how much a pair of lines is turned, a number a matrix.

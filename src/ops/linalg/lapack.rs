@@ -322,8 +322,8 @@ impl Call<'_> {
     /// The matrix, values, left vectors as columns, right ones as rows, and whether anything failed.
     fn svd(&mut self, shape: &Shape) -> Result<Vec<InstId>> {
         let (a, dims) = self.flat()?;
-        let [batch @ .., m, n] = &dims[..] else { return Err(self.refuse("")) };
-        let (m, n, p) = (*m, *n, (*m).min(*n));
+        let [.., m, n] = &dims[..] else { return Err(self.refuse("")) };
+        let (m, n) = (*m, *n);
         let vectors = match self.option("mode") {
             Some(mode) => mode != i64::from(b'N'),
             None => self.option("vectors").or(self.option("jobu")).is_some_and(|v| v != 0 && v != i64::from(b'N')),
@@ -335,24 +335,20 @@ impl Call<'_> {
         let kept = self.arrays[0];
         let b = &mut *self.b;
         let turned = jacobi::turned_rows(b, a);
-        let values = b.reshape(turned.sizes, &[batch, &[p]].concat());
-        let (u, v) = if vectors {
+        let mut flat = vec![turned.sizes];
+        let mut unread = Vec::new();
+        if vectors {
             let (u, v) = turned.vectors(b);
             let (u, v) = if full { (jacobi::completed(b, u, m), jacobi::completed(b, v, n)) } else { (u, v) };
-            (u, super::adjoint(b, v))
+            flat.extend([u, super::adjoint(b, v)]);
         } else {
             // Nobody reads them.
             let told = |i: usize| shape.as_tuple().and_then(|t| t.get(i)).and_then(Shape::as_array).cloned();
             let (Some(u), Some(v)) = (told(2), told(3)) else { return Err(self.refuse(" without vectors")) };
-            (b.full(u.dtype, &u.dims, 0.0), b.full(v.dtype, &v.dims, 0.0))
-        };
-        let mut back = |x: InstId| {
-            let own = b.dims(x).to_vec();
-            let dims = [batch, &own[own.len() - 2..]].concat();
-            b.reshape(x, &dims)
-        };
-        let (u, v) = (back(u), back(v));
-        Ok(vec![kept, values, u, v, self.fine(&dims)])
+            unread.extend([u, v].map(|array| b.full(array.dtype, &array.dims, 0.0)));
+        }
+        let flat = self.unflat(&dims, flat);
+        Ok([&[kept][..], &flat, &unread, &[self.fine(&dims)]].concat())
     }
     fn solve(&mut self) -> Result<Vec<InstId>> {
         let ((a, _), (rhs, _)) = (self.matrices(0)?, self.matrices(1)?);

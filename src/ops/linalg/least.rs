@@ -54,7 +54,7 @@ fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
     let outer = of_a.len() - 2;
     let (count, m, n, k) = (elements_of(&of_a[..outer]), of_a[outer], of_a[outer + 1], of_y[outer + 1]);
     let dims = [&of_a[..outer], &[n, k]].concat();
-    if count * m * n * k == 0 {
+    if [count, m, n, k].contains(&0) {
         return b.full(b.dtype(a), &dims, 0.0);
     }
     let (a, y) = (b.reshape(a, &[count, m, n]), b.reshape(y, &[count, m, k]));
@@ -76,7 +76,7 @@ fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
 }
 
 /// The products of matrices.
-fn product(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+pub(super) fn product(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let rank = b.rank(x);
     let batch: Vec<usize> = (0..rank - 2).collect();
     let dims = DotDims {

@@ -250,7 +250,7 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     let scale = b.convert(scale, dtype);
     let wide = b.broadcast(scale, &dims, &[]);
     let x = b.div(x, wide);
-    let length = norm(b, x);
+    let length = super::norm(b, x, 0);
     let head = b.slice_axis(x, 0, 0, 1);
     let phase = super::jacobi::phase(b, head);
     let phase = b.reshape(phase, &[]);
@@ -261,17 +261,11 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     let is_first = b.compare(Direction::Eq, index, first);
     let sum = b.add(x, more);
     let v = b.select(is_first, sum, x);
-    let length = norm(b, v);
+    let length = super::norm(b, v, 0);
     let length = formula(b, [length], |[x]| x.number(1.0).when(x.equals(0.0), x));
     let length = b.convert(length, dtype);
     let wide = b.broadcast(length, &dims, &[]);
     b.div(v, wide)
-}
-
-/// The length of a vector.
-fn norm(b: &mut Builder, x: InstId) -> InstId {
-    let squares = super::norm_squared(b, x, 0);
-    b.unary(ScalarOp::Sqrt, squares)
 }
 
 /// `(1 - 2 v v*)` times the rows from `k` on.

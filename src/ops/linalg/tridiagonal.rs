@@ -1,7 +1,9 @@
 //! Matrices with three diagonals: products, and systems solved row by row.
+use super::{line, with_line};
 use crate::diag::Result;
 use crate::hlo::attrs::PadDim;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::{Builder, InstId};
+use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -88,9 +90,9 @@ pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivot
     let none = b.full_like(main, 0.0);
     let right = b.reshape(rhs, &[count, m, k]);
     let right = b.transpose(right, &[1, 0, 2]);
-    let eliminated =
-        rows_loop(b, [main, upper, none, lower, right], m - 1, |b, shape| eliminate_row(b, shape, pivoting));
-    let state: [InstId; 5] = std::array::from_fn(|i| b.get_tuple_element(eliminated, i + 1));
+    let state = rounds(b, "eliminate_row", m - 1, &[main, upper, none, lower, right], |b, i, state| {
+        eliminate_row(b, i, std::array::from_fn(|part| state[part]), pivoting)
+    });
     let solved = back_substitute(b, [state[0], state[1], state[2], state[4]], m);
     let solved = b.transpose(solved, &[1, 0, 2]);
     b.reshape(solved, &dims)
@@ -106,43 +108,14 @@ fn without_last(b: &mut Builder, x: InstId) -> InstId {
     b.select(inside, x, zero)
 }
 
-/// `steps` rounds over a state behind a counter.
-fn rows_loop(
-    b: &mut Builder,
-    state: [InstId; 5],
-    steps: u64,
-    body: impl FnOnce(&mut Builder, &Shape) -> CompId,
-) -> InstId {
-    let zero = b.scalar(DType::S32, 0.0);
-    let parts: Vec<InstId> = [zero].into_iter().chain(state).collect();
-    let start = b.tuple(&parts);
-    let shape = b.shape(start).clone();
-    let cond = b.counter_below("columns_left", &shape, steps);
-    let body = body(b, &shape);
-    b.add_inst(Op::While { cond, body }, &[start])
-}
-
 /// Row `i` of an array.
 fn row(b: &mut Builder, x: InstId, i: InstId) -> InstId {
-    let mut sizes = b.dims(x).to_vec();
-    sizes[0] = 1;
-    let rest = sizes[1..].to_vec();
-    let zero = b.scalar(DType::S32, 0.0);
-    let mut operands = vec![x, i];
-    operands.resize(sizes.len() + 1, zero);
-    let one = b.add_inst(Op::DynamicSlice(sizes), &operands);
-    b.reshape(one, &rest)
+    line(b, x, 0, i)
 }
 
 /// The array with another row `i`.
 fn with_row(b: &mut Builder, x: InstId, i: InstId, value: InstId) -> InstId {
-    let mut sizes = b.dims(x).to_vec();
-    sizes[0] = 1;
-    let value = b.reshape(value, &sizes);
-    let zero = b.scalar(DType::S32, 0.0);
-    let mut operands = vec![x, value, i];
-    operands.resize(sizes.len() + 2, zero);
-    b.add_inst(Op::DynamicUpdateSlice, &operands)
+    with_line(b, x, 0, i, value)
 }
 
 /// `f · x`, one factor a system.
@@ -153,10 +126,12 @@ fn scaled(b: &mut Builder, f: InstId, x: InstId) -> InstId {
 }
 
 /// Clears the element below the diagonal in row `i + 1`.
-fn eliminate_row(b: &mut Builder, shape: &Shape, pivoting: bool) -> CompId {
-    b.begin("eliminate_row");
-    let state = b.parameter(shape.clone());
-    let [i, main, upper, second, lower, right] = [0, 1, 2, 3, 4, 5].map(|p| b.get_tuple_element(state, p));
+fn eliminate_row(
+    b: &mut Builder,
+    i: InstId,
+    [main, upper, second, lower, right]: [InstId; 5],
+    pivoting: bool,
+) -> Vec<InstId> {
     let one = b.scalar(DType::S32, 1.0);
     let next = b.add(i, one);
     let (pivot, above, below) = (row(b, main, i), row(b, upper, i), row(b, lower, next));
@@ -189,34 +164,25 @@ fn eliminate_row(b: &mut Builder, shape: &Shape, pivoting: bool) -> CompId {
     let second = with_row(b, second, i, stays_second);
     let right = with_row(b, right, i, kept);
     let right = with_row(b, right, next, changed);
-    let root = b.tuple(&[next, main, upper, second, lower, right]);
-    b.end(root)
+    vec![main, upper, second, lower, right]
 }
 
 /// The unknowns of an upper triangular system with two superdiagonals.
 fn back_substitute(b: &mut Builder, [main, upper, second, right]: [InstId; 4], m: u64) -> InstId {
     let line = b.dims(right)[1..].to_vec();
     let none = b.full(b.dtype(right), &line, 0.0);
-    let zero = b.scalar(DType::S32, 0.0);
-    let start = b.tuple(&[zero, main, upper, second, right, none, none]);
-    let shape = b.shape(start).clone();
-    let cond = b.counter_below("columns_left", &shape, m);
-    b.begin("back_substitute");
-    let state = b.parameter(shape);
-    let [step, main, upper, second, right, x1, x2] = [0, 1, 2, 3, 4, 5, 6].map(|p| b.get_tuple_element(state, p));
-    let last = b.scalar(DType::S32, (m - 1) as f64);
-    let i = b.sub(last, step);
-    let (pivot, above, beyond, own) = (row(b, main, i), row(b, upper, i), row(b, second, i), row(b, right, i));
-    let (part, second_part) = (scaled(b, above, x1), scaled(b, beyond, x2));
-    let rest = b.sub(own, part);
-    let rest = b.sub(rest, second_part);
-    let divisor = b.broadcast(pivot, &line, &[0]);
-    let x = b.div(rest, divisor);
-    let right = with_row(b, right, i, x);
-    let one = b.scalar(DType::S32, 1.0);
-    let next = b.add(step, one);
-    let root = b.tuple(&[next, main, upper, second, right, x, x1]);
-    let body = b.end(root);
-    let end = b.add_inst(Op::While { cond, body }, &[start]);
-    b.get_tuple_element(end, 4)
+    let parts = rounds(b, "back_substitute", m, &[main, upper, second, right, none, none], |b, step, parts| {
+        let [main, upper, second, right, x1, x2] = std::array::from_fn(|part| parts[part]);
+        let last = b.scalar(DType::S32, (m - 1) as f64);
+        let i = b.sub(last, step);
+        let (pivot, above, beyond, own) = (row(b, main, i), row(b, upper, i), row(b, second, i), row(b, right, i));
+        let (part, second_part) = (scaled(b, above, x1), scaled(b, beyond, x2));
+        let rest = b.sub(own, part);
+        let rest = b.sub(rest, second_part);
+        let divisor = b.broadcast(pivot, &line, &[0]);
+        let x = b.div(rest, divisor);
+        let right = with_row(b, right, i, x);
+        vec![main, upper, second, right, x, x1]
+    });
+    parts[3]
 }

@@ -3,7 +3,7 @@
 //! Source: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). A cubed normal number is taken or rejected by a
 //! uniform one. Normal and uniform numbers come from one stream, each kind two to a block; a block of a kind is drawn when the
 //! kind's last one is used up. For shapes below 1 a number of the shape one higher is multiplied by u^(1/shape).
-use super::streams::{self, BLOCKS, Streams};
+use super::streams::{self, Streams};
 use super::{Generator, box_muller, from_key, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
@@ -23,23 +23,11 @@ pub const ROWS: &[OpRow] = &[
 /// A result of sizes `dims` with the shapes that input `alpha` has.
 pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], alpha: usize) -> Result<Vec<Value>> {
     streams::philox_only(cx, generator)?;
-    let (of, dtype) = (cx.dims(alpha)?, cx.dtype(alpha)?);
-    let sizes = streams::samples(cx, dims, &of)?;
+    let dtype = cx.dtype(alpha)?;
     if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
         return Err(cx.unsupported(format!("gamma-distributed numbers of {dtype}; f16, f32 and f64 are supported")));
     }
-    if sizes.contains(&0) {
-        let none = cx.b.full(dtype, dims, 0.0);
-        return cx.one(none);
-    }
-    let alpha = cx.arg(alpha)?;
-    let alpha = streams::parameters(cx.b, alpha, sizes);
-    let blocks = cx.b.scalar(DType::U64, BLOCKS);
-    let start = streams::streams(cx.b, generator, sizes, blocks);
-    let y = drawn(cx.b, start, alpha)?;
-    let y = streams::narrowed(cx.b, y, dtype);
-    let y = cx.b.reshape(y, dims);
-    cx.one(y)
+    streams::of_parameters(cx, generator, (dtype, dims), alpha, drawn)
 }
 
 /// Numbers of the shapes `alpha`, f64, one from each stream.

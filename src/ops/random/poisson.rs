@@ -3,7 +3,7 @@
 //! Sources: Knuth's product of uniform numbers for rates below 10 ("Seminumerical algorithms"); Hormann, "The transformed rejection
 //! method for generating Poisson random variables" (1993), from there on. A round takes one block, two uniform numbers: two factors of
 //! the product, or one attempt.
-use super::streams::{self, BLOCKS, Streams};
+use super::streams::{self, Streams};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
@@ -12,7 +12,6 @@ use crate::ops::math::gamma::lgamma;
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::tensor::DType;
 
 /// From which rate on numbers are drawn by rejection.
 const LARGE: f64 = 10.0;
@@ -25,21 +24,11 @@ pub const ROWS: &[OpRow] = &[
 
 /// A result of sizes `dims` with the rates that input `rate` has.
 pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], rate: usize) -> Result<Vec<Value>> {
-    let (of, dtype) = (cx.dims(rate)?, cx.attr_dtype("dtype")?);
-    let sizes = streams::samples(cx, dims, &of)?;
+    let dtype = cx.attr_dtype("dtype")?;
     let highest = streams::highest(dtype)?;
-    if sizes.contains(&0) {
-        let none = cx.b.full(dtype, dims, 0.0);
-        return cx.one(none);
-    }
-    let rate = cx.arg(rate)?;
-    let rate = streams::parameters(cx.b, rate, sizes);
-    let blocks = cx.b.scalar(DType::U64, BLOCKS);
-    let start = streams::streams(cx.b, generator, sizes, blocks);
-    let y = drawn(cx.b, start, rate, highest, dtype.is_float())?;
-    let y = streams::narrowed(cx.b, y, dtype);
-    let y = cx.b.reshape(y, dims);
-    cx.one(y)
+    streams::of_parameters(cx, generator, (dtype, dims), rate, |b, start, rate| {
+        drawn(b, start, rate, highest, dtype.is_float())
+    })
 }
 
 /// Numbers of these rates, f64, one from each stream, none above `highest`.

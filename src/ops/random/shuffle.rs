@@ -9,6 +9,7 @@ use crate::hlo::{Builder, InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{Expr, formula, formulas, iterate_all};
+use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{Dim, Why};
@@ -42,27 +43,17 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// The numbers below `rows` after each place, in turn, exchanged its number with that of its partner.
 fn exchanged(b: &mut Builder, partners: InstId, rows: u64) -> InstId {
-    let (zero, order) = (b.scalar(DType::S32, 0.0), b.iota(DType::S32, &[rows], 0));
-    let start = b.tuple(&[zero, order, partners]);
-    let shape = b.shape(start).clone();
-    let cond = b.counter_below("places_left", &shape, rows - 1);
-    let body = {
-        b.begin("exchange");
-        let state = b.parameter(shape);
-        let [place, order, partners] = [0, 1, 2].map(|i| b.get_tuple_element(state, i));
+    let order = b.iota(DType::S32, &[rows], 0);
+    let parts = rounds(b, "exchange", rows - 1, &[order, partners], |b, place, parts| {
+        let (order, partners) = (parts[0], parts[1]);
         let at = |b: &mut Builder, x: InstId, i: InstId| b.add_inst(Op::DynamicSlice(vec![1]), &[x, i]);
         let partner = at(b, partners, place);
         let partner = b.reshape(partner, &[]);
         let (here, there) = (at(b, order, place), at(b, order, partner));
         let order = b.add_inst(Op::DynamicUpdateSlice, &[order, here, partner]);
-        let order = b.add_inst(Op::DynamicUpdateSlice, &[order, there, place]);
-        let one = b.scalar(DType::S32, 1.0);
-        let next = b.add(place, one);
-        let root = b.tuple(&[next, order, partners]);
-        b.end(root)
-    };
-    let end = b.add_inst(Op::While { cond, body }, &[start]);
-    b.get_tuple_element(end, 1)
+        vec![b.add_inst(Op::DynamicUpdateSlice, &[order, there, place]), partners]
+    });
+    parts[0]
 }
 
 /// A scalar of scalars and one seed, else a vector.

@@ -6,8 +6,8 @@ use super::truncated::raised;
 use super::{Generator, rounds, split, unit_f64};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Builder, InstId};
-use crate::ops::LowerCtx;
 use crate::ops::math::expr::Expr;
+use crate::ops::{LowerCtx, Value};
 use crate::tensor::{DType, elements_of};
 
 /// The blocks that TensorFlow keeps for an element where the number of draws has no bound.
@@ -31,6 +31,30 @@ pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [u64; 2]) -> InstId 
     let flat = b.reshape(x, &[sizes[1]]);
     let wide = b.convert(flat, DType::F64);
     b.broadcast(wide, &sizes, &[1])
+}
+
+/// A result of `dtype` and sizes `dims`, one element from each stream: `draw` gets the streams and the parameters of input `input` as
+/// doubles, and gives doubles.
+pub(super) fn of_parameters(
+    cx: &mut LowerCtx,
+    generator: &Generator,
+    (dtype, dims): (DType, &[u64]),
+    input: usize,
+    draw: impl FnOnce(&mut Builder, Streams<InstId>, InstId) -> Result<InstId>,
+) -> Result<Vec<Value>> {
+    let sizes = samples(cx, dims, &cx.dims(input)?)?;
+    if sizes.contains(&0) {
+        let none = cx.b.full(dtype, dims, 0.0);
+        return cx.one(none);
+    }
+    let given = cx.arg(input)?;
+    let given = parameters(cx.b, given, sizes);
+    let blocks = cx.b.scalar(DType::U64, BLOCKS);
+    let start = streams(cx.b, generator, sizes, blocks);
+    let y = draw(cx.b, start, given)?;
+    let y = narrowed(cx.b, y, dtype);
+    let y = cx.b.reshape(y, dims);
+    cx.one(y)
 }
 
 /// The streams of all elements at their beginnings, `blocks` (a number, or an array u64) apart.

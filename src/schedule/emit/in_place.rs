@@ -32,8 +32,16 @@ impl<'a> Emitter<'a> {
                 .all(|(v, value)| !value.leaves.contains(&buf) || self.scope.stages.lifetimes.last_read(*v) <= now)
     }
 
+    /// Memory that has something else in it and that `id` may be written over; none where a part of `id` lies elsewhere already.
+    pub(super) fn taken(&self, id: InstId) -> Option<Value> {
+        if self.scope.placed.contains_key(&id) {
+            return None;
+        }
+        self.reused(id).or_else(|| self.next_in_place(id)).or_else(|| self.over_operand(id))
+    }
+
     /// The memory of the operands of an update that may become its result.
-    pub(super) fn reused(&self, id: InstId) -> Option<Value> {
+    fn reused(&self, id: InstId) -> Option<Value> {
         let inst = &self.scope.comp[id];
         let count = match inst.op {
             Op::DynamicUpdateSlice => 1,
@@ -55,13 +63,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// The memory of an operand that the kernel of `id`, pointwise or a product, may write over.
-    pub(super) fn over_operand(&self, id: InstId) -> Option<Value> {
+    fn over_operand(&self, id: InstId) -> Option<Value> {
         let comp = self.scope.comp;
         let shape = comp[id].shape.as_array()?;
         let anchor = self.scope.fusion.anchor[id].map(|a| &comp[a].op);
         let in_order = matches!(comp[id].op, Op::Elementwise(_))
             && matches!(anchor, None | Some(Op::Dot(_) | Op::Convolution(_)))
-            && !self.scope.placed.contains_key(&id)
             && shape.elements() > 0;
         if !in_order {
             return None;
@@ -113,14 +120,10 @@ impl<'a> Emitter<'a> {
         out
     }
 
-    /// The memory of the old value that `id` is the next value of, where it may be written to already and no part of `id` was
-    /// written elsewhere.
-    pub(super) fn next_in_place(&self, id: InstId) -> Option<Value> {
+    /// The memory of the old value that `id` is the next value of, where it may be written to already.
+    fn next_in_place(&self, id: InstId) -> Option<Value> {
         let &buf = self.scope.states.get(&id)?;
-        let free = !self.scope.placed.contains_key(&id)
-            && self.scope.stages.spots[id] == Spot::Dense
-            && self.dies(buf, id)
-            && self.reads_in_step(id, buf);
+        let free = self.scope.stages.spots[id] == Spot::Dense && self.dies(buf, id) && self.reads_in_step(id, buf);
         free.then(|| Value { leaves: vec![buf], layout: None })
     }
 

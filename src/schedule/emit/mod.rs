@@ -332,8 +332,7 @@ impl<'a> Emitter<'a> {
                 self.value(inst.operands[0])?
             }
             _ => {
-                let taken = self.reused(id).or_else(|| self.next_in_place(id));
-                let (out, margins) = match taken.or_else(|| self.over_operand(id)) {
+                let (out, margins) = match self.taken(id) {
                     Some(out) => (out, Vec::new()),
                     None => self.aside(|s| s.place(id))?,
                 };

@@ -1,0 +1,29 @@
+//! Loops of which it is known how often they run.
+use crate::hlo::{Builder, InstId, Op};
+use crate::tensor::DType;
+
+/// `count` rounds over `state`: `body` gets the round's number from 0, s32, and the parts of the state, and gives the latter anew. The
+/// computations are called `name` and `name_left`.
+pub fn rounds(
+    b: &mut Builder,
+    name: &str,
+    count: u64,
+    state: &[InstId],
+    body: impl FnOnce(&mut Builder, InstId, Vec<InstId>) -> Vec<InstId>,
+) -> Vec<InstId> {
+    let zero = b.scalar(DType::S32, 0.0);
+    let start = b.tuple(&[&[zero], state].concat());
+    let shape = b.shape(start).clone();
+    let cond = b.counter_below(&format!("{name}_left"), &shape, count);
+    b.begin(name);
+    let param = b.parameter(shape);
+    let round = b.get_tuple_element(param, 0);
+    let parts = (1..=state.len()).map(|i| b.get_tuple_element(param, i)).collect();
+    let parts = body(b, round, parts);
+    let one = b.scalar(DType::S32, 1.0);
+    let next = b.add(round, one);
+    let root = b.tuple(&[&[next], &parts[..]].concat());
+    let body = b.end(root);
+    let end = b.add_inst(Op::While { cond, body }, &[start]);
+    (1..=state.len()).map(|i| b.get_tuple_element(end, i)).collect()
+}
