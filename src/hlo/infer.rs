@@ -355,6 +355,11 @@ fn convolution(x: &ArrayShape, k: &ArrayShape, d: &ConvDims) -> Inferred {
     Ok(Shape::array(x.dtype, dims))
 }
 
+/// How many complex numbers a transform of `reals` real numbers has; none of none, as in XLA.
+fn complex_of(reals: u64) -> u64 {
+    if reals == 0 { 0 } else { reals / 2 + 1 }
+}
+
 fn fft(x: &ArrayShape, kind: FftKind, length: &[u64]) -> Inferred {
     if length.is_empty() || length.len() > 3 || length.len() > x.rank() {
         return Err(format!("fft_length {length:?} does not fit {x}"));
@@ -362,10 +367,11 @@ fn fft(x: &ArrayShape, kind: FftKind, length: &[u64]) -> Inferred {
     let mut dims = x.dims.clone();
     let lead = dims.len() - length.len();
     let last = dims.len() - 1;
+    let reals = length[length.len() - 1];
     let mut want = length.to_vec();
     if kind == FftKind::Irfft {
-        let n = want.len() - 1;
-        want[n] = want[n] / 2 + 1;
+        // XLA takes one number of no reals as well.
+        want[last - lead] = if dims[last] == 0 { complex_of(reals) } else { reals / 2 + 1 };
     }
     if dims[lead..] != want {
         return Err(format!("fft_length {length:?} does not fit {x}"));
@@ -379,8 +385,8 @@ fn fft(x: &ArrayShape, kind: FftKind, length: &[u64]) -> Inferred {
         _ => return Err(format!("an fft of {x}")),
     };
     match kind {
-        FftKind::Rfft => dims[last] = length[length.len() - 1] / 2 + 1,
-        FftKind::Irfft => dims[last] = length[length.len() - 1],
+        FftKind::Rfft => dims[last] = complex_of(reals),
+        FftKind::Irfft => dims[last] = reals,
         FftKind::Fft | FftKind::Ifft => {}
     }
     Ok(Shape::array(dtype, dims))
