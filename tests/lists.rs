@@ -111,7 +111,7 @@ fn all_elements_are_as_many_as_values_say() {
     let bounded = [int("six", 6), node("index", "Minimum", "at six", &[INT])];
     let (compiles, told) = written(&bounded, node("y", "TensorListStack", "set row", &[ELEMENT]));
     assert!(compiles, "{told}");
-    // in a branch sizes are fixed
+    // in a branch too, as long as what it leaves has one size
     let branch = |name: &str| {
         format!(
             "function {{ signature {{ name: '{name}' input_arg {{ name: 'l' type: DT_VARIANT }} input_arg {{ name: 'row' type: DT_INT32 }} output_arg {{ name: 'o' type: DT_FLOAT }} }}
@@ -136,10 +136,7 @@ fn all_elements_are_as_many_as_values_say() {
         node("y", "StatelessIf", "at set row", &types),
     ];
     let (compiles, told) = check(&[&nodes[..], &bounded].concat(), &library);
-    assert!(!compiles, "{told}");
-    for part in ["TFA0108", "the list `rows`", "loops and branches are fixed", "dynamic_size"] {
-        assert!(told.contains(part), "{part} is not in\n{told}");
-    }
+    assert!(compiles, "{told}");
 }
 
 /// Of what goes through the loop `push`.

@@ -487,6 +487,22 @@ def ragged_rows(values, lengths):
     return most, parts / tf.gather(tf.math.unsorted_segment_sum(parts, row, tf.shape(lengths)[0]), row)
 
 
+@graph(("x", f32, (-6, 4)), ("at", i32, (1,)))
+def sizes_within(x, at):
+    """Sizes that values say within loops and branches: how many are above 0 in each round, and in each row of an open batch."""
+    def positive(row):
+        return tf.gather(row, tf.where(row > 0)[:, 0])
+    rows = tf.map_fn(lambda row: tf.reduce_sum(positive(row)) + tf.cast(tf.size(positive(row)), f32), x)
+    flat = tf.reshape(x, [-1])
+    rounds, left = tf.while_loop(
+        lambda rounds, left: tf.reduce_any(left > 0),
+        lambda rounds, left: (rounds + tf.size(positive(left)), left - tf.reduce_mean(positive(left)) - 0.1),
+        [0, flat])
+    some = tf.cond(at[0] > 1, lambda: tf.boolean_mask(x, x[:, 0] > 0), lambda: x[:1])
+    one = tf.cond(at[0] > 1, lambda: tf.reduce_sum(positive(flat)), lambda: tf.reduce_sum(tf.unique(flat)[0]))
+    return rows, rounds, left, some, one
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng, shape = np.random.default_rng(seed), tuple(abs(d) for d in shape)

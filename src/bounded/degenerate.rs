@@ -39,11 +39,11 @@ impl Steps {
     }
 }
 
-/// Whether `base`, of which `forms` tell how it varies, is `other` for the sizes `at`. The last `found` parts of both roots are sizes.
-pub fn equal_at(base: &Module, forms: &[Form], at: &[u64], other: &Module, found: usize) -> bool {
+/// Whether `base`, of which `forms` tell how it varies, is `other` for the sizes `at`.
+pub fn equal_at(base: &Module, forms: &[Form], at: &[u64], other: &Module) -> bool {
     let mut steps = Steps::default();
     let general = steps.module(base, forms, at);
-    let exact = steps.module(other, &Form::fixed(other, found), &[]);
+    let exact = steps.module(other, &Form::fixed(other), &[]);
     general.is_some() && general == exact
 }
 

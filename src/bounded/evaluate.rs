@@ -1,36 +1,64 @@
 //! Evaluates a function for exactly the sizes of a call, without padding.
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{Asked, Claim, Literal};
+use crate::hlo::{Asked, Claim, Literal, Module};
 use crate::interp;
 use crate::lower::{Exact, Lowered};
 use crate::tensor::Tensor;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// The parts of the root of a function for the sizes that the caller says: results, then variables that change. `args` are the arguments
 /// of these sizes, then the variables.
 ///
-/// Sizes that values say are found one after another: each needs no more than those before it.
+/// Sizes that values of the entry say are found one after another: each needs no more than those before it. Those that values of a
+/// loop's body or of a branch say are found whenever it runs.
 ///
 /// # Errors
 /// Those of lowering and of the interpreter; `Code::BadInputs` where a size that the data ask for is beyond its bound.
 pub fn evaluate(exact: &Exact, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
     let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
+    let within = Within { exact, given, known: RefCell::default() };
     let mut sizes = given.to_vec();
+    let mut right = 0;
     loop {
         let lowered = (exact.0)(&sizes)?;
-        let root = interp::evaluate(&lowered.module, lowered.module.entry, &literals)?;
+        let found: Vec<u64> = lowered.found.iter().map(|f| f.0).collect();
+        let lower = |found: &[u64]| within.lowered(found);
+        let root = interp::evaluate_sized(&lowered.module, &literals, found.clone(), &lower)?;
         let mut parts: Vec<Tensor> = root.leaves().into_iter().cloned().collect();
-        let counts = parts.split_off(parts.len().saturating_sub(lowered.found.len()));
+        let of_entry = &lowered.module.entry().sizes;
+        let counts = parts.split_off(parts.len().saturating_sub(of_entry.len()));
         let count = |t: &Tensor| t.to_i64s().and_then(|v| v.first().copied()).and_then(|n| u64::try_from(n).ok());
-        let wrong = lowered.found.iter().zip(&counts).position(|(f, t)| count(t) != Some(f.0));
+        let wrong = of_entry.iter().zip(&counts).position(|(size, t)| count(t) != found.get(size.0).copied());
         let Some(wrong) = wrong else {
             let asked = parts.split_off(parts.len().saturating_sub(lowered.claims.len()));
             return held(&lowered.claims, &asked).map(|()| (lowered, parts));
         };
-        let known = sizes.len() - given.len();
-        let size = count(&counts[wrong]).filter(|_| wrong >= known);
+        let size = count(&counts[wrong]).filter(|_| wrong >= right);
         let size = size.ok_or_else(|| Error::internal("interpreter", "a size depends on itself"))?;
-        sizes.extend(lowered.found[known..wrong].iter().map(|f| f.0));
-        sizes.push(size);
+        right = wrong + 1;
+        sizes = [given, &found].concat();
+        sizes[given.len() + of_entry[wrong].0] = size;
+    }
+}
+
+/// A function for the sizes of a call that the caller says, and any that values say; each once.
+struct Within<'a> {
+    exact: &'a Exact,
+    given: &'a [u64],
+    known: RefCell<HashMap<Vec<u64>, (Rc<Module>, Vec<u64>)>>,
+}
+
+impl Within<'_> {
+    fn lowered(&self, found: &[u64]) -> Result<(Rc<Module>, Vec<u64>)> {
+        if let Some(known) = self.known.borrow().get(found) {
+            return Ok(known.clone());
+        }
+        let lowered = (self.exact.0)(&[self.given, found].concat())?;
+        let made = (Rc::new(lowered.module), lowered.found.iter().map(|f| f.0).collect());
+        self.known.borrow_mut().insert(found.to_vec(), made.clone());
+        Ok(made)
     }
 }
 

@@ -1,5 +1,5 @@
 //! A number that follows from the sizes of a call: `12·n`, `n·m + 3`, `⌊(⌊(n + 1) / 2⌋ + 1) / 2⌋·m`, `min(n, 100)`, `max(n - 2, 0)`.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Mul;
 use std::sync::Arc;
 
@@ -86,6 +86,14 @@ impl Extent {
     /// Whether it is a sum of products of sizes alone.
     pub fn is_polynomial(&self) -> bool {
         self.terms.keys().flatten().all(|f| matches!(f, Factor::Size(_)))
+    }
+    /// The sizes that it follows from, by their numbers.
+    pub fn sizes(&self) -> BTreeSet<usize> {
+        let of = |f: &Factor| match f {
+            Factor::Size(size) => BTreeSet::from([*size]),
+            Factor::Quotient(of, _) | Factor::Least(of, _) | Factor::Greatest(of, _) => of.sizes(),
+        };
+        self.terms.keys().flatten().flat_map(of).collect()
     }
     /// The number of the size that it is.
     pub fn size(&self) -> Option<usize> {

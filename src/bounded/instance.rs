@@ -89,19 +89,18 @@ impl Form {
         })
     }
     /// The forms of a module that is [`alike`] the one of `forms`.
-    pub fn of_alike(forms: &[Form], module: &Module, found: usize) -> Vec<Form> {
-        let of =
-            |(form, comp): (&Form, CompId)| Form { order: order(module, comp, found), varying: form.varying.clone() };
+    pub fn of_alike(forms: &[Form], module: &Module) -> Vec<Form> {
+        let of = |(form, comp): (&Form, CompId)| Form { order: order(module, comp), varying: form.varying.clone() };
         forms.iter().zip(module.reachable()).map(of).collect()
     }
     /// The forms of a module in which nothing varies.
-    pub fn fixed(module: &Module, found: usize) -> Vec<Form> {
+    pub fn fixed(module: &Module) -> Vec<Form> {
         let one = |shape: &Shape| {
             let dims = |a: &ArrayShape| a.dims.iter().map(|&d| Extent::constant(d as i64)).collect();
             Varying { dims: shape.leaves().into_iter().map(dims).collect(), ..Varying::default() }
         };
         let of = |comp: CompId| {
-            let order = order(module, comp, found);
+            let order = order(module, comp);
             let comp = &module.comps[comp];
             let varying = order.iter().map(|&id| one(&comp.insts[id].shape)).collect();
             Form { order, varying: Arc::new(varying) }
@@ -110,14 +109,11 @@ impl Form {
     }
 }
 
-/// The instructions of a computation, operands first; in the entry the last `found` parts of the root come before all others, as they
-/// are sizes of arrays.
-fn order(module: &Module, comp: CompId, found: usize) -> Vec<InstId> {
-    let is_entry = comp == module.entry;
+/// The instructions of a computation, operands first; those that are sizes of arrays come before all others.
+fn order(module: &Module, comp: CompId) -> Vec<InstId> {
     let comp = &module.comps[comp];
-    let parts = &comp.insts[comp.root].operands;
-    let first = if is_entry { &parts[parts.len().saturating_sub(found)..] } else { &[] };
-    comp.post_order_of(first)
+    let sizes: Vec<InstId> = comp.sizes.iter().map(|s| s.1).collect();
+    comp.post_order_of(&sizes)
 }
 
 /// Where two instances are not one function.
@@ -134,16 +130,18 @@ pub fn departure(inst: &Inst, what: impl Into<String>) -> Departure {
     Departure { node: (inst.metadata.op_name.clone(), inst.metadata.op_type.clone()), what: what.into() }
 }
 
-/// Whether two modules are one function but for numbers: the same instructions in the same order. The last `found` parts of both roots
-/// are sizes.
-pub fn alike(a: &Module, b: &Module, found: usize) -> Result<(), Departure> {
+/// Whether two modules are one function but for numbers: the same instructions in the same order.
+pub fn alike(a: &Module, b: &Module) -> Result<(), Departure> {
     let (ours, theirs) = (a.reachable(), b.reachable());
     let first = &a.entry().insts[a.entry().root];
     if ours.len() != theirs.len() {
         return Err(departure(first, "other computations are called"));
     }
     for (&x, &y) in ours.iter().zip(&theirs) {
-        let orders = (order(a, x, found), order(b, y, found));
+        if a.comps[x].sizes.iter().map(|s| s.0).ne(b.comps[y].sizes.iter().map(|s| s.0)) {
+            return Err(departure(first, "values say other sizes"));
+        }
+        let orders = (order(a, x), order(b, y));
         same_steps((&a.comps[x], &b.comps[y]), orders, |p, q| {
             ours.iter().position(|&c| c == p) == theirs.iter().position(|&c| c == q)
         })?;
@@ -283,13 +281,13 @@ pub fn window(varying: &Varying, axis: usize) -> Option<WindowNumbers<'_>> {
 }
 
 /// How the computations of modules that are [`alike`] vary over the points of `fit`; one for each of `modules[0].reachable()`.
-pub fn forms(modules: &[&Module], found: usize, fit: &mut Fit) -> Result<Vec<Form>, Departure> {
+pub fn forms(modules: &[&Module], fit: &mut Fit) -> Result<Vec<Form>, Departure> {
     let reachable: Vec<_> = modules.iter().map(|m| m.reachable()).collect();
     let count = reachable.first().map_or(0, Vec::len);
     loop {
         let comp = |c: usize| {
             let comps: Vec<&Computation> = modules.iter().zip(&reachable).map(|(m, r)| &m.comps[r[c]]).collect();
-            let orders = modules.iter().zip(&reachable).map(|(m, r)| order(m, r[c], found)).collect();
+            let orders = modules.iter().zip(&reachable).map(|(m, r)| order(m, r[c])).collect();
             form(&comps, orders, fit)
         };
         let (forms, departures): (Vec<Form>, Vec<Option<Departure>>) = (0..count).map(comp).unzip();

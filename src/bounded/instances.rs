@@ -99,7 +99,7 @@ impl Instances {
     fn add(&mut self, given: &[u64], lowered: Lowered) -> Result<bool> {
         let point: Vec<u64> = given.iter().copied().chain(lowered.found.iter().map(|f| f.0)).collect();
         let like = match self.all.first() {
-            Some(base) => alike(&base.module, &lowered.module, self.found),
+            Some(base) => alike(&base.module, &lowered.module),
             None => Ok(()),
         };
         match like {
@@ -125,6 +125,11 @@ impl Instances {
         if self.is_known(&point) { Ok(()) } else { self.add(given, lowered).map(|_| ()) }
     }
 
+    /// The smallest value of each size.
+    pub fn least(&self) -> impl Iterator<Item = u64> {
+        self.sizes.iter().map(|s| s.least)
+    }
+
     /// The function at the first point.
     pub fn base(&self) -> &Lowered {
         &self.all[0]
@@ -135,7 +140,7 @@ impl Instances {
     pub fn apart(&self, forms: &[Form]) -> Result<Vec<usize>> {
         let mut apart: Vec<usize> = Vec::new();
         let differs = |(point, lowered, _): &&(Vec<u64>, Lowered, Departure)| {
-            !equal_at(&self.base().module, forms, point, &lowered.module, self.found)
+            !equal_at(&self.base().module, forms, point, &lowered.module)
         };
         let mut others: Vec<_> = self.others.iter().filter(differs).collect();
         let smallest = |point: &[u64]| {
@@ -268,7 +273,7 @@ impl Instances {
 
     fn forms_by(&self, fit: &mut Fit) -> Result<Vec<Form>, Departure> {
         let modules: Vec<&Module> = self.all.iter().map(|l| &l.module).collect();
-        forms(&modules, self.found, fit)
+        forms(&modules, fit)
     }
 }
 

@@ -58,7 +58,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     let follows = derived.sizes.is_empty() && instances.found == 0 && largest.claims.is_empty();
     let one_size = given.len() == 1 && follows && apart.is_empty() && steps.all[0].is_one();
     let by_rows = one_size
-        && rows::are_rows(&instances.bounds[0].1, &Form::of_alike(&forms, &instances.bounds[0].1.module, 0), &args);
+        && rows::are_rows(&instances.bounds[0].1, &Form::of_alike(&forms, &instances.bounds[0].1.module), &args);
     let least: Vec<u64> = instances.given.iter().map(|s| s.least).collect();
     let sound = given.iter().zip(steps.sizes(&least)).map(|(s, least)| Size { least, ..s.clone() });
     let sound: Vec<Size> = sound.collect();
@@ -72,7 +72,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
 fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
     let given = &instances.given[..];
     let one = |(most, lowered): &(Vec<u64>, Lowered)| {
-        let own = Form::of_alike(forms, &lowered.module, instances.found);
+        let own = Form::of_alike(forms, &lowered.module);
         let all: Vec<u64> = most.iter().copied().chain(lowered.found.iter().map(|f| f.1)).collect();
         let roomy = match room::given(&lowered.module, &own, &instances.within(&all), &all) {
             Ok(roomy) => roomy,
@@ -85,6 +85,7 @@ fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps
             points: &instances.points,
             steps,
             found: instances.found,
+            ranges: instances.least().zip(all.iter().copied()).collect(),
             args: lowered.args.len(),
             results: (lowered.results.len(), &derived.extents),
             claims: lowered.claims.len(),

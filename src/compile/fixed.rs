@@ -109,9 +109,10 @@ fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure:
     None
 }
 
-/// The sizes that were met before the size `number`, and are never larger.
+/// The sizes of the same computation that were met before the size `number`, and are never larger.
 fn earlier(failure: &Failure, number: usize) -> impl Iterator<Item = Fixed> {
-    let is_one = move |n: &usize| !failure.found[*n].is_fixed && failure.found[*n].most <= failure.found[number].most;
+    let (found, this) = (&failure.found, failure.found[number]);
+    let is_one = move |n: &usize| !found[*n].is_fixed && found[*n].place == this.place && found[*n].most <= this.most;
     (0..number).rev().filter(is_one).map(move |other| Fixed { number, by: By::Found(other) })
 }
 

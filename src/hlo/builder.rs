@@ -3,72 +3,23 @@
 //! A call that does not fit (wrong shapes) does not fail on the spot: the builder remembers the first error, returns a
 //! placeholder, and [`Builder::take_error`] or [`Builder::finish`] reports it, so that lowerings read as formulas.
 use super::attrs::*;
+use super::said::{Anchor, Assumed, Claim, Found, Place};
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
 use crate::diag::{Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::tensor::{Bounds, DType, Tensor};
+use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 
-/// A size that values at run time say, such as how many elements are not zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The size, an integer scalar of the entry.
-    pub count: InstId,
-    /// What it is taken to be: arrays have this size.
-    pub assumed: u64,
-    /// It is never larger.
-    pub most: u64,
-    /// Whether it is what it is taken to be, as other shapes ask for that.
-    pub is_fixed: bool,
-    /// Where it is another of these sizes, the one that was met first, that one's count.
-    pub same_as: Option<InstId>,
-}
-
-/// What a size is that values say and that another shape fixes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anchor {
-    /// A size that is known.
-    Size(u64),
-    /// One that other values say, by its number in the order in which they are met.
-    Found(usize),
-}
-
-/// What a call asks for and the code has room for up to a bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// The node that asks.
-    pub node: String,
-    /// What it asks for.
-    pub asks: Asked,
-    /// The number that it asks for, `s32[]`; negative where the code can't do what is asked.
-    pub value: InstId,
-    /// A call that asks for more fails.
-    pub most: u64,
-    /// Whether the bound is what the caller allows, and does not follow from the program.
-    pub is_allowed: bool,
-}
-
-/// What a claim is a number of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Elements: the size of an axis.
-    Size,
-    /// Rounds of a loop, which lists have room for.
-    Rounds,
-}
-
-/// What is taken for granted of sizes that values at run time say.
-#[derive(Clone, Debug, Default)]
-pub struct Assumed {
-    /// What they are taken to be, in the order of [`Builder::found`]; the bound for those behind the last.
-    pub sizes: Vec<u64>,
-    /// What those are whose bound does not follow from the program.
-    pub bounds: Bounds,
-    /// Those, by their numbers in that order, that other shapes fix, with the size that these ask for.
-    pub fixed: Vec<(usize, Anchor)>,
-    /// Whether arrays that follow from sizes alone are computed by the module, rather than constants: they are no formulas of the sizes,
-    /// and these vary.
-    pub compute: bool,
+/// A place in a module under construction.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    /// How many computations are open.
+    pub depth: usize,
+    /// How many sizes values say.
+    pub found: usize,
+    insts: usize,
+    comps: usize,
+    claims: usize,
 }
 
 /// A module under construction: a stack of open computations.
@@ -79,9 +30,13 @@ pub struct Builder {
     error: Option<String>,
     assumed: Assumed,
     found: Vec<Found>,
+    /// The first of these that is taken to be another than is assumed, and so are those behind it.
+    astray: Option<usize>,
+    /// How many there were before each open computation, outermost first.
+    before: Vec<usize>,
     /// Those of each open computation, outermost first.
     claims: Vec<Vec<Claim>>,
-    /// How many of the open computations, from the entry on, have their claims carried to it.
+    /// How many of the open computations, from the entry on, may have sizes that values say, and have their claims carried to the entry.
     carrying: usize,
     /// How many replicas the collectives so far are among.
     replicas: Option<u64>,
@@ -105,6 +60,8 @@ impl Builder {
             error: None,
             assumed: Assumed::default(),
             found: Vec::new(),
+            astray: None,
+            before: Vec::new(),
             claims: Vec::new(),
             carrying: 1,
             replicas: None,
@@ -116,25 +73,39 @@ impl Builder {
     /// Opens a nested computation; ids of the outer one are of no use until [`Builder::end`].
     pub fn begin(&mut self, name: &str) {
         self.claims.push(Vec::new());
+        self.before.push(self.found.len());
         self.open.push(Computation {
             name: name.to_string(),
             insts: IdVec::new(),
             params: Vec::new(),
             root: InstId(0),
+            sizes: Vec::new(),
         });
     }
     /// Closes the innermost computation.
     pub fn end(&mut self, root: InstId) -> CompId {
+        let place = Place::Open(self.open.len());
         let mut comp = self.open.pop().expect("begin and end come in pairs");
         self.claims.pop();
+        self.before.pop();
         comp.root = root;
         comp.name = format!("{}.{}", comp.name, self.module.comps.len());
-        self.module.comps.push(comp)
+        comp.sizes = self.sizes(place);
+        let id = self.module.comps.push(comp);
+        self.found.iter_mut().filter(|f| f.place == place).for_each(|f| f.place = Place::Closed(id));
+        id
+    }
+    /// The sizes that values of a computation say and that vary, with their numbers.
+    fn sizes(&self, place: Place) -> Vec<(usize, InstId)> {
+        let varying = self.found.iter().filter(|f| !f.is_fixed).enumerate();
+        varying.filter(|(_, f)| f.place == place).map(|(number, f)| (number, f.count)).collect()
     }
     /// Closes the innermost computation and forgets it.
     pub fn abandon(&mut self) {
         self.open.pop();
         self.claims.pop();
+        let before = self.before.pop().unwrap_or(0);
+        self.found.truncate(before);
     }
     /// The depth of open computations, for unwinding to after an error.
     pub fn depth(&self) -> usize {
@@ -148,8 +119,9 @@ impl Builder {
         if let Some(message) = self.error {
             return Err(Error::internal("hlo builder", message));
         }
+        let sizes = self.sizes(Place::Open(1));
         let mut comp = self.open.pop().expect("the entry is open");
-        comp.root = root;
+        (comp.root, comp.sizes) = (root, sizes);
         self.module.entry = self.module.comps.push(comp);
         Ok(self.module)
     }
@@ -177,9 +149,9 @@ impl Builder {
         self.assumed.compute
     }
     /// A size that is `count` at run time and never larger than `most`, as what it is taken to be: `most` where nothing is assumed.
-    /// `None` in a nested computation, whose sizes are fixed.
+    /// `None` in a computation whose sizes are fixed, such as the condition of a loop.
     pub fn found(&mut self, count: InstId, most: u64) -> Option<u64> {
-        if self.open.len() != 1 {
+        if !self.carries() {
             return None;
         }
         let number = self.found.len();
@@ -194,14 +166,31 @@ impl Builder {
         };
         let varying = self.found.iter().filter(|f| !f.is_fixed).count();
         let assumed = self.assumed.sizes.get(varying).map_or(most, |&n| n.min(most));
-        let assumed = fixed.unwrap_or(assumed);
+        let astray = self.astray.filter(|first| number >= *first).map(|first| 1 + (number - first) as u64 % 3);
+        let assumed = match (fixed, astray) {
+            (Some(fixed), _) => fixed,
+            (None, Some(by)) if assumed > by => assumed - by,
+            (None, Some(by)) if assumed + by <= most => assumed + by,
+            (None, Some(_)) => 0,
+            (None, None) => assumed,
+        };
         let same_as = same_as.map(|other| other.count);
-        self.found.push(Found { count, assumed, most, is_fixed: fixed.is_some(), same_as });
+        let place = Place::Open(self.open.len());
+        self.found.push(Found { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });
         Some(assumed)
     }
     /// The sizes that values at run time say, in the order in which they were met.
     pub fn founds(&self) -> &[Found] {
         &self.found
+    }
+    /// Those that values of the innermost open computation say.
+    pub fn found_here(&self) -> impl Iterator<Item = &Found> {
+        let here = Place::Open(self.open.len());
+        self.found.iter().filter(move |f| f.place == here)
+    }
+    /// Takes sizes from the `first` on to be others than is assumed, to see what depends on them; as is assumed with `None`.
+    pub fn go_astray(&mut self, first: Option<usize>) {
+        self.astray = first;
     }
     /// The largest size that values may say at a node where nothing bounds it.
     pub fn bound(&self, node: &str) -> u64 {
@@ -218,7 +207,11 @@ impl Builder {
     pub fn claims(&self) -> &[Claim] {
         self.claims.last().map_or(&[], Vec::as_slice)
     }
-    /// Whether claims of the innermost open computation get to the entry.
+    /// What the innermost open computation asks for behind the first `before`, of which it asks no more.
+    pub fn take_claims(&mut self, before: usize) -> Vec<Claim> {
+        self.claims.last_mut().map_or_else(Vec::new, |own| own.split_off(before.min(own.len())))
+    }
+    /// Whether claims of the innermost open computation get to the entry, and it may have sizes that values say.
     pub fn carries(&self) -> bool {
         self.carrying == self.open.len()
     }
@@ -226,16 +219,25 @@ impl Builder {
     pub fn carry(&mut self, count: usize) -> usize {
         std::mem::replace(&mut self.carrying, count)
     }
-    /// How many sizes and claims there are: what [`Builder::forget`] goes back to.
-    pub fn said(&self) -> (usize, usize) {
-        (self.found.len(), self.claims().len())
+    /// The place at which the module is, to take another way from there.
+    pub fn mark(&self) -> Mark {
+        let (insts, comps) = (self.current().insts.len(), self.module.comps.len());
+        Mark { depth: self.depth(), insts, comps, found: self.found.len(), claims: self.claims().len() }
     }
-    /// Forgets the sizes and claims that came since [`Builder::said`] gave these numbers, where another way is taken from there.
-    pub fn forget(&mut self, (found, claims): (usize, usize)) {
-        self.found.truncate(found);
-        if let Some(own) = self.claims.last_mut() {
-            own.truncate(claims);
+    /// Goes back to a place, and forgets all that came since.
+    pub fn return_to(&mut self, mark: &Mark) {
+        while self.depth() > mark.depth {
+            self.abandon();
         }
+        if let Some(comp) = self.open.last_mut() {
+            comp.insts.truncate(mark.insts);
+        }
+        if let Some(own) = self.claims.last_mut() {
+            own.truncate(mark.claims);
+        }
+        self.module.comps.truncate(mark.comps);
+        self.found.truncate(mark.found);
+        self.error = None;
     }
     /// The first error since the last call, if any.
     pub fn take_error(&mut self) -> Option<String> {

@@ -11,6 +11,7 @@ pub mod groups;
 pub mod infer;
 mod op;
 pub mod proto;
+mod said;
 mod shape;
 pub mod sizes;
 mod source;
@@ -18,9 +19,10 @@ pub mod stablehlo;
 pub mod text;
 pub mod verify;
 
-pub use builder::{Anchor, Asked, Assumed, Builder, Claim, Found};
+pub use builder::{Builder, Mark};
 pub use fold::Fold;
 pub use op::{Literal, Op};
+pub use said::{Anchor, Asked, Assumed, Claim, Found, Place};
 pub use shape::{ArrayShape, Layout, Shape};
 pub use source::{Form, Source, read};
 
@@ -72,6 +74,9 @@ pub struct Computation {
     pub params: Vec<InstId>,
     /// The result.
     pub root: InstId,
+    /// Sizes of arrays that values of it say, integer scalars, with their numbers among those of the module; only of a function that is
+    /// an instance of one whose sizes vary.
+    pub sizes: Vec<(usize, InstId)>,
 }
 
 /// A program.
@@ -162,13 +167,20 @@ impl Computation {
     }
     /// The instructions that the root needs and all parameters, operands before users.
     pub fn post_order(&self) -> Vec<InstId> {
-        self.post_order_of(&[])
+        self.post_order_to(self.root)
+    }
+    /// The instructions that `last` needs and all parameters, operands before users.
+    pub fn post_order_to(&self, last: InstId) -> Vec<InstId> {
+        self.ordered(self.params.iter().copied().chain([last]))
     }
     /// The same, with what `first` needs in front of what the root needs beside.
     pub fn post_order_of(&self, first: &[InstId]) -> Vec<InstId> {
+        self.ordered(self.params.iter().chain(first).copied().chain([self.root]))
+    }
+    /// What these instructions need, one after another, and themselves.
+    fn ordered(&self, starts: impl Iterator<Item = InstId>) -> Vec<InstId> {
         let mut state = vec![0u8; self.insts.len()];
         let mut out = Vec::with_capacity(self.insts.len());
-        let starts = self.params.iter().chain(first).copied().chain([self.root]);
         for start in starts {
             let mut stack = vec![(start, 0usize)];
             while let Some((id, next)) = stack.pop() {

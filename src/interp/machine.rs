@@ -38,6 +38,17 @@ impl Plan {
 /// What an opcode does: the value of an instruction of a computation from its operands and the arguments of that.
 pub(super) type Value = fn(&Machine<'_>, &Computation, &Inst, Operands, &[Literal]) -> Result<Literal>;
 
+/// A function for sizes that values say, in the order of their numbers, and those that it was lowered for.
+pub type Lower<'a> = &'a dyn Fn(&[u64]) -> Result<(Rc<Module>, Vec<u64>)>;
+
+/// Sizes that values of computations say.
+pub(super) struct Sizes<'a> {
+    /// What they are in the module.
+    pub(super) found: Vec<u64>,
+    /// The same function for others.
+    pub(super) lower: Lower<'a>,
+}
+
 /// What one evaluation shares: the module, the budget of work, plans made so far.
 pub(super) struct Machine<'a> {
     pub(super) module: &'a Module,
@@ -46,6 +57,8 @@ pub(super) struct Machine<'a> {
     depth: Cell<u32>,
     /// Which device it is, where there are several.
     pub(super) rank: Option<Rank<'a>>,
+    /// How sizes that values say are found, where there are such sizes.
+    pub(super) sizes: Option<Sizes<'a>>,
     plans: RefCell<HashMap<CompId, Rc<Plan>>>,
     /// What opcodes do.
     value: Value,
@@ -55,7 +68,16 @@ impl<'a> Machine<'a> {
     /// A machine that does at most `budget` element operations, and whose loops run at most `steps` instructions.
     pub(super) fn new(module: &'a Module, budget: u64, steps: u64, value: Value) -> Self {
         let (budget, steps) = (Cell::new(budget), Cell::new(steps));
-        Machine { module, budget, steps, depth: Cell::new(0), rank: None, plans: RefCell::default(), value }
+        Machine {
+            module,
+            budget,
+            steps,
+            depth: Cell::new(0),
+            rank: None,
+            sizes: None,
+            plans: RefCell::default(),
+            value,
+        }
     }
     /// The same as one device among others.
     pub(super) fn with_rank(self, rank: Rank<'a>) -> Self {
@@ -112,9 +134,7 @@ impl<'a> Machine<'a> {
         let plan = match known {
             Some(plan) => plan,
             None => {
-                let order = comp.post_order();
-                check(comp, &order, self.module)?;
-                let plan = Rc::new(Plan::new(comp, order, comp.root));
+                let plan = Rc::new(self.plan(comp, comp.root)?);
                 self.plans.borrow_mut().insert(id, plan.clone());
                 plan
             }
@@ -123,9 +143,49 @@ impl<'a> Machine<'a> {
             return Err(unsupported(format!("calls nest deeper than {MAX_DEPTH}")));
         }
         self.depth.set(self.depth.get() + 1);
-        let result = self.run(comp, &plan, args);
+        let result = match self.at_sizes(id, args) {
+            Ok(None) => self.run(comp, &plan, args),
+            Ok(Some(result)) => Ok(result),
+            Err(error) => Err(error),
+        };
         self.depth.set(self.depth.get() - 1);
         result
+    }
+    /// The plan of what `root` needs.
+    fn plan(&self, comp: &Computation, root: InstId) -> Result<Plan> {
+        let order = comp.post_order_to(root);
+        check(comp, &order, self.module)?;
+        Ok(Plan::new(comp, order, root))
+    }
+    /// The result of a called computation whose values say other sizes than those of the module: that of the same computation of the
+    /// function for these sizes. `None` where they say the sizes that it has.
+    fn at_sizes(&self, id: CompId, args: &[Literal]) -> Result<Option<Literal>> {
+        let comp = self.comp(id)?;
+        let Some(sizes) = self.sizes.as_ref().filter(|_| id != self.module.entry) else { return Ok(None) };
+        for &(number, count) in &comp.sizes {
+            let count = self.run(comp, &self.plan(comp, count)?, args)?;
+            let said = match &count {
+                Literal::Array(t) => t.get_i64(0).and_then(|n| u64::try_from(n).ok()),
+                Literal::Tuple(_) | Literal::Token => None,
+            };
+            let said = said.ok_or_else(|| invalid("a size is no number of elements"))?;
+            if sizes.found.get(number) == Some(&said) {
+                continue;
+            }
+            let mut found = sizes.found.clone();
+            *found.get_mut(number).ok_or_else(|| invalid("a size without a number"))? = said;
+            let (module, found) = (sizes.lower)(&found)?;
+            let place = self.module.reachable().iter().position(|&c| c == id);
+            let same = place.and_then(|place| module.reachable().get(place).copied());
+            let same = same.ok_or_else(|| invalid("other computations are called for other sizes"))?;
+            let mut other = Machine::new(&module, u64::MAX, self.steps.get(), self.value);
+            other.depth.set(self.depth.get());
+            other.sizes = Some(Sizes { found, lower: sizes.lower });
+            let result = other.call(same, args);
+            self.steps.set(other.steps.get());
+            return result.map(Some);
+        }
+        Ok(None)
     }
     /// Runs a plan of `comp`.
     pub(super) fn run(&self, comp: &Computation, plan: &Plan, args: &[Literal]) -> Result<Literal> {

@@ -32,6 +32,7 @@ use crate::hlo::{CompId, Literal, Module};
 pub use constant::constant_value;
 pub use devices::evaluate_ranks;
 pub use loop_part::known_through_loops;
+pub use machine::Lower;
 
 pub use shape_ops::first_part;
 
@@ -56,6 +57,18 @@ pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_step
     let machine = opcodes::machine(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
     machine.call(comp, args)
+}
+
+/// The result of the entry of a module in which values of called computations say sizes, which may be others in each round of a loop:
+/// `found` are the sizes of the module, and `lower` gives the same function for others.
+///
+/// # Errors
+/// Those of [`evaluate`] and of `lower`.
+pub fn evaluate_sized(module: &Module, args: &[Literal], found: Vec<u64>, lower: Lower) -> Result<Literal> {
+    let mut machine = opcodes::machine(module, u64::MAX, MAX_STEPS);
+    machine.sizes = Some(machine::Sizes { found, lower });
+    machine.check_args(module.entry, args)?;
+    machine.call(module.entry, args)
 }
 
 #[cfg(test)]

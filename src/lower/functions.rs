@@ -143,7 +143,19 @@ impl<'p> Walker<'p> {
 
     /// A `conditional` over functions; constant arguments are made anew in each branch.
     fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
-        self.conditional_asking(index, branches, args, &[])
+        let (mark, may_vary) = (self.mark(), self.b.carries());
+        let made = self.with_sizes_within(|w| w.conditional_asking(index, branches, args, &[]));
+        if !(may_vary && self.is_refused(&made, &mark, |code| code == Code::DynamicShape)) {
+            return made;
+        }
+        let told = self.errors.split_off(mark.errors);
+        self.return_to(&mark);
+        if let Some(values) = self.selected(index, branches, args)? {
+            return Ok(values);
+        }
+        self.return_to(&mark);
+        self.errors.extend(told);
+        made
     }
 
     /// What a call asks for in branch `i`, and 0 in place of what it asks for in others.
@@ -165,6 +177,7 @@ impl<'p> Walker<'p> {
         asked: &[(usize, Claim)],
     ) -> Result<Vec<Slot>> {
         let (count, mut found) = (args.len(), Vec::new());
+        let mark = self.b.mark();
         let reached = self.reach(branches, args)?;
         let args = [args, &self.handed(&reached)?].concat();
         let border = self.border(&args, |_| true);
@@ -198,6 +211,7 @@ impl<'p> Walker<'p> {
             return Ok(vec![None; self.function(&branches[0].name)?.rets.len()]);
         }
         if found.len() > asked.len() {
+            self.b.return_to(&mark);
             return self.conditional_asking(index, branches, &args[..count], &found);
         }
         let operand = self.pack(&args, &border.forms, "argument")?;

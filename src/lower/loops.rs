@@ -214,6 +214,7 @@ impl Walker<'_> {
 
     /// The condition and the body; what the body asks for goes beside the state. `None` where a diagnostic says why there is no loop.
     fn computations(&mut self, this: &Loop, border: &Border, beside: &mut Beside) -> Result<Option<(CompId, CompId)>> {
+        let mark = self.b.mark();
         let cond = self.condition(this, border, beside)?;
         let forms = beside.forms(border);
         let mut values = self.enter(&this.body.name, &forms, &beside.ranges(&border.inside));
@@ -222,7 +223,7 @@ impl Walker<'_> {
         let (Some(cond), Some(mut after)) = (cond, after) else { return Ok(None) };
         if self.b.claims().len() > beside.asked.len() {
             beside.asked = self.b.claims().to_vec();
-            self.b.abandon();
+            self.b.return_to(&mark);
             return self.computations(this, border, beside);
         }
         let asked = behind.split_off(usize::from(beside.most.is_some()));

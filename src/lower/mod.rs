@@ -10,6 +10,7 @@ mod names;
 mod order;
 mod rest;
 mod rounds;
+mod selected;
 mod state;
 mod steps;
 mod variables;
@@ -63,8 +64,8 @@ pub struct Lowered {
     /// What calls ask for and there is room for up to a bound. The asked sizes, `s32[]`, are parts of the root behind the new values of
     /// variables; a call that asks for more, or for less than nothing, fails.
     pub claims: Vec<Claim>,
-    /// What sizes that values at run time say were taken to be, and the most that they may be; the last parts of the root are these
-    /// sizes. Such a function is no more than an instance of one whose sizes vary.
+    /// What sizes that values at run time say were taken to be, and the most that they may be, by their numbers; those of the entry are
+    /// the last parts of the root. Such a function is no more than an instance of one whose sizes vary.
     pub found: Vec<(u64, u64)>,
     /// Of a function for the largest of sizes that vary: for each result what says how many elements along each axis callers read.
     /// Empty for any other.
@@ -287,9 +288,8 @@ fn finish(
     }
     parts.extend(b.claims().iter().map(|c| c.value));
     let claims = b.claims().to_vec();
-    let found: Vec<Found> = b.founds().iter().copied().filter(|f| !f.is_fixed).collect();
-    parts.extend(found.iter().map(|f| f.count));
-    let found = found.into_iter().map(|f| (f.assumed, f.most)).collect();
+    parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
+    let found = b.founds().iter().filter(|f| !f.is_fixed).map(|f| (f.assumed, f.most)).collect();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
     Ok(Lowered {

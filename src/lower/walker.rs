@@ -53,6 +53,8 @@ pub(super) struct Walker<'p> {
     pub resizes: bool,
     /// Whether a condition is lowered only to be looked at.
     pub is_looking: bool,
+    /// Whether branches are lowered that may not count.
+    pub is_selecting: bool,
     /// How many rounds of loops were written one behind the other.
     pub rounds_written: usize,
     /// Whether the program has stacks, or changes tables.
@@ -78,6 +80,7 @@ impl<'p> Walker<'p> {
             ranges: Ranges::default(),
             resizes,
             is_looking: false,
+            is_selecting: false,
             rounds_written: 0,
             acts,
         }

@@ -1,11 +1,13 @@
-//! Loops that are written round by round.
+//! Sizes that values of a loop's body or of a branch say, and loops that are written round by round.
 //!
-//! A loop of HLO has arrays of fixed sizes. Where values say how large something in the body is (`Where`, suppression of boxes), and
-//! the condition is known before each round, the rounds are written one behind the other into the entry computation, in which such
-//! sizes may be.
+//! What a loop or a branch of HLO leaves has fixed sizes; within it values may say sizes (`Where`, suppression of boxes). Where what it
+//! leaves has such a size, and the condition of the loop is known before each round, the rounds are written one behind the other into
+//! the entry computation.
+use super::flat::Form;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
+use crate::hlo;
 use crate::ops::holder::Holders;
 use crate::ops::range::Ranges;
 use crate::ops::{Store, Value};
@@ -15,25 +17,28 @@ use crate::ops::{Store, Value};
 const MOST_ROUNDS: usize = 64;
 
 /// A place in the open computation, and what was known there.
-struct Mark {
+pub(super) struct Mark {
     store: Store,
     holders: Holders,
     ranges: Ranges,
-    errors: usize,
-    said: (usize, usize),
-    depth: usize,
+    pub errors: usize,
+    pub module: hlo::Mark,
 }
 
 impl Walker<'_> {
     /// The final values of a loop's variables: of a loop of HLO; where its body has sizes that values say, of written rounds; else of a
     /// loop whose lists have room for as many rounds as the caller allows.
     pub(super) fn while_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
+        if self.is_selecting {
+            let told = "a loop in a branch that leaves arrays of another size than other branches";
+            return Err(Error::user(Code::DynamicShape, told));
+        }
         let (is_entry, may_be_allowed) = (self.b.depth() == 1, self.resizes && self.rounds_told(body).is_none());
         if !(is_entry || may_be_allowed && self.b.carries()) {
             return self.one_loop(cond, body, args, None);
         }
         let mark = self.mark();
-        let looped = self.one_loop(cond, body, args.clone(), None);
+        let looped = self.with_sizes_within(|w| w.one_loop(cond, body, args.clone(), None));
         if !self.is_refused(&looped, &mark, |code| code == Code::DynamicShape) {
             return looped;
         }
@@ -55,25 +60,48 @@ impl Walker<'_> {
         looped
     }
 
-    fn mark(&self) -> Mark {
+    /// The values that a loop or branches leave, in which values may say sizes. Errors: `DynamicShape` where one of these is the size of
+    /// what they leave, which shows as soon as the sizes are taken to be others.
+    pub(super) fn with_sizes_within(&mut self, lower: impl Fn(&mut Self) -> Result<Vec<Slot>>) -> Result<Vec<Slot>> {
+        let mark = self.mark();
+        let made = lower(self);
+        let has_own = self.b.founds().len() > mark.module.found;
+        if mark.module.depth > 1 || !has_own || self.is_refused(&made, &mark, |_| true) {
+            return made;
+        }
+        let forms = self.forms_of(made?);
+        self.return_to(&mark);
+        self.b.go_astray(Some(mark.module.found));
+        let other = lower(self);
+        self.b.go_astray(None);
+        let is_same = !self.is_refused(&other, &mark, |_| true) && self.forms_of(other?) == forms;
+        self.return_to(&mark);
+        if is_same {
+            return lower(self);
+        }
+        let told = "how large what a loop or a branch leaves is depends on values within, and it has fixed sizes";
+        Err(Error::user(Code::DynamicShape, told))
+    }
+
+    fn forms_of(&self, values: Vec<Slot>) -> Vec<Option<Form>> {
+        values.iter().map(|value| value.as_ref().map(|value| self.form(value))).collect()
+    }
+
+    pub(super) fn mark(&self) -> Mark {
         let (store, holders, ranges) = (self.store.clone(), self.holders.clone(), self.ranges.clone());
-        Mark { store, holders, ranges, errors: self.errors.len(), said: self.b.said(), depth: self.b.depth() }
+        Mark { store, holders, ranges, errors: self.errors.len(), module: self.b.mark() }
     }
 
     /// Goes back to where the computation was then, to lower a loop in another way.
-    fn return_to(&mut self, mark: &Mark) {
-        while self.b.depth() > mark.depth {
-            self.b.abandon();
-        }
+    pub(super) fn return_to(&mut self, mark: &Mark) {
         (self.store, self.holders) = (mark.store.clone(), mark.holders.clone());
         self.ranges = mark.ranges.clone();
         self.errors.truncate(mark.errors);
-        self.b.forget(mark.said);
-        self.b.take_error();
+        self.b.return_to(&mark.module);
     }
 
     /// Whether what was lowered since then is refused for a reason of this kind.
-    fn is_refused(&self, made: &Result<Vec<Slot>>, mark: &Mark, of_kind: impl Fn(Code) -> bool) -> bool {
+    pub(super) fn is_refused(&self, made: &Result<Vec<Slot>>, mark: &Mark, of_kind: impl Fn(Code) -> bool) -> bool {
         match made {
             Err(Error::User(all)) => all.iter().any(|d| of_kind(d.code)),
             Err(_) => false,

@@ -205,22 +205,19 @@ impl LowerCtx<'_> {
     /// be. Arrays have this size, and code for every size comes of it (`bounded/`). What is computed twice is one size.
     ///
     /// # Errors
-    /// `DynamicShape` inside of a loop or branch, where sizes are fixed.
+    /// `DynamicShape` in the condition of a loop, where sizes are fixed.
     pub fn found(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
         let known = interp::constant_value(self.b, count).and_then(|t| t.get_i64(0));
         if let Some(known) = known.filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count)) {
             return Ok(u64::try_from(known).unwrap_or(0).min(most));
         }
         let is_count = |f: &&Found| f.most == most && linear::same(self.b, f.count, count);
-        // sizes are instructions of the entry: those of other computations have nothing to do with them
-        if self.b.depth() == 1
-            && let Some(known) = self.b.founds().iter().find(is_count)
-        {
+        if let Some(known) = self.b.found_here().find(is_count) {
             return Ok(known.assumed);
         }
         let size = self.b.found(count, most).ok_or_else(|| {
             let told = format!(
-                "how large {made} is depends on values at run time, and sizes inside of loops and branches are fixed"
+                "how large {made} is depends on values at run time, and sizes inside of a loop's condition are fixed"
             );
             Error::user(Code::DynamicShape, told)
         })?;

@@ -161,8 +161,13 @@ struct Narrow<'a> {
 impl Narrow<'_> {
     /// The computation with what `wanted` needs, and where `wanted` is in it; its root is not set.
     fn build(&self, state: &Shape, wanted: &[InstId]) -> Option<(Computation, Vec<InstId>)> {
-        let mut comp =
-            Computation { name: self.old.name.clone(), insts: IdVec::new(), params: Vec::new(), root: InstId(0) };
+        let mut comp = Computation {
+            name: self.old.name.clone(),
+            insts: IdVec::new(),
+            params: Vec::new(),
+            root: InstId(0),
+            sizes: Vec::new(),
+        };
         let param = comp.insts.push(plain("state", Op::Parameter(0), vec![], state.clone()));
         comp.params.push(param);
         let mut new: Vec<Option<InstId>> = vec![None; self.old.insts.len()];

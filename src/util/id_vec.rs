@@ -51,6 +51,10 @@ impl<I: Id, T> IdVec<I, T> {
         self.items.push(item);
         I::from_index(self.items.len() - 1)
     }
+    /// Drops the items behind the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.items.truncate(len);
+    }
     /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len()

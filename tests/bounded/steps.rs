@@ -1,7 +1,7 @@
 //! Random functions of arrays whose sizes vary.
 use crate::compared::Numbers;
 use tfaot::hlo::attrs::{DotDims, PadDim, ScatterDims, WindowDim};
-use tfaot::hlo::{Assumed, Builder, InstId, Op, Shape};
+use tfaot::hlo::{Assumed, Builder, CompId, InstId, Op, Shape};
 use tfaot::lower::Lowered;
 use tfaot::scalar::{Direction, ScalarOp};
 use tfaot::tensor::{DType, TensorInfo};
@@ -42,12 +42,83 @@ impl Steps<'_> {
         self.b.broadcast(row, &dims, &map)
     }
 
+    /// `x` as a line, and as many of its first elements as are above a border. Where that is no sum of thousandths, no order of sums
+    /// changes how many these are.
+    fn first(&mut self, x: InstId, border: f64) -> (InstId, InstId) {
+        let total: u64 = self.b.dims(x).iter().product();
+        let flat = self.b.reshape(x, &[total]);
+        let border = self.b.full(DType::F32, &[total], border);
+        let holds = self.b.compare(Direction::Gt, flat, border);
+        let ones = self.b.convert(holds, DType::S32);
+        let none = self.b.scalar(DType::S32, 0.0);
+        let count = self.b.reduce(ones, none, ScalarOp::Add, &[0]);
+        let size = self.b.found(count, total).expect("sizes may vary here");
+        (flat, self.b.slice_axis(flat, 0, 0, size))
+    }
+
+    /// `x` less a half of the largest of the first elements; how many of these there are follows from `x` alone.
+    fn lessened(&mut self, x: InstId, border: f64) -> InstId {
+        let (_, first) = self.first(x, border);
+        let least = self.scalar(-4.0);
+        let largest = self.b.reduce(first, least, ScalarOp::Maximum, &[0]);
+        let half = self.scalar(0.5);
+        let half = self.b.mul(largest, half);
+        let dims = self.b.dims(x).to_vec();
+        let all = self.b.broadcast(half, &dims, &[]);
+        self.b.sub(x, all)
+    }
+
+    /// A computation of a tuple, in which values may say sizes.
+    fn within(&mut self, shapes: &[Shape], made: impl Fn(&mut Self, &[InstId]) -> InstId) -> CompId {
+        self.b.begin("within");
+        let depth = self.b.depth();
+        let before = self.b.carry(depth);
+        let state = self.b.parameter(Shape::Tuple(shapes.to_vec()));
+        let parts: Vec<InstId> = (0..shapes.len()).map(|i| self.b.get_tuple_element(state, i)).collect();
+        let root = made(self, &parts);
+        self.b.carry(before);
+        self.b.end(root)
+    }
+
+    /// Three rounds, each of which may have another size.
+    fn looped(&mut self, x: InstId) -> InstId {
+        let shapes = [Shape::array(DType::S32, []), self.b.shape(x).clone()];
+        let count = |s: &mut Self, n| s.b.scalar(DType::S32, n);
+        let cond = self.within(&shapes, |s, parts| {
+            let three = count(s, 3.0);
+            s.b.compare(Direction::Lt, parts[0], three)
+        });
+        let body = self.within(&shapes, |s, parts| {
+            let one = count(s, 1.0);
+            let next = [s.b.add(parts[0], one), s.lessened(parts[1], 0.0004)];
+            s.b.tuple(&next)
+        });
+        let zero = count(self, 0.0);
+        let init = self.b.tuple(&[zero, x]);
+        let end = self.b.add_inst(Op::While { cond, body }, &[init]);
+        self.b.get_tuple_element(end, 1)
+    }
+
+    /// One of two branches, each with a size of its own.
+    fn branched(&mut self, x: InstId) -> InstId {
+        let shapes = [self.b.shape(x).clone()];
+        let branches = [0.0004, 0.3004].map(|border| {
+            self.within(&shapes, |s, parts| {
+                let less = s.lessened(parts[0], border);
+                s.b.tuple(&[less])
+            })
+        });
+        let operand = self.b.tuple(&[x]);
+        let out = self.b.add_inst(Op::Conditional(branches.to_vec()), &[self.index, operand, operand]);
+        self.b.get_tuple_element(out, 0)
+    }
+
     fn step(&mut self) {
         let x = self.any();
         let rank = self.b.rank(x);
         let axis = self.axis(x);
         let size = self.b.dims(x)[axis];
-        let new = match self.numbers.below(19) {
+        let new = match self.numbers.below(21) {
             0 => self.b.unary(ScalarOp::Tanh, x),
             1 => {
                 let by = self.numbers.below(rank as u64) as usize;
@@ -148,22 +219,14 @@ impl Steps<'_> {
                 self.b.add_inst(Op::Scatter { dims: d, comp }, &[to, indices, x])
             }
             17 => {
-                // as many of the first elements as are above a border, which no sum of thousandths is: in other orders some would be 0
-                let mut dims = self.b.dims(x).to_vec();
-                let total: u64 = dims.drain(..).product();
-                let flat = self.b.reshape(x, &[total]);
-                let border = self.b.full(DType::F32, &[total], 0.0004);
-                let holds = self.b.compare(Direction::Gt, flat, border);
-                let ones = self.b.convert(holds, DType::S32);
-                let none = self.b.scalar(DType::S32, 0.0);
-                let count = self.b.reduce(ones, none, ScalarOp::Add, &[0]);
-                let size = self.b.found(count, total).expect("it is in the entry");
-                let first = self.b.slice_axis(flat, 0, 0, size);
+                let (flat, first) = self.first(x, 0.0004);
                 let twice = self.b.concatenate(&[first, flat, first], 0);
                 self.ends.extend([first, twice]);
                 let sum = self.folded(twice, 0);
                 self.b.broadcast(sum, &[4], &[])
             }
+            18 => self.looped(x),
+            19 => self.branched(x),
             _ => {
                 let n = self.b.full_like(x, size as f64);
                 self.b.div(x, n)
@@ -200,7 +263,7 @@ pub fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
     };
     let results = parts.iter().enumerate().map(|(i, &p)| info(format!("r{i}"), b.dtype(p), b.dims(p))).collect();
     let founds = b.founds().to_vec();
-    let all: Vec<InstId> = parts.into_iter().chain(founds.iter().map(|f| f.count)).collect();
+    let all: Vec<InstId> = parts.into_iter().chain(b.found_here().map(|f| f.count)).collect();
     let root = b.tuple(&all);
     let found = founds.iter().map(|f| (f.assumed, f.most)).collect();
     let module = b.finish(root).expect("it is a module");

@@ -29,17 +29,27 @@ impl Walk<'_> {
         Ok(self.b.slice(x, &rest))
     }
 
-    /// Padding becomes what the array is grown with, along axes that grow.
+    /// Padding becomes what the array is grown with, along axes that grow; where it begins elsewhere for other sizes it is moved.
     pub(super) fn pad(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
         let Op::Pad(dims) = &inst.op else { return Err(Refusal::Size) };
         let numbers = &self.varying(id).numbers;
-        let moves = (0..dims.len()).any(|axis| numbers[3 * axis].varies() || numbers[3 * axis + 2].varies());
-        self.only(!moves, "begins elsewhere for other sizes")?;
-        let grows = |&axis: &usize| dims[axis] != PadDim::default() || numbers[3 * axis + 1].varies();
+        let moves = |axis: usize| numbers[3 * axis].varies();
+        let is_plain = |axis: usize| {
+            let interior = &numbers[3 * axis + 2];
+            !interior.varies() && (dims[axis].interior == 0 || !moves(axis))
+        };
+        self.only((0..dims.len()).all(is_plain), "has gaps that vary between elements")?;
+        let grows = |&axis: &usize| dims[axis] != PadDim::default() || (0..2).any(|i| numbers[3 * axis + i].varies());
         let axes: Vec<usize> = (0..dims.len()).filter(grows).collect();
         let limits = self.limits(inst.operands[0], &axes)?;
-        let x = masked(self.b, operands[0], &limits, operands[1]);
-        self.same(inst.op.clone(), inst, &[x, operands[1]])
+        let mut x = masked(self.b, operands[0], &limits, operands[1]);
+        let mut rest = dims.clone();
+        for axis in (0..dims.len()).filter(|&axis| moves(axis)) {
+            let length = inst.shape.as_array().map_or(0, |a| a.dims[axis]);
+            x = self.begins_at(x, axis, &numbers[3 * axis], (operands[1], length))?;
+            rest[axis] = PadDim::default();
+        }
+        self.same(Op::Pad(rest), inst, &[x, operands[1]])
     }
 
     /// Each part is written where those before it end; what is padding of one is covered by the next.

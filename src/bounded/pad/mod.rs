@@ -19,6 +19,9 @@ use crate::tensor::{DType, Tensor};
 use mask::Scope;
 use std::collections::HashMap;
 
+/// Of a number that follows from more sizes than these, not all of their ends are looked at.
+const MOST_ENDS: usize = 6;
+
 /// A module with what varies in it.
 pub struct Padded<'a> {
     /// For exactly the bounds.
@@ -29,8 +32,10 @@ pub struct Padded<'a> {
     pub points: &'a Points,
     /// The steps of the sizes that the caller says.
     pub steps: &'a Steps,
-    /// How many the values say: the last parts of the root.
+    /// How many the values say; those of the entry are the last parts of its root.
     pub found: usize,
+    /// What each size may be, the smallest and the largest.
+    pub ranges: Vec<(u64, u64)>,
     /// How many parameters of the entry are arguments; the sizes become parameters behind them.
     pub args: usize,
     /// How many parts of the root are results, and what follows from the sizes and becomes results behind them.
@@ -47,6 +52,21 @@ impl Padded<'_> {
     /// How many sizes there are, those that the caller says first.
     fn sizes(&self) -> usize {
         self.given() + self.found
+    }
+    /// The values of a number at the sizes that were looked at, and where each is the smallest or the largest.
+    fn ends(&self, of: &Extent) -> Option<Vec<i64>> {
+        let mut all = self.points.values(of)?;
+        let varying = of.sizes();
+        for corner in 0..1u32 << varying.len().min(MOST_ENDS) {
+            let mut point: Vec<u64> = self.ranges.iter().map(|r| r.1).collect();
+            for (i, &size) in varying.iter().enumerate().take(MOST_ENDS) {
+                if corner >> i & 1 == 1 {
+                    *point.get_mut(size)? = self.ranges.get(size)?.0;
+                }
+            }
+            all.push(of.at(&point)?);
+        }
+        Some(all)
     }
     /// The module for every size up to the bounds. Errors: at what is not known to be right for padded arrays.
     pub fn module(&self) -> Result<Module, Departure> {
@@ -146,11 +166,6 @@ impl<'a> Walk<'a> {
     fn run(mut self) -> Result<InstId, Departure> {
         let comp = &self.all.module.comps[self.id];
         self.parameters();
-        let parts = &comp.insts[comp.root].operands;
-        let found = match self.kind {
-            Kind::Entry => &parts[parts.len().saturating_sub(self.all.found)..],
-            Kind::Control | Kind::Body | Kind::Scalar => &[],
-        };
         for &id in &self.form.order {
             if let Op::Parameter(_) = comp.insts[id].op {
                 continue;
@@ -162,9 +177,9 @@ impl<'a> Walk<'a> {
                 return Err(departure(inst, what));
             }
             self.values.insert(id, new);
-            for size in (0..found.len()).filter(|&i| found[i] == id) {
+            for &(number, _) in comp.sizes.iter().filter(|size| size.1 == id) {
                 let count = self.b.convert(new, DType::S32);
-                self.scope.sizes[self.all.given() + size] = Some(self.b.reshape(count, &[]));
+                self.scope.sizes[self.all.given() + number] = Some(self.b.reshape(count, &[]));
             }
         }
         self.b.metadata = Default::default();
@@ -258,7 +273,7 @@ impl<'a> Walk<'a> {
             Kind::Entry => {
                 let (results, derived) = self.all.results;
                 let mut parts = self.parts(value);
-                parts.truncate(parts.len().saturating_sub(self.all.found));
+                parts.truncate(parts.len().saturating_sub(self.all.module.entry().sizes.len()));
                 let claims = parts.split_off(parts.len().saturating_sub(self.all.claims));
                 let state = parts.split_off(results.min(parts.len()));
                 for extent in derived {

@@ -75,8 +75,8 @@ impl Walk<'_> {
     }
 
     /// The first `length` elements of `x` along `axis` with `low` times `fill` before them, and behind them.
-    fn begins_at(&mut self, x: InstId, axis: usize, low: &Extent, (fill, length): (InstId, u64)) -> Written {
-        let lows = self.all.points.values(low).ok_or(Refusal::Size)?;
+    pub(super) fn begins_at(&mut self, x: InstId, axis: usize, low: &Extent, (fill, length): (InstId, u64)) -> Written {
+        let lows = self.all.ends(low).ok_or(Refusal::Size)?;
         let (least, most) = (lows.iter().min().copied().unwrap_or(0), lows.iter().max().copied().unwrap_or(0));
         let mut dims = self.b.dims(x).to_vec();
         let number = |n: u64| i64::try_from(n).map_err(|_| Refusal::Size);

@@ -130,7 +130,13 @@ fn computation(p: &HloComputationProto, order: Option<&[i64]>, comp_ids: &HashMa
     }
     let names: HashMap<i64, &str> = p.instructions.iter().map(|i| (i.id, i.name.as_str())).collect();
     let shapes: Vec<Shape> = in_order.iter().map(|i| instruction_shape(i)).collect::<Result<_>>()?;
-    let mut comp = Computation { name: p.name.clone(), insts: IdVec::new(), params: Vec::new(), root: InstId(0) };
+    let mut comp = Computation {
+        name: p.name.clone(),
+        insts: IdVec::new(),
+        params: Vec::new(),
+        root: InstId(0),
+        sizes: Vec::new(),
+    };
     let mut params = vec![None; in_order.iter().filter(|i| i.opcode == "parameter").count()];
     for (i, inst) in in_order.iter().enumerate() {
         let made = instruction(inst, &shapes, i, &ids, comp_ids, &names)

@@ -147,7 +147,13 @@ impl<'a> Parser<'a> {
             unique = format!("{name}.{n}");
             n += 1;
         }
-        let comp = Computation { name: unique, insts: scope.insts, params, root: scope.root.unwrap_or(last) };
+        let comp = Computation {
+            name: unique,
+            insts: scope.insts,
+            params,
+            root: scope.root.unwrap_or(last),
+            sizes: Vec::new(),
+        };
         Ok(self.module.comps.push(comp))
     }
     /// A computation by name, or its instructions in braces.

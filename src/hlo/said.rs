@@ -1,0 +1,76 @@
+//! What values at run time say: sizes of arrays, and what a call asks for beyond them.
+use super::{CompId, InstId};
+use crate::tensor::Bounds;
+
+/// A size that values at run time say, such as how many elements are not zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The size, an integer scalar of a computation.
+    pub count: InstId,
+    /// That computation.
+    pub place: Place,
+    /// What it is taken to be: arrays have this size.
+    pub assumed: u64,
+    /// It is never larger.
+    pub most: u64,
+    /// Whether it is what it is taken to be, as other shapes ask for that.
+    pub is_fixed: bool,
+    /// Where it is another of these sizes, the one that was met first, that one's count.
+    pub same_as: Option<InstId>,
+}
+
+/// The computation of a size that values say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// One that is open: how many are, it included.
+    Open(usize),
+    /// One that was closed.
+    Closed(CompId),
+}
+
+/// What a size is that values say and that another shape fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// A size that is known.
+    Size(u64),
+    /// One that other values say, by its number in the order in which they are met.
+    Found(usize),
+}
+
+/// What a call asks for and the code has room for up to a bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The node that asks.
+    pub node: String,
+    /// What it asks for.
+    pub asks: Asked,
+    /// The number that it asks for, `s32[]`; negative where the code can't do what is asked.
+    pub value: InstId,
+    /// A call that asks for more fails.
+    pub most: u64,
+    /// Whether the bound is what the caller allows, and does not follow from the program.
+    pub is_allowed: bool,
+}
+
+/// What a claim is a number of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Elements: the size of an axis.
+    Size,
+    /// Rounds of a loop, which lists have room for.
+    Rounds,
+}
+
+/// What is taken for granted of sizes that values at run time say.
+#[derive(Clone, Debug, Default)]
+pub struct Assumed {
+    /// What they are taken to be, in the order of [`Builder::found`]; the bound for those behind the last.
+    pub sizes: Vec<u64>,
+    /// What those are whose bound does not follow from the program.
+    pub bounds: Bounds,
+    /// Those, by their numbers in that order, that other shapes fix, with the size that these ask for.
+    pub fixed: Vec<(usize, Anchor)>,
+    /// Whether arrays that follow from sizes alone are computed by the module, rather than constants: they are no formulas of the sizes,
+    /// and these vary.
+    pub compute: bool,
+}
