@@ -1,0 +1,109 @@
+//! Rows of unlike lengths as a sparse tensor: the indices of all values, the values, and the shape that holds all rows.
+use super::{lengths, places};
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::fact::{Fact, Int};
+use crate::ops::row::op;
+use crate::ops::shape::S64;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[op(
+    "RaggedTensorToSparse",
+    "rt_nested_splits* rt_dense_values -> sparse_indices sparse_values sparse_dense_shape",
+    sparse,
+)
+.shape(sparse_shape)];
+
+/// One index for each number of the values: its place in the row of each level, and its place in the value.
+fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let levels = cx.args.len().saturating_sub(1);
+    let (values, dims) = (cx.arg(levels)?, cx.dims(levels)?);
+    if levels == 0 || dims.is_empty() {
+        return Err(cx.mismatch(format!("{} by {levels} levels of rows", cx.b.shape(values))));
+    }
+    let (columns, sizes) = nested(cx, dims[0])?;
+    let total = dims.iter().product();
+    let mut all = Vec::with_capacity(levels + dims.len());
+    for column in columns {
+        let column = cx.b.convert(column, DType::S64);
+        all.push(cx.b.broadcast(column, &dims, &[0]));
+    }
+    all.extend((1..dims.len()).map(|axis| cx.b.iota(DType::S64, &dims, axis)));
+    let all: Vec<InstId> = all.into_iter().map(|x| cx.b.reshape(x, &[total, 1])).collect();
+    let inner = dims[1..].iter().map(|&n| cx.b.full(DType::S64, &[1], n as f64));
+    let sizes: Vec<InstId> = sizes.into_iter().chain(inner).collect();
+    let (indices, shape) = (cx.b.concatenate(&all, 1), cx.b.concatenate(&sizes, 0));
+    Ok([indices, cx.b.reshape(values, &[total]), shape].map(Value::Array).into())
+}
+
+/// Of each of `count` values the number of its row and its place at each level, `s32[count]`, and how many rows there are and how
+/// long the longest row of each level is, `s64[1]`.
+fn nested(cx: &mut LowerCtx, count: u64) -> Result<(Vec<InstId>, Vec<InstId>)> {
+    let levels = cx.args.len() - 1;
+    let (mut columns, mut sizes) = (Vec::new(), Vec::new());
+    for level in 0..levels {
+        let splits = cx.arg(level)?;
+        let Some(n) = rows(cx, splits) else {
+            return Err(cx.mismatch(format!("splits of {}", cx.b.shape(splits))));
+        };
+        let held = if level + 1 < levels { rows(cx, cx.arg(level + 1)?).unwrap_or(0) } else { count };
+        let (row, at) = places(cx, splits, held)?;
+        if level == 0 {
+            columns.push(row);
+            sizes.push(cx.b.full(DType::S64, &[1], n as f64));
+        } else {
+            columns = columns.into_iter().map(|c| take_axis(cx, c, row, 0, 0)).collect::<Result<_>>()?;
+        }
+        columns.push(at);
+        sizes.push(longest(cx, splits, held));
+    }
+    Ok((columns, sizes))
+}
+
+/// How many rows splits have.
+fn rows(cx: &LowerCtx, splits: InstId) -> Option<u64> {
+    match cx.b.dims(splits) {
+        [n] => n.checked_sub(1),
+        _ => None,
+    }
+}
+
+/// How long the longest row is, of all that hold so many values: `s64[1]`.
+fn longest(cx: &mut LowerCtx, splits: InstId, held: u64) -> InstId {
+    let lengths = lengths(cx, splits);
+    let lengths = cx.b.convert(lengths, DType::S64);
+    let (none, most) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, held as f64));
+    let longest = cx.b.reduce(lengths, none, ScalarOp::Maximum, &[0]);
+    // no row is longer, which tells how large an array of the shape can be
+    let longest = cx.b.elementwise(ScalarOp::Clamp, &[none, longest, most]);
+    cx.b.reshape(longest, &[1])
+}
+
+/// As many indices as numbers, and a shape of which the longest rows are not known.
+fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let levels = cx.args.len().saturating_sub(1);
+    let rows = cx.of_rank(0, 1)?[0];
+    let rows = cx.sub(rows, Dim::Known(1));
+    let Some(dims) = cx.ranked(levels)? else {
+        let (total, rank) = (cx.fresh(Why::Data), cx.fresh(Why::Data));
+        let values = cx.like(levels, vec![total])?.remove(0);
+        return Ok(vec![Fact::new(S64, vec![total, rank].into()), values, Fact::new(S64, vec![rank].into())]);
+    };
+    let total = cx.product(&dims);
+    let rank = (levels + dims.len()) as u64;
+    let mut sizes = vec![Int::from(rows)];
+    sizes.extend((0..levels).map(|_| cx.fresh(Why::Data)).map(Int::from));
+    sizes.extend(dims.iter().skip(1).map(|&n| Int::from(n)));
+    let values = cx.like(levels, vec![total])?.remove(0);
+    Ok(vec![
+        Fact::new(S64, vec![total, Dim::Known(rank)].into()),
+        values,
+        Fact::ints(TfType::Data(DType::S64), &[rank], sizes),
+    ])
+}
