@@ -92,7 +92,11 @@ pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<u64>> {
     fitting(dims)
 }
 
-fn fitting(dims: Vec<u64>) -> Result<Vec<u64>> {
+/// Sizes of an array that is not too large.
+///
+/// # Errors
+/// `TooLarge`.
+pub fn fitting(dims: Vec<u64>) -> Result<Vec<u64>> {
     match element_count(&dims) {
         Some(n) if n <= 1 << 34 => Ok(dims),
         _ => Err(crate::diag::Error::user(crate::diag::Code::TooLarge, format!("an array of the shape {dims:?}"))),

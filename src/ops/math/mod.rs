@@ -2,6 +2,7 @@
 use super::OpRow;
 
 pub(in crate::ops) mod binary;
+mod bincount;
 mod cast;
 mod complex;
 mod bessel;
@@ -30,6 +31,7 @@ pub const ROWS: &[&[OpRow]] = &[
     cast::ROWS,
     scan::ROWS,
     segment::ROWS,
+    bincount::ROWS,
     gamma::ROWS,
     bessel::ROWS,
     inverse_error::ROWS,

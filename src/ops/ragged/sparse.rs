@@ -1,5 +1,5 @@
 //! Rows of unlike lengths as a sparse tensor: the indices of all values, the values, and the shape that holds all rows.
-use super::{lengths, places};
+use super::{lengths, places, rows};
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::InstId;
@@ -64,14 +64,6 @@ fn nested(cx: &mut LowerCtx, count: u64) -> Result<(Vec<InstId>, Vec<InstId>)> {
         sizes.push(longest(cx, splits, held));
     }
     Ok((columns, sizes))
-}
-
-/// How many rows splits have.
-fn rows(cx: &LowerCtx, splits: InstId) -> Option<u64> {
-    match cx.b.dims(splits) {
-        [n] => n.checked_sub(1),
-        _ => None,
-    }
 }
 
 /// How long the longest row is, of all that hold so many values: `s64[1]`.

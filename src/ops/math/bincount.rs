@@ -1,0 +1,162 @@
+//! How often each number is there, or the weights of those that are equal, added up.
+//!
+//! Numbers that are negative or have no bin are left out; of negative ones some of TensorFlow's kernels make an error at run time.
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::ShapeCtx;
+use crate::ops::array::scatter::scatter;
+use crate::ops::array::shape::fitting;
+use crate::ops::fact::Fact;
+use crate::ops::ragged::{places, rows};
+use crate::ops::row::op;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Bincount", "arr size weights -> bins", bincount).shape(bincount_shape).constants(&[1]),
+    op("DenseBincount", "input size weights -> output", dense).shape(dense_shape).constants(&[1]),
+    op("RaggedBincount", "splits values size weights -> output", ragged).shape(ragged_shape).constants(&[2]),
+    op("SparseBincount", "indices values dense_shape size weights -> output", sparse)
+        .shape(sparse_shape)
+        .constants(&[3]),
+];
+
+/// What each number of input `values` adds to its bin: 1 where there are no weights.
+fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
+    let (weights, places) = (cx.arg(i)?, cx.dims(values)?);
+    let dims = cx.b.dims(weights);
+    // those that are known to be none are none too where there happen to be no numbers
+    let are_none = dims.contains(&0) && (dims != places || cx.constant(i).is_ok());
+    match are_none {
+        true => Ok(cx.b.full(cx.b.dtype(weights), &places, 1.0)),
+        false if dims == places => Ok(weights),
+        false => Err(cx.mismatch(format!("weights of {dims:?} for numbers of {places:?}"))),
+    }
+}
+
+/// Bins of these sizes with the weights at the indices `ids` added up; with `binary_output` a bin is 1 where a number falls into it.
+fn filled(cx: &mut LowerCtx, sizes: Vec<u64>, ids: InstId, weights: InstId) -> Result<Vec<Value>> {
+    let sizes = fitting(sizes)?;
+    let bins = cx.b.full(cx.b.dtype(weights), &sizes, 0.0);
+    if sizes.last() == Some(&0) {
+        return cx.one(bins);
+    }
+    let y = match cx.flag("binary_output") {
+        true => {
+            let ones = cx.b.full_like(weights, 1.0);
+            scatter(cx, bins, ids, ones, None)?
+        }
+        false => scatter(cx, bins, ids, weights, Some(ScalarOp::Add))?,
+    };
+    cx.one(y)
+}
+
+/// One row of bins for numbers of any shape.
+fn bincount(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (arr, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size(1)?, weights(cx, 2, 0)?);
+    let ids = cx.b.reshape(arr, &[&places[..], &[1]].concat());
+    filled(cx, vec![n], ids, weights)
+}
+
+/// Bins of a vector, or of each row of a matrix.
+fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size(1)?, weights(cx, 2, 0)?);
+    let (lead, count) = match places[..] {
+        [] => (vec![], 1),
+        [count] => (vec![], count),
+        [rows, count] => (vec![rows], count),
+        _ => return Err(cx.mismatch(format!("numbers of {places:?}; a vector or a matrix is needed"))),
+    };
+    let column = [&lead[..], &[count, 1]].concat();
+    let mut ids = cx.b.reshape(x, &column);
+    if !lead.is_empty() {
+        let rows = cx.b.iota(cx.b.dtype(x), &column, 0);
+        ids = cx.b.concatenate(&[rows, ids], 2);
+    }
+    let weights = cx.b.reshape(weights, &[&lead[..], &[count]].concat());
+    filled(cx, [&lead[..], &[n]].concat(), ids, weights)
+}
+
+/// Bins of each of some rows: `row` has the number of the row of each of the values, which are input 1.
+fn of_rows(cx: &mut LowerCtx, rows: u64, row: InstId, (size, weights_at): (usize, usize)) -> Result<Vec<Value>> {
+    let (values, count) = (cx.arg(1)?, cx.dims(1)?[0]);
+    let (n, weights) = (cx.size(size)?, weights(cx, weights_at, 1)?);
+    let row = cx.b.convert(row, cx.b.dtype(values));
+    let columns = [row, values].map(|x| cx.b.reshape(x, &[count, 1]));
+    let ids = cx.b.concatenate(&columns, 1);
+    filled(cx, vec![rows, n], ids, weights)
+}
+
+/// Bins of each row of a ragged tensor.
+fn ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (splits, values) = (cx.arg(0)?, cx.dims(1)?);
+    let (Some(n), &[count]) = (rows(cx, splits), &values[..]) else {
+        return Err(cx.mismatch(format!("splits of {} and values of {values:?}", cx.b.shape(splits))));
+    };
+    let (row, _) = places(cx, splits, count)?;
+    of_rows(cx, n, row, (2, 3))
+}
+
+/// Bins of a sparse vector, or of each row of a sparse tensor of more dimensions.
+fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (indices, places, values) = (cx.arg(0)?, cx.dims(0)?, cx.dims(1)?);
+    let (shape, rank) = (cx.arg(2)?, cx.dims(2)?);
+    let (&[n, m], &[count], &[dims]) = (&places[..], &values[..], &rank[..]) else {
+        return Err(cx.mismatch(format!("indices of {places:?}, values of {values:?} and a shape of {rank:?}")));
+    };
+    if n != count || m != dims || dims == 0 {
+        return Err(cx.mismatch(format!("indices of {places:?} of {count} values in a shape of {dims} dimensions")));
+    }
+    if dims == 1 {
+        let (values, n, weights) = (cx.arg(1)?, cx.size(3)?, weights(cx, 4, 1)?);
+        let ids = cx.b.reshape(values, &[count, 1]);
+        return filled(cx, vec![n], ids, weights);
+    }
+    let rows = cx.size_said(shape, 0, "the bins of all rows")?;
+    let row = cx.b.slice_axis(indices, 1, 0, 1);
+    of_rows(cx, rows, row, (3, 4))
+}
+
+fn bincount_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.size(1);
+    cx.like(2, vec![n])
+}
+
+/// A row of bins for each row of the input.
+fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.size(1);
+    match cx.ranked(0)? {
+        Some(dims) => cx.like(2, [&dims[..dims.len().saturating_sub(1)], &[n]].concat()),
+        None => {
+            let dims = cx.unranked_from(0);
+            cx.like(2, dims)
+        }
+    }
+}
+
+/// A row of bins for each row that the splits have.
+fn ragged_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (splits, n) = (cx.of_rank(0, 1)?[0], cx.size(2));
+    let rows = cx.sub(splits, Dim::Known(1));
+    cx.like(3, vec![rows, n])
+}
+
+/// A row of bins for each row of the shape, if it has more than one dimension.
+fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.size(3);
+    let rank = cx.of_rank(2, 1)?[0];
+    let rows = cx.ints(2).and_then(|sizes| sizes.first()?.size());
+    match rank {
+        Dim::Known(1) => cx.like(4, vec![n]),
+        Dim::Known(_) => {
+            let rows = rows.unwrap_or_else(|| cx.fresh(Why::Value(2)));
+            cx.like(4, vec![rows, n])
+        }
+        Dim::Unknown(_) => {
+            let dims = cx.unranked_from(2);
+            cx.like(4, dims)
+        }
+    }
+}
