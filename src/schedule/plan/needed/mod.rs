@@ -96,6 +96,8 @@ impl Walk<'_> {
             let Some(needs) = own.get(&inst).filter(|needs| needs.iter().any(Option::is_some)).cloned() else {
                 continue;
             };
+            let needs = whole_lines(comp, inst, needs);
+            own.insert(inst, needs.clone());
             let needs = self.whole_tiles((id, inst), comp, needs);
             let operands = self.operands(frame, &comp[inst], &needs);
             for (&operand, need) in comp[inst].operands.iter().zip(operands) {
@@ -149,14 +151,7 @@ impl Walk<'_> {
                 };
                 selector.into_iter().chain(branches.iter().map(of)).collect()
             }
-            Op::Sort { dim, .. } => {
-                let kept = joined(needs).map(|axes| without(axes, &[*dim]));
-                vec![vec![kept]; inst.operands.len()]
-            }
-            Op::TopK { .. } => {
-                let last = shape(0).as_array().map_or(0, |a| a.rank().saturating_sub(1));
-                vec![vec![joined(needs).map(|axes| without(axes, &[last]))]]
-            }
+            Op::Sort { .. } | Op::TopK { .. } => vec![vec![joined(needs)]; inst.operands.len()],
             Op::Reduce { dims, .. } => {
                 let axes = joined(needs).unwrap_or_default();
                 let count = inst.operands.len() / 2;
@@ -211,6 +206,17 @@ impl Walk<'_> {
     }
 }
 
+/// What an instruction makes where some of its results are needed: of what is put in order all of each line, which is ordered where the
+/// result lies, so that any element may come to stand anywhere.
+fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<Need>) -> Vec<Need> {
+    let axis = match &comp[inst].op {
+        Op::Sort { dim, .. } => *dim,
+        Op::TopK { .. } => comp.array(comp[inst].operands[0]).rank().saturating_sub(1),
+        _ => return needs,
+    };
+    needs.into_iter().map(|need| Some(without(need?, &[axis]))).collect()
+}
+
 /// All elements of a value.
 fn whole(shape: &Shape) -> Vec<Need> {
     shape.leaves().iter().map(|leaf| Some(vec![None; leaf.rank()])).collect()
@@ -244,4 +250,37 @@ fn larger(a: Bound, b: Bound) -> Option<Bound> {
 fn without(mut bounds: Vec<Option<Bound>>, axes: &[usize]) -> Vec<Option<Bound>> {
     axes.iter().filter(|&&a| a < bounds.len()).collect::<Vec<_>>().into_iter().for_each(|&a| bounds[a] = None);
     bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::text;
+    use crate::target::Target;
+
+    /// What is needed of each array of a module whose result is as long as parameter 1 says, of the instructions of that opcode.
+    fn needs(of: &str, opcode: &str) -> Vec<Need> {
+        let module = text::parse(of).expect("sound HLO");
+        let methods = Methods::of(&module, &Target::resolve(None, None, None).expect("a processor"));
+        let needed = Needed::of(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
+        let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
+        let (id, _) = found.expect("an instruction of that opcode");
+        needed.get(module.entry, id).expect("it is known").to_vec()
+    }
+
+    #[test]
+    fn of_lines_that_are_ordered_all_is_needed() {
+        let top = "HloModule t
+ENTRY e {
+  x = f32[4] parameter(0)
+  n = s32[] parameter(1)
+  t = (f32[4], s32[4]) topk(x), k=4, largest=true
+  k = f32[4] get-tuple-element(t), index=0
+  ROOT r = (f32[4]) tuple(k)
+}
+";
+        let bound = Bound { size: 0, times: 1, more: 0 };
+        assert_eq!(needs(top, "get-tuple-element"), [Some(vec![Some(bound)])]);
+        assert_eq!(needs(top, "topk"), [Some(vec![None]), None]);
+    }
 }
