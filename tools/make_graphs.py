@@ -478,6 +478,15 @@ def open_path(x):
     return path.indices, tf.sparse.to_dense(path, default_value=-1), probability
 
 
+@graph(("x", f32, (-5, 2, 4)), ("scores", f32, (-5, 2)))
+def open_boxes(x, scores):
+    """The best of an open number of boxes, of each class and of all, fewer and more of them than are asked for."""
+    boxes = tf.concat([x[..., :2] - tf.abs(x[..., 2:]), x[..., :2] + tf.abs(x[..., 2:])], -1)[None]
+    few = tf.image.combined_non_max_suppression(boxes, scores[None], 3, 4, 0.4, -0.5, clip_boxes=False)
+    many = tf.image.combined_non_max_suppression(boxes[:, :, :1], scores[None, :, :1], 9, 8, 0.4, 0.0)
+    return *few, *many, *tf.math.top_k(scores[:, 0], tf.minimum(6, tf.shape(scores)[0]))
+
+
 @graph(("values", f32, (-9,)), ("lengths", i32, (-4,)))
 def ragged_rows(values, lengths):
     """Rows of a ragged tensor, folded: there are as many values as the lengths say."""

@@ -106,6 +106,7 @@ fn graphs_are_right_for_every_size() {
         ("graphs/order/graph.pb", &["zeros=f32[n<=5,m<=60]"]),
         ("graphs/open_sizes/graph.pb", &["x=f32[n<=9,?]", "image=f32[?,h<=12,w<=9,?]"]),
         ("graphs/open_path/graph.pb", &["x=f32[t<=9,n<=4,?]"]),
+        ("graphs/open_boxes/graph.pb", &["x=f32[n<=12,?,?]", "scores=f32[n<=12,?]"]),
         ("graphs/sizes_within/graph.pb", &["x=f32[n<=9,?]"]),
     ] {
         compared(&lowered(&graphs.join(graph), feeds), 3, 1);

@@ -7,15 +7,18 @@ use super::nms::{corners, overlap};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{GatherDims, PadDim};
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::shape::S32;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("CombinedNonMaxSuppression", "boxes scores max_output_size_per_class max_total_size iou_threshold score_threshold -> nmsed_boxes nmsed_scores nmsed_classes valid_detections", combined).constants(&[2, 3]).dtypes("f32"),
+    op("CombinedNonMaxSuppression", "boxes scores max_output_size_per_class max_total_size iou_threshold score_threshold -> nmsed_boxes nmsed_scores nmsed_classes valid_detections", combined).shape(combined_shape).constants(&[2, 3]).dtypes("f32"),
 ];
 
 /// Most boxes that are selected.
@@ -76,6 +79,23 @@ fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let scores = b.select(is_candidate, scores, nothing);
     let (chosen, of) = of_each_class(b, sizes, [boxes, scores, iou]);
     best_of_all(cx.b, sizes, (boxes, chosen, of), total, clip)
+}
+
+/// As many boxes of each image as are asked for, less where those of all classes are fewer and the op is told to have no more.
+fn combined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (images, scores) = (cx.of_rank(0, 4)?[0], cx.of_rank(1, 3)?);
+    let images = cx.merge_dim(images, scores[0]).ok_or_else(|| cx.mismatch("boxes and scores of other images"))?;
+    let most = cx.size(3);
+    let total = match (cx.flag("pad_per_class"), cx.size(2), scores[2], most) {
+        (false, ..) => most,
+        (true, Dim::Known(each), Dim::Known(classes), Dim::Known(most)) => {
+            Dim::Known(most.min(each.saturating_mul(classes)))
+        }
+        (true, ..) => cx.fresh(Why::Data),
+    };
+    let boxes = cx.like(0, vec![images, total, Dim::Known(4)])?.remove(0);
+    let [scores, classes] = [0, 1].map(|_| Fact::new(boxes.dtype, vec![images, total].into()));
+    Ok(vec![boxes, scores, classes, Fact::new(S32, vec![images].into())])
 }
 
 /// How many boxes an input says.
@@ -213,7 +233,7 @@ fn best_of_all(
         let fill = b.scalar(DType::F32, 0.0);
         let grown = |axis| PadDim { low: 0, high: if axis == 1 { (total - k) as i64 } else { 0 }, interior: 0 };
         let pads: Vec<PadDim> = (0..dims.len()).map(grown).collect();
-        Value::Array(if total > k { b.pad(x, fill, &pads) } else { x })
+        Value::Array(b.pad(x, fill, &pads))
     };
     let mut out = vec![filled(selected), filled(scores), filled(class)];
     let real = b.convert(is_real, DType::S32);
