@@ -512,6 +512,17 @@ def sizes_within(x, at):
     return rows, rounds, left, some, one
 
 
+@graph(("values", f32, (-9,)), ("lengths", i32, (-4,)))
+def rows_in_loops(values, lengths):
+    """Rows of a ragged tensor one by one, a branch on how many values say, and a loop for as long as there are any."""
+    rows = tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+    sums = tf.map_fn(lambda row: tf.reduce_sum(row * row) / tf.cast(1 + tf.size(row), f32), rows, fn_output_signature=f32)
+    above = tf.where(values > 0.5)[:, 0]
+    mean = tf.cond(tf.size(above) > 1, lambda: tf.reduce_mean(tf.gather(values, above)), lambda: tf.constant(-1.0))
+    left, rounds = tf.while_loop(lambda v, n: tf.size(tf.where(v > 0)) > 0, lambda v, n: (v - 0.3, n + 1), [values, 0])
+    return sums, mean, left, rounds
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng, shape = np.random.default_rng(seed), tuple(abs(d) for d in shape)

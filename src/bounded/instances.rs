@@ -1,5 +1,6 @@
 //! The sizes at which a function is looked at, and what it is there.
 use super::degenerate::equal_at;
+use super::extent::Extent;
 use super::fit::{Fit, Points};
 use super::instance::{Departure, Form, alike, forms};
 use super::refusal;
@@ -149,9 +150,11 @@ impl Instances {
         };
         // what differs at the smallest value of one size alone tells which one it is
         others.sort_by_key(|(point, ..)| smallest(point).len());
-        // an empty list that no result shows: nothing of the arrays counts
-        let dims = |lowered: &Lowered| lowered.results.iter().map(|r| r.dims.clone()).collect::<Vec<_>>();
-        others.retain(|(point, lowered, _)| point[..] != [0] || dims(lowered) != dims(self.base()));
+        // a list that values leave empty: nothing of its arrays counts, and results have the sizes that they have for others
+        let given = self.given.len();
+        let is_empty = |point: &[u64]| point[given..].contains(&0);
+        let results = result_dims(self.base(), forms);
+        others.retain(|(point, lowered, _)| !is_empty(point) || !has_dims(lowered, &results, point));
         for (point, _, departure) in others {
             let sizes = smallest(point);
             match sizes.first() {
@@ -277,6 +280,24 @@ impl Instances {
     }
 }
 
+/// The sizes of each result, as they follow from those of the function.
+pub fn result_dims(base: &Lowered, forms: &[Form]) -> Vec<Vec<Extent>> {
+    let Some(form) = forms.last() else { return Vec::new() };
+    let root = base.module.entry().root;
+    let place = form.order.iter().position(|&id| id == root);
+    let dims = place.map(|place| form.varying[place].dims.clone()).unwrap_or_default();
+    dims.into_iter().take(base.results.len()).collect()
+}
+
+/// Whether the results of `lowered` have the sizes `dims` at `point`.
+pub fn has_dims(lowered: &Lowered, dims: &[Vec<Extent>], point: &[u64]) -> bool {
+    let at = |of: &[Extent]| {
+        of.iter().map(|e| e.at(point).and_then(|n| u64::try_from(n).ok())).collect::<Option<Vec<u64>>>()
+    };
+    lowered.results.len() == dims.len()
+        && lowered.results.iter().zip(dims).all(|(r, of)| at(of).as_ref() == Some(&r.dims))
+}
+
 /// The sizes from the smallest on, each alone, for which a function can be lowered: windows may not fit over fewer elements.
 fn sound(given: &[Size], exact: &Exact) -> Vec<Size> {
     let mut sound = given.to_vec();
@@ -320,7 +341,7 @@ fn spaced(mut base: Vec<u64>, given: usize, exact: &Exact) -> Vec<u64> {
     base
 }
 
-/// Points that differ little from `base`: in one size, and in two.
+/// Points that differ little from `base`: in one size, in two, and in all.
 fn beside(sizes: &[Size], base: &[u64]) -> Vec<Vec<u64>> {
     let less = |of: &[usize], by: u64| {
         let mut point = base.to_vec();
@@ -335,6 +356,9 @@ fn beside(sizes: &[Size], base: &[u64]) -> Vec<Vec<u64>> {
         out.extend([room, room.saturating_sub(1)].into_iter().filter_map(|by| less(&[size], by)));
         out.extend((size + 1..sizes.len()).filter_map(|other| less(&[size, other], 1)));
     }
+    // all at once: what is the largest of some sizes stays as it is where fewer of them get smaller
+    let all: Vec<usize> = (0..sizes.len()).collect();
+    out.extend((1..=2).filter_map(|by| less(&all, by)));
     out.retain(|point| point[..] != *base);
     out.sort_unstable_by(|a, b| b.cmp(a));
     out.dedup();

@@ -24,7 +24,7 @@ use crate::lower::{Exact, Lowered, Rung, Sized};
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
 use instance::{Departure, Form};
-use instances::Instances;
+use instances::{Instances, has_dims, result_dims};
 use pad::Padded;
 use std::sync::Arc;
 use steps::Steps;
@@ -137,11 +137,7 @@ struct Derived {
 
 impl Derived {
     fn of(base: &Lowered, forms: &[Form], given: &[Size], steps: &Steps) -> Derived {
-        let root = base.module.entry().root;
-        let entry = forms.last();
-        let place = entry.and_then(|f| f.order.iter().position(|&id| id == root));
-        let of_root = place.and_then(|i| entry.map(|f| f.varying[i].dims.clone())).unwrap_or_default();
-        let dims: Vec<Vec<Extent>> = of_root.into_iter().take(base.results.len()).collect();
+        let dims = result_dims(base, forms);
         let mut derived = Derived { extents: Vec::new(), sizes: Vec::new(), axes: Vec::new(), dims: dims.clone() };
         let found = base.found.iter();
         let least: Vec<u64> = given.iter().map(|s| s.least).chain(found.clone().map(|_| 0)).collect();
@@ -176,11 +172,7 @@ impl Derived {
 
     /// Whether the results of `lowered` have the sizes that these extents have for `sizes`.
     fn same_dims(&self, lowered: &Lowered, sizes: &[u64]) -> bool {
-        let dims = |of: &[Extent]| {
-            of.iter().map(|e| e.at(sizes).and_then(|n| u64::try_from(n).ok())).collect::<Option<Vec<u64>>>()
-        };
-        self.dims.len() == lowered.results.len()
-            && lowered.results.iter().zip(&self.dims).all(|(r, of)| dims(of).as_ref() == Some(&r.dims))
+        has_dims(lowered, &self.dims, sizes)
     }
 }
 

@@ -91,14 +91,16 @@ fn free(failure: &Failure) -> impl Iterator<Item = usize> {
     (0..failure.found.len()).rev().filter(|n| !failure.found[*n].is_fixed).take(MOST_TRIED)
 }
 
-/// A size of an argument that gets the first node that refused to take its inputs, also where the caller says other sizes.
+/// A size of an argument, or one that values said before, that gets the first node that refused to take its inputs, also where the caller
+/// says other sizes.
 fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure: &Failure) -> Option<Fixed> {
     if !is_by_shape(failure, fixed) {
         return None;
     }
     let smaller = smaller(prepared, most);
     for number in free(failure) {
-        for one in candidates(prepared, most, number, failure.found[number].most) {
+        let arguments = candidates(prepared, most, number, failure.found[number].most);
+        for one in arguments.into_iter().chain(earlier(failure, number)) {
             let before = || lower(&smaller, &[], fixed).err();
             let elsewhere = || before().is_some_and(|before| helps(lower, (&smaller, &[]), fixed, one, &before));
             if helps(lower, (most, &[]), fixed, one, failure) && (smaller == most || elsewhere()) {

@@ -9,6 +9,7 @@ use crate::diag::{Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
+use std::collections::HashSet;
 
 /// A place in a module under construction.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,8 @@ pub struct Builder {
     astray: Option<usize>,
     /// How many there were before each open computation, outermost first.
     before: Vec<usize>,
+    /// The constants of each open computation that are sizes of arrays, outermost first.
+    told: Vec<HashSet<InstId>>,
     /// Those of each open computation, outermost first.
     claims: Vec<Vec<Claim>>,
     /// How many of the open computations, from the entry on, may have sizes that values say, and have their claims carried to the entry.
@@ -62,6 +65,7 @@ impl Builder {
             found: Vec::new(),
             astray: None,
             before: Vec::new(),
+            told: Vec::new(),
             claims: Vec::new(),
             carrying: 1,
             replicas: None,
@@ -74,6 +78,7 @@ impl Builder {
     pub fn begin(&mut self, name: &str) {
         self.claims.push(Vec::new());
         self.before.push(self.found.len());
+        self.told.push(HashSet::new());
         self.open.push(Computation {
             name: name.to_string(),
             insts: IdVec::new(),
@@ -88,6 +93,7 @@ impl Builder {
         let mut comp = self.open.pop().expect("begin and end come in pairs");
         self.claims.pop();
         self.before.pop();
+        self.told.pop();
         comp.root = root;
         comp.name = format!("{}.{}", comp.name, self.module.comps.len());
         comp.sizes = self.sizes(place);
@@ -105,6 +111,7 @@ impl Builder {
         self.open.pop();
         self.claims.pop();
         let before = self.before.pop().unwrap_or(0);
+        self.told.pop();
         self.found.truncate(before);
     }
     /// The depth of open computations, for unwinding to after an error.
@@ -149,7 +156,7 @@ impl Builder {
         self.assumed.compute
     }
     /// A size that is `count` at run time and never larger than `most`, as what it is taken to be: `most` where nothing is assumed.
-    /// `None` in a computation whose sizes are fixed, such as the condition of a loop.
+    /// `None` in a computation whose sizes are fixed.
     pub fn found(&mut self, count: InstId, most: u64) -> Option<u64> {
         if !self.carries() {
             return None;
@@ -191,6 +198,24 @@ impl Builder {
     /// Takes sizes from the `first` on to be others than is assumed, to see what depends on them; as is assumed with `None`.
     pub fn go_astray(&mut self, first: Option<usize>) {
         self.astray = first;
+    }
+    /// Remembers that a constant of the innermost open computation is made of sizes of arrays.
+    pub fn tell_size(&mut self, constant: InstId) {
+        if let Some(told) = self.told.last_mut() {
+            told.insert(constant);
+        }
+    }
+    /// Whether a value of the innermost open computation follows from sizes of arrays that it was told.
+    pub fn follows_sizes(&self, id: InstId) -> bool {
+        let Some(told) = self.told.last().filter(|told| !told.is_empty()) else { return false };
+        let (insts, mut seen, mut todo) = (&self.current().insts, HashSet::new(), vec![id]);
+        while let Some(id) = todo.pop() {
+            if told.contains(&id) {
+                return true;
+            }
+            todo.extend(insts.get(id).into_iter().flat_map(|i| &i.operands).filter(|&&o| seen.insert(o)));
+        }
+        false
     }
     /// The largest size that values may say at a node where nothing bounds it.
     pub fn bound(&self, node: &str) -> u64 {
@@ -234,6 +259,9 @@ impl Builder {
         }
         if let Some(own) = self.claims.last_mut() {
             own.truncate(mark.claims);
+        }
+        if let Some(told) = self.told.last_mut() {
+            told.retain(|id| (id.0 as usize) < mark.insts);
         }
         self.module.comps.truncate(mark.comps);
         self.found.truncate(mark.found);

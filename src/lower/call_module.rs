@@ -114,6 +114,7 @@ impl Walker<'_> {
             Value::List(_)
             | Value::UnshapedList { .. }
             | Value::Unlike(_)
+            | Value::Ragged(_)
             | Value::Holder(_)
             | Value::Table(_)
             | Value::Unavailable(_) => Err(Error::user(Code::UnsupportedType, "a module takes and gives arrays")),

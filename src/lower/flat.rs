@@ -5,7 +5,7 @@ use crate::graph::TfType;
 use crate::hlo::{InstId, Literal, Op, Shape};
 use crate::interp;
 use crate::ops::holder::HolderId;
-use crate::ops::value::{Count, Elements, ListValue};
+use crate::ops::value::{Count, Elements, ListValue, RaggedValue};
 use crate::ops::{Table, Value, list};
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub(super) enum Form {
     List(ListForm),
     /// A TensorList whose element shape is open.
     Unshaped(UnshapedForm),
+    /// A RaggedTensor in a variant.
+    Ragged(RaggedForm),
     /// The handle of the variable of this number.
     Variable(usize),
     /// The handle of a TensorArray or stack.
@@ -34,6 +36,17 @@ pub(super) enum Form {
     Unlike,
     /// No value.
     Unavailable(TfType),
+}
+
+/// What is known of a RaggedTensor in a variant outside of the computation that holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RaggedForm {
+    /// The shapes of the splits, outermost first.
+    pub splits: Vec<Shape>,
+    /// The shape of the values.
+    pub values: Shape,
+    /// Whether it is a vector or list of variants.
+    pub is_rows: bool,
 }
 
 /// What is known of a TensorList outside of the computation that holds it.
@@ -102,6 +115,7 @@ impl Form {
                 let count = list.count.map(|_| Shape::array(DType::S32, []));
                 std::iter::once(Shape::array(list.dtype, list.dims.clone())).chain(count).collect()
             }
+            Form::Ragged(ragged) => ragged.splits.iter().chain([&ragged.values]).cloned().collect(),
             Form::Unshaped(list) => list.is_counted.then(|| Shape::array(DType::S32, [])).into_iter().collect(),
             Form::Constant(_)
             | Form::Variable(_)
@@ -158,6 +172,11 @@ impl Walker<'_> {
                 Form::Unshaped(UnshapedForm { length, is_counted, dtype, name })
             }
             Value::Unlike(_) => Form::Unlike,
+            Value::Ragged(ragged) => Form::Ragged(RaggedForm {
+                splits: ragged.splits.iter().map(|&id| self.b.shape(id).clone()).collect(),
+                values: self.b.shape(ragged.values).clone(),
+                is_rows: ragged.is_rows,
+            }),
             Value::Variable(id) => Form::Variable(*id),
             Value::Holder(id) => Form::Holder(*id),
             Value::Table(table) => Form::Table(table.clone()),
@@ -207,6 +226,10 @@ impl Walker<'_> {
                     let now = is_counted.then(|| part(self));
                     Value::UnshapedList { length: *length, now, dtype: *dtype, name: name.clone(), open: None }
                 }
+                Form::Ragged(ragged) => {
+                    let splits = ragged.splits.iter().map(|_| part(self)).collect();
+                    Value::Ragged(RaggedValue { splits, values: part(self), is_rows: ragged.is_rows })
+                }
                 Form::Variable(id) => Value::Variable(*id),
                 Form::Holder(id) => Value::Holder(*id),
                 Form::Table(table) => Value::Table(table.clone()),
@@ -234,6 +257,12 @@ impl Walker<'_> {
             (Form::Holder(want), Value::Holder(found)) if want == found => Ok(Vec::new()),
             (Form::Holder(_), Value::Holder(_)) => {
                 Err(Error::user(Code::UnsupportedCase, format!("{what} is one TensorArray or stack or another")))
+            }
+            (Form::Ragged(want), Value::Ragged(ragged)) => {
+                if Form::Ragged(want.clone()) != self.form(value) {
+                    return differs("it is a RaggedTensor of other sizes".to_string());
+                }
+                Ok(ragged.splits.iter().copied().chain([ragged.values]).collect())
             }
             (Form::Variable(want), Value::Variable(found)) if want == found => Ok(Vec::new()),
             (Form::Variable(_), Value::Variable(_)) => {

@@ -101,6 +101,15 @@ impl<'p> Walker<'p> {
         let pred = self.truth(pred)?;
         if let Some(known) = self.known(&Value::Array(pred)).and_then(|t| t.get_i64(0)) {
             let taken = if known != 0 { yes } else { no };
+            // code for every size tests it, where both branches are there for every size
+            if self.b.computes() && self.b.follows_sizes(pred) {
+                let mark = self.mark();
+                let either = self.conditional(pred, &[yes, no], args);
+                if !self.is_refused(&either, &mark, |_| true) {
+                    return either;
+                }
+                self.return_to(&mark);
+            }
             return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
         if let Some(both) = self.both(pred, yes, no, args)? {

@@ -239,11 +239,19 @@ impl Walker<'_> {
     fn condition(&mut self, this: &Loop, border: &Border, beside: &Beside) -> Result<Option<CompId>> {
         let mut values = self.enter(&this.cond.name, &beside.forms(border), &beside.ranges(&border.ranges));
         let behind = values.split_off(border.forms.len());
-        let test = self.call_with(this.cond, &values, &this.reached)?;
+        let test = self.carrying(|w| w.call_with(this.cond, &values, &this.reached))?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else {
             self.b.abandon();
             return Ok(None);
         };
+        // a call can't fail by what a condition finds
+        if let Some(claim) = self.b.claims().first() {
+            let told = format!(
+                "how large what `{}` makes is depends on values, which the condition of a loop can't bound",
+                claim.node
+            );
+            return Err(Error::user(Code::DynamicShape, told));
+        }
         let mut root = self.truth(test)?;
         if let (Some(most), Some(Value::Array(count))) = (beside.most, behind.first()) {
             let most = self.b.constant(Tensor::scalar(i64::try_from(most).unwrap_or(i64::MAX)));

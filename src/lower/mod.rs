@@ -251,6 +251,7 @@ fn array(value: Value) -> Result<InstId> {
     let what = match value {
         Value::Array(id) => return Ok(id),
         Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) => "a TensorList".to_string(),
+        Value::Ragged(_) => "a RaggedTensor in a variant".to_string(),
         Value::Variable(_) => "the handle of a variable".to_string(),
         Value::Holder(_) => "a TensorArray or stack".to_string(),
         Value::Table(_) => "a lookup table".to_string(),

@@ -171,6 +171,7 @@ impl<'p> Walker<'p> {
             Value::List(list) => list.buffer,
             Value::UnshapedList { .. }
             | Value::Unlike(_)
+            | Value::Ragged(_)
             | Value::Variable(_)
             | Value::Holder(_)
             | Value::Table(_)

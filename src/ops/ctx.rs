@@ -49,6 +49,10 @@ impl LowerCtx<'_> {
             Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_)) => {
                 Err(Error::user(Code::UnsupportedType, format!("input {i} is a TensorList, and the op needs an array")))
             }
+            Some(Value::Ragged(_)) => Err(Error::user(
+                Code::UnsupportedType,
+                format!("input {i} is a RaggedTensor in a variant, and the op needs an array"),
+            )),
             Some(Value::Variable(_)) => Err(Error::user(
                 Code::UnsupportedType,
                 format!("input {i} is the handle of a variable, and the op needs an array"),
@@ -101,6 +105,9 @@ impl LowerCtx<'_> {
     /// # Errors
     /// Those of [`LowerCtx::arg`].
     pub fn dims(&self, i: usize) -> Result<Vec<u64>> {
+        if let Some(Value::Ragged(ragged)) = self.args.get(i) {
+            return Ok(ragged.rows(self).into_iter().collect());
+        }
         Ok(self.b.dims(self.arg(i)?).to_vec())
     }
     /// The element type of input `i`.
@@ -205,10 +212,13 @@ impl LowerCtx<'_> {
     /// be. Arrays have this size, and code for every size comes of it (`bounded/`). What is computed twice is one size.
     ///
     /// # Errors
-    /// `DynamicShape` in the condition of a loop, where sizes are fixed.
+    /// `DynamicShape` in a computation of scalars, where sizes are fixed.
     pub fn found(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
         let known = interp::constant_value(self.b, count).and_then(|t| t.get_i64(0));
-        if let Some(known) = known.filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count)) {
+        let varies = self.b.computes() && self.b.follows_sizes(count);
+        if let Some(known) =
+            known.filter(|_| !varies).filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count))
+        {
             return Ok(u64::try_from(known).unwrap_or(0).min(most));
         }
         let is_count = |f: &&Found| f.most == most && linear::same(self.b, f.count, count);
@@ -217,7 +227,7 @@ impl LowerCtx<'_> {
         }
         let size = self.b.found(count, most).ok_or_else(|| {
             let told = format!(
-                "how large {made} is depends on values at run time, and sizes inside of a loop's condition are fixed"
+                "how large {made} is depends on values at run time, and sizes of computations of scalars are fixed"
             );
             Error::user(Code::DynamicShape, told)
         })?;

@@ -7,7 +7,7 @@ mod unlike;
 pub use room::{with_shape, zeros_like};
 
 use super::row::op;
-use super::value::{Elements, ListValue};
+use super::value::{Elements, ListValue, RaggedValue};
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, PartialShape, TfType};
@@ -58,6 +58,14 @@ fn list(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
             Err(Error::user(Code::DynamicShape, told))
         }
         _ => Err(Error::user(Code::TypeMismatch, format!("input {i} must be a TensorList"))),
+    }
+}
+
+/// The rows of a RaggedTensor that input 0 is a list or vector of.
+fn ragged_rows(cx: &LowerCtx) -> Option<RaggedValue> {
+    match cx.args.first() {
+        Some(Value::Ragged(ragged)) if ragged.is_rows => Some(ragged.clone()),
+        _ => None,
     }
 }
 
@@ -128,6 +136,9 @@ fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(rows) = ragged_rows(cx) {
+        return Ok(vec![Value::Ragged(rows)]);
+    }
     let x = cx.arg(0)?;
     if cx.b.rank(x) == 0 {
         return Err(cx.mismatch("a scalar has no elements to list"));
@@ -190,6 +201,10 @@ pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
     if let Some(list) = unlike::taking(cx, 2)? {
         return unlike::set(cx, list, grows);
     }
+    if let Some(Value::Ragged(_)) = cx.args.get(2) {
+        let told = "rows of unlike lengths are put into a list in a loop, and how many rounds it takes is not known";
+        return Err(Error::user(Code::DynamicShape, told));
+    }
     let (index, item) = (cx.arg(1)?, cx.arg(2)?);
     let mut list = list_for(cx, item)?;
     if grows {
@@ -237,6 +252,10 @@ fn shaped(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
 }
 
 pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(rows) = ragged_rows(cx) {
+        let index = cx.arg(1)?;
+        return Ok(vec![Value::Ragged(rows.row(cx, index)?)]);
+    }
     if let Some(item) = unlike::get(cx)? {
         return Ok(vec![item]);
     }
@@ -249,6 +268,14 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(rows) = ragged_rows(cx) {
+        return Ok(vec![Value::Ragged(rows)]);
+    }
+    if let Some(Value::Unlike(list)) = cx.args.first()
+        && let Some(rows) = list.ragged()
+    {
+        return Ok(vec![Value::Ragged(RaggedValue::of_rows(cx, &rows)?)]);
+    }
     let buffer = shaped(cx, 1)?.whole(cx)?;
     let have = cx.b.dims(buffer)[0];
     if let Some(n) = cx.node.int("num_elements").filter(|&n| n >= 0 && n as u64 != have) {
@@ -265,6 +292,11 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             cx.b.constant(Tensor::scalar(n))
         }
         Value::Unlike(list) => cx.b.constant(Tensor::scalar(list.items.len() as i32)),
+        Value::Ragged(rows) => {
+            let n = rows.rows(cx).and_then(|n| i32::try_from(n).ok());
+            let n = n.ok_or_else(|| cx.mismatch("a RaggedTensor in one variant is no list"))?;
+            cx.b.constant(Tensor::scalar(n))
+        }
         _ => {
             let list = list(cx, 0)?;
             within(cx, &list)?

@@ -33,6 +33,17 @@ pub struct UnlikeList {
     pub name: Arc<str>,
 }
 
+/// A RaggedTensor: rows, or rows of rows, of unlike lengths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RaggedValue {
+    /// The places at which rows begin, level by level, the outermost first.
+    pub splits: Vec<InstId>,
+    /// The values of all rows.
+    pub values: InstId,
+    /// Whether its rows are variants of their own, and it is a vector or list of them.
+    pub is_rows: bool,
+}
+
 /// What is known of the elements of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elements {
@@ -89,6 +100,8 @@ pub enum Value {
     },
     /// A TensorList of values each for itself.
     Unlike(UnlikeList),
+    /// A RaggedTensor in a variant, or a vector or list of those.
+    Ragged(RaggedValue),
     /// The handle of the variable of this number in the [`super::Store`].
     Variable(usize),
     /// The handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::holder::Holders`].

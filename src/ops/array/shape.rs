@@ -42,7 +42,9 @@ pub fn integers(cx: &mut LowerCtx, dtype: DType, dims: &[u64], values: &[u64]) -
         }
         other => return Err(cx.unsupported(format!("sizes as {other}; s32 and s64 are supported"))),
     };
-    Ok(cx.b.constant(tensor))
+    let constant = cx.b.constant(tensor);
+    cx.b.tell_size(constant);
+    Ok(constant)
 }
 
 fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -7,7 +7,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::{Builder, InstId, Op};
 use crate::interp;
-use crate::ops::value::{ListValue, UnlikeList};
+use crate::ops::value::{ListValue, RaggedValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
@@ -18,6 +18,15 @@ use std::sync::Arc;
 const MOST_ITEMS: u64 = 1 << 14;
 
 impl UnlikeList {
+    /// The elements, where each is a RaggedTensor in a variant.
+    pub(super) fn ragged(&self) -> Option<Vec<RaggedValue>> {
+        let one = |item: &Option<Value>| match item {
+            Some(Value::Ragged(ragged)) if !ragged.is_rows => Some(ragged.clone()),
+            _ => None,
+        };
+        self.items.iter().map(one).collect()
+    }
+
     /// The same elements as the rows of an array.
     ///
     /// # Errors
@@ -81,7 +90,10 @@ fn admits(declared: &PartialShape, dims: &[u64]) -> bool {
 
 /// The list in input 0 with each element for itself, if input `item` can't go into it otherwise; `None` where it can.
 pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList>> {
-    let is_list = matches!(cx.args.get(item), Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_)));
+    let is_list = matches!(
+        cx.args.get(item),
+        Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Ragged(_))
+    );
     match &cx.args[0] {
         Value::Unlike(list) if is_list == (list.dtype == TfType::Variant) => {
             let list = list.clone();

@@ -6,6 +6,7 @@ mod dense;
 mod gather;
 mod range;
 mod sparse;
+mod variant;
 
 use super::{LowerCtx, OpRow};
 use crate::diag::Result;
@@ -17,7 +18,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, sparse::ROWS];
+pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, sparse::ROWS, variant::ROWS];
 
 /// Where each of `total` values is: the number of its row, and its place in that row. Both are `s32[total]`.
 pub(super) fn places(cx: &mut LowerCtx, splits: InstId, total: u64) -> Result<(InstId, InstId)> {
