@@ -1,6 +1,6 @@
 //! Random functions of arrays whose sizes vary.
 use crate::compared::Numbers;
-use tfaot::hlo::attrs::{DotDims, PadDim, ScatterDims, WindowDim};
+use tfaot::hlo::attrs::{DotDims, PadDim, ScatterDims, Transpose, WindowDim};
 use tfaot::hlo::{Assumed, Builder, CompId, InstId, Op, Shape};
 use tfaot::lower::Lowered;
 use tfaot::scalar::{Direction, ScalarOp};
@@ -80,6 +80,22 @@ impl Steps<'_> {
         self.b.end(root)
     }
 
+    /// What is left of the rows of `x` by the factor of their products with one another.
+    fn solved(&mut self, x: InstId) -> InstId {
+        let x = self.b.unary(ScalarOp::Tanh, x);
+        let d = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![1], ..DotDims::default() };
+        let squares = self.b.dot(x, x, d);
+        let dims = self.b.dims(squares).to_vec();
+        let (rows, columns) = (self.b.iota(DType::S32, &dims, 0), self.b.iota(DType::S32, &dims, 1));
+        let diagonal = self.b.compare(Direction::Eq, rows, columns);
+        let diagonal = self.b.convert(diagonal, DType::F32);
+        let sum = self.b.add(squares, diagonal);
+        let lower = self.numbers.below(2) == 0;
+        let factor = self.b.add_inst(Op::Cholesky { lower }, &[sum]);
+        let solve = Op::TriangularSolve { left_side: true, lower, unit_diagonal: false, transpose_a: Transpose::No };
+        self.b.add_inst(solve, &[factor, x])
+    }
+
     /// Three rounds, each of which may have another size.
     fn looped(&mut self, x: InstId) -> InstId {
         let shapes = [Shape::array(DType::S32, []), self.b.shape(x).clone()];
@@ -118,7 +134,7 @@ impl Steps<'_> {
         let rank = self.b.rank(x);
         let axis = self.axis(x);
         let size = self.b.dims(x)[axis];
-        let new = match self.numbers.below(21) {
+        let new = match self.numbers.below(22) {
             0 => self.b.unary(ScalarOp::Tanh, x),
             1 => {
                 let by = self.numbers.below(rank as u64) as usize;
@@ -225,6 +241,7 @@ impl Steps<'_> {
                 let sum = self.folded(twice, 0);
                 self.b.broadcast(sum, &[4], &[])
             }
+            20 if rank == 2 => self.solved(x),
             18 => self.looped(x),
             19 => self.branched(x),
             _ => {

@@ -1,5 +1,5 @@
 //! What keeps padding from elements that count, opcode by opcode.
-use super::mask::masked;
+use super::mask::{masked, within};
 use super::reshape::reshaped;
 use super::{Refusal, Walk, Written};
 use crate::hlo::{Inst, InstId, Op};
@@ -51,11 +51,15 @@ impl Walk<'_> {
                 self.only(varies.iter().all(plain), "goes over windows of an axis that varies")?;
                 self.same(op, inst, operands)
             }
-            Op::Cholesky { .. } | Op::TriangularSolve { .. } => {
-                for &operand in &inst.operands {
-                    self.inner_fixed(operand, 2)?;
-                }
-                self.same(op, inst, operands)
+            Op::Cholesky { .. } => {
+                let x = self.square(inst.operands[0], operands[0])?;
+                self.same(op, inst, &[x])
+            }
+            Op::TriangularSolve { left_side, .. } => {
+                let matrix = self.square(inst.operands[0], operands[0])?;
+                let solved = self.b.rank(operands[1]).saturating_sub(1 + usize::from(*left_side));
+                let sides = self.zeros_beyond(inst, 1, operands[1], &[solved])?;
+                self.same(op, inst, &[matrix, sides])
             }
             Op::Fft { length, .. } => {
                 self.inner_fixed(inst.operands[0], length.len())?;
@@ -123,6 +127,22 @@ impl Walk<'_> {
             out[i] = masked(self.b, operands[i], &limits, operands[count + i]);
         }
         Ok(out)
+    }
+
+    /// Square matrices, the new value of `id`, with those of ones on the diagonal beside and below what counts: such a block is for itself.
+    fn square(&mut self, id: InstId, x: InstId) -> Written {
+        let rank = self.b.rank(x);
+        let axes = [rank.saturating_sub(2), rank.saturating_sub(1)];
+        let limits = self.limits(id, &axes)?;
+        if limits.is_empty() {
+            return Ok(x);
+        }
+        let dims = self.b.dims(x).to_vec();
+        let places = axes.map(|axis| self.b.iota(DType::S32, &dims, axis));
+        let diagonal = self.b.compare(Direction::Eq, places[0], places[1]);
+        let ones = self.b.convert(diagonal, self.b.dtype(x));
+        let inside = within(self.b, &dims, &limits);
+        Ok(self.b.select(inside, x, ones))
     }
 
     fn reshape(&mut self, inst: &Inst, id: InstId, x: InstId) -> Written {

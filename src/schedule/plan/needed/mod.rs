@@ -206,15 +206,18 @@ impl Walk<'_> {
     }
 }
 
-/// What an instruction makes where some of its results are needed: of what is put in order all of each line, which is ordered where the
-/// result lies, so that any element may come to stand anywhere.
+/// What an instruction makes where some of its results are needed. What is put in order is all of each line, as it is ordered where the
+/// result lies and any element may come to stand anywhere; a factor and the unknowns of a system are all that their kernels read again.
 fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<Need>) -> Vec<Need> {
-    let axis = match &comp[inst].op {
-        Op::Sort { dim, .. } => *dim,
-        Op::TopK { .. } => comp.array(comp[inst].operands[0]).rank().saturating_sub(1),
+    let rank = comp[inst].operands.first().and_then(|&o| comp[o].shape.as_array()).map_or(0, |a| a.rank());
+    let axes = match &comp[inst].op {
+        Op::Sort { dim, .. } => *dim..*dim + 1,
+        Op::TopK { .. } => rank.saturating_sub(1)..rank,
+        Op::Cholesky { .. } | Op::TriangularSolve { .. } => rank.saturating_sub(2)..rank,
         _ => return needs,
     };
-    needs.into_iter().map(|need| Some(without(need?, &[axis]))).collect()
+    let axes: Vec<usize> = axes.collect();
+    needs.into_iter().map(|need| Some(without(need?, &axes))).collect()
 }
 
 /// All elements of a value.
