@@ -120,6 +120,7 @@ const OPEN: &[(&str, usize)] = &[
     ("open_path", 5),
     ("open_sizes", 11),
     ("ragged_rows", 8),
+    ("rows_in_loops", 2),
     ("sizes_within", 3),
     ("sparse", 50),
 ];
