@@ -119,6 +119,7 @@ const OPEN: &[(&str, usize)] = &[
     ("counted_slices", 31),
     ("open_path", 5),
     ("open_sizes", 11),
+    ("ragged_ids", 18),
     ("ragged_rows", 8),
     ("rows_in_loops", 2),
     ("sizes_within", 3),

@@ -496,6 +496,16 @@ def ragged_rows(values, lengths):
     return most, parts / tf.gather(tf.math.unsorted_segment_sum(parts, row, tf.shape(lengths)[0]), row)
 
 
+@graph(("values", f32, (-9,)), ("lengths", i32, (-4,)))
+def ragged_ids(values, lengths):
+    """Rows of ids of unlike lengths as a sparse tensor, looked up, and counted."""
+    rows = tf.RaggedTensor.from_row_lengths(tf.cast(tf.abs(values) * 5, tf.int64) % 9, tf.cast(lengths, tf.int64), validate=False)
+    all = rows.to_sparse()
+    means = tf.nn.safe_embedding_lookup_sparse(weights(1, 9, 4), all, combiner="mean")
+    counts = tf.math.bincount(rows, minlength=9, maxlength=9, axis=-1), tf.math.bincount(all, minlength=7, maxlength=7, axis=-1, binary_output=True)
+    return all.indices, all.values, all.dense_shape, means, *counts
+
+
 @graph(("x", f32, (-6, 4)), ("at", i32, (1,)))
 def sizes_within(x, at):
     """Sizes that values say within loops and branches: how many are above 0 in each round, and in each row of an open batch."""

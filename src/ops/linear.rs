@@ -1,5 +1,5 @@
 //! Integers as sums of numbers that are only known at run time: `4 * i + 3`. Two of them may differ by what is known at compile time.
-use crate::hlo::{Builder, Inst, InstId, Op};
+use crate::hlo::{Builder, CompId, Inst, InstId, Op, Shape};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -144,8 +144,24 @@ impl<'b> Reader<'b> {
                 None
             }
             Op::Elementwise(op) => self.arithmetic(*op, inst, at, depth),
+            Op::Reduce { comp, .. } if self.is_one_each(inst, *comp) => Some(self.element(x, at, depth)),
             _ => None,
         }
+    }
+
+    /// Whether a reduction is of one element each, and does not change it.
+    fn is_one_each(&self, reduce: &Inst, comp: CompId) -> bool {
+        let [x, init] = reduce.operands[..] else { return false };
+        let comp = &self.b.module().comps[comp];
+        let root = &comp.insts[comp.root];
+        let neutral = match root.op {
+            Op::Elementwise(ScalarOp::Add) if root.operands == comp.params => 0,
+            Op::Elementwise(ScalarOp::Multiply) if root.operands == comp.params => 1,
+            _ => return false,
+        };
+        let elements = |shape: &Shape| shape.as_array().map(|a| a.elements());
+        elements(self.b.shape(x)) == elements(&reduce.shape)
+            && interp::constant_value(self.b, init).and_then(|t| t.get_i64(0)) == Some(neutral)
     }
 
     fn arithmetic(&mut self, op: ScalarOp, inst: &Inst, at: u64, depth: usize) -> Option<Linear> {
@@ -205,6 +221,17 @@ mod tests {
         let difference = |x: InstId, y: InstId| element(&b, x, 0).plus(&element(&b, y, 0), -1).and_then(|d| d.known());
         assert_eq!(difference(end, x), Some(3));
         assert_eq!(difference(other, x), None);
+    }
+
+    #[test]
+    fn a_product_of_one_number_is_the_number() {
+        let mut b = Builder::new("test");
+        let (i, four) = (b.parameter(Shape::array(DType::S64, [1])), b.full(DType::S64, &[1], 4.0));
+        let both = b.concatenate(&[four, i], 0);
+        let one = b.scalar(DType::S64, 1.0);
+        let first = b.slice_axis(both, 0, 0, 1);
+        let [first, both] = [first, both].map(|x| b.reduce(x, one, ScalarOp::Multiply, &[0]));
+        assert_eq!([first, both].map(|x| element(&b, x, 0).known()), [Some(4), None]);
     }
 
     #[test]

@@ -4,12 +4,16 @@ use crate::graph::TfType;
 use crate::hlo::{InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, Int};
+use crate::ops::linear;
 use crate::ops::row::op;
 use crate::ops::shape::{S32, same};
 use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor, element_count};
+
+/// No array has more axes.
+const MOST_RANK: u64 = 254;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -105,9 +109,19 @@ pub fn fitting(dims: Vec<u64>) -> Result<Vec<u64>> {
     }
 }
 
+/// The shape that input 1 asks for: each size of it must be known, also where one of an array with it, of which it is taken, is not.
+fn wanted(cx: &LowerCtx) -> Result<Vec<i64>> {
+    cx.constant_ints(1).or_else(|error| {
+        let [n @ 0..=MOST_RANK] = cx.dims(1)?[..] else { return Err(error) };
+        let shape = cx.arg(1)?;
+        let known: Option<Vec<i64>> = (0..n).map(|at| linear::element(cx.b, shape, at).known()).collect();
+        known.ok_or(error)
+    })
+}
+
 fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
-    let (from, want) = (cx.dims(0)?, cx.constant_ints(1)?);
+    let (from, want) = (cx.dims(0)?, wanted(cx)?);
     let total = element_count(&from).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let known: Option<Vec<u64>> = want.iter().filter(|&&v| v != -1).map(|&v| u64::try_from(v).ok()).collect();
     let open = want.iter().filter(|&&v| v == -1).count();

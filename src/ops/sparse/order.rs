@@ -66,7 +66,8 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (all, known) = (product(cx, shape), product(cx, told));
     let known = cx.b.max(known, one);
     let left = cx.b.div(all, known);
-    let new = cx.b.select(open, left, new);
+    let filled = cx.b.select(open, left, new);
+    let new = told_apart(cx, new, filled);
     let count = product(cx, new);
     if let (Some(a), Some(b)) = (known_scalar(cx, all), known_scalar(cx, count))
         && a != b
@@ -84,6 +85,22 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let places = columns(cx, &out, n);
     Ok(vec![Value::Array(places), Value::Array(new)])
+}
+
+/// The sizes `filled` of a new shape, with those as numbers that `new` is known to say.
+fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
+    let n = cx.b.dims(new)[0];
+    let known = |at: u64| crate::ops::linear::element(cx.b, new, at).known().filter(|&size| size >= 0);
+    let known: Vec<Option<i64>> = (0..n).map(known).collect();
+    if known.iter().all(Option::is_none) {
+        return filled;
+    }
+    let one = |(at, known): (u64, Option<i64>)| match known {
+        Some(size) => cx.b.full(DType::S64, &[1], size as f64),
+        None => cx.b.slice_axis(filled, 0, at, at + 1),
+    };
+    let sizes: Vec<InstId> = (0..n).zip(known).map(one).collect();
+    cx.b.concatenate(&sizes, 0)
 }
 
 fn known_scalar(cx: &LowerCtx, x: InstId) -> Option<i64> {

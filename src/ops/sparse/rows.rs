@@ -1,9 +1,9 @@
 //! Rows that have no element.
 use super::{column, columns, indices, total};
-use crate::diag::Result;
+use crate::diag::{Code, Error, Result};
 use crate::hlo::InstId;
 use crate::ops::array::gather::take_axis;
-use crate::ops::array::{scatter, shape::sizes};
+use crate::ops::array::scatter;
 use crate::ops::compact::{placed, running};
 use crate::ops::fact::Fact;
 use crate::ops::host::sparse_fill;
@@ -27,9 +27,14 @@ pub const ROWS: &[OpRow] = &[
 
 /// Gives each row without an element one in its first column: `n` elements, and as many more as there are such rows.
 fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let ((places, n, rank), values, shape, default) = (indices(cx, 0)?, cx.arg(1)?, sizes(cx, 2)?, cx.arg(3)?);
-    let Some(&rows) = shape.first().filter(|_| shape.len() == rank && shape[0] < 1 << 31) else {
-        return Err(cx.mismatch(format!("indices of rank {rank} into {shape:?}")));
+    let ((places, n, rank), values, shape, default) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
+    if rank == 0 || cx.b.dims(shape) != [rank as u64] {
+        return Err(cx.mismatch(format!("indices of rank {rank} into {}", cx.b.shape(shape))));
+    }
+    // how long rows are does not matter
+    let rows = match cx.size_said(shape, 0, "the list of rows")? {
+        rows if rows < 1 << 31 => rows,
+        rows => return Err(Error::user(Code::TooLarge, format!("{rows} rows"))),
     };
     if rows == 0 && n > 0 {
         return Err(cx.mismatch(format!("{n} elements in no rows")));
