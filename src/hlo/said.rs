@@ -64,7 +64,7 @@ pub enum Asked {
 /// What is taken for granted of sizes that values at run time say.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
-    /// What they are taken to be, in the order of [`Builder::found`]; the bound for those behind the last.
+    /// What they are taken to be, in the order of [`super::Builder::found`]; the bound for those behind the last.
     pub sizes: Vec<u64>,
     /// What those are whose bound does not follow from the program.
     pub bounds: Bounds,
