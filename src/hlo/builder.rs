@@ -195,9 +195,10 @@ impl Builder {
         let here = Place::Open(self.open.len());
         self.found.iter().filter(move |f| f.place == here)
     }
-    /// Takes sizes from the `first` on to be others than is assumed, to see what depends on them; as is assumed with `None`.
-    pub fn go_astray(&mut self, first: Option<usize>) {
-        self.astray = first;
+    /// Takes sizes from the `first` on to be others than is assumed, to see what depends on them, and gives back from which one on they
+    /// were; as is assumed with `None`.
+    pub fn go_astray(&mut self, first: Option<usize>) -> Option<usize> {
+        std::mem::replace(&mut self.astray, first)
     }
     /// Remembers that a constant of the innermost open computation is made of sizes of arrays.
     pub fn tell_size(&mut self, constant: InstId) {

@@ -35,9 +35,7 @@ impl Walker<'_> {
         let mark = self.mark();
         let mut apart = self.axes_apart(branches, args)?;
         self.return_to(&mark);
-        self.b.go_astray(Some(mark.module.found));
-        let astray = self.axes_apart(branches, args);
-        self.b.go_astray(None);
+        let astray = self.astray(&mark, |w| w.axes_apart(branches, args));
         self.return_to(&mark);
         apart.extend(astray?);
         let mut left: Option<Vec<Value>> = None;

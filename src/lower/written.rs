@@ -71,9 +71,7 @@ impl Walker<'_> {
         }
         let forms = self.forms_of(made?);
         self.return_to(&mark);
-        self.b.go_astray(Some(mark.module.found));
-        let other = lower(self);
-        self.b.go_astray(None);
+        let other = self.astray(&mark, &lower);
         let is_same = !self.is_refused(&other, &mark, |_| true) && self.forms_of(other?) == forms;
         self.return_to(&mark);
         if is_same {
@@ -81,6 +79,16 @@ impl Walker<'_> {
         }
         let told = "how large what a loop or a branch leaves is depends on values within, and it has fixed sizes";
         Err(Error::user(Code::DynamicShape, told))
+    }
+
+    /// What is lowered where the sizes that values say from here on are taken to be others.
+    pub(super) fn astray<T>(&mut self, from: &Mark, lower: impl Fn(&mut Self) -> T) -> T {
+        let before = self.b.go_astray(None);
+        let first = before.map_or(from.module.found, |first| first.min(from.module.found));
+        self.b.go_astray(Some(first));
+        let made = lower(self);
+        self.b.go_astray(before);
+        made
     }
 
     fn forms_of(&self, values: Vec<Slot>) -> Vec<Option<Form>> {
