@@ -59,7 +59,8 @@ pub(super) struct Machine<'a> {
     pub(super) rank: Option<Rank<'a>>,
     /// How sizes that values say are found, where there are such sizes.
     pub(super) sizes: Option<Sizes<'a>>,
-    plans: RefCell<HashMap<CompId, Rc<Plan>>>,
+    /// By the computation and what is wanted of it.
+    plans: RefCell<HashMap<(CompId, InstId), Rc<Plan>>>,
     /// What opcodes do.
     value: Value,
 }
@@ -130,15 +131,7 @@ impl<'a> Machine<'a> {
     /// Runs a computation of the module.
     pub(super) fn call(&self, id: CompId, args: &[Literal]) -> Result<Literal> {
         let comp = self.comp(id)?;
-        let known = self.plans.borrow().get(&id).cloned();
-        let plan = match known {
-            Some(plan) => plan,
-            None => {
-                let plan = Rc::new(self.plan(comp, comp.root)?);
-                self.plans.borrow_mut().insert(id, plan.clone());
-                plan
-            }
-        };
+        let plan = self.plan(id, comp.root)?;
         if self.depth.get() >= MAX_DEPTH {
             return Err(unsupported(format!("calls nest deeper than {MAX_DEPTH}")));
         }
@@ -151,11 +144,17 @@ impl<'a> Machine<'a> {
         self.depth.set(self.depth.get() - 1);
         result
     }
-    /// The plan of what `root` needs.
-    fn plan(&self, comp: &Computation, root: InstId) -> Result<Plan> {
+    /// The plan of what `root` needs, made once.
+    fn plan(&self, id: CompId, root: InstId) -> Result<Rc<Plan>> {
+        if let Some(known) = self.plans.borrow().get(&(id, root)) {
+            return Ok(known.clone());
+        }
+        let comp = self.comp(id)?;
         let order = comp.post_order_to(root);
         check(comp, &order, self.module)?;
-        Ok(Plan::new(comp, order, root))
+        let plan = Rc::new(Plan::new(comp, order, root));
+        self.plans.borrow_mut().insert((id, root), plan.clone());
+        Ok(plan)
     }
     /// The result of a called computation whose values say other sizes than those of the module: that of the same computation of the
     /// function for these sizes. `None` where they say the sizes that it has.
@@ -163,7 +162,8 @@ impl<'a> Machine<'a> {
         let comp = self.comp(id)?;
         let Some(sizes) = self.sizes.as_ref().filter(|_| id != self.module.entry) else { return Ok(None) };
         for &(number, count) in &comp.sizes {
-            let count = self.run(comp, &self.plan(comp, count)?, args)?;
+            let plan = self.plan(id, count)?;
+            let count = self.run(comp, &plan, args)?;
             let said = match &count {
                 Literal::Array(t) => t.get_i64(0).and_then(|n| u64::try_from(n).ok()),
                 Literal::Tuple(_) | Literal::Token => None,

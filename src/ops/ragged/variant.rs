@@ -24,7 +24,10 @@ fn to_variant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let levels = cx.args.len().saturating_sub(1);
     let splits = (0..levels).map(|level| cx.arg(level)).collect::<Result<Vec<_>>>()?;
     let (values, is_rows) = (cx.arg(levels)?, cx.flag("batched_input"));
-    if is_rows && levels == 0 && cx.b.rank(values) == 0 {
+    if let Some(&no_vector) = splits.iter().find(|&&splits| super::rows(cx, splits).is_none()) {
+        return Err(cx.mismatch(format!("splits of {}", cx.b.shape(no_vector))));
+    }
+    if (is_rows || levels > 0) && cx.b.rank(values) == 0 {
         return Err(cx.mismatch("a scalar has no rows"));
     }
     Ok(vec![Value::Ragged(RaggedValue { splits, values, is_rows })])
@@ -51,18 +54,17 @@ fn from_variant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 impl RaggedValue {
     /// How many rows there are, where it is a vector of them.
     pub fn rows(&self, cx: &LowerCtx) -> Option<u64> {
-        let first = |id: InstId| cx.b.dims(id).first().copied().unwrap_or(0);
         let rows = match self.splits.first() {
-            Some(&splits) => first(splits).saturating_sub(1),
-            None => first(self.values),
+            Some(&splits) => super::rows(cx, splits),
+            None => cx.b.dims(self.values).first().copied(),
         };
-        self.is_rows.then_some(rows)
+        rows.filter(|_| self.is_rows)
     }
 
     /// Row `index`, a scalar: its own levels of rows and its values, which are as many as its splits say.
     ///
     /// # Errors
-    /// `DynamicShape` in the condition of a loop, where sizes are fixed.
+    /// Those of [`LowerCtx::size_within`].
     pub fn row(&self, cx: &mut LowerCtx, index: InstId) -> Result<RaggedValue> {
         let index = cx.b.convert(index, DType::S32);
         let index = cx.b.reshape(index, &[1]);
@@ -95,9 +97,7 @@ impl RaggedValue {
         };
         Ok(RaggedValue { splits, values, is_rows: false })
     }
-}
 
-impl RaggedValue {
     /// A vector of RaggedTensors, one a row.
     ///
     /// # Errors
