@@ -175,8 +175,8 @@ impl<'a> Machine<'a> {
             let mut found = sizes.found.clone();
             *found.get_mut(number).ok_or_else(|| invalid("a size without a number"))? = said;
             let (module, found) = (sizes.lower)(&found)?;
-            let place = self.module.reachable().iter().position(|&c| c == id);
-            let same = place.and_then(|place| module.reachable().get(place).copied());
+            let has_size = |c: &CompId| module.comps.get(*c).is_some_and(|c| c.sizes.iter().any(|s| s.0 == number));
+            let same = module.reachable().into_iter().find(has_size);
             let same = same.ok_or_else(|| invalid("other computations are called for other sizes"))?;
             let mut other = Machine::new(&module, u64::MAX, self.steps.get(), self.value);
             other.depth.set(self.depth.get());
