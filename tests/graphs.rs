@@ -13,6 +13,7 @@ const OPEN: &[(&str, &[&str])] = &[
     ("open_sizes", &["--feed", "x=f32[n<=9,?]", "--feed", "image=f32[?,h<=12,w<=9,?]"]),
     ("sizes_within", &["--feed", "x=f32[n<=9,4]"]),
     ("rows_in_loops", &["--feed", "values=f32[v<=64]", "--feed", "lengths=s32[n<=16]"]),
+    ("rows_from_loops", &["--feed", "values=f32[v<=64]", "--feed", "lengths=s32[n<=16]", "--feed", "x=f32[m<=9,6]"]),
     ("ragged_ids", &["--feed", "values=f32[v<=64]", "--feed", "lengths=s32[n<=16]"]),
     ("ragged_rows", &["--feed", "values=f32[v<=64]", "--feed", "lengths=s32[n<=16]"]),
 ];
@@ -49,7 +50,7 @@ macro_rules! graphs {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-graphs! { arrays_v1 attention branches_v1 conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp norms open_boxes open_path open_rounds open_rounds_v1 open_sizes order ragged_ids ragged_rows reductions resize rows_in_loops sizes_within slices sparse wide_layers }
+graphs! { arrays_v1 attention branches_v1 conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp norms open_boxes open_path open_rounds open_rounds_v1 open_sizes order ragged_ids ragged_rows reductions resize rows_from_loops rows_in_loops sizes_within slices sparse wide_layers }
 
 #[test]
 fn every_folder_is_tested() {

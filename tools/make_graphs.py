@@ -533,6 +533,18 @@ def rows_in_loops(values, lengths):
     return sums, mean, left, rounds
 
 
+@graph(("values", f32, (-9,)), ("lengths", i32, (-4,)), ("x", f32, (-5, 6)))
+def rows_from_loops(values, lengths, x):
+    """Rows that differ in length and leave a loop: of a ragged tensor, filtered, of an array's rows and of a vector's numbers."""
+    spec = tf.RaggedTensorSpec([None], f32, 0)
+    rows = tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+    parts = tf.map_fn(tf.nn.softmax, rows, fn_output_signature=spec)
+    above = tf.map_fn(lambda row: tf.boolean_mask(row, row > 0), rows, fn_output_signature=spec)
+    kept = tf.map_fn(lambda row: tf.boolean_mask(row, row > 0), x, fn_output_signature=spec)
+    counts = tf.map_fn(tf.range, lengths, fn_output_signature=tf.RaggedTensorSpec([None], i32, 0))
+    return parts.values, above.row_lengths(), above.to_tensor(-1.0), kept.to_tensor(), counts.row_splits
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng, shape = np.random.default_rng(seed), tuple(abs(d) for d in shape)

@@ -33,6 +33,8 @@ pub struct Builder {
     found: Vec<Found>,
     /// The first of these that is taken to be another than is assumed, and so are those behind it.
     astray: Option<usize>,
+    /// From which one on sizes that values say are taken to be as large as they may be.
+    at_most: Option<usize>,
     /// How many there were before each open computation, outermost first.
     before: Vec<usize>,
     /// The constants of each open computation that are sizes of arrays, outermost first.
@@ -64,6 +66,7 @@ impl Builder {
             assumed: Assumed::default(),
             found: Vec::new(),
             astray: None,
+            at_most: None,
             before: Vec::new(),
             told: Vec::new(),
             claims: Vec::new(),
@@ -176,6 +179,7 @@ impl Builder {
         let astray = self.astray.filter(|first| number >= *first).map(|first| 1 + (number - first) as u64 % 3);
         let assumed = match (fixed, astray) {
             (Some(fixed), _) => fixed,
+            (None, _) if self.at_most.is_some_and(|first| number >= first) => most,
             (None, Some(by)) if assumed > by => assumed - by,
             (None, Some(by)) if assumed + by <= most => assumed + by,
             (None, Some(_)) => 0,
@@ -199,6 +203,11 @@ impl Builder {
     /// were; as is assumed with `None`.
     pub fn go_astray(&mut self, first: Option<usize>) -> Option<usize> {
         std::mem::replace(&mut self.astray, first)
+    }
+    /// Takes sizes from the `first` on to be as large as they may be, to see how much room what depends on them needs, and gives back from
+    /// which one on they were; as is assumed with `None`.
+    pub fn take_most(&mut self, first: Option<usize>) -> Option<usize> {
+        std::mem::replace(&mut self.at_most, first)
     }
     /// Remembers that a constant of the innermost open computation is made of sizes of arrays.
     pub fn tell_size(&mut self, constant: InstId) {

@@ -114,6 +114,7 @@ impl Walker<'_> {
             Value::List(_)
             | Value::UnshapedList { .. }
             | Value::Unlike(_)
+            | Value::Jagged(_)
             | Value::Ragged(_)
             | Value::Holder(_)
             | Value::Table(_)

@@ -5,7 +5,7 @@ use crate::graph::TfType;
 use crate::hlo::{InstId, Literal, Op, Shape};
 use crate::interp;
 use crate::ops::holder::HolderId;
-use crate::ops::value::{Count, Elements, ListValue, RaggedValue};
+use crate::ops::value::{Count, Elements, JaggedList, ListValue, RaggedValue, UnlikeList};
 use crate::ops::{Table, Value, list};
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
@@ -24,6 +24,10 @@ pub(super) enum Form {
     List(ListForm),
     /// A TensorList whose element shape is open.
     Unshaped(UnshapedForm),
+    /// A TensorList of rows that differ in length.
+    Jagged(JaggedForm),
+    /// A list of variants of which none was set yet.
+    Unset(UnlikeList),
     /// A RaggedTensor in a variant.
     Ragged(RaggedForm),
     /// The handle of the variable of this number.
@@ -36,6 +40,17 @@ pub(super) enum Form {
     Unlike,
     /// No value.
     Unavailable(TfType),
+}
+
+/// What is known of a list of rows outside of the computation that holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct JaggedForm {
+    /// The element type.
+    pub dtype: DType,
+    /// The sizes of its array: the number of elements, the most rows of each, and the sizes of a row.
+    pub dims: Vec<u64>,
+    /// The name of the node that made it.
+    pub name: Arc<str>,
 }
 
 /// What is known of a RaggedTensor in a variant outside of the computation that holds it.
@@ -115,6 +130,9 @@ impl Form {
                 let count = list.count.map(|_| Shape::array(DType::S32, []));
                 std::iter::once(Shape::array(list.dtype, list.dims.clone())).chain(count).collect()
             }
+            Form::Jagged(list) => {
+                vec![Shape::array(list.dtype, list.dims.clone()), Shape::array(DType::S32, &list.dims[..1])]
+            }
             Form::Ragged(ragged) => ragged.splits.iter().chain([&ragged.values]).cloned().collect(),
             Form::Unshaped(list) => list.is_counted.then(|| Shape::array(DType::S32, [])).into_iter().collect(),
             Form::Constant(_)
@@ -122,6 +140,7 @@ impl Form {
             | Form::Holder(_)
             | Form::Table(_)
             | Form::Unlike
+            | Form::Unset(_)
             | Form::Unavailable(_) => Vec::new(),
         }
     }
@@ -171,7 +190,13 @@ impl Walker<'_> {
                 let (length, is_counted, dtype, name) = (*length, now.is_some(), *dtype, name.clone());
                 Form::Unshaped(UnshapedForm { length, is_counted, dtype, name })
             }
+            Value::Unlike(list) if list.dtype == TfType::Variant && list.is_unset() => Form::Unset(list.clone()),
             Value::Unlike(_) => Form::Unlike,
+            Value::Jagged(list) => Form::Jagged(JaggedForm {
+                dtype: self.b.dtype(list.buffer),
+                dims: self.b.dims(list.buffer).to_vec(),
+                name: list.name.clone(),
+            }),
             Value::Ragged(ragged) => Form::Ragged(RaggedForm {
                 splits: ragged.splits.iter().map(|&id| self.b.shape(id).clone()).collect(),
                 values: self.b.shape(ragged.values).clone(),
@@ -226,6 +251,11 @@ impl Walker<'_> {
                     let now = is_counted.then(|| part(self));
                     Value::UnshapedList { length: *length, now, dtype: *dtype, name: name.clone(), open: None }
                 }
+                Form::Jagged(list) => {
+                    let (buffer, lengths) = (part(self), part(self));
+                    Value::Jagged(JaggedList { buffer, lengths, name: list.name.clone() })
+                }
+                Form::Unset(list) => Value::Unlike(list.clone()),
                 Form::Ragged(ragged) => {
                     let splits = ragged.splits.iter().map(|_| part(self)).collect();
                     Value::Ragged(RaggedValue { splits, values: part(self), is_rows: ragged.is_rows })
@@ -272,6 +302,9 @@ impl Walker<'_> {
             (Form::Table(_), Value::Table(_)) => {
                 Err(Error::user(Code::UnsupportedCase, format!("{what} is the handle of one table or of another")))
             }
+            (Form::Unset(want), Value::Unlike(found)) if want == found => Ok(Vec::new()),
+            (Form::Jagged(_), Value::Jagged(list)) if *form == self.form(value) => Ok(vec![list.buffer, list.lengths]),
+            (Form::Jagged(_), Value::Jagged(_)) => differs("it is a list of rows of other sizes".to_string()),
             (Form::Unlike, _) | (_, Value::Unlike(_)) => {
                 let told =
                     format!("{what} is a list of lists or of unlike elements, which loops and branches do not take");

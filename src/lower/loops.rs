@@ -1,6 +1,6 @@
 //! `While` as one HLO loop over a tuple.
 use super::carried;
-use super::flat::Form;
+use super::flat::{Form, JaggedForm};
 use super::holders::Reached;
 use super::rounds::Border;
 use super::walker::{Slot, Walker};
@@ -9,6 +9,7 @@ use crate::graph::{Endpoint, FuncRef, Function};
 use crate::hlo::{Asked, Claim, CompId, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::Range;
+use crate::ops::value::JaggedList;
 use crate::ops::{self, Value, list};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -119,6 +120,7 @@ impl Walker<'_> {
             let open = |(i, form): (usize, &Form)| match form {
                 Form::Unshaped(..) => !this.fixed[i],
                 Form::List(_) => !this.fixed[i] && self.resizes,
+                Form::Unset(_) => !this.fixed[i],
                 _ => false,
             };
             let open: Vec<bool> = border.forms.iter().enumerate().map(open).collect();
@@ -126,7 +128,7 @@ impl Walker<'_> {
                 return Ok(Some(border));
             }
             let values = self.enter("probe", &border.forms, &border.inside);
-            let Some(after) = self.probe(this.body, &values, &this.reached)? else { return Ok(None) };
+            let Some(after) = self.probe_for(&border.forms, this, &values)? else { return Ok(None) };
             let mut changed = false;
             for i in (0..open.len()).filter(|&i| open[i]) {
                 changed |= self.settle_list(this, i, &border.forms[i], &after[i], rounds)?;
@@ -139,6 +141,16 @@ impl Walker<'_> {
         Err(Error::user(Code::DynamicShape, told))
     }
 
+    /// The forms that a round leaves; where it fills a list with rows that differ in length, those of the longest.
+    fn probe_for(&mut self, before: &[Form], this: &Loop, values: &[Value]) -> Result<Option<Vec<Form>>> {
+        let has_rows = before.iter().any(|form| matches!(form, Form::Unset(_)));
+        let outer = self.b.take_most(None);
+        self.b.take_most(outer.or(has_rows.then(|| self.b.founds().len())));
+        let after = self.probe(this.body, values, &this.reached);
+        self.b.take_most(outer);
+        after
+    }
+
     /// Makes a list of the state what a round needs it to be, which leaves it as `after`; whether it had to change.
     fn settle_list(
         &mut self,
@@ -148,6 +160,10 @@ impl Walker<'_> {
         after: &Form,
         rounds: Option<u64>,
     ) -> Result<bool> {
+        if let (Form::Unset(_), Form::Jagged(JaggedForm { dtype, dims, name })) = (before, after) {
+            this.init[i] = Value::Jagged(JaggedList::empty(&mut self.b, *dtype, dims, name));
+            return Ok(true);
+        }
         let Some(Form::List(want)) = before.joined(after) else { return Ok(false) };
         let Value::List(mut list) = list::with_shape(&mut self.b, this.init[i].clone(), want.dims.get(1..))? else {
             return Ok(false);

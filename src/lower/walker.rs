@@ -169,6 +169,7 @@ impl<'p> Walker<'p> {
         let id = match value {
             Value::Array(id) => *id,
             Value::List(list) => list.buffer,
+            Value::Jagged(list) => list.buffer,
             Value::UnshapedList { .. }
             | Value::Unlike(_)
             | Value::Ragged(_)

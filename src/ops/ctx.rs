@@ -46,7 +46,7 @@ impl LowerCtx<'_> {
     pub fn arg(&self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
             Some(Value::Array(id)) => Ok(*id),
-            Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_)) => {
+            Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Jagged(_)) => {
                 Err(Error::user(Code::UnsupportedType, format!("input {i} is a TensorList, and the op needs an array")))
             }
             Some(Value::Ragged(_)) => Err(Error::user(

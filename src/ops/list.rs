@@ -1,4 +1,5 @@
 //! `list_ops.cc`: TensorLists of equal elements, with a bound to their number, and of unlike ones.
+mod jagged;
 mod room;
 mod shape;
 pub mod sum;
@@ -198,6 +199,9 @@ pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Sets an element of the list in input 0; one that `grows` has it afterwards.
 pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
+    if let Some(list) = jagged::with_item(cx)? {
+        return Ok(vec![Value::Jagged(list)]);
+    }
     if let Some(list) = unlike::taking(cx, 2)? {
         return unlike::set(cx, list, grows);
     }
@@ -256,6 +260,10 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let index = cx.arg(1)?;
         return Ok(vec![Value::Ragged(rows.row(cx, index)?)]);
     }
+    if let Value::Jagged(list) = &cx.args[0] {
+        let (list, index) = (list.clone(), cx.arg(1)?);
+        return Ok(vec![Value::Ragged(list.get(cx, index)?)]);
+    }
     if let Some(item) = unlike::get(cx)? {
         return Ok(vec![item]);
     }
@@ -270,6 +278,10 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(rows) = ragged_rows(cx) {
         return Ok(vec![Value::Ragged(rows)]);
+    }
+    if let Some(Value::Jagged(list)) = cx.args.first() {
+        let list = list.clone();
+        return Ok(vec![Value::Ragged(list.stacked(cx)?)]);
     }
     if let Some(Value::Unlike(list)) = cx.args.first()
         && let Some(rows) = list.ragged()
@@ -292,6 +304,10 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             cx.b.constant(Tensor::scalar(n))
         }
         Value::Unlike(list) => cx.b.constant(Tensor::scalar(list.items.len() as i32)),
+        Value::Jagged(list) => {
+            let n = cx.b.dims(list.lengths)[0];
+            cx.b.constant(Tensor::scalar(i32::try_from(n).unwrap_or(i32::MAX)))
+        }
         Value::Ragged(rows) => {
             let n = rows.rows(cx).and_then(|n| i32::try_from(n).ok());
             let n = n.ok_or_else(|| cx.mismatch("a RaggedTensor in one variant is no list"))?;

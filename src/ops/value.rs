@@ -33,6 +33,17 @@ pub struct UnlikeList {
     pub name: Arc<str>,
 }
 
+/// A TensorList of RaggedTensors of one level: arrays that differ in their first size alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JaggedList {
+    /// `[length, most, dims..]`: the elements, each with zeros behind its end.
+    pub buffer: InstId,
+    /// `s32[length]`: how long each is.
+    pub lengths: InstId,
+    /// The name of the node that made it.
+    pub name: Arc<str>,
+}
+
 /// A RaggedTensor: rows, or rows of rows, of unlike lengths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedValue {
@@ -100,6 +111,8 @@ pub enum Value {
     },
     /// A TensorList of values each for itself.
     Unlike(UnlikeList),
+    /// A TensorList of rows that differ in length.
+    Jagged(JaggedList),
     /// A RaggedTensor in a variant, or a vector or list of those.
     Ragged(RaggedValue),
     /// The handle of the variable of this number in the [`super::Store`].

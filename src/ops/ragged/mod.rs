@@ -37,7 +37,7 @@ pub(super) fn places(cx: &mut LowerCtx, splits: InstId, total: u64) -> Result<(I
 }
 
 /// The splits of rows of these lengths, `[n]` to `[n + 1]`, and how many values there are, a scalar.
-fn splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
+pub(super) fn splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
     let dtype = cx.b.dtype(lengths);
     let none = cx.b.full(dtype, &[1], 0.0);
     let ends = match dtype {

@@ -1,0 +1,108 @@
+//! Lists whose elements are RaggedTensors of one level, as `tf.map_fn` collects rows: arrays that differ in their first size alone.
+//!
+//! The elements are rows of one array, each filled up with zeros to the size of the largest. So a loop can fill such a list, whose state has
+//! fixed sizes.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::PadDim;
+use crate::hlo::{Builder, InstId};
+use crate::ops::array::gather::take_axis;
+use crate::ops::value::{JaggedList, RaggedValue, UnlikeList};
+use crate::ops::{LowerCtx, Value, ragged};
+use crate::tensor::{DType, Tensor};
+use std::sync::Arc;
+
+impl JaggedList {
+    /// A list of `dims[0]` elements without rows, with room for `dims[1]` rows of sizes `dims[2..]` in each.
+    pub fn empty(b: &mut Builder, dtype: DType, dims: &[u64], name: &Arc<str>) -> JaggedList {
+        let (buffer, lengths) = (b.full(dtype, dims, 0.0), b.full(DType::S32, &dims[..1], 0.0));
+        JaggedList { buffer, lengths, name: name.clone() }
+    }
+
+    /// The list with another element at an index, a scalar.
+    fn set(&self, cx: &mut LowerCtx, index: InstId, item: InstId) -> Result<JaggedList> {
+        let (dims, own) = (cx.b.dims(self.buffer).to_vec(), cx.b.dims(item).to_vec());
+        if own.len() + 1 != dims.len() || own[1..] != dims[2..] || cx.b.dtype(item) != cx.b.dtype(self.buffer) {
+            let told = format!("rows of {} into the list {}", cx.b.shape(item), cx.b.shape(self.buffer));
+            return Err(cx.mismatch(told));
+        }
+        let (count, most) = (own[0], dims[1]);
+        if count > most {
+            let told = format!("the list `{}` gets longer rows in a loop than it has room for", self.name);
+            return Err(Error::user(Code::DynamicShape, told));
+        }
+        if dims[0] == 0 {
+            return Err(cx.mismatch("the list has no elements"));
+        }
+        let mut pads = vec![PadDim::default(); own.len()];
+        pads[0].high = i64::try_from(most).unwrap_or(i64::MAX);
+        let zero = cx.b.scalar(cx.b.dtype(item), 0.0);
+        let roomy = cx.b.pad(item, zero, &pads);
+        let filled = cx.b.slice_axis(roomy, 0, 0, most);
+        let row = super::as_row(cx.b, filled);
+        let length = cx.b.constant(Tensor::of(&[1], &[i32::try_from(count).unwrap_or(i32::MAX)]));
+        let (buffer, lengths) =
+            (super::put(cx.b, self.buffer, row, index), super::put(cx.b, self.lengths, length, index));
+        Ok(JaggedList { buffer, lengths, name: self.name.clone() })
+    }
+
+    /// The element at an index, a scalar.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::size_within`].
+    pub fn get(&self, cx: &mut LowerCtx, index: InstId) -> Result<RaggedValue> {
+        let most = cx.b.dims(self.buffer)[1];
+        let (filled, length) = (super::row(cx.b, self.buffer, index), super::row(cx.b, self.lengths, index));
+        let count = cx.size_within(length, most, "an element of the list")?;
+        Ok(RaggedValue { splits: Vec::new(), values: cx.first(filled, count)?, is_rows: false })
+    }
+
+    /// All elements as the rows of a RaggedTensor.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::size_within`].
+    pub fn stacked(&self, cx: &mut LowerCtx) -> Result<RaggedValue> {
+        let dims = cx.b.dims(self.buffer).to_vec();
+        let (room, most) = (dims[0].saturating_mul(dims[1]), dims[1]);
+        let (splits, total) = ragged::splits(cx, self.lengths);
+        let total = cx.size_within(total, room, "the list")?;
+        let (row, place) = ragged::places(cx, splits, total)?;
+        let stride = cx.b.full(DType::S32, &[total], most as f64);
+        let begin = cx.b.mul(row, stride);
+        let from = cx.b.add(begin, place);
+        let flat = cx.b.reshape(self.buffer, &[&[room][..], &dims[2..]].concat());
+        let values = take_axis(cx, flat, from, 0, 0)?;
+        let splits = vec![cx.b.convert(splits, DType::S64)];
+        Ok(RaggedValue { splits, values, is_rows: true })
+    }
+}
+
+/// The list in input 0 with the element of input 2 at the index of input 1, where the element goes into a list of this kind, or into one
+/// without elements yet at an index that only a call tells.
+pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
+    let Some(Value::Ragged(RaggedValue { splits, values, is_rows: false })) = cx.args.get(2) else { return Ok(None) };
+    let (levels, item) = (splits.len(), *values);
+    let list = match &cx.args[0] {
+        Value::Jagged(list) => list.clone(),
+        Value::Unlike(list) if list.is_unset() && levels == 0 && cx.constant_int(1).is_err() => {
+            let (list, own) = (list.clone(), cx.b.dims(item).to_vec());
+            if own.is_empty() {
+                return Ok(None);
+            }
+            let dims = [&[list.items.len() as u64][..], &own].concat();
+            JaggedList::empty(cx.b, cx.b.dtype(item), &dims, &list.name)
+        }
+        _ => return Ok(None),
+    };
+    if levels > 0 {
+        return Err(cx.unsupported("rows of rows are put into a list of rows"));
+    }
+    let index = cx.arg(1)?;
+    list.set(cx, index, item).map(Some)
+}
+
+impl UnlikeList {
+    /// Whether none of its elements was set.
+    pub fn is_unset(&self) -> bool {
+        self.items.iter().all(Option::is_none)
+    }
+}
