@@ -20,7 +20,7 @@ pub struct ListValue {
 }
 
 /// A TensorList whose elements are values each for itself: arrays of unlike shapes, or lists. It has no place in memory, and so none in
-/// the state of a loop.
+/// the state of a loop, unless no element was set yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnlikeList {
     /// The elements; `None` where none was set.
