@@ -1,5 +1,5 @@
 //! Ops of two arrays that broadcast.
-use super::special::{compare_scalar, wide2};
+use super::special::{compare_scalar, wide2, zero_where_zero};
 use super::unary::conj;
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
@@ -145,13 +145,6 @@ fn squared_difference(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let d = b.sub(x, y);
     let c = conj(b, d);
     b.mul(c, d)
-}
-
-/// 0 where `test` is 0, else `z`.
-fn zero_where_zero(b: &mut Builder, test: InstId, z: InstId) -> InstId {
-    let zero = b.full_like(z, 0.0);
-    let is_zero = compare_scalar(b, Direction::Eq, test, 0.0);
-    b.select(is_zero, zero, z)
 }
 
 /// x · f(y), and 0 where x is 0 whatever y is.

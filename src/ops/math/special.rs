@@ -54,6 +54,32 @@ pub fn compare_scalar(b: &mut Builder, direction: Direction, x: InstId, value: f
     b.compare(direction, x, c)
 }
 
+/// 0 where `test` is 0 to TensorFlow's kernels, else `z`; both have one type and broadcast together.
+pub fn zero_where_zero(b: &mut Builder, test: InstId, z: InstId) -> InstId {
+    let (test, z) = b.broadcast_together(test, z);
+    let zero = b.full_like(z, 0.0);
+    let is_zero = is_zero_to_kernels(b, test);
+    b.select(is_zero, zero, z)
+}
+
+/// Whether `x` is 0, or a subnormal number of a type that processors compute in: TensorFlow's kernels run with subnormal operands
+/// read as zeros (denormals-are-zero). f16 is computed in f32, where its subnormal numbers are normal.
+fn is_zero_to_kernels(b: &mut Builder, x: InstId) -> InstId {
+    let dtype = b.dtype(x);
+    if dtype.is_complex() {
+        let (re, im) = (b.unary(ScalarOp::Real, x), b.unary(ScalarOp::Imag, x));
+        let (re, im) = (is_zero_to_kernels(b, re), is_zero_to_kernels(b, im));
+        return b.binary(ScalarOp::And, re, im);
+    }
+    let least_normal = match dtype {
+        DType::F32 | DType::BF16 => f64::from(f32::MIN_POSITIVE),
+        DType::F64 => f64::MIN_POSITIVE,
+        _ => return compare_scalar(b, Direction::Eq, x, 0.0),
+    };
+    let size = b.unary(ScalarOp::Abs, x);
+    compare_scalar(b, Direction::Lt, size, least_normal)
+}
+
 /// A polynomial by Horner's rule, highest coefficient first.
 pub fn polynomial(b: &mut Builder, x: InstId, coefficients: &[f64]) -> InstId {
     let mut sum = b.full_like(x, coefficients.first().copied().unwrap_or(0.0));

@@ -82,22 +82,8 @@ pub const GRADIENTS: &[OpRow] = &[
         })
     })
     .pointwise(),
-    op("SqrtGrad", "y dy -> z", |cx| {
-        gradient(cx, |b, y, dy| {
-            let half = mul_scalar(b, dy, 0.5);
-            b.div(half, y)
-        })
-    })
-    .pointwise(),
-    op("RsqrtGrad", "y dy -> z", |cx| {
-        gradient(cx, |b, y, dy| {
-            let square = b.mul(y, y);
-            let cube = b.mul(square, y);
-            let half = mul_scalar(b, dy, -0.5);
-            b.mul(half, cube)
-        })
-    })
-    .pointwise(),
+    op("SqrtGrad", "y dy -> z", |cx| gradient(cx, sqrt_gradient)).pointwise(),
+    op("RsqrtGrad", "y dy -> z", |cx| gradient(cx, rsqrt_gradient)).pointwise(),
     op("ReciprocalGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)).pointwise(),
     op("InvGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)).pointwise(),
 ];
@@ -143,13 +129,15 @@ fn holomorphic(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId)
     cx.one(z)
 }
 
-/// A gradient of the result's complex conjugate.
+/// The gradient by the complex conjugate of the result, and 0 wherever the incoming gradient is 0: a result of 0 or infinity whose
+/// gradient nobody asks for gives no NaN. XLA's lowerings have no such exception.
 fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
     let (mut y, dy) = (cx.arg(0)?, cx.arg(1)?);
     if cx.b.dtype(y).is_complex() {
         y = conj(cx.b, y);
     }
     let z = special::wide2(cx.b, y, dy, f);
+    let z = special::zero_where_zero(cx.b, dy, z);
     cx.one(z)
 }
 
@@ -166,6 +154,19 @@ fn zeros_like(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn reciprocal(b: &mut Builder, x: InstId) -> InstId {
     let one = b.full_like(x, 1.0);
     b.div(one, x)
+}
+
+fn sqrt_gradient(b: &mut Builder, y: InstId, dy: InstId) -> InstId {
+    let half = mul_scalar(b, dy, 0.5);
+    b.div(half, y)
+}
+
+/// -½·dy·y³ as two factors, as TensorFlow multiplies: y³ alone would be 0 from an input of 10²⁶ on.
+fn rsqrt_gradient(b: &mut Builder, y: InstId, dy: InstId) -> InstId {
+    let square = b.mul(y, y);
+    let half = mul_scalar(b, dy, -0.5);
+    let first = b.mul(half, y);
+    b.mul(first, square)
 }
 
 fn reciprocal_gradient(b: &mut Builder, y: InstId, dy: InstId) -> InstId {
