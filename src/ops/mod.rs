@@ -30,6 +30,7 @@ mod math;
 mod nn;
 mod quant;
 mod ragged;
+mod rnn;
 mod random;
 mod spectral;
 mod sparse;
@@ -59,6 +60,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("spectral", spectral::ROWS),
     ("sparse", sparse::ROWS),
     ("ragged", ragged::ROWS),
+    ("rnn", rnn::ROWS),
     ("random", random::ROWS),
     ("state", state::ROWS),
     ("training", training::ROWS),

@@ -15,6 +15,8 @@ pub fn output_count(node: &Node, functions: &IndexMap<Arc<str>, Function>) -> Op
     let lists = outputs.iter().filter(|name| name.ends_with('*')).count();
     match lists {
         0 => Some(outputs.len()),
+        // lists of one length
+        n if node.attr("top_paths").is_some() => Some(outputs.len() - n + n * list_length(node)?),
         1 => Some(outputs.len() - 1 + list_length(node)?),
         _ => None,
     }
@@ -22,7 +24,9 @@ pub fn output_count(node: &Node, functions: &IndexMap<Arc<str>, Function>) -> Op
 
 /// The length of an op's only list of outputs, which is always named in one of these attributes.
 fn list_length(node: &Node) -> Option<usize> {
-    for name in ["num_split", "num", "Tout", "T", "output_types", "out_types", "dtypes", "num_partitions", "N"] {
+    for name in
+        ["num_split", "num", "Tout", "T", "output_types", "out_types", "dtypes", "num_partitions", "N", "top_paths"]
+    {
         match node.attr(name) {
             Some(Attr::Int(n)) => return usize::try_from(*n).ok().filter(|&n| n < 1 << 16),
             Some(Attr::Types(types)) => return Some(types.len()),

@@ -27,3 +27,20 @@ pub fn rounds(
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (1..=state.len()).map(|i| b.get_tuple_element(end, i)).collect()
 }
+
+/// Part `t` of an array along its first axis, which the part does not have.
+pub fn part_at(b: &mut Builder, x: InstId, t: InstId) -> InstId {
+    let (mut dims, zero) = (b.dims(x).to_vec(), b.scalar(DType::S32, 0.0));
+    let starts: Vec<InstId> = (0..dims.len()).map(|axis| if axis == 0 { t } else { zero }).collect();
+    dims[0] = 1;
+    let one = b.add_inst(Op::DynamicSlice(dims.clone()), &[&[x], &starts[..]].concat());
+    b.reshape(one, &dims[1..])
+}
+
+/// An array with part `t` along its first axis replaced.
+pub fn with_part(b: &mut Builder, x: InstId, t: InstId, part: InstId) -> InstId {
+    let (dims, zero) = ([&[1], b.dims(part)].concat(), b.scalar(DType::S32, 0.0));
+    let starts: Vec<InstId> = (0..dims.len()).map(|axis| if axis == 0 { t } else { zero }).collect();
+    let one = b.reshape(part, &dims);
+    b.add_inst(Op::DynamicUpdateSlice, &[&[x, one], &starts[..]].concat())
+}

@@ -1,7 +1,7 @@
 //! Elements at run-time indices. An index out of range is clamped (TensorFlow's CPU kernels refuse it at run time).
 use crate::diag::Result;
 use crate::hlo::attrs::GatherDims;
-use crate::hlo::{InstId, Op};
+use crate::hlo::{Builder, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
@@ -53,22 +53,27 @@ pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, bat
         return of_nothing(cx, x, &out);
     }
     let indices = index_type(cx, indices);
-    let taken = places.len() - batch;
-    let window = (batch..axis).chain(axis + taken..out.len());
-    let mut slice_sizes = dims.clone();
+    Ok(gather_axis(cx.b, x, indices, axis, batch))
+}
+
+/// The same of an array that has elements, at `s32` or `s64` indices.
+pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, batch: usize) -> InstId {
+    let (mut slice_sizes, places) = (b.dims(x).to_vec(), b.rank(indices));
+    let taken = places - batch;
+    let window = (batch..axis).chain(axis + taken..slice_sizes.len() + taken - 1);
     slice_sizes[axis] = 1;
     slice_sizes[..batch].fill(1);
     let g = GatherDims {
         offset_dims: window.collect(),
         collapsed_slice_dims: vec![axis],
         start_index_map: vec![axis],
-        index_vector_dim: places.len(),
+        index_vector_dim: places,
         operand_batching_dims: (0..batch).collect(),
         start_indices_batching_dims: (0..batch).collect(),
         slice_sizes,
         indices_are_sorted: false,
     };
-    Ok(cx.b.add_inst(Op::Gather(g), &[x, indices]))
+    b.add_inst(Op::Gather(g), &[x, indices])
 }
 
 /// What is gathered from an array without elements: nothing. It is computed from the array, so that a size that is taken to be 0 is seen

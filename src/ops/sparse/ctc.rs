@@ -50,6 +50,22 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let other = cx.b.compare(Direction::Ne, class, before);
         kept = cx.b.elementwise(ScalarOp::And, &[kept, other]);
     }
+    let sparse = sparse_rows(cx, kept, class)?;
+    let none = cx.b.full(dtype, &all, 0.0);
+    let counted = cx.b.select(inside, best, none);
+    let zero = cx.b.scalar(dtype, 0.0);
+    let sum = cx.b.reduce(counted, zero, ScalarOp::Add, &[1]);
+    let sum = cx.b.unary(ScalarOp::Negate, sum);
+    let probability = cx.b.reshape(sum, &[batch, 1]);
+    Ok(sparse.into_iter().chain([probability]).map(Value::Array).collect())
+}
+
+/// The elements of a matrix for which `kept` holds, pushed together in each row, as a sparse tensor: indices, values and shape.
+///
+/// Shapes: `pred[rows, columns]`, `s32[rows, columns]` -> `s64[n, 2]`, `s64[n]`, `s64[2]`.
+pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<[InstId; 3]> {
+    let all = cx.b.dims(x).to_vec();
+    let (rows, count) = (all[0], all[0] * all[1]);
     let ones = cx.b.convert(kept, DType::S32);
     let add = cx.b.scalar_computation(ScalarOp::Add, DType::S32);
     let up_to = crate::ops::math::scan::running(cx, ones, 1, add, 0.0);
@@ -58,30 +74,24 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let zero = cx.b.scalar(DType::S32, 0.0);
         cx.b.reduce(up_to, zero, ScalarOp::Maximum, &[0, 1])
     };
-    let flat = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &[batch * time]);
+    let flat = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &[count]);
     let mask = flat(cx, kept);
-    let Compact { places, count, .. } = compact(cx, mask)?;
-    let size = cx.found(count, batch * time, "the decoded list")?;
+    let Compact { places, count: held, .. } = compact(cx, mask)?;
+    let size = cx.found(held, count, "the decoded list")?;
     let places = cx.b.slice_axis(places, 0, 0, size);
     let item = cx.b.iota(DType::S32, &all, 0);
     let mut taken = Vec::new();
-    for x in [item, place, class] {
-        let x = flat(cx, x);
-        let x = take_axis(cx, x, places, 0, 0)?;
-        taken.push(cx.b.convert(x, DType::S64));
+    for part in [item, place, x] {
+        let part = flat(cx, part);
+        let part = take_axis(cx, part, places, 0, 0)?;
+        taken.push(cx.b.convert(part, DType::S64));
     }
     let indices = columns(cx, &taken[..2], size);
     let longest = cx.b.convert(longest, DType::S64);
     let longest = cx.b.reshape(longest, &[1]);
-    let items = cx.b.full(DType::S64, &[1], batch as f64);
+    let items = cx.b.full(DType::S64, &[1], rows as f64);
     let shape = cx.b.concatenate(&[items, longest], 0);
-    let none = cx.b.full(dtype, &all, 0.0);
-    let counted = cx.b.select(inside, best, none);
-    let zero = cx.b.scalar(dtype, 0.0);
-    let sum = cx.b.reduce(counted, zero, ScalarOp::Add, &[1]);
-    let sum = cx.b.unary(ScalarOp::Negate, sum);
-    let probability = cx.b.reshape(sum, &[batch, 1]);
-    Ok([indices, taken[2], shape, probability].map(Value::Array).into())
+    Ok([indices, taken[2], shape])
 }
 
 /// The largest element of the last axis of three and the first place that has it: `[a, b]`, `s32[a, b]`.

@@ -3,6 +3,10 @@
 //! A sparse tensor is three inputs: `indices s64[n, rank]`, `values [n]` and `shape s64[rank]`. Indices out of range are dropped or
 //! clamped, where TensorFlow's kernels refuse them at run time.
 mod ctc;
+mod ctc_beam;
+mod ctc_loss;
+mod ctc_step;
+mod edit_distance;
 mod order;
 mod parts;
 mod product;
@@ -16,7 +20,17 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[product::ROWS, order::ROWS, parts::ROWS, rows::ROWS, segment::ROWS, ctc::ROWS];
+pub const ROWS: &[&[OpRow]] = &[
+    product::ROWS,
+    order::ROWS,
+    parts::ROWS,
+    rows::ROWS,
+    segment::ROWS,
+    ctc::ROWS,
+    ctc_beam::ROWS,
+    ctc_loss::ROWS,
+    edit_distance::ROWS,
+];
 
 /// `indices`, input `i`, with the number of its rows and the rank that it leads into.
 fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, u64, usize)> {

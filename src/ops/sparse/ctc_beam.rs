@@ -1,0 +1,170 @@
+//! `CTCBeamSearchDecoder`: the most likely sequences of labels, by a search along the best beginnings of each step.
+//!
+//! Source: TensorFlow's `ctc_beam_search.h`. There beginnings are nodes of a tree, the best `beam_width` of them its leaves. A leaf takes in
+//! what its parent leads to only while the parent is a leaf too, and a child that fell out of the leaves within a step does not grow in
+//! that step if its parent, which grows before it, leads to it. Both are kept. Here a leaf has the numbers of all nodes on its way, so
+//! that leaves of one node know each other; nodes that no leaf goes through are not remembered, as nothing asks for them.
+use super::ctc::sparse_rows;
+use super::ctc_step::step;
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{Builder, InstId};
+use crate::ops::fact::Fact;
+use crate::ops::math::special::compare_scalar;
+use crate::ops::rounds::rounds;
+use crate::ops::row::op;
+use crate::ops::shape::S64;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[op(
+    "CTCBeamSearchDecoder",
+    "inputs sequence_length -> decoded_indices* decoded_values* decoded_shape* log_probability",
+    decode,
+)
+.shape(decode_shape)
+.dtypes("f32, f64")];
+
+/// The sizes of a search.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) batch: u64,
+    pub(super) time: u64,
+    pub(super) classes: u64,
+    /// How many leaves there are.
+    pub(super) width: u64,
+}
+
+/// The leaves, the best first: arrays of `[batch, width]` but for the last two.
+#[derive(Clone, Copy)]
+pub(super) struct Leaves {
+    /// The logarithm of the probability of a node; -inf where there are fewer leaves.
+    pub(super) total: InstId,
+    /// The part of it that ends in a blank.
+    pub(super) blank: InstId,
+    /// The part of it that ends in the last label.
+    pub(super) label: InstId,
+    /// `s32`: the last label, -1 of the root.
+    pub(super) last: InstId,
+    /// `s32`: how many labels there are.
+    pub(super) length: InstId,
+    /// `s32`: the number of the node.
+    pub(super) node: InstId,
+    /// `s32`: the number of its parent, -2 of the root.
+    pub(super) parent: InstId,
+    /// `s32[batch, time, width]`: the labels, -1 behind them.
+    pub(super) labels: InstId,
+    /// `s32[batch, time + 1, width]`: the nodes from the root on, -1 behind them.
+    pub(super) way: InstId,
+}
+
+impl Leaves {
+    const PARTS: usize = 9;
+    fn parts(&self) -> [InstId; Self::PARTS] {
+        let Leaves { total, blank, label, last, length, node, parent, labels, way } = *self;
+        [total, blank, label, last, length, node, parent, labels, way]
+    }
+    fn from_parts(parts: &[InstId]) -> Option<Leaves> {
+        let &[total, blank, label, last, length, node, parent, labels, way] = parts else { return None };
+        Some(Leaves { total, blank, label, last, length, node, parent, labels, way })
+    }
+}
+
+fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
+    let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
+    if cx.b.dims(lengths) != [batch] || time == 0 || batch == 0 || classes == 0 {
+        return Err(cx.mismatch(format!(
+            "lengths of {:?} for inputs {:?}",
+            cx.b.dims(lengths),
+            [time, batch, classes]
+        )));
+    }
+    let number = |name: &str| cx.required(cx.node.int(name), name);
+    let (width, paths) = (number("beam_width")?, number("top_paths")?);
+    if !(1..=1 << 16).contains(&width) || !(1..=width).contains(&paths) {
+        return Err(Error::user(Code::BadAttr, format!("top_paths is {paths} and beam_width {width}")));
+    }
+    let size = Sizes { batch, time, classes, width: width as u64 };
+    let start = root(cx.b, size, cx.b.dtype(x));
+    let state = [&[x, lengths], &start.parts()[..]].concat();
+    let end = rounds(cx.b, "ctc_beam_search", time, &state, |b, t, parts| {
+        let Some(leaves) = Leaves::from_parts(&parts[2..]) else { return parts };
+        let next = step(b, size, &leaves, parts[0], t);
+        let is_within = b.compare(Direction::Lt, t, parts[1]);
+        let mut all = vec![parts[0], parts[1]];
+        for (before, now) in leaves.parts().into_iter().zip(next.parts()) {
+            let dims = b.dims(now).to_vec();
+            let is_within = b.broadcast(is_within, &dims, &[0]);
+            all.push(b.select(is_within, now, before));
+        }
+        all
+    });
+    let Some(leaves) = Leaves::from_parts(&end[2..]) else { return Err(Error::internal("lower", "parts of a search")) };
+    results(cx, size, &leaves, paths as u64)
+}
+
+/// One leaf, the root, which is certain.
+fn root(b: &mut Builder, s: Sizes, dtype: DType) -> Leaves {
+    let dims = [s.batch, s.width];
+    let number = b.iota(DType::S32, &dims, 1);
+    let is_root = compare_scalar(b, Direction::Eq, number, 0.0);
+    let (one, none) = (b.full(dtype, &dims, 0.0), b.full(dtype, &dims, f64::NEG_INFINITY));
+    let certain = b.select(is_root, one, none);
+    let [zeros, minus_one, minus_two] = [0.0, -1.0, -2.0].map(|v| b.full(DType::S32, &dims, v));
+    let node = b.select(is_root, zeros, minus_one);
+    let labels = b.full(DType::S32, &[s.batch, s.time, s.width], -1.0);
+    let behind = b.full(DType::S32, &[s.batch, s.time, s.width], -1.0);
+    let first = b.reshape(node, &[s.batch, 1, s.width]);
+    let way = b.concatenate(&[first, behind], 1);
+    Leaves {
+        total: certain,
+        blank: certain,
+        label: none,
+        last: minus_one,
+        length: zeros,
+        node,
+        parent: minus_two,
+        labels,
+        way,
+    }
+}
+
+/// The labels of the best paths as sparse tensors, and the logarithms of their probabilities.
+fn results(cx: &mut LowerCtx, s: Sizes, leaves: &Leaves, paths: u64) -> Result<Vec<Value>> {
+    let merges = cx.flag("merge_repeated");
+    let (mut indices, mut values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
+    for path in 0..paths {
+        let labels = cx.b.slice_axis(leaves.labels, 2, path, path + 1);
+        let labels = cx.b.reshape(labels, &[s.batch, s.time]);
+        let mut kept = compare_scalar(cx.b, Direction::Ge, labels, 0.0);
+        if merges {
+            let none = cx.b.full(DType::S32, &[s.batch, 1], -1.0);
+            let before = cx.b.slice_axis(labels, 1, 0, s.time - 1);
+            let before = cx.b.concatenate(&[none, before], 1);
+            let is_other = cx.b.compare(Direction::Ne, labels, before);
+            kept = cx.b.binary(ScalarOp::And, kept, is_other);
+        }
+        let [at, value, shape] = sparse_rows(cx, kept, labels)?;
+        indices.push(at);
+        values.push(value);
+        shapes.push(shape);
+    }
+    let total = cx.b.slice_axis(leaves.total, 1, 0, paths);
+    let all = indices.into_iter().chain(values).chain(shapes).chain([total]);
+    Ok(all.map(Value::Array).collect())
+}
+
+fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.of_rank(0, 3)?;
+    let paths = u64::try_from(cx.node.int("top_paths").unwrap_or(0)).unwrap_or(0).min(1 << 16);
+    let sizes: Vec<Dim> = (0..paths).map(|_| cx.fresh(Why::Data)).collect();
+    let two = Dim::Known(2);
+    let mut out: Vec<Fact> = sizes.iter().map(|&n| Fact::new(S64, vec![n, two].into())).collect();
+    out.extend(sizes.iter().map(|&n| Fact::new(S64, vec![n].into())));
+    out.extend(sizes.iter().map(|_| Fact::new(S64, vec![two].into())));
+    out.push(Fact::new(cx.dtype(0), vec![dims[1], Dim::Known(paths)].into()));
+    Ok(out)
+}

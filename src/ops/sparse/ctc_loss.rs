@@ -1,0 +1,343 @@
+//! The loss of connectionist temporal classification, and its gradient.
+//!
+//! Source: TensorFlow's `ctc_loss_calculator.h`: forward and backward variables in logarithms (Graves, "Supervised Sequence Labelling with
+//! Recurrent Neural Networks", section 7.4), whose sums are computed in f32 for f64 too. In shapes, `states` are the places of a path:
+//! a blank before, between and behind the labels, `2 * labels + 1`.
+use super::column;
+use crate::diag::Result;
+use crate::hlo::attrs::{PadDim, SliceDim};
+use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::ops::array::gather::take_axis;
+use crate::ops::array::scatter::scatter;
+use crate::ops::compact::running;
+use crate::ops::fact::Fact;
+use crate::ops::rounds::{part_at, rounds, with_part};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] =
+    &[op("CTCLoss", "inputs labels_indices labels_values sequence_length -> loss gradient", loss)
+        .shape(loss_shape)
+        .dtypes("f32, f64")];
+
+/// The labels of every item of a batch.
+struct Labels {
+    /// `s32[batch, labels]`, the blank behind the last one.
+    dense: InstId,
+    /// `s32[batch]`: how many there are.
+    kept: InstId,
+    /// `s32[batch]`: how many were given, repetitions and blanks among them.
+    given: InstId,
+}
+
+/// What the forward and the backward pass need: arrays of the type of the inputs, but for truth values.
+struct Paths {
+    /// `[time, batch, states]`: the logarithm of the probability of what each state emits.
+    emissions: InstId,
+    /// `pred[batch, states]`: whether a state may repeat.
+    stays: InstId,
+    /// `pred[batch, states]`: whether a state may follow the one two places before.
+    skips: InstId,
+    /// `s32[batch]`: how many states there are.
+    states: InstId,
+    /// `s32[batch]`: how many steps there are.
+    steps: InstId,
+}
+
+fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, lengths) = (cx.arg(0)?, cx.arg(3)?);
+    let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
+    if cx.b.dims(lengths) != [batch] || time == 0 || batch == 0 || classes == 0 {
+        return Err(cx.mismatch(format!(
+            "lengths of {:?} for inputs {:?}",
+            cx.b.dims(lengths),
+            [time, batch, classes]
+        )));
+    }
+    let labels = labels(cx, batch, time, classes)?;
+    let y = softmax(cx.b, x);
+    let paths = paths(cx, y, &labels, lengths)?;
+    let (forward, backward) = (forward(cx.b, &paths), backward(cx.b, &paths));
+    let both = cx.b.add(forward, backward);
+    let first = cx.b.slice_axis(both, 0, 0, 1);
+    let log_p = sum_of_logarithms(cx.b, first);
+    // 0 where there are no steps, or fewer than labels
+    let nothing = cx.b.full_like(lengths, 0.0);
+    let mut counts = cx.b.compare(Direction::Gt, lengths, nothing);
+    if cx.flag("ignore_longer_outputs_than_inputs") {
+        let fit = cx.b.compare(Direction::Le, labels.given, lengths);
+        counts = cx.b.binary(ScalarOp::And, counts, fit);
+    }
+    let gradient = gradient(cx, y, both, log_p, labels.dense)?;
+    let all = [time, batch, classes];
+    let step = cx.b.iota(DType::S32, &all, 0);
+    let lengths = cx.b.broadcast(lengths, &all, &[1]);
+    let is_within = cx.b.compare(Direction::Lt, step, lengths);
+    let is_counted = cx.b.broadcast(counts, &all, &[1]);
+    let is_counted = cx.b.binary(ScalarOp::And, is_counted, is_within);
+    let none = cx.b.full_like(gradient, 0.0);
+    let gradient = cx.b.select(is_counted, gradient, none);
+    let none = cx.b.full_like(log_p, 0.0);
+    let loss = cx.b.unary(ScalarOp::Negate, log_p);
+    let loss = cx.b.select(counts, loss, none);
+    Ok([loss, gradient].map(Value::Array).into())
+}
+
+/// The labels out of their sparse form, whose rows are in order; without repetitions where the node says so.
+fn labels(cx: &mut LowerCtx, batch: u64, time: u64, classes: u64) -> Result<Labels> {
+    let (indices, values) = (cx.arg(1)?, cx.arg(2)?);
+    let [n] = cx.b.dims(values)[..] else { return Err(cx.mismatch("labels_values must be a vector")) };
+    if cx.b.dims(indices) != [n, 2] {
+        return Err(cx.mismatch(format!("indices {:?} of {n} labels", cx.b.dims(indices))));
+    }
+    let item = column(cx, indices, 0);
+    let item = cx.b.convert(item, DType::S32);
+    let blank = cx.b.full_like(values, classes as f64 - 1.0);
+    let mut keeps = cx.b.compare(Direction::Lt, values, blank);
+    if cx.flag("preprocess_collapse_repeated") && n > 0 {
+        let mut before = |x: InstId| {
+            let none = cx.b.full(DType::S32, &[1], -1.0);
+            let most = cx.b.slice_axis(x, 0, 0, n - 1);
+            cx.b.concatenate(&[none, most], 0)
+        };
+        let (previous_item, previous) = (before(item), before(values));
+        let is_first = cx.b.compare(Direction::Ne, item, previous_item);
+        let is_other = cx.b.compare(Direction::Ne, values, previous);
+        let is_new = cx.b.binary(ScalarOp::Or, is_first, is_other);
+        keeps = cx.b.binary(ScalarOp::And, keeps, is_new);
+    }
+    let ones = cx.b.convert(keeps, DType::S32);
+    let place = cx.b.reshape(item, &[n, 1]);
+    let zeros = cx.b.full(DType::S32, &[batch], 0.0);
+    let kept = scatter(cx, zeros, place, ones, Some(ScalarOp::Add))?;
+    let every = cx.b.full(DType::S32, &[n], 1.0);
+    let given = scatter(cx, zeros, place, every, Some(ScalarOp::Add))?;
+    let up_to = running(cx, ones, ScalarOp::Add, 0.0);
+    let items_up_to = running(cx, kept, ScalarOp::Add, 0.0);
+    let start = cx.b.sub(items_up_to, kept);
+    let start = take_axis(cx, start, item, 0, 0)?;
+    let at = cx.b.sub(up_to, ones);
+    let at = cx.b.sub(at, start);
+    // a path has no more labels than steps; what is left out is written nowhere
+    let outside = cx.b.full_like(at, -1.0);
+    let at = cx.b.select(keeps, at, outside);
+    let at = cx.b.reshape(at, &[n, 1]);
+    let places = cx.b.concatenate(&[place, at], 1);
+    let blanks = cx.b.full(DType::S32, &[batch, n.min(time)], classes as f64 - 1.0);
+    let dense = scatter(cx, blanks, places, values, None)?;
+    Ok(Labels { dense, kept, given })
+}
+
+/// The probabilities of the classes, the last axis.
+fn softmax(b: &mut Builder, x: InstId) -> InstId {
+    let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
+    let least = b.scalar(dtype, f64::NEG_INFINITY);
+    let largest = b.reduce(x, least, ScalarOp::Maximum, &[2]);
+    let largest = b.broadcast(largest, &dims, &[0, 1]);
+    let shifted = b.sub(x, largest);
+    let e = b.unary(ScalarOp::Exp, shifted);
+    let zero = b.scalar(dtype, 0.0);
+    let sum = b.reduce(e, zero, ScalarOp::Add, &[2]);
+    let sum = b.broadcast(sum, &dims, &[0, 1]);
+    b.div(e, sum)
+}
+
+fn paths(cx: &mut LowerCtx, y: InstId, labels: &Labels, steps: InstId) -> Result<Paths> {
+    let (dims, count) = (cx.b.dims(y).to_vec(), cx.b.dims(labels.dense)[1]);
+    let (time, batch, classes, states) = (dims[0], dims[1], dims[2], 2 * count + 1);
+    let merges = cx.node.bool("ctc_merge_repeated").unwrap_or(true);
+    let log = cx.b.unary(ScalarOp::Log, y);
+    let blank = cx.b.slice_axis(log, 2, classes - 1, classes);
+    let by_item = cx.b.transpose(log, &[1, 0, 2]);
+    let of_labels = take_axis(cx, by_item, labels.dense, 2, 1)?;
+    let of_labels = cx.b.transpose(of_labels, &[1, 0, 2]);
+    let pair = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &[time, batch, count, 1]);
+    let blanks = cx.b.broadcast_to(blank, &[time, batch, count]);
+    let parts = [pair(cx, blanks), pair(cx, of_labels)];
+    let pairs = cx.b.concatenate(&parts, 3);
+    let pairs = cx.b.reshape(pairs, &[time, batch, 2 * count]);
+    let emissions = cx.b.concatenate(&[pairs, blank], 2);
+    let b = &mut *cx.b;
+    let two = b.scalar(DType::S32, 2.0);
+    let one = b.scalar(DType::S32, 1.0);
+    let doubled = b.mul(labels.kept, two);
+    let number = b.iota(DType::S32, &[batch, states], 1);
+    let odd = b.binary(ScalarOp::And, number, one);
+    let is_label = b.convert(odd, DType::Pred);
+    let is_blank = b.unary(ScalarOp::Not, is_label);
+    let mut skips = is_label;
+    if merges {
+        let minus = b.scalar(DType::S32, -1.0);
+        let before = b.pad(labels.dense, minus, &[PadDim::default(), PadDim { low: 1, high: -1, interior: 0 }]);
+        let is_other = b.compare(Direction::Ne, labels.dense, before);
+        let no = b.scalar(DType::Pred, 0.0);
+        // labels are the odd states
+        let spaced = b.pad(is_other, no, &[PadDim::default(), PadDim { low: 1, high: 1, interior: 1 }]);
+        let spaced = if count == 0 { b.full(DType::Pred, &[batch, states], 0.0) } else { spaced };
+        skips = b.binary(ScalarOp::And, is_label, spaced);
+    }
+    let stays = if merges { b.full(DType::Pred, &[batch, states], 1.0) } else { is_blank };
+    Ok(Paths { emissions, stays, skips, states: b.add(doubled, one), steps })
+}
+
+/// ln(e^x + e^y), whose second part is computed in f32.
+pub(super) fn add_logarithms(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    let (high, low) = (b.max(x, y), b.min(x, y));
+    let difference = b.sub(low, high);
+    let narrow = b.convert(difference, DType::F32);
+    let e = b.unary(ScalarOp::Exp, narrow);
+    let log = b.unary(ScalarOp::Log1p, e);
+    let log = b.convert(log, b.dtype(x));
+    let sum = b.add(high, log);
+    let nothing = b.full_like(low, f64::NEG_INFINITY);
+    let is_one = b.compare(Direction::Eq, low, nothing);
+    b.select(is_one, high, sum)
+}
+
+/// The sum over all states, `[batch]`, of logarithms `[1, batch, states]`.
+fn sum_of_logarithms(b: &mut Builder, x: InstId) -> InstId {
+    let dtype = b.dtype(x);
+    b.begin("add_logarithms");
+    let [p, q] = [0, 1].map(|_| b.parameter(Shape::array(dtype, [])));
+    let root = add_logarithms(b, p, q);
+    let comp = b.end(root);
+    let nothing = b.scalar(dtype, f64::NEG_INFINITY);
+    b.add_inst(Op::Reduce { dims: vec![0, 2], comp }, &[x, nothing])
+}
+
+/// `x`, `[batch, states]`, moved by some places along its states, with nothing where none came from.
+fn moved(b: &mut Builder, x: InstId, by: i64) -> InstId {
+    let nothing = b.scalar(b.dtype(x), f64::NEG_INFINITY);
+    let states = b.dims(x)[1] as i64;
+    if by.abs() > states {
+        return b.full_like(x, f64::NEG_INFINITY);
+    }
+    b.pad(x, nothing, &[PadDim::default(), PadDim { low: by, high: -by, interior: 0 }])
+}
+
+/// `x` where a condition holds, and else the logarithm of nothing.
+fn only(b: &mut Builder, condition: InstId, x: InstId) -> InstId {
+    let nothing = b.full_like(x, f64::NEG_INFINITY);
+    b.select(condition, x, nothing)
+}
+
+/// Logarithms of the probability of all beginnings of paths that are in a state after a step: `[time, batch, states]`.
+fn forward(b: &mut Builder, p: &Paths) -> InstId {
+    let dims = b.dims(p.emissions).to_vec();
+    // before the first step only the two first states may follow
+    let number = b.iota(DType::S32, &dims[1..], 1);
+    let two = b.full_like(number, 2.0);
+    let is_start = b.compare(Direction::Lt, number, two);
+    let first = b.full(b.dtype(p.emissions), &dims[1..], 0.0);
+    let first = only(b, is_start, first);
+    let all = b.full(b.dtype(p.emissions), &dims, f64::NEG_INFINITY);
+    let state = [all, first, p.emissions, p.stays, p.skips];
+    let end = rounds(b, "ctc_forward", dims[0], &state, |b, t, parts| {
+        let [all, before, emissions, stays, skips] = parts[..] else { return parts };
+        let none = b.full_like(t, 0.0);
+        let is_first = b.compare(Direction::Eq, t, none);
+        let same = only(b, stays, before);
+        let (one, two) = (moved(b, before, 1), moved(b, before, 2));
+        let two = only(b, skips, two);
+        let sum = add_logarithms(b, same, one);
+        let sum = add_logarithms(b, sum, two);
+        let sum = b.select(is_first, before, sum);
+        let emitted = part_at(b, emissions, t);
+        let now = b.add(emitted, sum);
+        vec![with_part(b, all, t, now), now, emissions, stays, skips]
+    });
+    end[0]
+}
+
+/// Logarithms of the probability of all ends of paths that follow on a state after a step: `[time, batch, states]`.
+fn backward(b: &mut Builder, p: &Paths) -> InstId {
+    let dims = b.dims(p.emissions).to_vec();
+    let number = b.iota(DType::S32, &dims[1..], 1);
+    let states = b.broadcast(p.states, &dims[1..], &[0]);
+    let two = b.full_like(number, 2.0);
+    let last = b.sub(states, two);
+    let (from, to) = (b.compare(Direction::Ge, number, last), b.compare(Direction::Lt, number, states));
+    let is_end = b.binary(ScalarOp::And, from, to);
+    let ends = b.full(b.dtype(p.emissions), &dims[1..], 0.0);
+    let ends = only(b, is_end, ends);
+    let all = b.full(b.dtype(p.emissions), &dims, f64::NEG_INFINITY);
+    let behind = b.full_like(ends, f64::NEG_INFINITY);
+    // what may be skipped from a state is what the state two places behind may skip
+    let no = b.scalar(DType::Pred, 0.0);
+    let skips = if dims[2] > 2 {
+        b.pad(p.skips, no, &[PadDim::default(), PadDim { low: -2, high: 2, interior: 0 }])
+    } else {
+        b.full(DType::Pred, &dims[1..], 0.0)
+    };
+    let state = [all, behind, p.emissions, p.stays, skips, ends, p.steps];
+    let end = rounds(b, "ctc_backward", dims[0], &state, |b, round, parts| {
+        let [all, next, emissions, stays, skips, ends, steps] = parts[..] else { return parts };
+        let last = b.full_like(round, dims[0] as f64 - 1.0);
+        let t = b.sub(last, round);
+        // `next` has the emissions of the step behind in it
+        let same = only(b, stays, next);
+        let (one, two) = (moved(b, next, -1), moved(b, next, -2));
+        let two = only(b, skips, two);
+        let sum = add_logarithms(b, same, one);
+        let sum = add_logarithms(b, sum, two);
+        let one = b.full_like(t, 1.0);
+        let behind = b.add(t, one);
+        let is_last = b.compare(Direction::Eq, steps, behind);
+        let is_last = b.broadcast(is_last, &dims[1..], &[0]);
+        let now = b.select(is_last, ends, sum);
+        let emitted = part_at(b, emissions, t);
+        let next = b.add(now, emitted);
+        vec![with_part(b, all, t, now), next, emissions, stays, skips, ends, steps]
+    });
+    end[0]
+}
+
+/// The probability of each class less the part of it that is on paths of the labels; all of it where there is no path.
+fn gradient(cx: &mut LowerCtx, y: InstId, both: InstId, log_p: InstId, labels: InstId) -> Result<InstId> {
+    let (dims, places) = (cx.b.dims(y).to_vec(), cx.b.dims(both).to_vec());
+    let (time, batch, classes, count) = (dims[0], dims[1], dims[2], cx.b.dims(labels)[1]);
+    let log_p_of = cx.b.broadcast(log_p, &places, &[1]);
+    let part = cx.b.sub(both, log_p_of);
+    let nothing = cx.b.full_like(both, f64::NEG_INFINITY);
+    let is_nothing = cx.b.compare(Direction::Eq, both, nothing);
+    let part = cx.b.select(is_nothing, nothing, part);
+    let part = cx.b.unary(ScalarOp::Exp, part);
+    // every second state is the blank, the others are the labels in order
+    let zero = cx.b.scalar(cx.b.dtype(y), 0.0);
+    let even = cx.b.slice(part, &every_second(&places, 0));
+    let of_blank = cx.b.reduce(even, zero, ScalarOp::Add, &[2]);
+    let of_blank = cx.b.transpose(of_blank, &[1, 0]);
+    let sums = cx.b.full(cx.b.dtype(y), &[batch, classes - 1, time], 0.0);
+    let of_blank = cx.b.reshape(of_blank, &[batch, 1, time]);
+    let mut sums = cx.b.concatenate(&[sums, of_blank], 1);
+    if count > 0 {
+        let odd = cx.b.slice(part, &every_second(&places, 1));
+        let odd = cx.b.transpose(odd, &[1, 2, 0]);
+        let item = cx.b.iota(DType::S32, &[batch, count, 1], 0);
+        let label = cx.b.reshape(labels, &[batch, count, 1]);
+        let at = cx.b.concatenate(&[item, label], 2);
+        sums = scatter(cx, sums, at, odd, Some(ScalarOp::Add))?;
+    }
+    let sums = cx.b.transpose(sums, &[2, 0, 1]);
+    let rest = cx.b.sub(y, sums);
+    let nothing = cx.b.full_like(log_p, f64::NEG_INFINITY);
+    let is_impossible = cx.b.compare(Direction::Eq, log_p, nothing);
+    let is_impossible = cx.b.broadcast(is_impossible, &dims, &[1]);
+    Ok(cx.b.select(is_impossible, y, rest))
+}
+
+/// Every second place of the last axis of three.
+fn every_second(dims: &[u64], start: u64) -> Vec<SliceDim> {
+    let whole = |&n: &u64| SliceDim { start: 0, limit: n, stride: 1 };
+    let mut slices: Vec<SliceDim> = dims.iter().map(whole).collect();
+    slices[2] = SliceDim { start, limit: dims[2], stride: 2 };
+    slices
+}
+
+fn loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.of_rank(0, 3)?;
+    Ok(vec![Fact::new(cx.dtype(0), vec![dims[1]].into()), Fact::new(cx.dtype(0), dims.into())])
+}
