@@ -2,9 +2,13 @@
 //!
 //! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
 //! vectorised over the batch.
+mod banded;
+mod batch;
 mod blocks;
 mod eigenvectors;
+mod exponential;
 mod factor;
+mod functions;
 mod hessenberg;
 mod jacobi;
 pub mod lapack;
@@ -36,7 +40,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("Qr",                    "input -> q r",           qr).shape(qr_shape).dtypes(FIELDS),
     op("MatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(FIELDS),
     op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).shape(|cx| determinant_shape(cx, 2)).dtypes(FIELDS),
-], tridiagonal::ROWS, jacobi::ROWS, least::ROWS];
+], tridiagonal::ROWS, jacobi::ROWS, least::ROWS, functions::ROWS, exponential::ROWS, banded::ROWS, batch::ROWS];
 
 /// The sizes of input `i`, which must be square matrices.
 fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<u64>, u64)> {

@@ -27,6 +27,13 @@ pub const ROWS: &[OpRow] = &[
     op("MatrixSetDiagV2", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
     op("MatrixSetDiagV3", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
     op("MatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
+    // names from before TensorFlow 1.0
+    op("BatchMatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, Band::MAIN, [-1, -1], None))
+        .shape(matrix_diag_shape),
+    op("BatchMatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, Band::MAIN, None))
+        .shape(matrix_diag_part_shape),
+    op("BatchMatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, Band::MAIN)).shape(same),
+    op("BatchMatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
 ];
 
 /// The diagonals `low..=high` (0 is the main one, positive above it), and on which side short ones stand in a row.

@@ -16,6 +16,7 @@ mod slice;
 mod strided;
 mod strided_pick;
 mod strided_shape;
+mod unravel;
 
 pub(in crate::ops) use gather::{gather, gather_nd};
 pub(in crate::ops) use scatter::{onto as scatter_onto, scatter};
@@ -35,4 +36,5 @@ pub const ROWS: &[&[OpRow]] = &[
     format::ROWS,
     set::ROWS,
     found::ROWS,
+    unravel::ROWS,
 ];

@@ -128,7 +128,7 @@ pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId)
 }
 
 /// Elements `k` and `other [batch..]` of the last dimension in each other's place.
-fn exchanged(b: &mut Builder, x: InstId, k: InstId, other: InstId) -> InstId {
+pub(super) fn exchanged(b: &mut Builder, x: InstId, k: InstId, other: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let last = dims.len() - 1;
     let index = b.iota(DType::S32, &dims, last);

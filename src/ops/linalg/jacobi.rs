@@ -63,7 +63,7 @@ impl Batch {
 }
 
 /// Eigenvalues in rising order, and eigenvectors as columns. Only the lower triangle is read.
-fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = Batch::of(cx)?;
     let n = batch.rows;
     if n != batch.columns {
@@ -128,7 +128,7 @@ fn real_batch(cx: &LowerCtx) -> Result<Batch> {
 }
 
 /// Singular values in falling order, and the vectors of both sides as columns.
-fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = Batch::of(cx)?;
     let (m, n, dtype) = (batch.rows, batch.columns, cx.dtype(0)?);
     let vectors_too = cx.node.bool("compute_uv").unwrap_or(true);

@@ -20,7 +20,7 @@ pub const ROWS: &[OpRow] = &[
 /// matrices that are factored. Without `fast` nothing is added, and the matrices may lack rank.
 ///
 /// Shapes: matrix `[.., m, n]`, rhs `[.., m, k]` -> `[.., n, k]`.
-fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (matrix, rhs) = (cx.dims(0)?, cx.dims(1)?);
     let ([batch @ .., m, n], [same @ .., rows, _]) = (&matrix[..], &rhs[..]) else {
         return Err(cx.mismatch(format!("matrices {matrix:?} and right sides {rhs:?} do not fit")));
@@ -111,7 +111,7 @@ fn solve(b: &mut Builder, a: InstId, y: InstId) -> InstId {
 }
 
 /// A row a column of the matrices, and the columns of the right sides.
-fn least_squares_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub(super) fn least_squares_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match (cx.ranked(0)?.as_deref(), cx.ranked(1)?.as_deref()) {
         (Some([batch @ .., _, n]), Some([.., _, k])) => cx.like(0, [batch, &[*n, *k]].concat()),
         (Some(_), Some(_)) => Err(cx.mismatch("matrices are needed")),

@@ -13,17 +13,22 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("BesselI0e", "x -> y", |cx| bessel(cx, |[x]| i0e(x))).pointwise().dtypes(FLOATS),
-    op("BesselI1e", "x -> y", |cx| bessel(cx, |[x]| i1e(x))).pointwise().dtypes(FLOATS),
-    op("BesselI0",  "x -> y", |cx| bessel(cx, |[x]| i0e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
-    op("BesselI1",  "x -> y", |cx| bessel(cx, |[x]| i1e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
+    op("BesselI0e", "x -> y", |cx| float(cx, FLOATS, |[x]| i0e(x))).pointwise().dtypes(FLOATS),
+    op("BesselI1e", "x -> y", |cx| float(cx, FLOATS, |[x]| i1e(x))).pointwise().dtypes(FLOATS),
+    op("BesselI0",  "x -> y", |cx| float(cx, FLOATS, |[x]| i0e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
+    op("BesselI1",  "x -> y", |cx| float(cx, FLOATS, |[x]| i1e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
 ];
 
-fn bessel(cx: &mut LowerCtx, f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> Expr<'s, 'b>) -> Result<Vec<Value>> {
+/// A function of one float, whose type must be among those that `types` names.
+pub(super) fn float(
+    cx: &mut LowerCtx,
+    types: &str,
+    f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> Expr<'s, 'b>,
+) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
-    match cx.b.dtype(x) {
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {}
-        other => return Err(cx.unsupported(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
+    let dtype = cx.b.dtype(x).to_string();
+    if !types.split(", ").any(|name| name == dtype) {
+        return Err(cx.unsupported(format!("{} of {dtype}; {types} are supported", cx.node.op)));
     }
     let y = wide_formula(cx.b, [x], f);
     cx.one(y)
@@ -50,7 +55,7 @@ impl Series {
 }
 
 /// A Chebyshev series by Clenshaw's recurrence, half the first coefficient counted.
-fn chebyshev<'s, 'b>(x: Expr<'s, 'b>, coefficients: &[f64]) -> Expr<'s, 'b> {
+pub(super) fn chebyshev<'s, 'b>(x: Expr<'s, 'b>, coefficients: &[f64]) -> Expr<'s, 'b> {
     let zero = x.number(0.0);
     let (mut b0, mut b1, mut b2) = (zero, zero, zero);
     for &c in coefficients {
@@ -61,14 +66,14 @@ fn chebyshev<'s, 'b>(x: Expr<'s, 'b>, coefficients: &[f64]) -> Expr<'s, 'b> {
 }
 
 /// e^-|x| I0(x).
-fn i0e<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+pub(super) fn i0e<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
     let a = x.abs();
     let (near, far) = I0.at(a);
     near.when(a.le(8.0), far)
 }
 
 /// e^-|x| I1(x).
-fn i1e<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+pub(super) fn i1e<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
     let a = x.abs();
     let (near, far) = I1.at(a);
     (near * a).when(a.le(8.0), far) * x.apply(ScalarOp::Sign)

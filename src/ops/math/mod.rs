@@ -6,9 +6,13 @@ mod bincount;
 mod cast;
 mod complex;
 mod bessel;
+mod bessel_jy;
+mod bessel_k;
+mod bessel_tables;
 pub(in crate::ops) mod expr;
 pub(in crate::ops) mod gamma;
 mod histogram;
+mod integrals;
 pub(in crate::ops) mod inverse_error;
 mod neighbour;
 mod normal;
@@ -34,6 +38,9 @@ pub const ROWS: &[&[OpRow]] = &[
     bincount::ROWS,
     gamma::ROWS,
     bessel::ROWS,
+    bessel_jy::ROWS,
+    bessel_k::ROWS,
+    integrals::ROWS,
     inverse_error::ROWS,
     neighbour::ROWS,
     search::ROWS,

@@ -21,7 +21,7 @@ use crate::tensor::DType;
 pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, sparse::ROWS, variant::ROWS];
 
 /// Where each of `total` values is: the number of its row, and its place in that row. Both are `s32[total]`.
-pub(super) fn places(cx: &mut LowerCtx, splits: InstId, total: u64) -> Result<(InstId, InstId)> {
+pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: u64) -> Result<(InstId, InstId)> {
     let splits = cx.b.convert(splits, DType::S32);
     let n = cx.b.dims(splits)[0].saturating_sub(1);
     // one more row from each split on but the first; that behind the last value is nobody's
@@ -61,7 +61,7 @@ fn lengths(cx: &mut LowerCtx, splits: InstId) -> InstId {
 }
 
 /// How many rows splits have; `None` where they are no splits.
-pub(super) fn rows(cx: &LowerCtx, splits: InstId) -> Option<u64> {
+pub(in crate::ops) fn rows(cx: &LowerCtx, splits: InstId) -> Option<u64> {
     match cx.b.dims(splits) {
         [n] => n.checked_sub(1),
         _ => None,

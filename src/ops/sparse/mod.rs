@@ -2,16 +2,20 @@
 //!
 //! A sparse tensor is three inputs: `indices s64[n, rank]`, `values [n]` and `shape s64[rank]`. Indices out of range are dropped or
 //! clamped, where TensorFlow's kernels refuse them at run time.
+mod count;
 mod ctc;
 mod ctc_beam;
 mod ctc_loss;
 mod ctc_step;
 mod edit_distance;
+mod merge;
 mod order;
 mod parts;
 mod product;
 mod rows;
+mod runs;
 mod segment;
+mod sets;
 
 use super::{LowerCtx, OpRow};
 use crate::diag::Result;
@@ -30,6 +34,9 @@ pub const ROWS: &[&[OpRow]] = &[
     ctc_beam::ROWS,
     ctc_loss::ROWS,
     edit_distance::ROWS,
+    merge::ROWS,
+    sets::ROWS,
+    count::ROWS,
 ];
 
 /// `indices`, input `i`, with the number of its rows and the rank that it leads into.

@@ -1,6 +1,6 @@
 //! Parts, sums and rows of sparse tensors.
-use super::order::sorted;
-use super::{column, columns, element, indices, linear, strides};
+use super::runs::{Runs, changes, found, unraveled};
+use super::{column, columns, element, indices, linear};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::array::gather::take_axis;
@@ -72,14 +72,6 @@ fn runs(cx: &mut LowerCtx, places: InstId, (n, rank): (u64, usize)) -> InstId {
     running(cx, begins, ScalarOp::Add, 0.0)
 }
 
-/// Which elements of a vector are another value than the one before; the first is none.
-fn changes(cx: &mut LowerCtx, x: InstId) -> InstId {
-    let n = cx.b.dims(x)[0];
-    let (head, tail) = (cx.b.slice_axis(x, 0, 0, n.min(1)), cx.b.slice_axis(x, 0, 0, n.saturating_sub(1)));
-    let before = cx.b.concatenate(&[head, tail], 0);
-    cx.b.compare(Direction::Ne, x, before)
-}
-
 /// Softmax over the elements of each row along the last axis.
 fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values) = (indices(cx, 0)?, cx.arg(1)?);
@@ -112,46 +104,26 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let all = [(a, cx.arg(1)?), (b, cx.arg(4)?)];
     let keys = all.map(|(places, _)| linear(cx, places, shape));
     let (keys, values) = (cx.b.concatenate(&keys, 0), cx.b.concatenate(&all.map(|x| x.1), 0));
-    let order = sorted(cx, keys);
-    let (keys, values) = (take_axis(cx, keys, order, 0, 0)?, take_axis(cx, values, order, 0, 0)?);
-    let begins = changes(cx, keys);
-    let begins = cx.b.convert(begins, DType::S32);
-    let run = running(cx, begins, ScalarOp::Add, 0.0);
-    let to = cx.b.reshape(run, &[total, 1]);
-    let zeros = cx.b.full(cx.b.dtype(values), &[total], 0.0);
-    let sums = scatter(cx, zeros, to, values, Some(ScalarOp::Add))?;
-    let none = cx.b.full(DType::S64, &[total], 0.0);
-    let keys = scatter(cx, none, to, keys, None)?;
-    // runs are counted from 0: one more than the last, where there is any
-    let (first, ones) = (cx.b.scalar(DType::S32, -1.0), cx.b.iota(DType::S32, &[total], 0));
-    let last = cx.b.reduce(run, first, ScalarOp::Maximum, &[0]);
-    let is_run = cx.b.compare(Direction::Le, ones, last);
+    let runs = Runs::of(cx, &[keys])?;
+    let sums = runs.combined(cx, values, Some(ScalarOp::Add), 0.0)?;
     let size = cx.b.elementwise(ScalarOp::Abs, &[sums]);
     let threshold = cx.b.reshape(threshold, &[]);
     let threshold = cx.b.broadcast(threshold, &[total], &[]);
     let is_large = cx.b.compare(Direction::Ge, size, threshold);
-    let (no, one) = (cx.b.full(DType::S32, &[total], 0.0), cx.b.full(DType::S32, &[total], 1.0));
-    let counts = scatter(cx, no, to, one, Some(ScalarOp::Add))?;
+    let one = cx.b.full(DType::S32, &[total], 1.0);
+    let counts = runs.combined(cx, one, Some(ScalarOp::Add), 0.0)?;
     let is_single = cx.b.compare(Direction::Le, counts, one);
     let is_large = cx.b.elementwise(ScalarOp::Or, &[is_large, is_single]);
-    let held = cx.b.elementwise(ScalarOp::And, &[is_run, is_large]);
-    let kept = compact(cx, held)?;
-    let count = cx.found(kept.count, total, "the list of elements")?;
-    let at = cx.first(kept.places, count)?;
-    let (keys, sums) = (take_axis(cx, keys, at, 0, 0)?, take_axis(cx, sums, at, 0, 0)?);
-    let mut out = Vec::with_capacity(rank);
-    let mut rest = keys;
-    for stride in strides(cx, shape, rank) {
-        let stride = cx.b.broadcast(stride, &[count], &[]);
-        out.push(cx.b.div(rest, stride));
-        rest = cx.b.elementwise(ScalarOp::Remainder, &[rest, stride]);
-    }
-    let places = columns(cx, &out, count);
+    let held = cx.b.elementwise(ScalarOp::And, &[runs.exists, is_large]);
+    let (at, count) = found(cx, held, "the list of elements")?;
+    let (keys, sums) = (take_axis(cx, runs.keys[0], at, 0, 0)?, take_axis(cx, sums, at, 0, 0)?);
+    let places = unraveled(cx, keys, shape, rank);
+    let places = columns(cx, &places, count);
     Ok(vec![Value::Array(places), Value::Array(sums), Value::Array(shape)])
 }
 
 /// Indices, values and their shape, of as many elements as the data says.
-fn found_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub(super) fn found_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (rank, n) = (cx.of_rank(0, 2)?[1], cx.fresh(Why::Data));
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),

@@ -1,6 +1,7 @@
 //! Rows combined by sorted segment numbers, of rows that are taken from a table by index, and of rows in order.
 //!
 //! Results have a row for each number up to the last one, or as many as the node says.
+use super::runs::{Runs, found};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::array::gather::take_axis;
@@ -24,6 +25,9 @@ pub const ROWS: &[OpRow] = &[
     op("SparseSegmentSumGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Sum)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentMeanGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Mean)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSqrtNGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::SqrtN)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSumGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::Sum)).shape(sparse_gradient_shape),
+    op("SparseSegmentMeanGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::Mean)).shape(sparse_gradient_shape),
+    op("SparseSegmentSqrtNGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::SqrtN)).shape(sparse_gradient_shape),
     op("SegmentSum", "data segment_ids -> output", |cx| segment(cx, Fold::Sum)).shape(|cx| found_shape(cx, 1)),
     op("SegmentMean", "data segment_ids -> output", |cx| segment(cx, Fold::Mean)).shape(|cx| found_shape(cx, 1)),
     op("SegmentProd", "data segment_ids -> output", |cx| segment(cx, Fold::Product)).shape(|cx| found_shape(cx, 1)),
@@ -135,12 +139,24 @@ fn divisor(cx: &mut LowerCtx, sizes: InstId, fold: Fold, dtype: DType) -> InstId
 
 /// The gradient of a sum by segment: that of each segment goes to the rows that it has taken.
 fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
-    let (grad, indices, ids, rows) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, told(cx, 3)?);
+    let (indices, rows) = (cx.arg(1)?, told(cx, 3)?);
+    cx.check_within(1, &[rows])?;
+    let taken = taken_gradients(cx, fold)?;
+    let (dims, work) = (cx.b.dims(taken).to_vec(), cx.b.dtype(taken));
+    let zeros = cx.b.full(work, &[&[rows], &dims[1..]].concat(), 0.0);
+    let to = cx.b.reshape(indices, &[dims[0], 1]);
+    let y = scatter(cx, zeros, to, taken, Some(ScalarOp::Add))?;
+    let y = cx.b.convert(y, cx.dtype(0)?);
+    cx.one(y)
+}
+
+/// The gradient of the segment of each index, in the type in which gradients are added.
+fn taken_gradients(cx: &mut LowerCtx, fold: Fold) -> Result<InstId> {
+    let (grad, indices, ids) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(indices) != cx.b.dims(ids) || cx.b.rank(ids) != 1 || cx.b.rank(grad) == 0 {
         return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
     }
     let (dims, dtype) = (cx.b.dims(grad).to_vec(), cx.b.dtype(grad));
-    cx.check_within(1, &[rows])?;
     cx.check_within(2, &dims[..1])?;
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let mut grad = cx.b.convert(grad, work);
@@ -150,13 +166,33 @@ fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
         let by = divisor(cx, sizes, fold, work);
         grad = cx.b.div(grad, by);
     }
-    let taken = take_axis(cx, grad, ids, 0, 0)?;
-    let zeros = cx.b.full(work, &[&[rows], &dims[1..]].concat(), 0.0);
-    let count = cx.b.dims(indices)[0];
-    let to = cx.b.reshape(indices, &[count, 1]);
-    let y = scatter(cx, zeros, to, taken, Some(ScalarOp::Add))?;
-    let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    take_axis(cx, grad, ids, 0, 0)
+}
+
+/// The same of the rows alone that any segment has taken, in rising order, and their numbers.
+fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
+    let indices = cx.arg(1)?;
+    let taken = taken_gradients(cx, fold)?;
+    let runs = Runs::of(cx, &[indices])?;
+    let n = cx.b.dims(indices)[0];
+    let sorted = take_axis(cx, taken, runs.order, 0, 0)?;
+    let (zeros, to) = (cx.b.full_like(sorted, 0.0), cx.b.reshape(runs.run, &[n, 1]));
+    let y = scatter(cx, zeros, to, sorted, Some(ScalarOp::Add))?;
+    let (at, _) = found(cx, runs.exists, "the list of rows")?;
+    let (y, rows) = (take_axis(cx, y, at, 0, 0)?, take_axis(cx, runs.keys[0], at, 0, 0)?);
+    let y = cx.b.convert(y, cx.dtype(0)?);
+    Ok(vec![Value::Array(y), Value::Array(rows)])
+}
+
+/// A row for each different index.
+fn sparse_gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.fresh(Why::Data);
+    let dims = match cx.ranked(0)? {
+        Some(dims) if !dims.is_empty() => [&[n], &dims[1..]].concat().into(),
+        Some(_) => return Err(cx.mismatch("a scalar has no rows")),
+        None => cx.unranked_from(0),
+    };
+    Ok(vec![cx.like(0, dims)?.remove(0), Fact::new(cx.dtype(1), vec![n].into())])
 }
 
 /// As many rows as input `i` says.

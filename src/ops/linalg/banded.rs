@@ -1,0 +1,123 @@
+//! Triangular systems given by their bands, and the gradient of Cholesky's factor.
+use super::{adjoint, batched, line, square};
+use crate::diag::Result;
+use crate::hlo::attrs::Transpose;
+use crate::hlo::{Builder, InstId, Op};
+use crate::ops::fact::{Dims, Fact};
+use crate::ops::math::special::mul_scalar;
+use crate::ops::rounds::rounds;
+use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::Direction;
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("BandedTriangularSolve", "matrix rhs -> output", banded_solve).shape(banded_shape).dtypes(super::FIELDS),
+    op("CholeskyGrad",          "l grad -> output",     cholesky_gradient).shape(same).dtypes("f32, f64"),
+    op("BatchCholeskyGrad",     "l grad -> output",     cholesky_gradient).shape(same).dtypes("f32, f64"),
+];
+
+/// Solves systems of triangular matrices with `k` bands, in row `d` of lower ones what is `d` places left of the diagonal, in row
+/// `k - 1 - d` of upper ones what is `d` places right of it.
+///
+/// Shapes: matrix `[batch.., k, n]`, rhs `[batch.., n, m]` -> `[batch.., n, m]`.
+fn banded_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (bands, rhs) = (cx.dims(0)?, cx.dims(1)?);
+    let ([.., k, n], [.., rows, _]) = (&bands[..], &rhs[..]) else {
+        return Err(cx.mismatch(format!("bands {bands:?} and right sides {rhs:?}; matrices are needed")));
+    };
+    if n != rows || bands.contains(&0) || rhs.contains(&0) {
+        return Err(cx.mismatch(format!("bands {bands:?} and right sides {rhs:?} do not fit, or are empty")));
+    }
+    let (k, n) = (*k, *n);
+    let lower = cx.node.bool("lower").unwrap_or(true);
+    let is_adjoint = cx.flag("adjoint");
+    let (a, b) = (cx.arg(0)?, cx.arg(1)?);
+    let a = whole(cx.b, a, k.min(n), lower);
+    let (a, b) = batched(cx, a, b)?;
+    let transpose_a = if is_adjoint { Transpose::Adjoint } else { Transpose::No };
+    let solve = Op::TriangularSolve { left_side: true, lower, unit_diagonal: false, transpose_a };
+    let y = cx.b.add_inst(solve, &[a, b]);
+    cx.one(y)
+}
+
+/// Matrices `[batch.., n, n]` with the `count` bands next to the diagonal.
+fn whole(b: &mut Builder, bands: InstId, count: u64, lower: bool) -> InstId {
+    let dims = b.dims(bands).to_vec();
+    let (rank, k, n) = (dims.len(), dims[dims.len() - 2], dims[dims.len() - 1]);
+    let square = [&dims[..rank - 2], &[n, n]].concat();
+    let by_row: Vec<usize> = (0..rank - 1).collect();
+    let zeros = b.full(b.dtype(bands), &square, 0.0);
+    let parts = rounds(b, "place_band", count, &[zeros, bands], |b, d, parts| {
+        let place = if lower {
+            d
+        } else {
+            let last = b.scalar(DType::S32, k as f64 - 1.0);
+            b.sub(last, d)
+        };
+        let band = line(b, parts[1], rank - 2, place);
+        let band = b.broadcast(band, &square, &by_row);
+        let (row, column) = (b.iota(DType::S32, &square, rank - 2), b.iota(DType::S32, &square, rank - 1));
+        let distance = if lower { b.sub(row, column) } else { b.sub(column, row) };
+        let on = b.compare(Direction::Eq, distance, d);
+        vec![b.select(on, band, parts[0]), parts[1]]
+    });
+    parts[0]
+}
+
+/// The gradient of a symmetric matrix from that of its factor: half of `l⁻ᵀ (p + pᵀ) l⁻¹`, with `p` the lower triangle of `lᵀ grad`, its
+/// diagonal halved. Source: Murray, "Differentiation of the Cholesky decomposition".
+fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, _) = square(cx, 0)?;
+    if cx.dims(1)? != dims {
+        return Err(cx.mismatch(format!("a factor {dims:?} and its gradient {:?}", cx.dims(1)?)));
+    }
+    match cx.dtype(0)? {
+        DType::F32 | DType::F64 => {}
+        other => return Err(cx.unsupported(format!("{} of {other}; f32, f64 are supported", cx.node.op))),
+    }
+    let (l, grad) = (cx.arg(0)?, cx.arg(1)?);
+    if dims.contains(&0) {
+        return cx.one(grad);
+    }
+    let b = &mut *cx.b;
+    let rank = dims.len();
+    let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
+    let (is_lower, on, zero) =
+        (b.compare(Direction::Ge, row, column), b.compare(Direction::Eq, row, column), b.full_like(l, 0.0));
+    let [l, grad] = [l, grad].map(|x| b.select(is_lower, x, zero));
+    let turned = adjoint(b, l);
+    let p = super::least::product(b, turned, grad);
+    let half = mul_scalar(b, p, 0.5);
+    let p = b.select(is_lower, p, zero);
+    let p = b.select(on, half, p);
+    let other = adjoint(b, p);
+    let p = b.add(p, other);
+    let mut solve = |left_side: bool, transpose_a: Transpose, x: InstId| {
+        b.add_inst(Op::TriangularSolve { left_side, lower: true, unit_diagonal: false, transpose_a }, &[l, x])
+    };
+    let y = solve(true, Transpose::Adjoint, p);
+    let y = solve(false, Transpose::No, y);
+    let y = mul_scalar(cx.b, y, 0.5);
+    cx.one(y)
+}
+
+/// The batch of both, rows and columns as the right side has them.
+fn banded_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    match (cx.ranked(0)?.as_deref(), cx.ranked(1)?.as_deref()) {
+        (Some([batch @ .., _, n]), Some([other @ .., rows, m])) => {
+            let batch = cx.broadcast(&Dims::ranked(batch), &Dims::ranked(other))?;
+            let rows =
+                cx.merge_dim(*n, *rows).ok_or_else(|| cx.mismatch("bands and right side have different rows"))?;
+            cx.like(0, [batch.as_ranked().unwrap_or(&[]), &[rows, *m]].concat())
+        }
+        (Some(_), Some(_)) => Err(cx.mismatch("matrices are needed")),
+        (first, _) => {
+            let dims = cx.unranked_from(usize::from(first.is_some()));
+            cx.like(0, dims)
+        }
+    }
+}

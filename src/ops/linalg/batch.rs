@@ -1,0 +1,60 @@
+//! Names that ops on batches of matrices had before TensorFlow 1.0, and eigenvalues in one array with eigenvectors.
+use super::jacobi::{eigen, eigen_of, svd};
+use super::least::{least_squares, least_squares_shape};
+use super::{cholesky, determinant, determinant_shape, inverse, solve, solve_shape, square, triangular_solve};
+use crate::diag::Result;
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::tensor::{DType, elements_of};
+
+const REAL: &str = "f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("BatchCholesky",              "input -> output",        cholesky).shape(same).dtypes(REAL),
+    op("BatchMatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(super::FIELDS),
+    op("BatchMatrixInverse",         "input -> output",        inverse).shape(same).dtypes(REAL),
+    op("BatchMatrixSolve",           "matrix rhs -> output",   solve).shape(solve_shape).dtypes(REAL),
+    op("BatchMatrixSolveLs",         "matrix rhs l2_regularizer -> output", least_squares).shape(least_squares_shape).dtypes(REAL),
+    op("BatchMatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).shape(solve_shape).dtypes(REAL),
+    op("BatchSelfAdjointEig",        "input -> output",        stacked).shape(stacked_shape).dtypes(REAL),
+    op("SelfAdjointEig",             "input -> output",        stacked).shape(stacked_shape).dtypes(REAL),
+    op("BatchSelfAdjointEigV2",      "input -> e v",           eigen).dtypes(REAL),
+    op("BatchSvd",                   "input -> s u v",         svd).dtypes(super::FIELDS),
+];
+
+/// Eigenvalues of symmetric matrices `[batch.., n, n]` in rising order, and below them eigenvectors as columns: `[batch.., n + 1, n]`.
+fn stacked(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, n) = square(cx, 0)?;
+    match cx.dtype(0)? {
+        DType::F32 | DType::F64 => {}
+        other => return Err(cx.unsupported(format!("{} of {other}; {REAL} are supported", cx.node.op))),
+    }
+    let (batch, x) = (&dims[..dims.len() - 2], cx.arg(0)?);
+    let b = &mut *cx.b;
+    let count = elements_of(batch);
+    let x = b.reshape(x, &[count, n, n]);
+    let (values, vectors) = eigen_of(b, x);
+    let values = b.reshape(values, &[count, 1, n]);
+    let both = b.concatenate(&[values, vectors], 1);
+    let both = b.reshape(both, &[batch, &[n + 1, n]].concat());
+    cx.one(both)
+}
+
+fn stacked_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    match cx.ranked(0)?.as_deref() {
+        Some([batch @ .., rows, columns]) => {
+            let n = cx.merge_dim(*rows, *columns).ok_or_else(|| cx.mismatch("square matrices are needed"))?;
+            let longer = cx.add(n, crate::ops::symbols::Dim::Known(1));
+            cx.like(0, [batch, &[longer, n]].concat())
+        }
+        Some(_) => Err(cx.mismatch("matrices are needed")),
+        None => {
+            let dims = cx.unranked_from(0);
+            cx.like(0, dims)
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! How often each number occurs in each row, as a sparse tensor: `count_ops.cc`.
+use super::runs::{Runs, found};
+use super::{column, columns, indices};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::fact::Fact;
+use crate::ops::math::special::{add_scalar, compare_scalar};
+use crate::ops::ragged;
+use crate::ops::row::op;
+use crate::ops::shape::S64;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("DenseCountSparseOutput", "values weights -> output_indices output_values output_dense_shape", of_dense)
+        .shape(|cx| result_shape(cx, Rows::OfRank(0)))
+        .dtypes("s32, s64"),
+    op(
+        "SparseCountSparseOutput",
+        "indices values dense_shape weights -> output_indices output_values output_dense_shape",
+        of_sparse,
+    )
+    .shape(|cx| result_shape(cx, Rows::OfIndices))
+    .dtypes("s32, s64"),
+    op(
+        "RaggedCountSparseOutput",
+        "splits values weights -> output_indices output_values output_dense_shape",
+        of_ragged,
+    )
+    .shape(|cx| result_shape(cx, Rows::Always))
+    .dtypes("s32, s64"),
+];
+
+/// Numbers to be counted.
+struct Counted {
+    /// The row of each, `s64[n]`; `None` where there is one row, which results do not name.
+    row: Option<InstId>,
+    /// The number of rows, `s64[1]`.
+    rows: Option<InstId>,
+    /// The numbers, `[n]`.
+    values: InstId,
+    /// The input that holds a weight for each, or nothing.
+    weights: usize,
+}
+
+fn of_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (values, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let n = dims.iter().product();
+    let row = match dims[..] {
+        [_] => None,
+        [rows, _] => {
+            let row = cx.b.iota(DType::S64, &dims, 0);
+            Some((cx.b.reshape(row, &[n]), cx.b.full(DType::S64, &[1], rows as f64)))
+        }
+        _ => return Err(cx.mismatch(format!("values {dims:?}; one or two dimensions are counted"))),
+    };
+    let values = cx.b.reshape(values, &[n]);
+    count(cx, &Counted { row: row.map(|r| r.0), rows: row.map(|r| r.1), values, weights: 1 })
+}
+
+fn of_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
+    if cx.b.dims(values) != [n] || cx.b.dims(shape) != [rank as u64] || rank == 0 {
+        return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
+    }
+    let row = (rank > 1).then(|| (column(cx, places, 0), cx.b.slice_axis(shape, 0, 0, 1)));
+    count(cx, &Counted { row: row.map(|r| r.0), rows: row.map(|r| r.1), values, weights: 3 })
+}
+
+fn of_ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (splits, values) = (cx.arg(0)?, cx.arg(1)?);
+    let &[n] = cx.b.dims(values) else {
+        return Err(cx.mismatch(format!("values {}; a vector is needed", cx.b.shape(values))));
+    };
+    let rows = match ragged::rows(cx, splits) {
+        Some(rows) if rows > 0 => rows,
+        _ => return Err(cx.mismatch(format!("splits of {}", cx.b.shape(splits)))),
+    };
+    let (row, _) = ragged::places(cx, splits, n)?;
+    let row = cx.b.convert(row, DType::S64);
+    let rows = cx.b.full(DType::S64, &[1], rows as f64);
+    count(cx, &Counted { row: Some(row), rows: Some(rows), values, weights: 2 })
+}
+
+/// The numbers of each row below the largest that counts, each once and in rising order, with the sum of their weights.
+fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
+    let n = cx.b.dims(of.values)[0];
+    let weights = cx.arg(of.weights)?;
+    let dtype = cx.b.dtype(weights);
+    let given = cx.b.dims(weights).iter().product::<u64>();
+    if given != n && given != 0 {
+        return Err(cx.mismatch(format!("{given} weights for {n} values")));
+    }
+    let binary = cx.flag("binary_output");
+    let weights = if given == 0 || binary { cx.b.full(dtype, &[n], 1.0) } else { cx.b.reshape(weights, &[n]) };
+    let values = cx.b.convert(of.values, DType::S64);
+    let keys: Vec<InstId> = of.row.into_iter().chain([values]).collect();
+    let runs = Runs::of(cx, &keys)?;
+    let sums = runs.combined(cx, weights, if binary { None } else { Some(ScalarOp::Add) }, 0.0)?;
+    let most = cx.node.int("maxlength").unwrap_or(-1);
+    let own = runs.keys[keys.len() - 1];
+    let kept = if most < 0 {
+        runs.exists
+    } else {
+        let counts = compare_scalar(cx.b, Direction::Lt, own, most as f64);
+        cx.b.elementwise(ScalarOp::And, &[counts, runs.exists])
+    };
+    let (at, size) = found(cx, kept, "the list of counts")?;
+    let sums = take_axis(cx, sums, at, 0, 0)?;
+    let taken = runs.keys.iter().map(|&key| take_axis(cx, key, at, 0, 0)).collect::<Result<Vec<_>>>()?;
+    let places = columns(cx, &taken, size);
+    let width = if most < 0 {
+        let least = cx.node.int("minlength").unwrap_or(-1).max(1);
+        let none = cx.b.scalar(DType::S64, least as f64 - 1.0);
+        let last = cx.b.reduce(values, none, ScalarOp::Maximum, &[0]);
+        add_scalar(cx.b, last, 1.0)
+    } else {
+        cx.b.scalar(DType::S64, most as f64)
+    };
+    let width = cx.b.reshape(width, &[1]);
+    let shape: Vec<InstId> = of.rows.into_iter().chain([width]).collect();
+    let shape = cx.b.concatenate(&shape, 0);
+    Ok([places, sums, shape].map(Value::Array).into())
+}
+
+/// What says whether results name rows.
+#[derive(Clone, Copy)]
+enum Rows {
+    /// The rank of an input, two.
+    OfRank(usize),
+    /// The columns of input 0, more than one.
+    OfIndices,
+    Always,
+}
+
+fn result_shape(cx: &mut ShapeCtx, rows: Rows) -> Result<Vec<Fact>> {
+    let n = cx.fresh(Why::Data);
+    let rank = match rows {
+        Rows::OfRank(i) => cx.ranked(i)?.map(|dims| dims.len() as u64),
+        Rows::OfIndices => match cx.of_rank(0, 2)?[1] {
+            Dim::Known(rank) => Some(rank.min(2)),
+            Dim::Unknown(_) => None,
+        },
+        Rows::Always => Some(2),
+    };
+    let rank = rank.map_or_else(|| cx.fresh(Why::Data), Dim::Known);
+    Ok(vec![
+        Fact::new(S64, vec![n, rank].into()),
+        Fact::new(cx.attr_type("output_type"), vec![n].into()),
+        Fact::new(S64, vec![rank].into()),
+    ])
+}

@@ -1,0 +1,129 @@
+//! Runs of equal keys among sorted elements, and what is made of each run.
+use super::strides;
+use crate::diag::Result;
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::LowerCtx;
+use crate::ops::array::gather::take_axis;
+use crate::ops::array::scatter;
+use crate::ops::compact::{Compact, compact, running};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// Elements in ascending order of some keys, the first key first, and the runs of those that agree in all keys. Elements of one run keep
+/// their order.
+pub(super) struct Runs {
+    /// The element that stands at each place of the order: `s32[n]`.
+    pub order: InstId,
+    /// The run of each place of the order, counted from 0: `s32[n]`.
+    pub run: InstId,
+    /// The keys of each run, then zeros: `[n]` each.
+    pub keys: Vec<InstId>,
+    /// Whether there is a run of each number: `pred[n]`.
+    pub exists: InstId,
+}
+
+impl Runs {
+    /// Sorts elements by vectors of integers.
+    pub fn of(cx: &mut LowerCtx, keys: &[InstId]) -> Result<Runs> {
+        let n = keys.first().map_or(0, |&key| cx.b.dims(key)[0]);
+        let own = cx.b.iota(DType::S32, &[n], 0);
+        let types: Vec<DType> = keys.iter().map(|&key| cx.b.dtype(key)).collect();
+        let comp = in_front(cx.b, &types);
+        let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[keys, &[own]].concat());
+        let order = cx.b.get_tuple_element(sorted, keys.len());
+        let mut begins = cx.b.full(DType::Pred, &[n], 0.0);
+        let mut sorted_keys = Vec::with_capacity(keys.len());
+        for part in 0..keys.len() {
+            let key = cx.b.get_tuple_element(sorted, part);
+            let differs = changes(cx, key);
+            begins = cx.b.elementwise(ScalarOp::Or, &[begins, differs]);
+            sorted_keys.push(key);
+        }
+        let begins = cx.b.convert(begins, DType::S32);
+        let run = running(cx, begins, ScalarOp::Add, 0.0);
+        let to = cx.b.reshape(run, &[n, 1]);
+        let mut of_runs = Vec::with_capacity(keys.len());
+        for key in sorted_keys {
+            let zeros = cx.b.full_like(key, 0.0);
+            of_runs.push(scatter(cx, zeros, to, key, None)?);
+        }
+        // one run more than the last is counted, where there is any
+        let (none, numbers) = (cx.b.scalar(DType::S32, -1.0), cx.b.iota(DType::S32, &[n], 0));
+        let last = cx.b.reduce(run, none, ScalarOp::Maximum, &[0]);
+        let exists = cx.b.compare(Direction::Le, numbers, last);
+        Ok(Runs { order, run, keys: of_runs, exists })
+    }
+
+    /// One number for each element, combined run by run from `start` on: `[n]`. Without an op the last of a run counts.
+    pub fn combined(&self, cx: &mut LowerCtx, x: InstId, op: Option<ScalarOp>, start: f64) -> Result<InstId> {
+        let n = cx.b.dims(x)[0];
+        let sorted = take_axis(cx, x, self.order, 0, 0)?;
+        let base = cx.b.full_like(x, start);
+        let to = cx.b.reshape(self.run, &[n, 1]);
+        scatter(cx, base, to, sorted, op)
+    }
+}
+
+/// Which elements of a vector are another value than the one before; the first is none.
+pub(super) fn changes(cx: &mut LowerCtx, x: InstId) -> InstId {
+    let n = cx.b.dims(x)[0];
+    let (head, tail) = (cx.b.slice_axis(x, 0, 0, n.min(1)), cx.b.slice_axis(x, 0, 0, n.saturating_sub(1)));
+    let before = cx.b.concatenate(&[head, tail], 0);
+    cx.b.compare(Direction::Ne, x, before)
+}
+
+/// Whether one element comes before another by keys of these types, the first that differs; the number of each is the last operand.
+fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
+    b.begin("in_front");
+    let mut is_before = None;
+    let mut pairs = Vec::with_capacity(types.len());
+    for &dtype in types {
+        pairs.push([b.parameter(Shape::array(dtype, [])), b.parameter(Shape::array(dtype, []))]);
+    }
+    b.parameter(Shape::array(DType::S32, []));
+    b.parameter(Shape::array(DType::S32, []));
+    for [x, y] in pairs.into_iter().rev() {
+        let less = b.elementwise(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[x, y]);
+        is_before = Some(match is_before {
+            None => less,
+            Some(behind) => {
+                let same = b.compare(Direction::Eq, x, y);
+                let later = b.binary(ScalarOp::And, same, behind);
+                b.binary(ScalarOp::Or, less, later)
+            }
+        });
+    }
+    let root = is_before.unwrap_or_else(|| b.scalar(DType::Pred, 0.0));
+    b.end(root)
+}
+
+/// The places at which a mask holds, and how many these are, as a size.
+pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(InstId, u64)> {
+    let n = cx.b.dims(mask)[0];
+    let Compact { places, count, .. } = compact(cx, mask)?;
+    let size = cx.found(count, n, made)?;
+    Ok((cx.first(places, size)?, size))
+}
+
+/// The index along each axis of places in row-major order of a shape, `s64[rank]`: vectors.
+pub(super) fn unraveled(cx: &mut LowerCtx, places: InstId, shape: InstId, rank: usize) -> Vec<InstId> {
+    let n = cx.b.dims(places)[0];
+    let mut out = Vec::with_capacity(rank);
+    let mut rest = places;
+    for stride in strides(cx, shape, rank) {
+        let stride = cx.b.broadcast(stride, &[n], &[]);
+        out.push(cx.b.div(rest, stride));
+        rest = cx.b.elementwise(ScalarOp::Remainder, &[rest, stride]);
+    }
+    out
+}
+
+/// The place of each element among those of its group, for elements in an order in which a group's are together: `s32[n]`.
+pub(super) fn place_in_group(cx: &mut LowerCtx, group: InstId) -> InstId {
+    let n = cx.b.dims(group)[0];
+    let (own, none) = (cx.b.iota(DType::S32, &[n], 0), cx.b.full(DType::S32, &[n], 0.0));
+    let begins = changes(cx, group);
+    let first = cx.b.select(begins, own, none);
+    let first = running(cx, first, ScalarOp::Maximum, 0.0);
+    cx.b.sub(own, first)
+}
