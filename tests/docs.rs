@@ -67,12 +67,33 @@ fn ops() {
             writeln!(text, "{}", op_line(row)).expect("a String takes all");
         }
     }
-    text += "\n## Left out\n\nOps that TensorFlow's XLA has a kernel for on a CPU, and why they have none here.\n\n\
-             | op | reason |\n|---|---|\n";
-    for (op, reason) in tfaot::ops::LEFT_OUT {
-        writeln!(text, "| {op} | {reason} |").expect("a String takes all");
-    }
+    text += &without_rows();
     hold("ops.md", &text);
+}
+
+/// The ops that have a kernel for a CPU in TensorFlow 2.21, or that are named as left out, and no row: a section a reason.
+fn without_rows() -> String {
+    let whole = tfaot::ops::LEFT_OUT.iter().flat_map(|row| row.names.split_whitespace()).filter(|n| !n.contains('*'));
+    let with_kernel = tfaot::opdef::all().into_iter().filter(|def| def.cpu_host_args.is_some()).map(|def| def.name);
+    let names: BTreeSet<&str> = whole.chain(with_kernel).filter(|op| tfaot::ops::find(op).is_none()).collect();
+    let mut text = format!(
+        "\n## Without a row\n\n\
+         {} ops that TensorFlow 2.21 has a kernel for on a CPU, or its XLA has one, and that tfaot does not compile, with the reason\n\
+         and what to do. Many of them are compiled all the same where the graph is made of others before it is lowered (control flow\n\
+         of TensorFlow 1), or are left out with a warning where no result needs them (printing, assertions, summaries).\n",
+        names.len()
+    );
+    for row in tfaot::ops::LEFT_OUT {
+        let is_row = |op: &&&str| tfaot::ops::left_out(op).is_some_and(|r| r.title == row.title);
+        let own: Vec<String> = names.iter().filter(is_row).map(|op| format!("`{op}`")).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let (title, count, reason, help, list) = (row.title, own.len(), row.reason, row.help, own.join(", "));
+        writeln!(text, "\n### {title} ({count})\n\nWhy: {reason}.\\\nWhat to do: {help}.\n\n{list}")
+            .expect("a String takes all");
+    }
+    text
 }
 
 #[test]

@@ -236,24 +236,21 @@ impl<'p> Walker<'p> {
 /// Why an op without a row can't be compiled.
 pub(super) fn unknown_op(node: &Node) -> Error {
     let op = &*node.op;
-    let has = |parts: &[&str]| parts.iter().any(|p| op.contains(p));
     if find_host(op).is_some_and(|row| row.role == Role::Fed) {
         return Diagnostic::new(Code::BadInputs, format!("the placeholder `{}` is needed and not fed", node.name))
             .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
             .into();
     }
-    if has(&["VariableOp", "Variable", "Resource"]) {
-        return variable(op);
-    }
-    if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) {
-        let why = format!("{op} works on strings or on tables that are no constants, which compiled code can't hold");
-        return Diagnostic::new(Code::UnsupportedType, why).help("feed what is computed from it").into();
-    }
-    Error::user(Code::UnsupportedOp, format!("{op} has no lowering"))
-}
-
-fn variable(op: &str) -> Error {
-    Diagnostic::new(Code::UnsupportedType, format!("{op} works on a variable, which compiled code can't hold"))
-        .help("freeze the model: turn its variables into constants before compiling")
-        .into()
+    let (code, message, help) = match (ops::left_out(op), opdef::find(op)) {
+        (Some(row), _) => (row.code, format!("{op} has no lowering: {}", row.reason), row.help),
+        (None, Some(_)) => {
+            let message = format!("{op} has no lowering: TensorFlow itself has no kernel of it for a CPU");
+            (Code::UnsupportedOp, message, "feed its result, or write the same with other ops")
+        }
+        (None, None) => {
+            let message = format!("{op} has no lowering: it is no op of TensorFlow 2.21");
+            (Code::UnsupportedOp, message, "feed its result, if an extension of TensorFlow defines it")
+        }
+    };
+    Diagnostic::new(code, message).help(help).into()
 }

@@ -83,8 +83,19 @@ pub struct TypeAttr {
 
 /// The definition of `op`, if TensorFlow has it.
 pub fn find(op: &str) -> Option<&'static OpDef> {
+    table().get(op)
+}
+
+/// Every definition, by name.
+pub fn all() -> Vec<&'static OpDef> {
+    let mut all: Vec<&OpDef> = table().values().collect();
+    all.sort_by_key(|def| def.name);
+    all
+}
+
+fn table() -> &'static HashMap<&'static str, OpDef> {
     static TABLE: OnceLock<HashMap<&'static str, OpDef>> = OnceLock::new();
-    TABLE.get_or_init(|| parse::table(include_str!("tensorflow.txt"))).get(op)
+    TABLE.get_or_init(|| parse::table(include_str!("tensorflow.txt")))
 }
 
 /// `node` with every attribute that it leaves at its default, as TensorFlow adds them when it reads a graph; files hold only the others.

@@ -1,42 +1,268 @@
-//! Ops that TensorFlow's XLA has a kernel for on a CPU and that have no row for good, each with the reason.
+//! Ops without a row, each with the reason and a remedy: what a diagnostic of such an op says, and `docs/ops.md` lists.
+use crate::diag::Code;
 
-/// The ops by name, with the reason.
-pub const LEFT_OUT: &[(&str, &str)] = &[
-    (
-        "AssignVariableXlaConcatND",
-        "it writes a variable that lies in parts on several devices; of replicas each has its own",
-    ),
-    ("ReadVariableXlaSplitND", "it reads a variable in parts for several devices; of replicas each has its own"),
-    (
-        "StochasticCastToInt",
-        "TensorFlow's kernel draws as many numbers as its vectors are long and XLA draws others, so that there is no one answer",
-    ),
-    ("SymbolicGradient", "TensorFlow writes the gradient of the function when the graph runs; no file has it"),
-    ("XlaIf", "TensorFlow's own kernel asks for an attribute that the op does not have: `If` is supported"),
-    ("XlaRecv", "it takes a tensor from the host in the middle of a call"),
-    (
-        "XlaRemoveDynamicDimensionSize",
-        "it gives what is behind the elements of an array of a size that varies, and nothing is there",
-    ),
-    ("XlaSend", "it hands a tensor to the host in the middle of a call"),
-    ("XlaSpmdFullToShardShape", "XLA's partitioner cuts an array there, and parts are cut by whoever calls the code"),
-    ("XlaSpmdShardToFullShape", "XLA's partitioner joins parts there, and parts are joined by whoever calls the code"),
-    ("_Arg", "an argument of a function; feeds and calls are what gives it a value"),
-    ("_ArrayToList", "TensorFlow's executor makes it; no file has it"),
-    ("_ListToArray", "TensorFlow's executor makes it; no file has it"),
-    ("_Retval", "a result of a function; fetches and calls are what takes it"),
-    ("_UnaryOpsComposition", "TensorFlow's optimizer makes it; no file has it"),
-    ("_XlaAotOnlyVarHandleOp", "tfcompile makes it; files have `VarHandleOp`"),
+/// Ops that have no row for one reason.
+pub struct LeftOut {
+    /// A heading for the list of these ops.
+    pub title: &'static str,
+    /// The reason, a clause about one op.
+    pub reason: &'static str,
+    /// What to do about such an op in a graph.
+    pub help: &'static str,
+    /// The code of the diagnostic.
+    pub code: Code,
+    /// Names, separated by white space; a `*` in front or behind stands for any text.
+    pub names: &'static str,
+}
+
+const OP: Code = Code::UnsupportedOp;
+const TYPE: Code = Code::UnsupportedType;
+
+/// The reasons. A name in full goes before one with a `*`, and of these the first that fits counts.
+#[rustfmt::skip]
+pub const LEFT_OUT: &[LeftOut] = &[
+    LeftOut {
+        title: "Input pipelines",
+        reason: "input pipelines run in TensorFlow, and compiled code computes on the tensors that come out of them",
+        help: "feed the tensors that the pipeline yields",
+        code: OP,
+        names: "*Dataset *Dataset* Iterator* *Iterator *Iterator* *MemoryCache DummyIterationCounter ThreadPoolHandle \
+               ExperimentalThreadPoolHandle *StatsAggregator* MapDefun CompressElement UncompressElement ComputeBatchSize \
+               GetElementAtIndex GetOptions AnonymousSeedGenerator AnonymousRandomSeedGenerator DeleteSeedGenerator \
+               DeleteRandomSeedGenerator DummySeedGenerator WindowOp",
+    },
+    LeftOut {
+        title: "Files and checkpoints",
+        reason: "it reads or writes files, and compiled code touches none",
+        help: "read the file before the call, and feed what is in it",
+        code: OP,
+        names: "*Reader *Reader* ReadFile WriteFile MatchingFiles Save* Restore* MergeV2Checkpoints DistributedSave Sharded* \
+               FileSystemSetConfiguration RecordInput ImmutableConst LoadAndRemapMatrix GenerateVocabRemapping \
+               InitializeTableFromTextFile*",
+    },
+    LeftOut {
+        title: "Summaries and debugging",
+        reason: "it only writes what somebody looks at, and compiled code computes results and does nothing else",
+        help: "fetch what is to be looked at, and write it after the call",
+        code: OP,
+        names: "*Summary *Summary* ImportEvent Print* Debug* DumpTensor CalibrationStatisticsSaver CustomAggregator StringFormat Copy \
+               CopyHost",
+    },
+    LeftOut {
+        title: "Encoded images, sound and messages",
+        reason: "it reads or writes an encoded form, which is a string, and compiled code holds numbers",
+        help: "decode before the call, and feed the numbers",
+        code: TYPE,
+        names: "Decode* Encode* Parse* Serialize* Deserialize* ExtractJpegShape",
+    },
+    LeftOut {
+        title: "Strings",
+        reason: "it works on strings, and compiled code holds numbers",
+        help: "do it before the call, and feed the numbers that come of it",
+        code: TYPE,
+        names: "String* AsString Regex* StaticRegex* Unicode* Substr ReduceJoin UnsortedSegmentJoin Fingerprint SdcaFprint Skipgram \
+               _TensorToHashBucketFast SparseCross SparseCrossHashed SparseCrossV2 RaggedCross",
+    },
+    LeftOut {
+        title: "Tables",
+        reason: "its table changes from call to call or is found by a string, and compiled code has tables that are constants of the model",
+        help: "look up before the call, or save the model with `tf.lookup.StaticHashTable`",
+        code: TYPE,
+        names: "HashTable InitializeTable LookupTable* Mutable*Table* MutableHashTable MutableDenseHashTable MutableHashTableOfTensors",
+    },
+    LeftOut {
+        title: "Queues, barriers and stages",
+        reason: "it waits for other threads, and compiled code is a function that nobody waits in",
+        help: "feed what would be taken out of it",
+        code: OP,
+        names: "*Queue* Barrier* *Accumulator *Accumulator* Stage* Unstage Map* OrderedMap* Mutex* ConsumeMutexLock Batch \
+               BatchFunction Unbatch UnbatchGrad",
+    },
+    LeftOut {
+        title: "Python and other processes",
+        reason: "it runs code of another process or language, and compiled code has none but its own",
+        help: "compute it before the call, and feed it",
+        code: OP,
+        names: "PyFunc* EagerPyFunc Rpc* DeleteRpcFutureResource RemoteCall Send Recv _Send _Recv _HostSend _HostRecv CollectiveBcast* \
+               CollectiveInitializeCommunicator CollectiveReduceV3 CollectiveReduceScatterV2 CollectiveAllToAllV3",
+    },
+    LeftOut {
+        title: "Sessions, resources and clocks",
+        reason: "what it gives depends on the process that it runs in, not on what is fed",
+        help: "feed its result",
+        code: OP,
+        names: "GetSessionHandle* GetSessionTensor DeleteSessionTensor GetDeadline Timestamp SleepOp SleepIdentityOp Abort \
+               DestroyResourceOp IsResourceHandleRefCounting MakeWeakResourceHandle DisableCopyOnRead IsTensorFloat32Enabled \
+               CheckPinned HostConst",
+    },
+    LeftOut {
+        title: "Control flow of TensorFlow 1",
+        reason: "loops and branches of TensorFlow 1 become functions before anything is lowered, and this one is of a form that none has",
+        help: "export with control flow v2, as TensorFlow 2 does by default",
+        code: OP,
+        names: "Enter Exit LoopCond Merge NextIteration Switch RefEnter RefExit RefMerge RefNextIteration RefSwitch _SwitchN For _If \
+               _While _XlaMerge",
+    },
+    LeftOut {
+        title: "What is fed",
+        reason: "it stands for a value that the caller gives",
+        help: "feed it",
+        code: OP,
+        names: "Placeholder PlaceholderV2 _Arg _DeviceArg _Retval _DeviceRetval",
+    },
+    LeftOut {
+        title: "Variables by reference",
+        reason: "it changes a variable of TensorFlow 1 by reference; of such variables compiled code knows assignments",
+        help: "save the model with resource variables, as TensorFlow 2 does: `ResourceApply...`, `ResourceScatter...` and the like are supported",
+        code: TYPE,
+        names: "Apply* SparseApply* Scatter* RefSelect CountUpTo ResourceCountUpTo TemporaryVariable DestroyTemporaryVariable \
+               StridedSliceAssign",
+    },
+    LeftOut {
+        title: "Handles of TensorFlow 0.x",
+        reason: "its handle is a string, which compiled code can't hold; `TensorArrayV3` and `StackV2` and what belongs to them are supported",
+        help: "export with a newer TensorFlow",
+        code: TYPE,
+        names: "TensorArray* Stack*",
+    },
+    LeftOut {
+        title: "Made by TensorFlow itself",
+        reason: "TensorFlow makes it of another op when a graph runs; no file has it",
+        help: "export the graph again, as it was before TensorFlow optimized it",
+        code: OP,
+        names: "_Mkl* __Mkl* _ArrayToList _ListToArray _UnaryOpsComposition _Fused* _Quantized* _ScopedAllocator* _ParallelConcat* \
+               _ReadVariablesOp _VarHandlesOp _HostCast _XlaCompile _XlaRun XlaLaunch XlaLaunchV2 _XlaAotOnlyVarHandleOp",
+    },
+    LeftOut {
+        title: "TensorFlow's own tests",
+        reason: "it is there for TensorFlow's own tests",
+        help: "remove it",
+        code: OP,
+        names: "Fact Old KernelLabel KernelLabelRequired ConstructionFails TestAttr DevicePlacementOp DtypeWithDefaultOp \
+               GraphDefVersion ResourceCreateOp ResourceInitializedOp ResourceUsingOp StubResourceHandleOp",
+    },
+    LeftOut {
+        title: "Training outside of gradients",
+        reason: "it trains a model by itself, with state or examples that are not tensors",
+        help: "train in TensorFlow",
+        code: OP,
+        names: "SdcaOptimizer* SdcaShrinkL1 NegTrain",
+    },
+    LeftOut {
+        title: "Draws of the machine",
+        reason: "its random numbers are not a function of a seed",
+        help: "feed the numbers, or draw them with a `Stateless` op",
+        code: OP,
+        names: "NonDeterministicInts",
+    },
+    LeftOut {
+        title: "Stores of sparse tensors",
+        reason: "it keeps sparse tensors in a store outside of the graph",
+        help: "feed the sparse tensors",
+        code: OP,
+        names: "AddManySparseToTensorsMap AddSparseToTensorsMap TakeManySparseFromTensorsMap",
+    },
+    LeftOut {
+        title: "Several devices",
+        reason: "it cuts or joins what lies on several devices, and parts are cut and joined by whoever calls the code",
+        help: "call the code with each device's part",
+        code: OP,
+        names: "AssignVariableXlaConcatND ReadVariableXlaSplitND XlaSpmdFullToShardShape XlaSpmdShardToFullShape",
+    },
+    LeftOut {
+        title: "The host in the middle of a call",
+        reason: "it hands a tensor to the host, or takes one, in the middle of a call",
+        help: "make it a result, or feed it",
+        code: OP,
+        names: "XlaRecv XlaSend",
+    },
+    LeftOut {
+        title: "StochasticCastToInt",
+        reason: "TensorFlow's kernel draws as many numbers as its vectors are long and XLA draws others, so that there is no one answer",
+        help: "feed its result",
+        code: OP,
+        names: "StochasticCastToInt",
+    },
+    LeftOut {
+        title: "SymbolicGradient",
+        reason: "TensorFlow writes the gradient of the function when the graph runs; no file has it",
+        help: "write the gradient into the model, with `tf.GradientTape` or `tf.gradients`",
+        code: OP,
+        names: "SymbolicGradient",
+    },
+    LeftOut {
+        title: "XlaIf",
+        reason: "TensorFlow's own kernel asks for an attribute that the op does not have: `If` is supported",
+        help: "export with `tf.cond`",
+        code: OP,
+        names: "XlaIf",
+    },
+    LeftOut {
+        title: "XlaRemoveDynamicDimensionSize",
+        reason: "it gives what is behind the elements of an array of a size that varies, and nothing is there",
+        help: "slice the array to its size",
+        code: OP,
+        names: "XlaRemoveDynamicDimensionSize",
+    },
+    LeftOut {
+        title: "Not written yet",
+        reason: "nothing but the work to write it stands in its way",
+        help: "feed its result, or write the same with other ops; `tfaot ops` lists those that are supported",
+        code: OP,
+        names: include_str!("left_out/unwritten.txt"),
+    },
 ];
+
+impl LeftOut {
+    /// Whether an op is named in full.
+    fn names_whole(&self, op: &str) -> bool {
+        self.names.split_whitespace().any(|name| name == op)
+    }
+    /// Whether an op fits a name with a `*`.
+    fn names_part(&self, op: &str) -> bool {
+        let fits = |name: &str| match (name.strip_prefix('*'), name.strip_suffix('*')) {
+            (Some(_), Some(_)) => op.contains(name.trim_matches('*')),
+            (Some(end), None) => op.ends_with(end),
+            (None, Some(start)) => op.starts_with(start),
+            (None, None) => false,
+        };
+        self.names.split_whitespace().any(fits)
+    }
+}
+
+/// Why an op has no row, where that is known.
+pub fn left_out(op: &str) -> Option<&'static LeftOut> {
+    let whole = LEFT_OUT.iter().find(|reason| reason.names_whole(op));
+    whole.or_else(|| LEFT_OUT.iter().find(|reason| reason.names_part(op)))
+}
 
 #[cfg(test)]
 mod tests {
-    use super::LEFT_OUT;
+    use super::{LEFT_OUT, left_out};
+    use crate::{opdef, ops};
+
+    #[test]
+    fn every_op_with_a_kernel_has_a_row_or_a_reason() {
+        let without =
+            opdef::all().into_iter().filter(|def| def.cpu_host_args.is_some() && ops::find(def.name).is_none());
+        let unexplained: Vec<&str> = without.map(|def| def.name).filter(|op| left_out(op).is_none()).collect();
+        assert!(unexplained.is_empty(), "no row and no reason: {unexplained:?}");
+    }
 
     #[test]
     fn what_is_left_out_has_no_row() {
-        assert!(LEFT_OUT.windows(2).all(|w| w[0].0 < w[1].0));
-        let with: Vec<&str> = LEFT_OUT.iter().map(|o| o.0).filter(|op| crate::ops::find(op).is_some()).collect();
-        assert!(with.is_empty(), "{with:?}");
+        let names = LEFT_OUT.iter().flat_map(|reason| reason.names.split_whitespace()).filter(|n| !n.contains('*'));
+        let wrong: Vec<&str> = names.filter(|op| ops::find(op).is_some() || opdef::find(op).is_none()).collect();
+        assert!(wrong.is_empty(), "with a row, or no op of TensorFlow: {wrong:?}");
+    }
+
+    #[test]
+    fn whole_names_go_before_parts_of_names() {
+        let title = |op: &str| left_out(op).map(|reason| reason.title);
+        assert_eq!(title("InitializeTableFromTextFileV2"), Some("Files and checkpoints"));
+        assert_eq!(title("MapDataset"), Some("Input pipelines"));
+        assert_eq!(title("MapClear"), Some("Queues, barriers and stages"));
+        assert_eq!(title("StringFormat"), Some("Summaries and debugging"));
+        assert_eq!(title("NoSuchOp"), None);
     }
 }

@@ -38,7 +38,7 @@ mod control_flow;
 pub mod xla;
 
 pub use ctx::LowerCtx;
-pub use left_out::LEFT_OUT;
+pub use left_out::{LEFT_OUT, LeftOut, left_out};
 pub use linalg::lapack;
 pub use list::resizes_list;
 pub use lookup::{Table, changes_table};
