@@ -1,7 +1,7 @@
 //! The opcodes, one variant each; the pointwise ones are one variant over [`ScalarOp`].
 use super::CompId;
 use super::attrs::*;
-use crate::scalar::ScalarOp;
+use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::Tensor;
 
 /// A constant value: an array or a tuple of such.
@@ -110,7 +110,9 @@ hlo_ops! {
     /// Largest (or smallest) `k` of the last dimension, and their s32 indices.
     TopK { /// How many.
         k: u64, /// Largest, not smallest.
-        largest: bool }, "topk";
+        largest: bool, /// `Total`: in the total order. `Partial`: the largest by `<`, in the steps of TensorFlow's kernel, which
+        /// decide where a NaN goes.
+        kind: CompareKind }, "topk";
     /// Batched matrix product.
     Dot(DotDims), "dot";
     /// Convolution (cross-correlation unless reversed).

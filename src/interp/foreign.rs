@@ -1,7 +1,7 @@
 //! Opcodes that are only carried elsewhere: collectives on one device, custom calls, async pairs.
 use super::machine::Machine;
 use super::operands::{Operands, invalid, unsupported};
-use super::{scan, shape_ops, sort};
+use super::{scan, shape_ops, top_k};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::keeps_its_own;
@@ -114,7 +114,7 @@ fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal
         "TopK" => {
             let values = shape.as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
             let k = values.and_then(|a| a.dims.last()).ok_or_else(|| invalid("TopK gives values and indices"))?;
-            sort::top_k(operands.array(0)?, *k, true)
+            top_k::total(operands.array(0)?, *k, true)
         }
         "Pin" | "Unpin" => identity(operands, shape),
         _ if f.is_hint() => identity(operands, shape),

@@ -23,6 +23,7 @@ mod rng;
 mod scan;
 mod shape_ops;
 mod sort;
+mod top_k;
 mod strided;
 mod window;
 

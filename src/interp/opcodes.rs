@@ -2,10 +2,12 @@
 use super::machine::Machine;
 use super::operands::{Operands, array_shape, invalid};
 use super::rank::Rank;
-use super::{apply, control, conv, dot, foreign, gather_scatter, linalg, ranks, reduce, rng, shape_ops, sort, window};
+use super::{
+    apply, control, conv, dot, foreign, gather_scatter, linalg, ranks, reduce, rng, shape_ops, sort, top_k, window,
+};
 use crate::diag::Result;
 use crate::hlo::{Computation, Inst, Literal, Module, Op, Shape};
-use crate::scalar::{ScalarOp, eval};
+use crate::scalar::{CompareKind, ScalarOp, eval};
 use crate::tensor::Tensor;
 
 /// A machine that knows all opcodes, does at most `budget` element operations, and whose loops run at most `steps` instructions.
@@ -57,7 +59,8 @@ pub(super) fn value(
             of(window::select_and_scatter(machine, &operands.arrays()?, window, *select, *scatter)?)
         }
         Op::Sort { dim, is_stable: _, comp } => sort::sort(machine, &operands.arrays()?, *dim, *comp),
-        Op::TopK { k, largest } => sort::top_k(operands.array(0)?, *k, *largest),
+        Op::TopK { k, largest, kind: CompareKind::Total } => top_k::total(operands.array(0)?, *k, *largest),
+        Op::TopK { k, kind: CompareKind::Partial, .. } => top_k::by_comparison(operands.array(0)?, *k),
         Op::Dot(dims) => of(dot::dot(machine, operands.array(0)?, operands.array(1)?, dims, array_shape(inst)?)?),
         Op::Convolution(dims) => {
             of(conv::convolution(machine, operands.array(0)?, operands.array(1)?, dims, array_shape(inst)?)?)

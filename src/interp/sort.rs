@@ -1,4 +1,4 @@
-//! `sort` and `topk`.
+//! `sort`.
 use super::apply::apply;
 use super::machine::Machine;
 use super::operands::{invalid, one_or_tuple};
@@ -6,8 +6,7 @@ use super::shape_ops::transpose;
 use crate::by_width;
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal};
-use crate::scalar::eval;
-use crate::tensor::{DType, DTypeClass, Tensor};
+use crate::tensor::{DType, Tensor};
 
 /// One merge of two neighbouring runs.
 struct Merge {
@@ -39,7 +38,7 @@ pub(super) fn sort(m: &Machine, operands: &[&Tensor], dim: usize, comp: CompId) 
     Ok(one_or_tuple(sorted.collect()))
 }
 
-fn take(x: &Tensor, places: &[usize]) -> Tensor {
+pub(super) fn take(x: &Tensor, places: &[usize]) -> Tensor {
     by_width!(x.dtype, T => {
         let src = x.view::<T>();
         let out: Vec<T> = places.iter().map(|&i| src[i]).collect();
@@ -96,49 +95,4 @@ fn step(g: &mut Merge, right_first: bool, places: &[usize], next: &mut [usize]) 
     } else if g.right == g.right_end {
         next[g.out..g.out + g.left_end - g.left].copy_from_slice(&places[g.left..g.left_end]);
     }
-}
-
-/// Keys whose order is the total order of the elements.
-fn keys(x: &Tensor) -> Option<Vec<i64>> {
-    match x.dtype.class() {
-        DTypeClass::Float if x.dtype == DType::F64 => {
-            Some(x.view::<f64>().iter().map(|&v| eval::total_key64(v)).collect())
-        }
-        DTypeClass::Float => {
-            let wide = eval::convert(x, DType::F32);
-            Some(wide.view::<f32>().iter().map(|&v| i64::from(eval::total_key32(v))).collect())
-        }
-        DTypeClass::Unsigned if x.dtype == DType::U64 => {
-            Some(x.view::<u64>().iter().map(|&v| (v ^ 1 << 63) as i64).collect())
-        }
-        DTypeClass::Pred | DTypeClass::Signed | DTypeClass::Unsigned => x.to_i64s(),
-        DTypeClass::Complex => None,
-    }
-}
-
-/// The largest (or smallest) `k` of the last dimension in total order, the lower index first among equals, and their
-/// s32 indices.
-pub(super) fn top_k(x: &Tensor, k: u64, largest: bool) -> Result<Literal> {
-    let keys = keys(x).ok_or_else(|| invalid("topk of complex numbers"))?;
-    let n = *x.dims.last().ok_or_else(|| invalid("topk of a scalar"))? as usize;
-    if k as usize > n {
-        return Err(invalid(format!("the top {k} of {n}")));
-    }
-    let (mut places, mut indices) = (Vec::new(), Vec::new());
-    for line in (0..keys.len()).step_by(n.max(1)) {
-        let mut order: Vec<usize> = (0..n).collect();
-        if largest {
-            order.sort_by_key(|&i| std::cmp::Reverse(keys[line + i]));
-        } else {
-            order.sort_by_key(|&i| keys[line + i]);
-        }
-        places.extend(order[..k as usize].iter().map(|i| line + i));
-        indices.extend(order[..k as usize].iter().map(|&i| i as i32));
-    }
-    let mut dims = x.dims.clone();
-    if let Some(last) = dims.last_mut() {
-        *last = k;
-    }
-    let values = take(x, &places).with_dims(dims.clone());
-    Ok(Literal::Tuple(vec![Literal::Array(values), Literal::Array(Tensor::from_vec(DType::S32, dims, indices))]))
 }

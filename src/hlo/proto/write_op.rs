@@ -14,6 +14,7 @@ use super::write::comp_id;
 use super::{carried, dims, literal};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::*;
+use crate::hlo::text::op_from_attrs::BY_COMPARISON;
 use crate::hlo::{Inst, Op, Shape, text};
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::DTypeClass;
@@ -61,9 +62,12 @@ pub(super) fn write(
             p.dimensions = vec![*dim as i64];
             p.is_stable = *is_stable;
         }
-        Op::TopK { k, largest } => {
+        Op::TopK { k, largest, kind } => {
             p.k = *k as i64;
             p.largest = *largest;
+            if *kind == CompareKind::Partial {
+                p.frontend_attributes = MessageField::some(carried::frontend(BY_COMPARISON)?);
+            }
         }
         Op::Dot(d) => {
             p.dot_dimension_numbers = MessageField::some(DotDimensionNumbers {

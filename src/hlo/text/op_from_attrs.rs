@@ -10,6 +10,9 @@ use crate::tensor::DType;
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
+/// The frontend attributes of a `topk` whose elements are compared by `<`; XLA carries them and compares in the total order.
+pub(in crate::hlo) const BY_COMPARISON: &str = "{top_k_order=\"comparison\"}";
+
 /// One attribute's value.
 #[derive(Clone, Debug)]
 pub(in crate::hlo) enum Value {
@@ -51,6 +54,11 @@ impl<'a> Attrs<'a> {
             Some(Value::Metadata(m)) => m,
             _ => Metadata::default(),
         }
+    }
+    /// Takes an attribute that is only carried if its text is this.
+    fn take_text(&mut self, name: &str, text: &str) -> bool {
+        let found = self.list.iter().position(|a| a.0 == name && a.2.trim() == text);
+        found.map(|i| self.list.remove(i)).is_some()
     }
     /// What nothing took, as text.
     pub fn into_extra(self) -> Vec<(String, String)> {
@@ -190,7 +198,9 @@ pub(in crate::hlo) fn op(opcode: &str, shape: &Option<Shape>, operands: &[&Shape
         },
         "topk" => {
             let k = attrs.int("k", 0);
-            Op::TopK { k: index(k)? as u64, largest: attrs.bool("largest", true) }
+            let is_partial = attrs.take_text("frontend_attributes", BY_COMPARISON);
+            let kind = if is_partial { CompareKind::Partial } else { CompareKind::Total };
+            Op::TopK { k: index(k)? as u64, largest: attrs.bool("largest", true), kind }
         }
         "dot" => Op::Dot(DotDims {
             lhs_batch: axes(attrs.ints("lhs_batch_dims"))?,

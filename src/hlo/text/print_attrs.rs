@@ -1,4 +1,5 @@
 //! The attributes of instructions as text.
+use super::op_from_attrs::BY_COMPARISON;
 use super::print_literal::float_text;
 use crate::hlo::attrs::*;
 use crate::hlo::{CompId, Op};
@@ -62,9 +63,12 @@ pub(super) fn own_attributes(op: &Op, comps: &IdVec<CompId, String>) -> Pairs {
             }
             put("to_apply", comp(c));
         }
-        Op::TopK { k, largest } => {
+        Op::TopK { k, largest, kind } => {
             put("k", k.to_string());
             put("largest", largest.to_string());
+            if *kind == CompareKind::Partial {
+                put("frontend_attributes", BY_COMPARISON.to_string());
+            }
         }
         Op::Dot(d) => {
             let parts = [

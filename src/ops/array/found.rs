@@ -4,6 +4,7 @@ use crate::diag::Result;
 use crate::hlo::{InstId, Op};
 use crate::ops::compact::{Compact, compact, placed, running};
 use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
+use crate::ops::math::special::same_key;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -62,7 +63,13 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
     };
     let n = cx.b.dims(x)[axis];
     let index_type = cx.attr_dtype("out_idx")?;
-    let first_of = if cx.b.rank(x) == 1 { first_equal(cx, x)? } else { first_equal_row(cx, x, axis)? };
+    let is_vector = cx.b.dims(x).iter().enumerate().all(|(a, &size)| a == axis || size == 1);
+    let first_of = if is_vector {
+        let vector = cx.b.reshape(x, &[n]);
+        first_equal(cx, vector)?
+    } else {
+        first_equal_row(cx, x, axis)?
+    };
     let own = cx.b.iota(DType::S32, &[n], 0);
     let is_first = cx.b.compare(Direction::Eq, first_of, own);
     let Compact { places, before, count } = compact(cx, is_first)?;
@@ -94,15 +101,16 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     if n == 0 {
         return Ok(own);
     }
-    // -0 equals 0 and is sorted with it
+    // where -0 is the same key as 0, it is sorted with it
     let zero = cx.b.full_like(x, 0.0);
-    let key = if cx.b.dtype(x).is_float() { cx.b.add(x, zero) } else { x };
+    let key = if matches!(cx.b.dtype(x), DType::F32 | DType::F64) { cx.b.add(x, zero) } else { x };
     let comp = cx.b.ascending_computation(cx.b.dtype(key));
     let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[key, own]);
     let (keys, places) = (cx.b.get_tuple_element(sorted, 0), cx.b.get_tuple_element(sorted, 1));
     let (head, tail) = (cx.b.slice_axis(keys, 0, 0, 1), cx.b.slice_axis(keys, 0, 0, n - 1));
     let previous = cx.b.concatenate(&[head, tail], 0);
-    let differs = cx.b.compare(Direction::Ne, keys, previous);
+    let same = same_key(cx.b, keys, previous);
+    let differs = cx.b.unary(ScalarOp::Not, same);
     // where the run of equal elements begins that an element is of
     let none = cx.b.full(DType::S32, &[n], 0.0);
     let begins = cx.b.select(differs, own, none);
@@ -133,7 +141,10 @@ fn first_equal_row(cx: &mut LowerCtx, x: InstId, axis: usize) -> Result<InstId> 
     let (other, behind) = (cx.b.iota(DType::S32, &[n, n], 1), cx.b.full(DType::S32, &[n, n], f64::from(i32::MAX)));
     let at = cx.b.select(is_equal, other, behind);
     let behind = cx.b.scalar(DType::S32, f64::from(i32::MAX));
-    Ok(cx.b.reduce(at, behind, ScalarOp::Minimum, &[1]))
+    let first = cx.b.reduce(at, behind, ScalarOp::Minimum, &[1]);
+    // a part with a NaN equals no part, not even itself
+    let own = cx.b.iota(DType::S32, &[n], 0);
+    Ok(cx.b.min(first, own))
 }
 
 /// The rows of `data` of each group, in order.

@@ -8,7 +8,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::scalar::ScalarOp;
+use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, element_count};
 
 /// The rows of this file.
@@ -27,23 +27,51 @@ pub const ROWS: &[OpRow] = &[
     op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch).shape(dynamic_stitch_shape),
 ];
 
-/// (old, new) -> the new one, or both combined.
-fn combine(b: &mut Builder, dtype: DType, op: Option<ScalarOp>) -> CompId {
-    if let Some(op) = op {
-        let op = match (op, dtype) {
-            (ScalarOp::Add | ScalarOp::Maximum, DType::Pred) => ScalarOp::Or,
-            (op, _) => op,
-        };
-        return b.scalar_computation(op, dtype);
-    }
-    b.begin("update");
-    b.parameter(Shape::array(dtype, []));
-    let new = b.parameter(Shape::array(dtype, []));
-    b.end(new)
+/// Which of two numbers without an order, as one is NaN, the larger or the smaller of both is.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Unordered {
+    /// The one that is there: Eigen's `cwiseMax` of the array and the update.
+    Old,
+    /// The update: `cwiseMax` of the update and the array.
+    New,
 }
 
-/// `x` with `updates` (batch dimensions, then the window) combined at `indices`, whose last dimension leads into `x`.
+/// (old, new) -> the new one, or both combined.
+fn combine(b: &mut Builder, dtype: DType, op: Option<ScalarOp>) -> CompId {
+    let Some(op) = op else {
+        b.begin("update");
+        b.parameter(Shape::array(dtype, []));
+        let new = b.parameter(Shape::array(dtype, []));
+        return b.end(new);
+    };
+    match (op, dtype) {
+        (ScalarOp::Add | ScalarOp::Maximum, DType::Pred) => b.scalar_computation(ScalarOp::Or, dtype),
+        (ScalarOp::Maximum | ScalarOp::Minimum, _) if dtype.is_float() => extreme(b, dtype, op, Unordered::Old),
+        _ => b.scalar_computation(op, dtype),
+    }
+}
+
+/// (old, new) -> the larger (`Maximum`) or the smaller of both by comparison, as TensorFlow's kernels find it one update after another.
+pub fn extreme(b: &mut Builder, dtype: DType, op: ScalarOp, unordered: Unordered) -> CompId {
+    b.begin("extreme");
+    let old = b.parameter(Shape::array(dtype, []));
+    let new = b.parameter(Shape::array(dtype, []));
+    let better = if op == ScalarOp::Maximum { Direction::Gt } else { Direction::Lt };
+    let (stays, other) = if unordered == Unordered::Old { (old, new) } else { (new, old) };
+    let beaten = b.compare(better, other, stays);
+    let root = b.select(beaten, other, stays);
+    b.end(root)
+}
+
+/// Like [`scatter_by`], with an op or none.
 pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, op: Option<ScalarOp>) -> Result<InstId> {
+    let comp = combine(cx.b, cx.b.dtype(x), op);
+    scatter_by(cx, x, indices, updates, comp)
+}
+
+/// `x` with `updates` (batch dimensions, then the window) combined at `indices`, whose last dimension leads into `x`; `comp`
+/// maps (old, new) to the element.
+pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, comp: CompId) -> Result<InstId> {
     let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
     let depth = places.last().and_then(|&d| usize::try_from(d).ok()).filter(|&d| d <= dims.len());
     let Some(depth) = depth else { return Err(cx.mismatch(format!("indices {places:?} into {dims:?}"))) };
@@ -62,7 +90,6 @@ pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, o
         DType::S32 | DType::S64 => indices,
         _ => cx.b.convert(indices, DType::S64),
     };
-    let comp = combine(cx.b, cx.b.dtype(x), op);
     let dims = ScatterDims {
         update_window_dims: (lead..want.len()).collect(),
         inserted_window_dims: (0..depth).collect(),

@@ -4,11 +4,12 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::compact::compact;
 use crate::ops::fact::Fact;
+use crate::ops::math::special::same_key;
 use crate::ops::row::op;
 use crate::ops::shape_ctx::ShapeCtx;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::scalar::{Direction, ScalarOp, eval};
+use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{DType, Tensor};
 use num_complex::Complex;
 use std::collections::HashSet;
@@ -28,9 +29,10 @@ fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
     if !x.dtype.is_float() && !x.dtype.is_complex() {
         return x.bytes.chunks(x.dtype.bytes()).map(|v| Some(v.to_vec())).collect();
     }
+    // adding 0 makes -0 the same as 0, adding -0 nothing: `same_key` says for which types
+    let zero = if matches!(x.dtype, DType::F16 | DType::BF16) { -0.0 } else { 0.0 };
     let key = |v: &Complex<f64>| {
-        // Adding 0 makes -0 the same as 0.
-        let parts = [v.re + 0.0, v.im + 0.0];
+        let parts = [v.re + zero, v.im + zero];
         (!parts[0].is_nan() && !parts[1].is_nan()).then(|| parts.iter().flat_map(|p| p.to_le_bytes()).collect())
     };
     eval::convert(x, DType::C128).view::<Complex<f64>>().iter().map(key).collect()
@@ -40,7 +42,7 @@ fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
 fn at_run_time(cx: &mut LowerCtx, (x, y): (InstId, InstId)) -> Result<Vec<Value>> {
     let (n, m) = (cx.b.dims(x)[0], cx.b.dims(y)[0]);
     let (ones, others) = (cx.b.broadcast(x, &[n, m], &[0]), cx.b.broadcast(y, &[n, m], &[1]));
-    let is_equal = cx.b.compare(Direction::Eq, ones, others);
+    let is_equal = same_key(cx.b, ones, others);
     let no = cx.b.scalar(DType::Pred, 0.0);
     let is_there = cx.b.reduce(is_equal, no, ScalarOp::Or, &[1]);
     let is_left = cx.b.elementwise(ScalarOp::Not, &[is_there]);

@@ -119,6 +119,18 @@ fn wanted(cx: &LowerCtx) -> Result<Vec<i64>> {
     })
 }
 
+/// The size that -1 stands for where an array of shape `from` gets the sizes `known` beside it.
+///
+/// Next to a size of 0 every size fits; TensorFlow's kernel then divides the products of the sizes that are not 0, rounding down.
+fn inferred_size(from: &[u64], known: &[u64]) -> Option<u64> {
+    if !known.contains(&0) {
+        let (total, by) = (element_count(from)?, element_count(known)?);
+        return total.is_multiple_of(by).then(|| total / by);
+    }
+    let nonzero = |sizes: &[u64]| element_count(&sizes.iter().copied().filter(|&n| n != 0).collect::<Vec<_>>());
+    Some(nonzero(from)? / nonzero(known)?)
+}
+
 fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let (from, want) = (cx.dims(0)?, wanted(cx)?);
@@ -126,11 +138,10 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let known: Option<Vec<u64>> = want.iter().filter(|&&v| v != -1).map(|&v| u64::try_from(v).ok()).collect();
     let open = want.iter().filter(|&&v| v == -1).count();
     let bad = || cx.mismatch(format!("{from:?} can't be reshaped to {want:?}"));
-    let known = known.and_then(|k| element_count(&k)).ok_or_else(bad)?;
-    let rest = match (open, known) {
-        (0, _) => 1,
-        (1, 0) if total == 0 => 0,
-        (1, k) if k > 0 && total % k == 0 => total / k,
+    let known = known.ok_or_else(bad)?;
+    let rest = match open {
+        0 => 1,
+        1 => inferred_size(&from, &known).ok_or_else(bad)?,
         _ => return Err(bad()),
     };
     let dims: Vec<u64> = want.iter().map(|&v| if v == -1 { rest } else { v as u64 }).collect();
@@ -342,6 +353,11 @@ fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 /// The number of elements of `from` by that of `known`: unknown sizes that stand on both sides cancel.
 fn left_over(cx: &mut ShapeCtx, from: &[Dim], known: &[Dim]) -> Result<Dim> {
+    if known.contains(&Dim::Known(0)) {
+        let fixed = |dims: &[Dim]| Dims::from(dims.to_vec()).fixed();
+        let size = fixed(from).zip(fixed(known)).and_then(|(from, known)| inferred_size(&from, &known));
+        return Ok(size.map_or_else(|| cx.fresh(cx.cause(0)), Dim::Known));
+    }
     let overflow = || cx.mismatch("a number of elements overflows");
     let (n, mut sizes) = cx.symbols.factors(from).ok_or_else(overflow)?;
     let (by, divisors) = cx.symbols.factors(known).ok_or_else(overflow)?;
@@ -353,8 +369,6 @@ fn left_over(cx: &mut ShapeCtx, from: &[Dim], known: &[Dim]) -> Result<Dim> {
     }
     let sizes: Vec<Dim> = sizes.into_iter().map(Dim::Unknown).collect();
     match (by, sizes.is_empty()) {
-        (0, _) if n == 0 => Ok(Dim::Known(0)),
-        (0, _) => Err(cx.mismatch("elements can't be reshaped to none")),
         (by, true) => cx.div_exact(Dim::Known(n), by),
         (by, false) if n % by == 0 => {
             let sizes = cx.product(&sizes);

@@ -12,7 +12,7 @@ use crate::ops::row::op;
 use crate::ops::shape::S32;
 use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
-use crate::scalar::{Direction, ScalarOp};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -202,7 +202,7 @@ fn best_of_all(
     let width = classes.saturating_mul(sizes.each);
     let k = total.min(width);
     let [scores, at] = [chosen, of].map(|x| b.reshape(x, &[images, width]));
-    let best = b.add_inst(Op::TopK { k, largest: true }, &[scores]);
+    let best = b.add_inst(Op::TopK { k, largest: true, kind: CompareKind::Total }, &[scores]);
     let (scores, place) = (b.get_tuple_element(best, 0), b.get_tuple_element(best, 1));
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let is_real = b.compare(Direction::Gt, scores, nothing);

@@ -103,9 +103,20 @@ fn select_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn clip_by_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, low, high) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let (low, high) = (or_unbounded(cx.b, low, f64::NEG_INFINITY), or_unbounded(cx.b, high, f64::INFINITY));
     let y = cx.b.min(x, high);
     let y = cx.b.max(y, low);
     cx.one(y)
+}
+
+/// A bound, and `infinite` where it is NaN: TensorFlow's kernel takes the bound only where the comparison with it holds.
+fn or_unbounded(b: &mut Builder, bound: InstId, infinite: f64) -> InstId {
+    if !b.dtype(bound).is_float() {
+        return bound;
+    }
+    let is_nan = b.compare(Direction::Ne, bound, bound);
+    let infinite = b.full_like(bound, infinite);
+    b.select(is_nan, infinite, bound)
 }
 
 fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -118,12 +129,15 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if bounds.windows(2).any(|w| w[0] > w[1]) {
         return Err(cx.mismatch("the boundaries are not sorted"));
     }
-    let work = if cx.b.dtype(x) == DType::F64 || cx.b.dtype(x).is_integer() { DType::F64 } else { DType::F32 };
+    // the boundaries are f32, and C++ compares an integer with one as f32 too
+    let work = if cx.b.dtype(x) == DType::F64 { DType::F64 } else { DType::F32 };
     let x = cx.b.convert(x, work);
     let dims = cx.b.dims(x).to_vec();
     let mut count = cx.b.full(DType::S32, &dims, 0.0);
     for &bound in bounds {
-        let above = compare_scalar(cx.b, Direction::Ge, x, f64::from(bound));
+        // not "at least the boundary": the search leaves a NaN behind the last one
+        let below = compare_scalar(cx.b, Direction::Lt, x, f64::from(bound));
+        let above = cx.b.unary(ScalarOp::Not, below);
         let one = cx.b.convert(above, DType::S32);
         count = cx.b.add(count, one);
     }

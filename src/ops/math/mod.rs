@@ -20,7 +20,7 @@ mod search;
 pub(in crate::ops) mod matmul;
 pub(in crate::ops) mod reduce;
 pub(in crate::ops) mod scan;
-mod segment;
+pub mod segment;
 pub(in crate::ops) mod special;
 pub(in crate::ops) mod unary;
 

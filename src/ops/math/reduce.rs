@@ -148,7 +148,9 @@ pub fn arg_extreme_axis(b: &mut Builder, x: InstId, axis: usize, better: Directi
     let (dtype, dims) = (b.dtype(x), b.dims(x).to_vec());
     let index = if dims[axis] > i32::MAX as u64 { DType::S64 } else { DType::S32 };
     let positions = b.iota(index, &dims, axis);
-    let worst = if better == Direction::Gt { f64::NEG_INFINITY } else { f64::INFINITY };
+    // the first element wins where no other is beyond the finite limit, at which TensorFlow's kernel begins
+    let limit = crate::ops::math::segment::finite_limit(dtype);
+    let worst = if better == Direction::Gt { -limit } else { limit };
     let worst = b.constant(Tensor::scalar_of(dtype, worst));
     let zero = b.scalar(index, 0.0);
     let comp = better_pair(b, dtype, index, better);

@@ -73,17 +73,20 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// (a, b) -> ln(e^a + e^b) without overflow.
+/// (a, b) -> ln(e^a + e^b) without overflow. Where the two have no order, TensorFlow's kernel takes `a` for the larger and the smaller.
 fn log_add_exp(cx: &mut LowerCtx, dtype: DType) -> CompId {
     let b = &mut *cx.b;
     b.begin("log_add_exp");
     let x = b.parameter(Shape::array(dtype, []));
     let y = b.parameter(Shape::array(dtype, []));
-    let (high, low) = (b.max(x, y), b.min(x, y));
-    let same = b.compare(Direction::Eq, high, low);
+    let (above, below) = (b.compare(Direction::Gt, y, x), b.compare(Direction::Lt, y, x));
+    let (high, low) = (b.select(above, y, x), b.select(below, y, x));
+    // -inf - -inf is NaN, and the sum of nothing and nothing is nothing; inf - inf stays NaN, as TensorFlow has it
+    let least = b.scalar(dtype, f64::NEG_INFINITY);
+    let nothing = b.compare(Direction::Eq, high, least);
     let difference = b.sub(low, high);
     let zero = b.scalar(dtype, 0.0);
-    let difference = b.select(same, zero, difference);
+    let difference = b.select(nothing, zero, difference);
     let e = b.unary(ScalarOp::Exp, difference);
     let log = b.unary(ScalarOp::Log1p, e);
     let sum = b.add(high, log);

@@ -7,14 +7,24 @@ use crate::scalar::{Direction, ScalarOp};
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("LowerBound", "sorted_inputs values -> output", |cx| bound(cx, Direction::Lt)),
-    op("UpperBound", "sorted_inputs values -> output", |cx| bound(cx, Direction::Le)),
+    op("LowerBound", "sorted_inputs values -> output", |cx| bound(cx, Bound::Lower)),
+    op("UpperBound", "sorted_inputs values -> output", |cx| bound(cx, Bound::Upper)),
 ];
 
-/// For each value the number of elements of its row that stand in the relation to it.
+/// Which of the places that keep a row sorted.
+#[derive(Clone, Copy, PartialEq)]
+enum Bound {
+    /// The first: behind the elements below the value.
+    Lower,
+    /// The last: in front of the elements above the value.
+    Upper,
+}
+
+/// For each value the place in its row where it belongs. No element is below a NaN, and none above it, so that its places are
+/// the first and the end.
 ///
 /// Shapes: `sorted_inputs [rows, n]`, `values [rows, m]` -> `[rows, m]`.
-fn bound(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
+fn bound(cx: &mut LowerCtx, side: Bound) -> Result<Vec<Value>> {
     let (sorted, values) = (cx.arg(0)?, cx.arg(1)?);
     let (&[rows, n], &[other, m]) = (cx.b.dims(sorted), cx.b.dims(values)) else {
         return Err(cx.mismatch("sorted_inputs and values must be matrices"));
@@ -25,7 +35,14 @@ fn bound(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
     let out = cx.attr_dtype("out_type")?;
     let all = [rows, m, n];
     let (sorted, values) = (cx.b.broadcast(sorted, &all, &[0, 2]), cx.b.broadcast(values, &all, &[0, 1]));
-    let before = cx.b.compare(direction, sorted, values);
+    let before = match side {
+        Bound::Lower => cx.b.compare(Direction::Lt, sorted, values),
+        Bound::Upper => {
+            let (not_above, is_nan) =
+                (cx.b.compare(Direction::Le, sorted, values), cx.b.compare(Direction::Ne, values, values));
+            cx.b.binary(ScalarOp::Or, not_above, is_nan)
+        }
+    };
     let ones = cx.b.convert(before, out);
     let zero = cx.b.scalar(out, 0.0);
     let y = cx.b.reduce(ones, zero, ScalarOp::Add, &[2]);

@@ -1,7 +1,7 @@
 //! Sums and extremes by segment number.
 use crate::diag::Result;
 use crate::ops::ShapeCtx;
-use crate::ops::array::scatter::scatter;
+use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
@@ -41,15 +41,20 @@ pub const ROWS: &[OpRow] = &[
         .constants(&[2]),
 ];
 
-/// What an empty segment holds: the neutral element, for extremes the type's finite limit.
-fn neutral(dtype: DType, op: ScalarOp) -> f64 {
-    let limit = match dtype {
+/// The largest finite number of a type of floats; infinity, which saturates, of any other.
+pub fn finite_limit(dtype: DType) -> f64 {
+    match dtype {
         DType::F32 => f64::from(f32::MAX),
         DType::F64 => f64::MAX,
         DType::F16 => 65504.0,
         DType::BF16 => f64::from(f32::from_bits(0x7f7f_0000)),
         _ => f64::INFINITY,
-    };
+    }
+}
+
+/// What an empty segment holds: the neutral element, for extremes the type's finite limit.
+fn neutral(dtype: DType, op: ScalarOp) -> f64 {
+    let limit = finite_limit(dtype);
     match op {
         ScalarOp::Multiply => 1.0,
         ScalarOp::Maximum => -limit,
@@ -69,7 +74,13 @@ fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let dtype = cx.b.dtype(data);
     let base = cx.b.full(dtype, &out, neutral(dtype, op));
     let ids = cx.b.reshape(ids, &[&places[..], &[1]].concat());
-    let y = scatter(cx, base, ids, data, Some(op))?;
+    let y = match op {
+        ScalarOp::Maximum | ScalarOp::Minimum if dtype.is_float() => {
+            let comp = extreme(cx.b, dtype, op, Unordered::New);
+            scatter_by(cx, base, ids, data, comp)?
+        }
+        _ => scatter(cx, base, ids, data, Some(op))?,
+    };
     cx.one(y)
 }
 

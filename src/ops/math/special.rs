@@ -80,6 +80,18 @@ fn is_zero_to_kernels(b: &mut Builder, x: InstId) -> InstId {
     compare_scalar(b, Direction::Lt, size, least_normal)
 }
 
+/// Whether two elements are one key of TensorFlow's hash tables: equal values, and of 16-bit floats equal bits too, as their hash is
+/// that of the bits and tells -0 from 0.
+pub fn same_key(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    let equal = b.compare(Direction::Eq, x, y);
+    if !matches!(b.dtype(x), DType::F16 | DType::BF16) {
+        return equal;
+    }
+    let [x, y] = [x, y].map(|x| b.unary(ScalarOp::BitcastConvert(DType::U16), x));
+    let same = b.compare(Direction::Eq, x, y);
+    b.binary(ScalarOp::And, equal, same)
+}
+
 /// A polynomial by Horner's rule, highest coefficient first.
 pub fn polynomial(b: &mut Builder, x: InstId, coefficients: &[f64]) -> InstId {
     let mut sum = b.full_like(x, coefficients.first().copied().unwrap_or(0.0));

@@ -3,13 +3,12 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::{InstId, Op};
 use crate::ops::ShapeCtx;
-use crate::ops::array::gather::take_axis;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
 use crate::ops::shape::{PRED, S32};
 use crate::ops::symbols::Dim;
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::scalar::{Direction, ScalarOp};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -34,7 +33,7 @@ fn top_k(cx: &mut LowerCtx, k: i64) -> Result<Vec<Value>> {
         Some(TfType::Data(t)) => t,
         _ => DType::S32,
     };
-    let (values, indices) = ordered(cx, x, k, true)?;
+    let (values, indices) = ordered(cx, x, k, true);
     let indices = cx.b.convert(indices, index_type);
     Ok(vec![Value::Array(values), Value::Array(indices)])
 }
@@ -53,31 +52,15 @@ fn approx_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut order: Vec<usize> = (0..dims.len()).collect();
     order.swap(axis, dims.len() - 1);
     let moved = cx.b.transpose(x, &order);
-    let (values, indices) = ordered(cx, moved, k, largest)?;
+    let (values, indices) = ordered(cx, moved, k, largest);
     Ok([values, indices].map(|part| Value::Array(cx.b.transpose(part, &order))).to_vec())
 }
 
-/// The first `k` of the last dimension and their s32 indices, of equals the one in front first.
-///
-/// TensorFlow's kernels compare with `<`, to which 0 and -0 are equal; HLO's `topk` puts -0 below 0. So the order is found
-/// without the signs of zeros, and the values are taken from `x`. Where a NaN goes, TensorFlow leaves to its heap and to
-/// `std::sort`, which an unordered element confuses; here it is above all others, or below if its sign is set.
-fn ordered(cx: &mut LowerCtx, x: InstId, k: u64, largest: bool) -> Result<(InstId, InstId)> {
-    let signed_zeros = cx.b.dtype(x).is_float();
-    // -0 + 0 = 0
-    let keys = if signed_zeros {
-        let zero = cx.b.full_like(x, 0.0);
-        cx.b.add(x, zero)
-    } else {
-        x
-    };
-    let both = cx.b.add_inst(Op::TopK { k, largest }, &[keys]);
-    let (values, indices) = (cx.b.get_tuple_element(both, 0), cx.b.get_tuple_element(both, 1));
-    if !signed_zeros {
-        return Ok((values, indices));
-    }
-    let last = cx.b.rank(x) - 1;
-    Ok((take_axis(cx, x, indices, last, last)?, indices))
+/// The first `k` of the last dimension by comparison and their s32 indices, of equals the one in front first.
+fn ordered(cx: &mut LowerCtx, x: InstId, k: u64, largest: bool) -> (InstId, InstId) {
+    let kind = if largest && cx.b.dtype(x).is_float() { CompareKind::Partial } else { CompareKind::Total };
+    let both = cx.b.add_inst(Op::TopK { k, largest, kind }, &[x]);
+    (cx.b.get_tuple_element(both, 0), cx.b.get_tuple_element(both, 1))
 }
 
 /// Whether fewer than `k` predictions of a row beat that of its target.

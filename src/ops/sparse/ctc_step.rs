@@ -5,7 +5,7 @@ use crate::hlo::{Builder, InstId, Op};
 use crate::ops::array::gather::gather_axis;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::rounds::{part_at, rounds};
-use crate::scalar::{Direction, ScalarOp};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// What a step makes of the leaves that there are, and what they grow from; arrays of `[batch, width]` but for the first three.
@@ -121,7 +121,7 @@ struct Ranked {
 
 /// The best of some nodes, the first of equal ones.
 fn best_of(b: &mut Builder, total: InstId, from: InstId, width: u64) -> Ranked {
-    let both = b.add_inst(Op::TopK { k: width, largest: true }, &[total]);
+    let both = b.add_inst(Op::TopK { k: width, largest: true, kind: CompareKind::Total }, &[total]);
     let (best, at) = (b.get_tuple_element(both, 0), b.get_tuple_element(both, 1));
     Ranked { best, from: gather_axis(b, from, at, 1, 1) }
 }

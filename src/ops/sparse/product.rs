@@ -3,7 +3,8 @@ use super::indices;
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::array::gather::take_axis;
-use crate::ops::array::{scatter, shape::sizes};
+use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
+use crate::ops::array::shape::sizes;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::symbols::Why;
@@ -137,7 +138,8 @@ fn reduce(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let y = match op {
         ScalarOp::Maximum => {
             let least = cx.b.full(wide(dtype), &small, f64::NEG_INFINITY);
-            let most = scatter(cx, least, places, values, Some(op))?;
+            let comp = extreme(cx.b, wide(dtype), op, Unordered::New);
+            let most = scatter_by(cx, least, places, values, comp)?;
             let (none, one) = (cx.b.full(DType::S32, &small, 0.0), cx.b.full(DType::S32, &[n], 1.0));
             let count = scatter(cx, none, places, one, Some(ScalarOp::Add))?;
             let some = cx.b.compare(Direction::Gt, count, none);

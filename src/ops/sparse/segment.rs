@@ -5,7 +5,7 @@ use super::runs::{Runs, found};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::array::gather::take_axis;
-use crate::ops::array::scatter;
+use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::symbols::{Dim, Why};
@@ -106,7 +106,13 @@ fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Optio
         Fold::Largest => (cx.b.full(work, &out, f64::NEG_INFINITY), ScalarOp::Maximum),
         Fold::Smallest => (cx.b.full(work, &out, f64::INFINITY), ScalarOp::Minimum),
     };
-    let mut y = scatter(cx, base, to, rows, Some(op))?;
+    let mut y = match op {
+        ScalarOp::Maximum | ScalarOp::Minimum if work.is_float() => {
+            let comp = extreme(cx.b, work, op, Unordered::New);
+            scatter_by(cx, base, to, rows, comp)?
+        }
+        _ => scatter(cx, base, to, rows, Some(op))?,
+    };
     let sized = |cx: &mut LowerCtx| -> Result<InstId> {
         let sizes = sizes(cx, ids, n)?;
         Ok(cx.b.broadcast(sizes, &out, &[0]))

@@ -6,7 +6,7 @@ use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::joins_devices;
 use crate::hlo::{Builder, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
-use crate::scalar::ScalarOp;
+use crate::scalar::{CompareKind, ScalarOp};
 
 /// Replaces hints and inverse functions, ordering and, in a module for one device, collectives and the numbers of devices.
 pub fn expand(module: &mut Module) -> Result<Changed> {
@@ -35,7 +35,9 @@ fn foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId
             "TopK" => {
                 let parts = editor.shape(id).as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
                 let Some(&k) = parts.and_then(|a| a.dims.last()) else { return Ok(None) };
-                written(editor, id, |b, o| Some(b.add_inst(Op::TopK { k, largest: true }, &[o[0]])))
+                written(editor, id, |b, o| {
+                    Some(b.add_inst(Op::TopK { k, largest: true, kind: CompareKind::Total }, &[o[0]]))
+                })
             }
             _ => Ok(None),
         },

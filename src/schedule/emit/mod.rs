@@ -61,6 +61,7 @@ mod strip;
 mod sums;
 mod tile;
 mod together;
+mod comparison_top_k;
 pub mod top_k;
 mod transform;
 pub mod triangular_solve;

@@ -2,6 +2,7 @@
 //! place. Then the heap is taken apart from the worst to the best. Cost: n comparisons, and log k for each element that enters.
 //!
 //! An element beats another if its key is better, or if the keys are equal and it stands in front.
+use super::comparison_top_k::INSERTED;
 use super::prelude::*;
 use super::sequential::{Local, less, nested, s64};
 use super::sort::Lines;
@@ -15,12 +16,27 @@ struct Heap {
     buffers: Vec<BufId>,
     /// The element that looks for a place: key and position.
     held: [Local; 2],
+    /// The type of the keys.
+    dtype: DType,
     better: Direction,
+    /// `Partial` where zeros of both signs are equal.
+    kind: CompareKind,
 }
 
 impl Heap {
     fn compare(&self, k: &mut Kernel, direction: Direction, a: ExprId, b: ExprId) -> ExprId {
+        let [a, b] = [a, b].map(|x| self.without_signed_zero(k, x));
         k.op(ScalarOp::Compare(direction, CompareKind::Total), &[a, b], DType::Pred)
+    }
+    /// A key in whose total order 0 and -0 are equal; adding 0 would let the compiler choose the sign of a NaN.
+    fn without_signed_zero(&self, k: &mut Kernel, x: ExprId) -> ExprId {
+        let dtype = self.dtype;
+        if self.kind == CompareKind::Total || !dtype.is_float() {
+            return x;
+        }
+        let zero = number(k, dtype, 0.0);
+        let is_zero = k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, zero], DType::Pred);
+        select(k, Some(is_zero), zero, x, dtype)
     }
     /// Whether `a` beats `b`, keys and positions.
     fn beats(&self, k: &mut Kernel, a: &[ExprId], b: &[ExprId]) -> ExprId {
@@ -82,8 +98,9 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// The first `k` of the last dimension in total order and their positions.
-    pub(super) fn top_k(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
-        let Op::TopK { k, largest } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
+    pub(super) fn top_k(&mut self, root: Root<'_>) -> Result<()> {
+        let Root { id, out, .. } = root;
+        let Op::TopK { k, largest, kind } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
         let operand = self.scope.comp[id].operands[0];
         let shape = self.scope.comp.array(operand).clone();
         let axis = shape.rank() - 1;
@@ -91,12 +108,18 @@ impl<'a> Emitter<'a> {
         if lines.dims.contains(&0) {
             return Ok(());
         }
+        let n = shape.dims[axis];
+        if kind == CompareKind::Partial && shape.dtype.is_float() && (k < n || n <= INSERTED) {
+            return self.top_k_by_comparison(root, k);
+        }
         let mut e = self.elements(id);
         let heap = Heap {
             vars: lines.vars(&mut e.k),
             lines,
             buffers: out.leaves.clone(),
             held: [Local::new(&mut e.k, shape.dtype), Local::new(&mut e.k, DType::S32)],
+            dtype: shape.dtype,
+            kind,
             better: if largest { Direction::Gt } else { Direction::Lt },
         };
         let mut body = self.first_k(&mut e, operand, &heap)?;

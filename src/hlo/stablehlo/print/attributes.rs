@@ -97,7 +97,7 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
             put("is_stable", is_stable.to_string());
             "sort"
         }
-        Op::TopK { k, largest: true } => {
+        Op::TopK { k, largest: true, .. } => {
             put("k", int(*k));
             return Ok(("chlo.top_k".to_string(), attrs));
         }

@@ -1,0 +1,299 @@
+//! `topk` by comparison: the steps of TensorFlow's kernel, so that a NaN, which is neither smaller nor larger than anything, ends where
+//! it does there. `interp/top_k.rs` says what the steps are.
+//!
+//! The largest alone is a fold, up to 16 elements that are all wanted are inserted one after another, and fewer than all are a heap of
+//! libstdc++ with the worst on top. Cost without a NaN: n comparisons, and log k for each element that enters the heap.
+use super::prelude::*;
+use super::sequential::{Local, less, nested, s64};
+use super::sort::Lines;
+use crate::scalar::{CompareKind, Direction};
+
+/// Lines of at most so many elements are put in order by insertion.
+pub const INSERTED: u64 = 16;
+
+/// The lines of one `topk`, while its kernel is made: keys and positions.
+struct Work {
+    lines: Lines,
+    vars: Vec<VarId>,
+    /// Keys and their positions.
+    buffers: Vec<BufId>,
+    dtype: DType,
+}
+
+impl Work {
+    fn local(&self, k: &mut Kernel) -> [Local; 2] {
+        [Local::new(k, self.dtype), Local::new(k, DType::S32)]
+    }
+    fn load(&self, k: &mut Kernel, i: &Index) -> [ExprId; 2] {
+        let both = self.lines.load(k, &self.buffers, &self.vars, i);
+        [both[0], both[1]]
+    }
+    fn store(&self, k: &Kernel, i: &Index, values: [ExprId; 2]) -> Vec<Stmt> {
+        self.lines.store(k, &self.buffers, &self.vars, i, &values)
+    }
+    /// Whether element `a` goes before `b`: it is larger, or not smaller and in front.
+    fn goes_before(&self, k: &mut Kernel, a: [ExprId; 2], b: [ExprId; 2]) -> ExprId {
+        let (larger, smaller) = (compare(k, Direction::Gt, a[0], b[0]), compare(k, Direction::Lt, a[0], b[0]));
+        let (not_smaller, in_front) = (not(k, smaller), less(k, a[1], b[1]));
+        let tie = both(k, not_smaller, in_front);
+        k.op(ScalarOp::Or, &[larger, tie], DType::Pred)
+    }
+
+    /// Moves the top of the first `size` elements of the heap behind the others.
+    fn pop(&self, k: &mut Kernel, size: &Index) -> Vec<Stmt> {
+        let held = self.local(k);
+        let last = size.offset(-1);
+        let values = self.load(k, &last);
+        let mut body = set(held, values);
+        let top = self.load(k, &Index::constant(0));
+        body.extend(self.store(k, &last, top));
+        body.extend(self.sift(k, held, &Index::constant(0), &last));
+        body
+    }
+
+    /// Puts the held element into the heap of the first `size`, whose place `top` is free: the hole sinks to the bottom, and the element
+    /// rises from there.
+    fn sift(&self, k: &mut Kernel, held: [Local; 2], top: &Index, size: &Index) -> Vec<Stmt> {
+        let [hole, child] = [(); 2].map(|()| Local::new(k, DType::S64));
+        let right = hole.index().scale(2).offset(2);
+        let (left, end) = (right.offset(-1), s64(k, size));
+        let at_right = s64(k, &right);
+        let has_right = less(k, at_right, end);
+        let [a, b] = [&right, &left].map(|at| self.load(k, at));
+        let take_left = self.goes_before(k, a, b);
+        let step = k.op(ScalarOp::Convert(DType::S64), &[take_left], DType::S64);
+        let chosen = k.op(ScalarOp::Subtract, &[at_right, step], DType::S64);
+        let below = self.load(k, &child.index());
+        let mut round = vec![child.set(chosen)];
+        round.extend(self.store(k, &hole.index(), below));
+        round.push(hole.set(child.value));
+        let mut body = vec![hole.assign(k, top), Stmt::While { cond: has_right, body: round }];
+        let only_left = k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[at_right, end], DType::Pred);
+        let last = size.offset(-1);
+        let value = self.load(k, &last);
+        let mut up = self.store(k, &hole.index(), value);
+        up.push(hole.assign(k, &last));
+        body.push(Stmt::If { cond: only_left, body: up });
+        body.extend(self.rise(k, held, hole, top));
+        body
+    }
+
+    /// Puts the held element into the free place `hole`, or above it in place of what goes before the element, not above `top`.
+    fn rise(&self, k: &mut Kernel, held: [Local; 2], hole: Local, top: &Index) -> Vec<Stmt> {
+        let parent = Local::new(k, DType::S64);
+        let (before, one) = (s64(k, &hole.index().offset(-1)), number(k, DType::S64, 1.0));
+        let half = k.op(ScalarOp::ShiftRightArithmetic, &[before, one], DType::S64);
+        let top = s64(k, top);
+        let is_below = less(k, top, hole.value);
+        let above = self.load(k, &parent.index());
+        let goes_up = self.goes_before(k, above, values(held));
+        let cond = both(k, is_below, goes_up);
+        let mut round = self.store(k, &hole.index(), above);
+        round.push(hole.set(parent.value));
+        round.push(parent.set(half));
+        let mut body = vec![parent.set(half), Stmt::While { cond, body: round }];
+        body.extend(self.store(k, &hole.index(), values(held)));
+        body
+    }
+}
+
+fn compare(k: &mut Kernel, direction: Direction, a: ExprId, b: ExprId) -> ExprId {
+    k.op(ScalarOp::Compare(direction, CompareKind::Partial), &[a, b], DType::Pred)
+}
+
+fn set(locals: [Local; 2], values: [ExprId; 2]) -> Vec<Stmt> {
+    locals.iter().zip(values).map(|(x, value)| x.set(value)).collect()
+}
+
+fn values(locals: [Local; 2]) -> [ExprId; 2] {
+    locals.map(|x| x.value)
+}
+
+impl<'a> Emitter<'a> {
+    /// The `k` largest of the last dimension of floats, and their positions.
+    pub(super) fn top_k_by_comparison(&mut self, Root { id, out, .. }: Root<'_>, k: u64) -> Result<()> {
+        let operand = self.scope.comp[id].operands[0];
+        let shape = self.scope.comp.array(operand).clone();
+        let (axis, n) = (shape.rank() - 1, shape.dims[shape.rank() - 1]);
+        let is_heap = k > 1 && k < n;
+        let lines = |length: u64| Lines { dims: [&shape.dims[..axis], &[length]].concat(), axis };
+        // the heap has place for the element that leaves it
+        let own = lines(if is_heap { k + 1 } else { k });
+        let elements = own.dims.iter().product();
+        let buffers = match is_heap {
+            true => vec![self.buffer(shape.dtype, elements), self.buffer(DType::S32, elements)],
+            false => out.leaves.clone(),
+        };
+        let mut e = self.elements(id);
+        let work = Work { vars: own.vars(&mut e.k), lines: own, buffers, dtype: shape.dtype };
+        let body = if is_heap {
+            let mut body = self.heap(&mut e, operand, &work, n)?;
+            let i = e.k.var(k);
+            let best = work.load(&mut e.k, &Index::var(i));
+            let copy = lines(k).store(&e.k, &out.leaves, &work.vars, &Index::var(i), &best);
+            body.push(each(i, LoopKind::Seq, copy));
+            body
+        } else if k == 1 {
+            self.largest_alone(&mut e, operand, &work, n)?
+        } else {
+            self.inserted(&mut e, operand, &work)?
+        };
+        e.k.flops = shape.elements();
+        nested(&mut e.k, &work.vars, body);
+        self.launch(e.k);
+        Ok(())
+    }
+
+    /// Element `i` of a line and its position.
+    fn positioned_key(&mut self, e: &mut Elements, operand: InstId, work: &Work, i: &Index) -> Result<[ExprId; 2]> {
+        let key = self.element(e, operand, &work.lines.at(&work.vars, i))?;
+        Ok([key, e.k.expr(Expr::Number(i.clone(), DType::S32))])
+    }
+
+    /// The heap of the first elements, every further one against its top, and the heap taken apart from the worst to the best.
+    fn heap(&mut self, e: &mut Elements, operand: InstId, work: &Work, n: u64) -> Result<Vec<Stmt>> {
+        let k = work.lines.length() - 1;
+        let first = e.k.var(k + 1);
+        let new = self.positioned_key(e, operand, work, &Index::var(first))?;
+        let mut body = vec![each(first, LoopKind::Seq, work.store(&e.k, &Index::var(first), new))];
+        let held = work.local(&mut e.k);
+        let parents = k.div_ceil(2);
+        let var = e.k.var(parents);
+        let parent = Index::var(var).scale(-1).offset(parents as i64 - 1);
+        let at_parent = work.load(&mut e.k, &parent);
+        let mut made = set(held, at_parent);
+        made.extend(work.sift(&mut e.k, held, &parent, &Index::constant(k as i64 + 1)));
+        body.push(each(var, LoopKind::Seq, made));
+        body.extend(work.pop(&mut e.k, &Index::constant(k as i64 + 1)));
+        if n > k + 1 {
+            let var = e.k.var(n - k - 1);
+            let new = self.positioned_key(e, operand, work, &Index::var(var).offset(k as i64 + 1))?;
+            let mut round = set(held, new);
+            let top = work.load(&mut e.k, &Index::constant(0));
+            // it stands behind all of the heap, so that a tie does not let it in
+            let cond = compare(&mut e.k, Direction::Gt, held[0].value, top[0]);
+            let mut enter = work.pop(&mut e.k, &Index::constant(k as i64));
+            let hole = Local::new(&mut e.k, DType::S64);
+            enter.push(hole.assign(&mut e.k, &Index::constant(k as i64 - 1)));
+            enter.extend(work.rise(&mut e.k, held, hole, &Index::constant(0)));
+            round.push(Stmt::If { cond, body: enter });
+            body.push(each(var, LoopKind::Seq, round));
+        }
+        let var = e.k.var(k - 1);
+        let apart = work.pop(&mut e.k, &Index::var(var).scale(-1).offset(k as i64));
+        body.push(each(var, LoopKind::Seq, apart));
+        Ok(body)
+    }
+
+    /// All elements by insertion: one that is larger than the first goes to the front, every other one up to the first in front of it
+    /// that is not smaller. Then those of equal keys by position.
+    fn inserted(&mut self, e: &mut Elements, operand: InstId, work: &Work) -> Result<Vec<Stmt>> {
+        let n = work.lines.length();
+        let zero = Index::constant(0);
+        let first = self.positioned_key(e, operand, work, &zero)?;
+        let mut body = work.store(&e.k, &zero, first);
+        if n < 2 {
+            return Ok(body);
+        }
+        let (held, front) = (work.local(&mut e.k), Local::new(&mut e.k, DType::Pred));
+        let var = e.k.var(n - 1);
+        let i = Index::var(var).offset(1);
+        let new = self.positioned_key(e, operand, work, &i)?;
+        let mut round = set(held, new);
+        let top = work.load(&mut e.k, &zero);
+        let is_largest = compare(&mut e.k, Direction::Gt, held[0].value, top[0]);
+        round.push(front.set(is_largest));
+        round.extend(inserted_at(&mut e.k, work, held, &i, |k, before| {
+            let larger = compare(k, Direction::Gt, held[0].value, before[0]);
+            k.op(ScalarOp::Or, &[front.value, larger], DType::Pred)
+        }));
+        body.push(each(var, LoopKind::Seq, round));
+        let var = e.k.var(n - 1);
+        let i = Index::var(var).offset(1);
+        let own = work.load(&mut e.k, &i);
+        let mut round = set(held, own);
+        round.extend(inserted_at(&mut e.k, work, held, &i, |k, before| {
+            let tie = compare(k, Direction::Eq, held[0].value, before[0]);
+            let in_front = less(k, held[1].value, before[1]);
+            both(k, tie, in_front)
+        }));
+        body.push(each(var, LoopKind::Seq, round));
+        Ok(body)
+    }
+
+    /// The first element that equals the largest, where lanes of vectors pass over a NaN and the scalars behind them forget what was
+    /// before one; the first of all where nothing equals the result.
+    fn largest_alone(&mut self, e: &mut Elements, operand: InstId, work: &Work, n: u64) -> Result<Vec<Stmt>> {
+        let lanes = if work.dtype == DType::F64 { 4 } else { 8 };
+        let (vectors, zero) = (n / lanes * lanes, Index::constant(0));
+        let (first, most) = (work.local(&mut e.k), work.local(&mut e.k));
+        let least = number(&mut e.k, work.dtype, f64::NEG_INFINITY);
+        let nowhere = number(&mut e.k, DType::S32, -1.0);
+        let start = self.positioned_key(e, operand, work, &zero)?;
+        let mut body = set(first, start);
+        body.extend(set(most, [least, nowhere]));
+        let somewhere = less(&mut e.k, nowhere, most[1].value);
+        if vectors > 0 {
+            let (var, held) = (e.k.var(vectors), work.local(&mut e.k));
+            let new = self.positioned_key(e, operand, work, &Index::var(var))?;
+            let larger = compare(&mut e.k, Direction::Gt, held[0].value, most[0].value);
+            let equal = compare(&mut e.k, Direction::Eq, held[0].value, most[0].value);
+            let none_yet = not(&mut e.k, somewhere);
+            let first_equal = both(&mut e.k, equal, none_yet);
+            let cond = e.k.op(ScalarOp::Or, &[larger, first_equal], DType::Pred);
+            let mut round = set(held, new);
+            round.push(Stmt::If { cond, body: set(most, values(held)) });
+            body.push(each(var, LoopKind::Seq, round));
+        }
+        let (last, result) = (Local::new(&mut e.k, work.dtype), Local::new(&mut e.k, work.dtype));
+        body.push(last.set(least));
+        let mut rest = Vec::new();
+        for i in vectors..n {
+            let (held, new) =
+                (work.local(&mut e.k), self.positioned_key(e, operand, work, &Index::constant(i as i64))?);
+            body.extend(set(held, new));
+            let smaller = compare(&mut e.k, Direction::Lt, held[0].value, last.value);
+            let kept = select(&mut e.k, Some(smaller), last.value, held[0].value, work.dtype);
+            body.push(last.set(kept));
+            rest.push(held);
+        }
+        let smaller = compare(&mut e.k, Direction::Lt, last.value, most[0].value);
+        let largest = select(&mut e.k, Some(smaller), most[0].value, last.value, work.dtype);
+        body.push(result.set(largest));
+        let mut found = values(first);
+        for held in rest.into_iter().rev() {
+            let equal = compare(&mut e.k, Direction::Eq, held[0].value, result.value);
+            found = chosen(&mut e.k, work.dtype, equal, [values(held), found]);
+        }
+        let equal = compare(&mut e.k, Direction::Eq, most[0].value, result.value);
+        let in_vectors = both(&mut e.k, equal, somewhere);
+        found = chosen(&mut e.k, work.dtype, in_vectors, [values(most), found]);
+        body.extend(work.store(&e.k, &zero, found));
+        Ok(body)
+    }
+}
+
+/// One of two elements.
+fn chosen(k: &mut Kernel, dtype: DType, cond: ExprId, [yes, no]: [[ExprId; 2]; 2]) -> [ExprId; 2] {
+    [select(k, Some(cond), yes[0], no[0], dtype), select(k, Some(cond), yes[1], no[1], DType::S32)]
+}
+
+/// Puts the held element at place `i`, or in front of it: elements for which `passes` holds move up by one.
+fn inserted_at(
+    k: &mut Kernel,
+    work: &Work,
+    held: [Local; 2],
+    i: &Index,
+    passes: impl FnOnce(&mut Kernel, [ExprId; 2]) -> ExprId,
+) -> Vec<Stmt> {
+    let place = Local::new(k, DType::S64);
+    let before = work.load(k, &place.index().offset(-1));
+    let (zero, passes) = (s64(k, &Index::constant(0)), passes(k, before));
+    let inside = less(k, zero, place.value);
+    let cond = both(k, inside, passes);
+    let mut up = work.store(k, &place.index(), before);
+    up.push(place.step(k, -1));
+    let mut body = vec![place.assign(k, i), Stmt::While { cond, body: up }];
+    body.extend(work.store(k, &place.index(), values(held)));
+    body
+}
