@@ -97,17 +97,24 @@ pub struct Interpreted<'a> {
     pub state: Vec<Tensor>,
     /// Whether functions whose sizes vary are evaluated as they are compiled: padded to their bounds.
     is_padded: bool,
+    /// Chooses how results of 16 bits are rounded, where not to the nearest.
+    rounding: Option<u64>,
 }
 
 impl<'a> Interpreted<'a> {
     /// Before the first call.
     pub fn new(functions: &'a Functions) -> Result<Interpreted<'a>> {
-        Ok(Interpreted { state: compile::initial(functions)?, functions, is_padded: false })
+        Ok(Interpreted { state: compile::initial(functions)?, functions, is_padded: false, rounding: None })
     }
 
     /// The same on the modules as they are, also where sizes vary, which is evaluated without padding otherwise.
     pub fn with_padding(self) -> Self {
         Interpreted { is_padded: true, ..self }
+    }
+
+    /// The same with results of f16 and bf16 rounded in another way, which `seed` chooses; modules are evaluated as they are.
+    pub fn with_other_rounding(self, seed: u64) -> Self {
+        Interpreted { is_padded: true, rounding: Some(seed), ..self }
     }
 
     /// The results of a call of function number `function`.
@@ -146,7 +153,11 @@ impl<'a> Interpreted<'a> {
     /// The results of a module, and the sizes that it gives behind them.
     fn evaluate(&mut self, lowered: &Lowered, args: Vec<Tensor>) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
         let literals: Vec<Literal> = args.into_iter().chain(self.state.iter().cloned()).map(Literal::Array).collect();
-        let root = interp::evaluate(&lowered.module, lowered.module.entry, &literals)?;
+        let (module, entry) = (&lowered.module, lowered.module.entry);
+        let root = match self.rounding {
+            None => interp::evaluate(module, entry, &literals)?,
+            Some(seed) => interp::evaluate_rounded_otherwise(module, entry, &literals, seed)?,
+        };
         let mut leaves = root.leaves().into_iter().cloned();
         let results: Vec<Tensor> = leaves.by_ref().take(lowered.results.len()).collect();
         let sizes = lowered.sized.as_ref().map_or(0, |s| s.sizes.all.len() - s.sizes.given());

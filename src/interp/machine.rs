@@ -63,6 +63,8 @@ pub(super) struct Machine<'a> {
     plans: RefCell<HashMap<(CompId, InstId), Rc<Plan>>>,
     /// What opcodes do.
     value: Value,
+    /// The state of the generator of random numbers, where roundings are tried.
+    pub(super) random: Cell<u64>,
 }
 
 impl<'a> Machine<'a> {
@@ -78,6 +80,7 @@ impl<'a> Machine<'a> {
             sizes: None,
             plans: RefCell::default(),
             value,
+            random: Cell::new(1),
         }
     }
     /// The same as one device among others.

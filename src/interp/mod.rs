@@ -21,6 +21,7 @@ mod ranks;
 mod reduce;
 mod rng;
 mod scan;
+mod rounding;
 mod shape_ops;
 mod sort;
 mod top_k;
@@ -35,6 +36,7 @@ pub use devices::evaluate_ranks;
 pub use loop_part::known_through_loops;
 pub use machine::Lower;
 
+pub use rounding::{evaluate_rounded_otherwise, rounds_to_16_bits};
 pub use shape_ops::first_part;
 
 /// The result of computation `comp` on `args`, one a parameter.

@@ -33,16 +33,16 @@ pub fn compared(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
         let values = calls::arguments(call, lowered, &told_sizes)?;
         let got = native.call(function, &values).map_err(in_file)?;
         let want = plain.call(function, values).map_err(in_file)?;
-        all.extend(compare(&told, "interpreter", &got, &want, bound));
+        all.extend(compare(&told, "interpreter", &got, &want, &vec![bound; told.len()]));
         if let Some(path) = &call.expect {
             let wanted = expected(&npz::read(path)?, path, &keys, lowered)?;
-            all.extend(compare(&told, "expected", &got, &wanted, bound));
+            all.extend(compare(&told, "expected", &got, &wanted, &vec![bound; told.len()]));
         }
     }
     let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
     let told: Vec<String> = state.iter().map(|v| format!("state: {}", v.info.name)).collect();
     let bound = Bound { floor: rounding(&plain.state), ..bound };
-    all.extend(compare(&told, "interpreter", &native.state(), &plain.state, bound));
+    all.extend(compare(&told, "interpreter", &native.state(), &plain.state, &vec![bound; told.len()]));
     Ok(all)
 }
 

@@ -3,6 +3,7 @@
 mod departs;
 mod in_order;
 mod instructions;
+mod narrow;
 
 use super::args::VerifyArgs;
 use super::calls::Interpreted;
@@ -27,10 +28,12 @@ struct Bound {
     atol: f64,
     /// Whatever the elements are.
     floor: f64,
+    /// Whatever the elements are too, where results are rounded to f16 or bf16 before the output.
+    rounding: Option<f64>,
 }
 
 /// The bound of code that rounds nothing on request.
-const EXACT: Bound = Bound { rtol: 1e-4, atol: 1e-5, floor: 0.0 };
+const EXACT: Bound = Bound { rtol: 1e-4, atol: 1e-5, floor: 0.0, rounding: None };
 
 impl Bound {
     /// The bound of the flags, else that of the precision.
@@ -38,9 +41,11 @@ impl Bound {
         let usual = match (precision.weights, precision.math) {
             (WeightType::F32, MathType::F32) => EXACT,
             (WeightType::F32 | WeightType::Bf16, MathType::F32 | MathType::Bf16) => {
-                Bound { rtol: 0.0, atol: 0.05, floor: 0.0 }
+                Bound { rtol: 0.0, atol: 0.05, floor: 0.0, rounding: None }
             }
-            (WeightType::Int8, MathType::F32 | MathType::Bf16) => Bound { rtol: 0.0, atol: 0.1, floor: 0.0 },
+            (WeightType::Int8, MathType::F32 | MathType::Bf16) => {
+                Bound { rtol: 0.0, atol: 0.1, floor: 0.0, rounding: None }
+            }
         };
         Bound { rtol: args.rtol.unwrap_or(usual.rtol), atol: args.atol.unwrap_or(usual.atol), ..usual }
     }
@@ -150,9 +155,14 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     progress::step("compiling");
     let (mut built, native) = build(&target).map_err(in_file)?;
     let bound = Bound::of(args, precision);
-    let mut all = compare(&keys, "interpreter", &native, &plain, bound);
+    let is_stated = args.rtol.is_some() || args.atol.is_some() || precision.is_reduced();
+    let bounds = match is_stated {
+        true => vec![bound; keys.len()],
+        false => narrow::bounds(&functions, &values, &plain, bound).map_err(in_file)?,
+    };
+    let mut all = compare(&keys, "interpreter", &native, &plain, &bounds);
     if let Some(wanted) = &wanted {
-        all.extend(compare(&keys, "expected", &native, wanted, bound));
+        all.extend(compare(&keys, "expected", &native, wanted, &bounds));
     }
     if precision.is_reduced() {
         let exact = Target { precision: Precision::default(), ..target.clone() };
@@ -167,7 +177,7 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
             Interpreted::new(&rounded).and_then(|i| i.with_padding().call(0, values.clone())).map_err(in_file)?;
         // where factors are rounded as they come, a difference of one f32 bit can become one of a bf16 bit
         let bound = if precision.math == MathType::F32 { Bound::of(args, Precision::default()) } else { bound };
-        all.extend(compare(&keys, "interpreter, rounded", &native, &same, bound));
+        all.extend(compare(&keys, "interpreter, rounded", &native, &same, &vec![bound; keys.len()]));
     }
     let mut blamed = None;
     let others = others(&reference, &keys, &names);
@@ -225,9 +235,10 @@ fn others(reference: &Arrays, keys: &[String], names: &[String]) -> Vec<String> 
     reference.keys().filter(|key| !outputs.contains(&bare(key))).cloned().collect()
 }
 
-fn compare(keys: &[String], with: &'static str, got: &[Tensor], want: &[Tensor], bound: Bound) -> Vec<Comparison> {
-    let one = |(key, (g, w)): (&String, (&Tensor, &Tensor))| Comparison::of(key, with, g, w, bound);
-    keys.iter().zip(got.iter().zip(want)).map(one).collect()
+/// Each output by the compiled code and by another engine, with a bound for each.
+fn compare(keys: &[String], with: &'static str, got: &[Tensor], want: &[Tensor], bounds: &[Bound]) -> Vec<Comparison> {
+    let pairs = keys.iter().zip(got.iter().zip(want)).zip(bounds);
+    pairs.map(|((key, (g, w)), &bound)| Comparison::of(key, with, g, w, bound)).collect()
 }
 
 /// How far `got` is from `want`; elements that are no finite numbers are left to [`worst`].
@@ -248,7 +259,7 @@ fn error(got: &Tensor, want: &Tensor) -> Departure {
     Departure { largest: most / largest, rms: (squares / count).sqrt() / largest }
 }
 
-/// The element that departs most from the bound `rtol * |want| + atol * max |want| + floor`; integers must be equal.
+/// The element that departs most from the bound `rtol * |want| + atol * max |want| + floor + rounding`; integers must be equal.
 fn worst(got: &Tensor, want: &Tensor, allowed: Bound) -> Option<Worst> {
     let (whole_got, whole_want) = (got, want);
     let (got, want) = (got.parts(), want.parts());
@@ -261,7 +272,11 @@ fn worst(got: &Tensor, want: &Tensor, allowed: Bound) -> Option<Worst> {
         // Integers of 64 bits are more than doubles can tell apart.
         let same =
             if inexact { g == w || (g.is_nan() && w.is_nan()) } else { got.get_i64(index) == want.get_i64(index) };
-        let bound = if inexact { allowed.rtol * w.abs() + allowed.atol * largest + allowed.floor } else { 0.0 };
+        let bound = if inexact {
+            allowed.rtol * w.abs() + allowed.atol * largest + allowed.floor + allowed.rounding.unwrap_or(0.0)
+        } else {
+            0.0
+        };
         let excess = match (same, (g - w).abs() / bound) {
             (true, _) => 0.0,
             (false, ratio) if ratio.is_nan() => f64::INFINITY,
@@ -301,7 +316,7 @@ pub(super) fn two_engines(
     plain: &[Tensor],
     bisected: Option<Bisected>,
 ) -> Result<Verdict> {
-    let all = compare(keys, "interpreter", native, plain, EXACT);
+    let all = compare(keys, "interpreter", native, plain, &vec![EXACT; keys.len()]);
     let find = |b: Bisected| instructions::find(b.lowered, (EXACT, b.threads), b.target, "hlo", b.values);
     let blamed = bisected.filter(|_| all.iter().any(Comparison::departs)).map(find).transpose()?;
     told(&all, blamed.as_ref(), false, false)
@@ -328,7 +343,11 @@ fn told(all: &[Comparison], blamed: Option<&departs::Blame>, as_document: bool, 
                 )
             });
             let told = format!("{verdict:8} {} with {}, worst {:.3} of the bound", c.output, c.with, excess(c));
-            out::line(format_args!("{told}{error}"))?;
+            let rounding = c
+                .bound
+                .rounding
+                .map_or_else(String::new, |by| format!("; the bound has {by:.2e} for results rounded to 16 bits"));
+            out::line(format_args!("{told}{rounding}{error}"))?;
         }
         for step in blamed.iter().flat_map(|b| &b.steps).filter(|s| ops || s.own.is_some()) {
             out::line(step)?;
@@ -368,7 +387,7 @@ fn as_json(c: &Comparison, departs: bool) -> Value {
         "output": c.output,
         "with": c.with,
         "ok": !departs,
-        "bound": {"rtol": c.bound.rtol, "atol": c.bound.atol},
+        "bound": {"rtol": c.bound.rtol, "atol": c.bound.atol, "rounding": c.bound.rounding},
         "error": error(&c.error),
         "unrounded_error": c.unrounded.as_ref().map(error),
         "worst": worst,
