@@ -5,6 +5,7 @@
 mod binomial;
 mod categories;
 mod gamma;
+mod parameterized;
 mod poisson;
 mod shuffle;
 mod stateful;
@@ -27,7 +28,8 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 const INTS: &str = "s32, s64, u32, u64";
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[STATELESS, gamma::ROWS, poisson::ROWS, binomial::ROWS, shuffle::ROWS, stateful::ROWS];
+pub const ROWS: &[&[OpRow]] =
+    &[STATELESS, gamma::ROWS, parameterized::ROWS, poisson::ROWS, binomial::ROWS, shuffle::ROWS, stateful::ROWS];
 
 #[rustfmt::skip]
 const STATELESS: &[OpRow] = &[
@@ -35,7 +37,6 @@ const STATELESS: &[OpRow] = &[
     op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated::truncated)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated::truncated)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessParameterizedTruncatedNormal", "shape seed means stddevs minvals maxvals -> output", between_ends).shape(from_first).constants(&[0]).dtypes("f16, f32, f64"),
     op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
@@ -98,20 +99,6 @@ fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result
     let integers = cx.node.tf_type("dtype").is_none();
     let dtype = if integers && bounds + 2 == cx.args.len() { cx.dtype(bounds)? } else { cx.attr_dtype("dtype")? };
     drawn(cx, &philox, &Draw { dtype, dims, count, bounds }, distribution)
-}
-
-/// Normal numbers between ends, each with its own mean, deviation and ends.
-fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let draw = |cx: &mut LowerCtx, generator: &Generator, draw: &Draw| truncated::between(cx, generator, draw, 2);
-    let (dims, count) = sizes(cx, 0)?;
-    let (mut seed, dtype) = (cx.arg(1)?, cx.attr_dtype("dtype")?);
-    if cx.b.dtype(seed) == DType::S32 {
-        // XLA takes seeds of 32 bits as they are, where TensorFlow's kernels keep their sign
-        let words = cx.b.unary(ScalarOp::BitcastConvert(DType::U32), seed);
-        seed = cx.b.convert(words, DType::U64);
-    }
-    let generator = from_seed(cx, seed)?;
-    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, draw)
 }
 
 /// The sizes that input `i` tells, and how many elements that are.

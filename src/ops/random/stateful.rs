@@ -11,7 +11,7 @@ use super::gamma::gamma;
 use super::poisson::poisson;
 use super::{
     Algorithm, Distribution, Draw, FLOATS, Generator, INTS, bits, counted, drawn, element, from_seed, full_int, normal,
-    ranged, sizes, streams, truncated, uniform,
+    parameterized, ranged, sizes, streams, truncated, uniform,
 };
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{InstId, Op};
@@ -48,6 +48,8 @@ pub const ROWS: &[OpRow] = &[
     op("StatefulRandomBinomial", "resource algorithm shape counts probs -> output", binomial_of_variable).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes("f16, f32, f64, s32, s64"),
     op("RandomGamma", "shape alpha -> output", |cx| each(cx, gamma)).shape(|cx| each_shape(cx, "T")).draws().constants(&[0]).dtypes("f16, f32, f64"),
     op("RandomPoissonV2", "shape rate -> output", |cx| each(cx, poisson)).shape(|cx| each_shape(cx, "dtype")).draws().constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
+    op("RandomPoisson", "shape rate -> output", |cx| each(cx, poisson)).shape(|cx| each_shape(cx, "dtype")).draws().constants(&[0]).dtypes("f16, f32, f64"),
+    op("NonDeterministicInts", "shape -> output", |cx| from_hidden(cx, "dtype", full_int)).shape(from_first).draws().constants(&[0]).dtypes(INTS),
     op("RandomShuffle", "value -> output", shuffle).shape(same).draws(),
     op("Multinomial", "logits num_samples -> output", categories).shape(super::categories::shape).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
 ];
@@ -216,8 +218,7 @@ fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
     }
     let generator = hidden(cx)?;
-    let draw = |cx: &mut LowerCtx, generator: &Generator, draw: &Draw| truncated::between(cx, generator, draw, 1);
-    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, draw)
+    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, parameterized::between)
 }
 
 /// The rows of input 0 in the order of a random word for each.

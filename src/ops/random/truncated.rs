@@ -3,8 +3,8 @@
 //! On Philox as TensorFlow's CPU kernels do it: a group of four elements (of two, for doubles) draws blocks of words of its own and
 //! takes the first numbers that are inside; 64 blocks an element are kept for it. On ThreeFry, which only XLA has, one uniform number goes through the inverse distribution.
 use super::{
-    Algorithm, Draw, FLOATS, Generator, bits, box_muller, interleave, rounds, split, three_fry, uniform, unit_f32,
-    unit_f64, wrong_type,
+    Algorithm, Draw, FLOATS, Generator, box_muller, interleave, rounds, split, three_fry, uniform, unit_f32, unit_f64,
+    wrong_type,
 };
 use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
@@ -52,40 +52,6 @@ fn inverted(b: &mut Builder, x: InstId) -> InstId {
     })
 }
 
-/// Normal numbers with means, deviations and ends of their own: inputs `first` to `first + 3`, which broadcast to the result's sizes.
-///
-/// As XLA does it: one uniform number of the high bits of a word goes through the inverse distribution between the ends.
-pub(super) fn between(cx: &mut LowerCtx, generator: &Generator, draw: &Draw, first: usize) -> Result<InstId> {
-    let [mean, deviation, low, high] = [0, 1, 2, 3].map(|i| cx.arg(first + i));
-    let given = [mean?, deviation?, low?, high?];
-    for (i, &x) in given.iter().enumerate() {
-        if Builder::broadcast_dims(cx.b.dims(x), &draw.dims).as_ref() != Some(&draw.dims) {
-            let told = format!("input {} is {}, and the result {:?}", first + i, cx.b.shape(x), draw.dims);
-            return Err(cx.mismatch(told));
-        }
-    }
-    let work = if draw.dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    let words = bits(cx.b, generator, work == DType::F64, draw);
-    let b = &mut *cx.b;
-    let u = three_fry::unit(b, words, work);
-    let u = b.reshape(u, &draw.dims);
-    let least = if work == DType::F64 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) };
-    let least = b.full_like(u, least);
-    let u = b.max(u, least);
-    let [mean, deviation, low, high] = given.map(|x| {
-        let x = b.convert(x, work);
-        b.broadcast_to(x, &draw.dims)
-    });
-    let y = formula(b, [u, mean, deviation, low, high], |[u, mean, deviation, low, high]| {
-        let ends = [low, high].map(|end| (end - mean) / deviation / std::f64::consts::SQRT_2);
-        let [from, to] = ends.map(|end| end.apply(ScalarOp::Erf) * 0.5 + 0.5);
-        let p = from + (to - from) * u;
-        let y = mean + deviation * std::f64::consts::SQRT_2 * erfinv(p * 2.0 - 1.0);
-        y.apply2(ScalarOp::Maximum, low).apply2(ScalarOp::Minimum, high)
-    });
-    Ok(b.convert(y, draw.dtype))
-}
-
 /// A loop that draws one block for each group of elements that is not full yet.
 fn rejected(b: &mut Builder, generator: &Generator, count: u64, work: DType) -> InstId {
     let slots = if work == DType::F64 { 2 } else { 4 };
@@ -121,7 +87,7 @@ pub(super) fn raised(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [
 }
 
 /// The numbers of one block, in the order in which they are tried.
-fn numbers(b: &mut Builder, words: [InstId; 4], work: DType) -> Vec<InstId> {
+pub(super) fn numbers(b: &mut Builder, words: [InstId; 4], work: DType) -> Vec<InstId> {
     if work == DType::F64 {
         let (first, second) = (unit_f64(b, words[0], words[1]), unit_f64(b, words[2], words[3]));
         return box_muller(b, first, second).to_vec();

@@ -1,0 +1,273 @@
+//! Normal numbers between ends, with means and deviations of their own, draw by draw as TensorFlow's CPU kernel takes them.
+//!
+//! Source: Robert, "Simulation of truncated normal variables" (1995). Where one end is more than 1.3 deviations from the mean and the other
+//! beyond it, normal numbers are rejected; between near ends uniform ones, and else exponential ones from the lower end on. All elements
+//! take blocks from one stream, one after the other: an element begins behind the block that ended the one before, and the elements of
+//! one parameter share what is left of a block.
+use super::truncated::{numbers, raised};
+use super::{Draw, Generator, from_seed, rounds, sizes, split, unit_f32, unit_f64, wrong_type};
+use crate::diag::Result;
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::math::expr::{formula, formulas};
+use crate::ops::row::op;
+use crate::ops::shape::from_first;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, elements_of};
+
+/// The types of TensorFlow's kernel.
+pub(super) const TYPES: &str = "f16, f32, f64";
+/// Deviations between the mean and an end from which on normal numbers are tried.
+const NORMAL_FROM: f64 = 1.3;
+/// Numbers that are rejected in a row before TensorFlow's kernel gives up.
+const ATTEMPTS: f64 = 1000.0;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] =
+    &[op("StatelessParameterizedTruncatedNormal", "shape seed means stddevs minvals maxvals -> output", stateless)
+        .shape(from_first)
+        .constants(&[0])
+        .dtypes(TYPES)];
+
+fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, count) = sizes(cx, 0)?;
+    let (seed, dtype) = (cx.arg(1)?, cx.attr_dtype("dtype")?);
+    if dtype == DType::BF16 {
+        return Err(wrong_type(cx, dtype, TYPES));
+    }
+    let generator = from_seed(cx, seed)?;
+    super::drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, between)
+}
+
+/// Normal numbers whose means, deviations, lower and upper ends are four inputs from `draw.bounds` on.
+///
+/// The last sizes of the result are those of the parameters, which may broadcast to them.
+pub(super) fn between(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
+    let [mean, deviation, low, high] = [0, 1, 2, 3].map(|i| cx.arg(draw.bounds + i));
+    let given = [mean?, deviation?, low?, high?];
+    let rank = given.iter().map(|&x| cx.b.rank(x)).max().unwrap_or(0);
+    let outer = draw.dims.len().checked_sub(rank);
+    let of = outer.map(|n| draw.dims[n..].to_vec());
+    let Some(of) =
+        of.filter(|of| given.iter().all(|&x| Builder::broadcast_dims(cx.b.dims(x), of).as_ref() == Some(of)))
+    else {
+        let told = given.map(|x| format!("{:?}", cx.b.dims(x))).join(", ");
+        return Err(cx.mismatch(format!("samples of {:?}, which parameters of {told} do not broadcast to", draw.dims)));
+    };
+    let groups = elements_of(&of);
+    if draw.count == 0 {
+        return Ok(cx.b.full(draw.dtype, &[0], 0.0));
+    }
+    let work = if draw.dtype == DType::BF16 { DType::F32 } else { draw.dtype };
+    let given = given.map(|x| {
+        let x = cx.b.convert(x, work);
+        let x = cx.b.broadcast_to(x, &of);
+        cx.b.reshape(x, &[groups])
+    });
+    let y = sampled(cx.b, generator, given, draw.count / groups)?;
+    let y = cx.b.transpose(y, &[1, 0]);
+    let y = cx.b.reshape(y, &[draw.count]);
+    Ok(cx.b.convert(y, draw.dtype))
+}
+
+/// Columns of the table of parameters.
+const MEAN: usize = 0;
+const DEVIATION: usize = 1;
+const FROM: usize = 2;
+const TO: usize = 3;
+const METHOD: usize = 4;
+const COLUMNS: usize = 5;
+
+/// Values of `METHOD`.
+const NORMAL: f64 = 0.0;
+const UNIFORM: f64 = 1.0;
+const EXPONENTIAL: f64 = 2.0;
+const INVALID: f64 = 3.0;
+
+/// A table of the parameters of each group: the ends are in deviations from the mean, and mirrored, with a negative deviation, where
+/// only the upper one is finite or both are below the mean.
+fn parameters(b: &mut Builder, given: [InstId; 4]) -> Result<InstId> {
+    let columns = formulas(b, &given, |x| {
+        let [mean, deviation, low, high] = [x[0], x[1], x[2], x[3]];
+        let one_finite = low.apply(ScalarOp::IsFinite).or(high.apply(ScalarOp::IsFinite));
+        let valid = deviation.gt(0.0).and(low.lt(high)).and(one_finite);
+        let mirrored = low.equals(f64::NEG_INFINITY).or(high.lt(mean));
+        let signed = (-deviation).when(mirrored, deviation);
+        let from = (high.when(mirrored, low) - mean) / signed;
+        let to = (low.when(mirrored, high) - mean) / signed;
+        let root = (from * from + 4.0).sqrt();
+        let cutoff = ((from * (from - root)) / 4.0 + 0.5).exp() * 2.0 / (from + root);
+        let normal = from.lt(-NORMAL_FROM).and(to.ge(0.0)).or(to.gt(NORMAL_FROM).and(from.le(0.0)));
+        let method = from.number(UNIFORM).when((to - from).lt(cutoff), EXPONENTIAL);
+        let method = from.number(NORMAL).when(normal, method).when(valid, INVALID);
+        Ok(vec![mean, signed, from, to, method])
+    })?;
+    let columns: Vec<InstId> = columns
+        .into_iter()
+        .map(|x| {
+            let groups = b.dims(x)[0];
+            b.reshape(x, &[groups, 1])
+        })
+        .collect();
+    Ok(b.concatenate(&columns, 1))
+}
+
+/// `samples` numbers for each group of parameters, `[groups, samples]`.
+///
+/// Where TensorFlow's kernel fails, as it does for a deviation that is not positive, ends that are not in order, two infinite ends, or when
+/// a thousand numbers in a row are rejected, the rest of the group is NaN.
+fn sampled(b: &mut Builder, generator: &Generator, given: [InstId; 4], samples: u64) -> Result<InstId> {
+    let table = parameters(b, given)?;
+    let (dtype, groups) = (b.dtype(table), b.dims(table)[0]);
+    let slots = if dtype == DType::F64 { 2 } else { 4 };
+    let total = groups * samples;
+    // numbers are written a block at a time, and what is not taken of it is written over
+    let numbers = b.full(dtype, &[total + slots], f64::NAN);
+    let (done, rejected) = (b.scalar(DType::S64, 0.0), b.scalar(DType::S32, 0.0));
+    let state = [done, rejected, generator.counter[0], generator.counter[1], generator.key, table, numbers];
+    let state = b.tuple(&state);
+    let shape = b.shape(state).clone();
+    let (cond, body) = (elements_are_left(b, &shape, total), round(b, &shape, samples)?);
+    let end = b.add_inst(Op::While { cond, body }, &[state]);
+    let numbers = b.get_tuple_element(end, 6);
+    let numbers = b.slice_axis(numbers, 0, 0, total);
+    Ok(b.reshape(numbers, &[groups, samples]))
+}
+
+fn elements_are_left(b: &mut Builder, shape: &Shape, total: u64) -> CompId {
+    b.begin("elements_are_left");
+    let state = b.parameter(shape.clone());
+    let done = b.get_tuple_element(state, 0);
+    let total = b.scalar(DType::S64, total as f64);
+    let left = b.compare(Direction::Lt, done, total);
+    b.end(left)
+}
+
+/// A loop body that tries the numbers of one block, or of two, for the group whose turn it is.
+fn round(b: &mut Builder, shape: &Shape, samples: u64) -> Result<CompId> {
+    b.begin("draw_between");
+    let state = b.parameter(shape.clone());
+    let [done, rejected, low, high, key, table, numbers] = [0, 1, 2, 3, 4, 5, 6].map(|i| b.get_tuple_element(state, i));
+    let samples = b.scalar(DType::S64, samples as f64);
+    let group = b.div(done, samples);
+    let zero = b.scalar(DType::S64, 0.0);
+    let row = b.add_inst(Op::DynamicSlice(vec![1, COLUMNS as u64]), &[table, group, zero]);
+    let row = b.reshape(row, &[COLUMNS as u64]);
+    let columns: [InstId; COLUMNS] = std::array::from_fn(|i| super::element(b, row, i as u64));
+    let one = b.scalar(DType::U64, 1.0);
+    let next = raised(b, [low, high], one);
+    let blocks = [block(b, [low, high], key), block(b, next, key)];
+    let attempts = attempts(b, blocks, &columns)?;
+    let taken = taken(b, &attempts, [done, rejected, group, samples, columns[METHOD]])?;
+    let numbers = b.add_inst(Op::DynamicUpdateSlice, &[numbers, taken.block, done]);
+    let by = formula(b, [columns[METHOD], one], |[method, one]| (one + 1.0).when(method.equals(UNIFORM), one));
+    let [low, high] = raised(b, [low, high], by);
+    let root = b.tuple(&[taken.done, taken.rejected, low, high, key, table, numbers]);
+    Ok(b.end(root))
+}
+
+/// The four words of a block, scalars.
+fn block(b: &mut Builder, counter: [InstId; 2], key: InstId) -> [InstId; 4] {
+    let ([c0, c1], [c2, c3], key) = (split(b, counter[0]), split(b, counter[1]), split(b, key));
+    rounds(b, [c0, c1, c2, c3], key)
+}
+
+/// Uniform numbers of a block, as many as TensorFlow makes of one.
+fn units(b: &mut Builder, words: [InstId; 4], dtype: DType) -> Vec<InstId> {
+    if dtype == DType::F64 {
+        return vec![unit_f64(b, words[0], words[1]), unit_f64(b, words[2], words[3])];
+    }
+    let digits = if dtype == DType::F16 { 10 } else { 23 };
+    words
+        .map(|w| {
+            let x = unit_f32(b, w, digits);
+            b.convert(x, dtype)
+        })
+        .to_vec()
+}
+
+/// A number that is tried; all are scalars.
+struct Attempt {
+    number: InstId,
+    /// Whether the method of the group tries it.
+    is_tried: InstId,
+    /// Whether it is accepted.
+    is_accepted: InstId,
+}
+
+/// The numbers of a round in the order in which they are tried.
+fn attempts(b: &mut Builder, blocks: [[InstId; 4]; 2], columns: &[InstId; COLUMNS]) -> Result<Vec<Attempt>> {
+    let dtype = b.dtype(columns[MEAN]);
+    let work = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let normal: Vec<InstId> = numbers(b, blocks[0], work).into_iter().map(|y| b.convert(y, dtype)).collect();
+    let [first, second] = blocks.map(|words| units(b, words, dtype));
+    let each = normal.iter().zip(&first).zip(&second).enumerate();
+    each.map(|(i, ((&normal, &u), &v))| attempt(b, [normal, u, v], first.get(2 * i..2 * i + 2), columns)).collect()
+}
+
+/// One attempt: of a normal number, of two uniform ones, or of the pair that the exponential distribution takes, if there is one.
+fn attempt(
+    b: &mut Builder,
+    draws: [InstId; 3],
+    pair: Option<&[InstId]>,
+    columns: &[InstId; COLUMNS],
+) -> Result<Attempt> {
+    let has_pair = b.scalar(DType::Pred, f64::from(u8::from(pair.is_some())));
+    let pair = pair.unwrap_or(&draws[1..]);
+    let arrays = [&columns[..], &draws, pair, &[has_pair]].concat();
+    let parts = formulas(b, &arrays, |x| {
+        let [mean, deviation, from, to, method] = [MEAN, DEVIATION, FROM, TO, METHOD].map(|i| x[i]);
+        let [normal, u, v, first, second, has_pair] = [0, 1, 2, 3, 4, 5].map(|i| x[COLUMNS + i]);
+        let inside = normal.ge(from).and(normal.le(to));
+        let flat = u * (to - from) + from;
+        let plus = (from * from).except(from.lt(0.0), 0.0);
+        let below = v.le(((plus - flat * flat) / 2.0).exp());
+        let alpha = (from + (from * from + 4.0).sqrt()) / 2.0;
+        let far = -first.ln() / alpha + from;
+        let off = (alpha - far).when(from.lt(alpha), from - alpha);
+        let near = second.le((-off * off / 2.0).exp()).and(far.lt(to));
+        let (is_normal, is_uniform) = (method.equals(NORMAL), method.equals(UNIFORM));
+        let number = normal.when(is_normal, flat.when(is_uniform, far));
+        let is_tried = is_normal.or(is_uniform).or(has_pair);
+        let is_accepted = inside.when(is_normal, below.when(is_uniform, near)).and(is_tried);
+        Ok(vec![number * deviation + mean, is_tried, is_accepted])
+    })?;
+    Ok(Attempt { number: parts[0], is_tried: parts[1], is_accepted: parts[2] })
+}
+
+/// State after a round.
+struct Taken {
+    /// The numbers that were accepted, side by side, and NaN behind them.
+    block: InstId,
+    /// The number of elements that are made.
+    done: InstId,
+    /// The number of attempts since the last accepted one.
+    rejected: InstId,
+}
+
+/// Takes what is accepted until the group is full; `state` is how many elements are done and attempts rejected, the group, its size and method.
+fn taken(b: &mut Builder, attempts: &[Attempt], state: [InstId; 5]) -> Result<Taken> {
+    let mut arrays = state.to_vec();
+    arrays.extend(attempts.iter().flat_map(|a| [a.number, a.is_tried, a.is_accepted]));
+    let mut parts = formulas(b, &arrays, |x| {
+        let [done, mut rejected, group, samples, method] = [0, 1, 2, 3, 4].map(|i| x[i]);
+        let end = (group + 1.0) * samples;
+        let mut next = done;
+        let mut slots = vec![x[5].number(f64::NAN); attempts.len()];
+        for attempt in x[5..].chunks_exact(3) {
+            let [number, is_tried, is_accepted] = [0, 1, 2].map(|i| attempt[i]);
+            let is_taken = is_accepted.and(next.lt(end));
+            for (i, slot) in slots.iter_mut().enumerate() {
+                *slot = number.when(is_taken.and((next - done).equals(i as f64)), *slot);
+            }
+            next = next + is_taken.convert(DType::S64);
+            rejected = (rejected + is_tried.convert(DType::S32)).except(is_accepted, 0.0);
+        }
+        let fails = method.equals(INVALID).or(rejected.ge(ATTEMPTS));
+        let next = end.when(fails, next);
+        let rejected = rejected.except(next.equals(end), 0.0);
+        Ok([vec![next, rejected], slots].concat())
+    })?;
+    let slots: Vec<InstId> = parts.split_off(2).into_iter().map(|x| b.reshape(x, &[1])).collect();
+    Ok(Taken { block: b.concatenate(&slots, 0), done: parts[0], rejected: parts[1] })
+}
