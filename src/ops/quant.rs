@@ -1,6 +1,12 @@
 //! Quantisation, and fake: rounding to what an integer type of few bits would hold.
+mod contract;
 mod dequantize;
+mod levels;
+mod pointwise;
+mod quantize;
+mod requantize;
 mod round_trip;
+mod shaping;
 mod uniform;
 mod uniform_conv;
 
@@ -27,7 +33,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, Range::Attributes)).shape(same).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
-], dequantize::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS];
+], dequantize::ROWS, quantize::ROWS, contract::ROWS, requantize::ROWS, pointwise::ROWS, shaping::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS];
 
 /// Where the range comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]

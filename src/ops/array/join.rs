@@ -184,7 +184,7 @@ fn parallel_concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// The inputs `parts` one behind the other along an axis; vectors of sizes stay that.
-fn joined_shape(
+pub fn joined_shape(
     cx: &mut ShapeCtx,
     parts: std::ops::Range<usize>,
     axis: Option<i64>,

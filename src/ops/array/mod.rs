@@ -19,6 +19,7 @@ mod strided_shape;
 mod unravel;
 
 pub(in crate::ops) use gather::{gather, gather_nd};
+pub(in crate::ops) use join::joined_shape;
 pub(in crate::ops) use scatter::{onto as scatter_onto, scatter};
 pub(in crate::ops) use strided::strided_update;
 

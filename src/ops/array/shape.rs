@@ -131,7 +131,7 @@ fn inferred_size(from: &[u64], known: &[u64]) -> Option<u64> {
     Some(nonzero(from)? / nonzero(known)?)
 }
 
-fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let (from, want) = (cx.dims(0)?, wanted(cx)?);
     let total = element_count(&from).ok_or_else(|| cx.mismatch("the size overflows"))?;
@@ -323,7 +323,7 @@ fn reshaped(cx: &ShapeCtx, dims: Dims) -> Result<Vec<Fact>> {
 }
 
 /// The sizes that input 1 holds. One that is -1 or not known is what the number of elements leaves.
-fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some(want) = cx.ints(1) else {
         let dims = cx.shape_of_value(1)?;
         return cx.like(0, dims);

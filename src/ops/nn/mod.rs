@@ -15,6 +15,7 @@ mod topk;
 mod window;
 
 pub use bias::{sum, wide};
+pub use pool::{Pool, pool_shape, reduce_window};
 pub use window::{Args, Layout, Padding, positive, window_dim};
 
 use crate::ops::OpRow;

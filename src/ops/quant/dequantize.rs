@@ -16,7 +16,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// The smallest and the largest number of an integer type.
-fn ends(cx: &LowerCtx, dtype: DType) -> Result<(f64, f64)> {
+pub(super) fn ends(cx: &LowerCtx, dtype: DType) -> Result<(f64, f64)> {
     let bits = dtype.bits() as i32;
     match dtype {
         DType::S8 | DType::S16 | DType::S32 => Ok((-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0)),

@@ -107,7 +107,7 @@ fn step(b: &mut Builder, a: &Attributes, x: InstId, state: [InstId; 2], weights:
     let gates = b.add(gates, bias);
     let parts = [0, 1, 2, 3].map(|i| b.slice_axis(gates, 1, i * cell, (i + 1) * cell));
     let [i, c, f, o] = a.gates.ordered(parts);
-    let mut gate = |b: &mut Builder, x: InstId, peephole: usize, memory: InstId| {
+    let gate = |b: &mut Builder, x: InstId, peephole: usize, memory: InstId| {
         let mut x = x;
         if a.has_peepholes {
             let weight = in_rows(b, weights.peepholes[peephole], memory);

@@ -51,7 +51,7 @@ fn step_grads(b: &mut Builder, gates: Gates, peepholes: Option<[InstId; 3]>, s: 
     let ([i, now, f, o, c, shown], [memory_grad, output_grad]) = (s.made, s.grads);
     let rest = one_minus(b, o);
     let d_o = product_of(b, &[o, rest, output_grad, shown]);
-    let mut one_less_square = |b: &mut Builder, x: InstId| {
+    let one_less_square = |b: &mut Builder, x: InstId| {
         let square = b.mul(x, x);
         one_minus(b, square)
     };

@@ -1,0 +1,232 @@
+//! The numbers that integers of a quantized array stand for: its ends, the number of a level, and back.
+//!
+//! Source: TensorFlow's `quantization_utils.h`. It has two ways that round differently, in f64 element by element and in f32 for arrays;
+//! each kernel has its own, which is kept.
+use super::dequantize::ends;
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::LowerCtx;
+use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The numbers that the least and the largest integer stand for: scalars of f32.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    pub(super) min: InstId,
+    pub(super) max: InstId,
+}
+
+impl Range {
+    /// The range whose ends are inputs `min` and `max`, of one element each.
+    pub(super) fn of_inputs(cx: &mut LowerCtx, min: usize, max: usize) -> Result<Range> {
+        let mut end = |i: usize| {
+            let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
+            if dims.iter().any(|&n| n != 1) {
+                return Err(cx.mismatch(format!("an end of a range must be one number, and input {i} is {dims:?}")));
+            }
+            Ok(cx.b.reshape(x, &[]))
+        };
+        Ok(Range { min: end(min)?, max: end(max)? })
+    }
+    /// The range of a number on both sides of zero.
+    pub(super) fn around_zero(b: &mut Builder, max: InstId) -> Range {
+        Range { min: b.unary(ScalarOp::Negate, max), max }
+    }
+}
+
+/// The integers of an array's type.
+#[derive(Clone, Copy)]
+pub(super) struct Integers {
+    pub(super) dtype: DType,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Integers {
+    pub(super) fn of(cx: &LowerCtx, dtype: DType) -> Result<Integers> {
+        let (least, most) = ends(cx, dtype)?;
+        Ok(Integers { dtype, least, most })
+    }
+    /// How many there are.
+    fn count(&self) -> f64 {
+        self.most - self.least + 1.0
+    }
+}
+
+/// The width of a range in f64, with the step from the last integer to the one behind it: a scalar.
+fn width(b: &mut Builder, range: &Range, integers: &Integers) -> InstId {
+    let width = b.sub(range.max, range.min);
+    let width = b.convert(width, DType::F64);
+    mul_scalar(b, width, integers.count() / (integers.count() - 1.0))
+}
+
+/// The integer nearest to each number, `s64`, which may be outside of the type.
+pub(super) fn unclamped(b: &mut Builder, x: InstId, range: &Range, integers: &Integers) -> InstId {
+    let width = width(b, range, integers);
+    let count = b.full_like(width, integers.count());
+    let scale = b.div(count, width);
+    let steps = |b: &mut Builder, x: InstId| {
+        let x = b.convert(x, DType::F64);
+        let x = b.mul(x, scale);
+        b.unary(ScalarOp::RoundNearestAfz, x)
+    };
+    let (x, low) = (steps(b, x), steps(b, range.min));
+    let above = b.sub(x, low);
+    let above = b.convert(above, DType::S64);
+    let q = add_scalar(b, above, integers.least);
+    let (least, is_point) = (b.full_like(q, integers.least), b.compare(Direction::Eq, range.min, range.max));
+    b.select(is_point, least, q)
+}
+
+/// The integer of the type that is nearest to each number.
+pub(super) fn nearest(b: &mut Builder, x: InstId, range: &Range, integers: &Integers) -> InstId {
+    let q = unclamped(b, x, range, integers);
+    let (least, most) = (b.full_like(q, integers.least), b.full_like(q, integers.most));
+    let q = b.max(q, least);
+    let q = b.min(q, most);
+    b.convert(q, integers.dtype)
+}
+
+/// The integer that stands for zero, 32 bits of it.
+pub(super) fn zero_point(b: &mut Builder, range: &Range, integers: &Integers) -> InstId {
+    let zero = b.scalar(DType::F32, 0.0);
+    let q = unclamped(b, zero, range, integers);
+    b.convert(q, DType::S32)
+}
+
+/// The numbers that integers stand for.
+pub(super) fn numbers(b: &mut Builder, q: InstId, range: &Range, integers: &Integers) -> InstId {
+    let width = width(b, range, integers);
+    let count = b.full_like(width, integers.count());
+    let step = b.div(width, count);
+    let narrow = b.convert(step, DType::F32);
+    let low = b.div(range.min, narrow);
+    let low = b.unary(ScalarOp::RoundNearestAfz, low);
+    let low = b.mul(low, narrow);
+    let low = b.convert(low, DType::F64);
+    let q = b.convert(q, DType::F64);
+    let above = add_scalar(b, q, -integers.least);
+    let above = b.mul(above, step);
+    let x = b.add(low, above);
+    let x = b.convert(x, DType::F32);
+    let is_point = b.compare(Direction::Eq, range.min, range.max);
+    b.select(is_point, range.min, x)
+}
+
+/// The same in f32, as whole arrays have it.
+pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &Range, integers: &Integers) -> InstId {
+    let width = b.sub(range.max, range.min);
+    let width = b.convert(width, DType::F64);
+    let steps = b.full_like(width, integers.count() - 1.0);
+    let step = b.div(width, steps);
+    let step = b.convert(step, DType::F32);
+    let low = b.div(range.min, step);
+    let low = b.unary(ScalarOp::RoundNearestAfz, low);
+    let low = b.mul(low, step);
+    let is_point = b.compare(Direction::Eq, range.min, range.max);
+    let low = b.select(is_point, range.min, low);
+    let least = mul_scalar(b, step, integers.least);
+    let base = b.sub(low, least);
+    let q = b.convert(q, DType::F32);
+    let above = b.mul(q, step);
+    b.add(base, above)
+}
+
+/// The integer of the type that is nearest to each number, in f32.
+pub(super) fn nearest_in_f32(b: &mut Builder, x: InstId, range: &Range, integers: &Integers) -> InstId {
+    let width = b.sub(range.max, range.min);
+    let width = b.convert(width, DType::F64);
+    let steps = b.full_like(width, integers.count() - 1.0);
+    let scale = b.div(steps, width);
+    let scale = b.convert(scale, DType::F32);
+    let (none, is_point) = (b.full_like(scale, 0.0), b.compare(Direction::Eq, range.min, range.max));
+    let scale = b.select(is_point, none, scale);
+    let low = b.mul(range.min, scale);
+    let low = b.unary(ScalarOp::RoundNearestAfz, low);
+    let low = add_scalar(b, low, -integers.least);
+    let q = b.mul(x, scale);
+    let q = b.unary(ScalarOp::RoundNearestAfz, q);
+    let q = b.sub(q, low);
+    // the largest f32 that 32 bits hold
+    let (least, most) = (b.full_like(q, integers.least), b.full_like(q, integers.most.min(2_147_483_520.0)));
+    let q = b.max(q, least);
+    let q = b.min(q, most);
+    b.convert(q, integers.dtype)
+}
+
+/// The range of products of integers of two ranges.
+pub(super) fn product_range(b: &mut Builder, factors: [(&Range, &Integers); 2], product: &Integers) -> Range {
+    let [x, y] = factors.map(|(range, integers)| {
+        let width = b.sub(range.max, range.min);
+        let steps = b.full_like(width, integers.most - integers.least);
+        b.div(width, steps)
+    });
+    let step = b.mul(x, y);
+    Range { min: mul_scalar(b, step, product.least), max: mul_scalar(b, step, product.most) }
+}
+
+/// Integers of 8 bits as those of 32 bits that stand for the same numbers, by the distance of the first two.
+pub(super) fn widened(b: &mut Builder, q: InstId, from: (&Range, &Integers), to: (&Range, &Integers)) -> InstId {
+    let [first, second] = [0.0, 1.0].map(|level| {
+        let level = b.scalar(from.1.dtype, level);
+        let number = numbers(b, level, from.0, from.1);
+        unclamped(b, number, to.0, to.1)
+    });
+    let step = b.sub(second, first);
+    let step = b.convert(step, DType::S32);
+    let step = b.convert(step, DType::S64);
+    let q = b.convert(q, DType::S64);
+    let above = b.mul(q, step);
+    let q = b.add(first, above);
+    let (least, most) = (b.full_like(q, to.1.least), b.full_like(q, to.1.most));
+    let q = b.max(q, least);
+    let q = b.min(q, most);
+    b.convert(q, to.1.dtype)
+}
+
+/// Integers as those of another range that stand for the nearest numbers.
+pub(super) fn moved(b: &mut Builder, q: InstId, from: (&Range, &Integers), to: (&Range, &Integers)) -> InstId {
+    let x = numbers(b, q, from.0, from.1);
+    nearest(b, x, to.0, to.1)
+}
+
+/// Integers of 32 bits as 8 bits of another range, in fixed point of 16 bits.
+pub(super) fn narrowed(b: &mut Builder, q: InstId, from: &Range, to: &Range) -> InstId {
+    let (width, new_width) = (b.sub(from.max, from.min), b.sub(to.max, to.min));
+    let [wide, new_wide, min] = [width, new_width, to.min].map(|x| b.convert(x, DType::F64));
+    let is_point = compare_scalar(b, Direction::Eq, new_width, 0.0);
+    let (none, zero) = (b.scalar(DType::F64, 0.0), b.scalar(DType::S64, 0.0));
+    let levels = b.full_like(new_wide, 255.0);
+    let inverse = b.div(levels, new_wide);
+    let inverse = b.select(is_point, none, inverse);
+    let inverse = b.convert(inverse, DType::F32);
+    let sum = b.add(from.min, from.max);
+    let middle = mul_scalar(b, sum, 0.5);
+    let scale = mul_scalar(b, wide, 255.0 * 65536.0);
+    let scale = b.div(scale, new_wide);
+    let scale = b.convert(scale, DType::S64);
+    let scale = b.select(is_point, zero, scale);
+    let offset = b.mul(middle, inverse);
+    let offset = mul_scalar(b, offset, 65536.0);
+    let offset = b.convert(offset, DType::S64);
+    let start = mul_scalar(b, min, 255.0);
+    let start = mul_scalar(b, start, 65536.0);
+    let start = b.div(start, new_wide);
+    let start = b.unary(ScalarOp::RoundNearestAfz, start);
+    let start = b.convert(start, DType::S64);
+    let start = b.select(is_point, zero, start);
+    let base = b.sub(offset, start);
+    let base = add_scalar(b, base, 32768.0);
+    let q = b.convert(q, DType::S64);
+    let q = b.mul(q, scale);
+    let by = b.full_like(q, 32.0);
+    let q = b.elementwise(ScalarOp::ShiftRightArithmetic, &[q, by]);
+    let q = b.add(q, base);
+    let by = b.full_like(q, 16.0);
+    let q = b.elementwise(ScalarOp::ShiftRightArithmetic, &[q, by]);
+    let (least, most) = (b.full_like(q, 0.0), b.full_like(q, 255.0));
+    let q = b.max(q, least);
+    let q = b.min(q, most);
+    b.convert(q, DType::U8)
+}

@@ -1,0 +1,76 @@
+//! Integers brought into another range: `Requantize`, `QuantizeDownAndShrinkRange` and the ranges that are in use.
+use super::contract::with_range;
+use super::levels::{Integers, Range, narrowed, nearest_in_f32, numbers, numbers_in_f32};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("RequantizationRange", "input input_min input_max -> output_min output_max", used_range)
+        .shape(|_| Ok(with_range(Vec::new()))).dtypes("s32"),
+    op("Requantize", "input input_min input_max requested_output_min requested_output_max -> output output_min output_max", requantize)
+        .shape(shape).dtypes("s32 to u8 and s8"),
+    op("QuantizeDownAndShrinkRange", "input input_min input_max -> output output_min output_max", shrink)
+        .shape(shape).dtypes("s32 to u8"),
+];
+
+fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.dims(0)?;
+    Ok(with_range(vec![Fact::new(cx.attr_type("out_type"), dims)]))
+}
+
+/// The numbers that the least and the largest integer of an array stand for, zero among them.
+fn range_of(b: &mut Builder, q: InstId, range: &Range, integers: &Integers) -> Range {
+    let axes: Vec<usize> = (0..b.rank(q)).collect();
+    let [min, max] = [(integers.most, ScalarOp::Minimum), (integers.least, ScalarOp::Maximum)].map(|(start, op)| {
+        let start = b.scalar(integers.dtype, start);
+        let end = b.reduce(q, start, op, &axes);
+        numbers(b, end, range, integers)
+    });
+    let zero = b.scalar(DType::F32, 0.0);
+    Range { min: b.min(zero, min), max }
+}
+
+fn words(cx: &LowerCtx) -> Result<Integers> {
+    match cx.dtype(0)? {
+        DType::S32 => Integers::of(cx, DType::S32),
+        other => Err(cx.unsupported(format!("quantized {other}; s32 is supported"))),
+    }
+}
+
+fn used_range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (q, given, integers) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, words(cx)?);
+    let range = range_of(cx.b, q, &given, &integers);
+    Ok([range.min, range.max].map(Value::Array).into())
+}
+
+fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (q, from, to) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, Range::of_inputs(cx, 3, 4)?);
+    let integers = words(cx)?;
+    let y = match cx.attr_dtype("out_type")? {
+        DType::U8 => narrowed(cx.b, q, &from, &to),
+        DType::S8 => {
+            let bytes = Integers::of(cx, DType::S8)?;
+            let x = numbers_in_f32(cx.b, q, &from, &integers);
+            nearest_in_f32(cx.b, x, &to, &bytes)
+        }
+        other => return Err(cx.unsupported(format!("quantized {other}; u8 and s8 are supported"))),
+    };
+    Ok([y, to.min, to.max].map(Value::Array).into())
+}
+
+fn shrink(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (q, from, integers) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, words(cx)?);
+    let to = range_of(cx.b, q, &from, &integers);
+    let y = match cx.attr_dtype("out_type")? {
+        DType::U8 => narrowed(cx.b, q, &from, &to),
+        other => return Err(cx.unsupported(format!("quantized {other}; u8 is supported"))),
+    };
+    Ok([y, to.min, to.max].map(Value::Array).into())
+}

@@ -1,0 +1,113 @@
+//! Quantized arrays reshaped, joined and pooled.
+use super::contract::with_range;
+use super::levels::{Integers, Range, nearest_in_f32, numbers_in_f32};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::array::{joined_shape, shape as array_shape};
+use crate::ops::fact::Fact;
+use crate::ops::nn::{Pool, pool_shape, reduce_window};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+const POOL: &str = "input min_input max_input -> output min_output max_output";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("QuantizedReshape", "tensor shape input_min input_max -> output output_min output_max", reshape).shape(reshape_shape).constants(&[1]),
+    op("QuantizedConcat",  "concat_dim values* input_mins* input_maxes* -> output output_min output_max", concat)
+        .shape(concat_shape).constants(&[0]).dtypes("u8, s32"),
+    op("QuantizedMaxPool", POOL, max_pool).shape(pooled_shape).dtypes("u8, s8"),
+    op("QuantizedAvgPool", POOL, mean_pool).shape(pooled_shape).dtypes("u8, s8"),
+];
+
+fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let range = Range::of_inputs(cx, 2, 3)?;
+    let mut y = array_shape::reshape(cx)?;
+    y.extend([range.min, range.max].map(Value::Array));
+    Ok(y)
+}
+
+fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let count = cx.args.len().saturating_sub(1) / 3;
+    if count == 0 || cx.args.len() != 1 + 3 * count {
+        return Err(cx.mismatch(format!("{} inputs; an axis and three lists of one length are needed", cx.args.len())));
+    }
+    let integers = Integers::of(cx, cx.dtype(1)?)?;
+    let axis = cx.axis(cx.constant_int(0)?, cx.dims(1)?.len())?;
+    let ranges =
+        (0..count).map(|i| Range::of_inputs(cx, 1 + count + i, 1 + 2 * count + i)).collect::<Result<Vec<Range>>>()?;
+    let b = &mut *cx.b;
+    let (mut min, mut max) = (b.scalar(DType::F32, 0.0), ranges[0].max);
+    for range in &ranges {
+        min = b.min(range.min, min);
+        max = b.max(max, range.max);
+    }
+    let out = if integers.least < 0.0 {
+        let (low, high) = (b.unary(ScalarOp::Abs, min), b.unary(ScalarOp::Abs, max));
+        let most = b.max(low, high);
+        Range::around_zero(b, most)
+    } else {
+        Range { min, max }
+    };
+    let mut parts = Vec::with_capacity(count);
+    for (i, range) in ranges.iter().enumerate() {
+        let q = cx.arg(1 + i)?;
+        let b = &mut *cx.b;
+        let (low, high) = (b.compare(Direction::Eq, range.min, out.min), b.compare(Direction::Eq, range.max, out.max));
+        let is_same = b.binary(ScalarOp::And, low, high);
+        let x = numbers_in_f32(b, q, range, &integers);
+        let moved = nearest_in_f32(b, x, &out, &integers);
+        parts.push(b.select(is_same, q, moved));
+    }
+    let rank = cx.b.rank(parts[0]);
+    let first = cx.b.dims(parts[0]).to_vec();
+    let fits = |&part: &InstId| {
+        let dims = cx.b.dims(part);
+        dims.len() == rank && (0..rank).all(|a| a == axis || dims[a] == first[a])
+    };
+    if !parts.iter().all(fits) {
+        return Err(cx.mismatch("the values differ in sizes"));
+    }
+    let y = cx.b.concatenate(&parts, axis);
+    Ok([y, out.min, out.max].map(Value::Array).into())
+}
+
+fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (range, integers) = (Range::of_inputs(cx, 1, 2)?, Integers::of(cx, cx.dtype(0)?)?);
+    let window = Pool::parse(cx, 2, 3)?.windows(&cx.dims(0)?)?;
+    let (x, least) = (cx.arg(0)?, cx.b.scalar(integers.dtype, integers.least));
+    let y = reduce_window(cx.b, x, least, ScalarOp::Maximum, window);
+    Ok([y, range.min, range.max].map(Value::Array).into())
+}
+
+/// The sum of the integers under a window over their number, cut off.
+fn mean_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (range, dims, dtype) = (Range::of_inputs(cx, 1, 2)?, cx.dims(0)?, cx.dtype(0)?);
+    let window = Pool::parse(cx, 2, 3)?.windows(&dims)?;
+    let x = cx.arg(0)?;
+    let b = &mut *cx.b;
+    let x = b.convert(x, DType::S32);
+    let (ones, zero) = (b.full(DType::S32, &dims, 1.0), b.scalar(DType::S32, 0.0));
+    let total = reduce_window(b, x, zero, ScalarOp::Add, window.clone());
+    let count = reduce_window(b, ones, zero, ScalarOp::Add, window);
+    let y = b.div(total, count);
+    let y = b.convert(y, dtype);
+    Ok([y, range.min, range.max].map(Value::Array).into())
+}
+
+fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    Ok(with_range(array_shape::reshape_shape(cx)?))
+}
+
+fn pooled_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    Ok(with_range(pool_shape(cx, 2)?))
+}
+
+fn concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let count = cx.args.len().saturating_sub(1) / 3;
+    let axis = cx.constant_int(0);
+    Ok(with_range(joined_shape(cx, 1..1 + count, axis, 0)?))
+}
