@@ -33,7 +33,7 @@ pub fn load(path: &Path) -> Result<Config> {
     let mut config = Config::default();
     for feed in &message.feed {
         let name = tensor_name(feed.id.as_ref()).map_err(|e| out::in_file(e, &file))?;
-        let dtype = match TfType::from_number(feed.type_.value()) {
+        let dtype = match TfType::from_number(feed.type_.value()).stored() {
             TfType::Data(t) => Some(t),
             TfType::Unknown(0) => None,
             other => {
@@ -56,7 +56,7 @@ pub fn load(path: &Path) -> Result<Config> {
 /// A variable that the code keeps.
 fn declared(variable: &Variable) -> Result<Declared> {
     let node = variable.node_name.clone();
-    let dtype = match TfType::from_number(variable.type_.value()) {
+    let dtype = match TfType::from_number(variable.type_.value()).stored() {
         TfType::Data(t) => Some(t),
         TfType::Unknown(0) => None,
         other => {

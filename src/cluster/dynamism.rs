@@ -135,7 +135,7 @@ impl Maker {
     }
 
     fn element(&self) -> Attr {
-        Attr::Type(self.slice.tf_type("T").unwrap_or(TfType::Unknown(0)))
+        Attr::Type(self.slice.declared_type("T").unwrap_or(TfType::Unknown(0)))
     }
 
     fn full(&self, name: &str) -> String {

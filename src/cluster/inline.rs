@@ -92,7 +92,7 @@ impl Inliner<'_> {
         };
         let mut moved: IdVec<NodeId, Option<NodeId>> = function.graph.nodes.ids().map(|_| None).collect();
         for (&arg, &from) in function.args.iter().zip(&call.inputs) {
-            let of = function.graph.nodes[arg].tf_type("T").unwrap_or(TfType::Unknown(0));
+            let of = function.graph.nodes[arg].declared_type("T").unwrap_or(TfType::Unknown(0));
             let mut node = self.identity(&call, "input", of);
             node.inputs = [from].into();
             node.controls = start.into_iter().collect();

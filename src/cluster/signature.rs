@@ -29,7 +29,7 @@ fn output_within(program: &Program, node: &Node, def: Option<&OpDef>, port: usiz
 }
 
 fn arg_type(function: &Function, port: usize) -> Option<i32> {
-    function.graph.nodes[*function.args.get(port)?].tf_type("T").map(type_number)
+    function.graph.nodes[*function.args.get(port)?].declared_type("T").map(type_number)
 }
 
 /// The bits ([`type_bit`]) of the types of all inputs of `node`.

@@ -164,8 +164,12 @@ impl Node {
     pub fn str(&self, name: &str) -> Option<&str> {
         if let Some(Attr::Str(v)) = self.attr(name) { std::str::from_utf8(v).ok() } else { None }
     }
-    /// A type attribute.
+    /// A type attribute; a quantized type is given as the integers that hold it.
     pub fn tf_type(&self, name: &str) -> Option<TfType> {
+        self.declared_type(name).map(TfType::stored)
+    }
+    /// A type attribute as it is written.
+    pub fn declared_type(&self, name: &str) -> Option<TfType> {
         if let Some(Attr::Type(v)) = self.attr(name) { Some(*v) } else { None }
     }
     /// A list of integers.

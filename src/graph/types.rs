@@ -6,6 +6,8 @@ use crate::tensor::DType;
 pub enum TfType {
     /// An element type of arrays.
     Data(DType),
+    /// A quantized type by its `DataType` number, as nodes declare it; arrays of it are stored as integers.
+    Quantized(i32),
     /// Byte strings.
     String,
     /// Handles of variables and tables.
@@ -24,12 +26,20 @@ impl TfType {
             7 => TfType::String,
             20 => TfType::Resource,
             21 => TfType::Variant,
+            n @ (11..=13 | 15 | 16) => TfType::Quantized(n),
             n => DType::from_tf(n).map_or(TfType::Unknown(number), TfType::Data),
         }
     }
     /// The element type, if it is one.
     pub fn dtype(self) -> Option<DType> {
-        if let TfType::Data(t) = self { Some(t) } else { None }
+        if let TfType::Data(t) = self.stored() { Some(t) } else { None }
+    }
+    /// The type with the integers that hold a quantized type in its place.
+    pub fn stored(self) -> TfType {
+        match self {
+            TfType::Quantized(number) => DType::from_tf(number).map_or(self, TfType::Data),
+            other => other,
+        }
     }
 }
 
@@ -37,6 +47,13 @@ impl std::fmt::Display for TfType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             TfType::Data(t) => t.fmt(f),
+            TfType::Quantized(number) => match number {
+                11 => f.write_str("q8"),
+                12 => f.write_str("qu8"),
+                13 => f.write_str("q32"),
+                15 => f.write_str("q16"),
+                _ => f.write_str("qu16"),
+            },
             TfType::String => f.write_str("string"),
             TfType::Resource => f.write_str("resource"),
             TfType::Variant => f.write_str("variant"),

@@ -26,7 +26,9 @@ pub fn read_tensor(reader: Reader) -> Result<Attr> {
     match parts.dtype {
         TfType::Data(dtype) => Ok(Attr::Tensor(Box::new(numbers(dtype, parts)?))),
         TfType::String => strings(parts),
-        TfType::Resource | TfType::Variant | TfType::Unknown(_) => Ok(Attr::OpaqueTensor(parts.dtype)),
+        TfType::Quantized(_) | TfType::Resource | TfType::Variant | TfType::Unknown(_) => {
+            Ok(Attr::OpaqueTensor(parts.dtype))
+        }
     }
 }
 
@@ -34,7 +36,7 @@ fn split(mut reader: Reader) -> Result<Parts> {
     let mut parts = Parts { dtype: TfType::Unknown(0), dims: Vec::new(), content: None, values: Vec::new() };
     while let Some(field) = reader.next()? {
         match field.number {
-            1 => parts.dtype = TfType::from_number(field.int32()?),
+            1 => parts.dtype = TfType::from_number(field.int32()?).stored(),
             2 => {
                 let shape = read_shape(field.message("TensorShapeProto")?)?;
                 parts.dims = shape

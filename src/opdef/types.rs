@@ -1,60 +1,60 @@
-//! `DataType` numbers and their names in the generated tables.
+//! `DataType` numbers, their names in the generated tables, and TensorFlow's own names in op definitions.
 use crate::graph::TfType;
 use crate::tensor::DType;
 
-const NAMES: &[(&str, i32)] = &[
-    ("f32", 1),
-    ("f64", 2),
-    ("s32", 3),
-    ("u8", 4),
-    ("s16", 5),
-    ("s8", 6),
-    ("string", 7),
-    ("c64", 8),
-    ("s64", 9),
-    ("pred", 10),
-    ("q8", 11),
-    ("qu8", 12),
-    ("q32", 13),
-    ("bf16", 14),
-    ("q16", 15),
-    ("qu16", 16),
-    ("u16", 17),
-    ("c128", 18),
-    ("f16", 19),
-    ("resource", 20),
-    ("variant", 21),
-    ("u32", 22),
-    ("u64", 23),
-    ("f8e5m2", 24),
-    ("f8e4m3fn", 25),
-    ("f8e4m3fnuz", 26),
-    ("f8e4m3b11fnuz", 27),
-    ("f8e5m2fnuz", 28),
-    ("s4", 29),
-    ("u4", 30),
-    ("s2", 31),
-    ("u2", 32),
+const NAMES: &[(&str, &str, i32)] = &[
+    ("f32", "float", 1),
+    ("f64", "double", 2),
+    ("s32", "int32", 3),
+    ("u8", "uint8", 4),
+    ("s16", "int16", 5),
+    ("s8", "int8", 6),
+    ("string", "string", 7),
+    ("c64", "complex64", 8),
+    ("s64", "int64", 9),
+    ("pred", "bool", 10),
+    ("q8", "qint8", 11),
+    ("qu8", "quint8", 12),
+    ("q32", "qint32", 13),
+    ("bf16", "bfloat16", 14),
+    ("q16", "qint16", 15),
+    ("qu16", "quint16", 16),
+    ("u16", "uint16", 17),
+    ("c128", "complex128", 18),
+    ("f16", "half", 19),
+    ("resource", "resource", 20),
+    ("variant", "variant", 21),
+    ("u32", "uint32", 22),
+    ("u64", "uint64", 23),
+    ("f8e5m2", "float8_e5m2", 24),
+    ("f8e4m3fn", "float8_e4m3fn", 25),
+    ("f8e4m3fnuz", "float8_e4m3fnuz", 26),
+    ("f8e4m3b11fnuz", "float8_e4m3b11fnuz", 27),
+    ("f8e5m2fnuz", "float8_e5m2fnuz", 28),
+    ("s4", "int4", 29),
+    ("u4", "uint4", 30),
+    ("s2", "int2", 31),
+    ("u2", "uint2", 32),
 ];
 
 /// The `DataType` number of `name`.
 pub fn parse(name: &str) -> Option<i32> {
-    NAMES.iter().find(|(n, _)| *n == name).map(|(_, number)| *number)
+    NAMES.iter().find(|(n, _, _)| *n == name).map(|(_, _, number)| *number)
 }
 
 /// The name of a `DataType` number.
 pub fn name(number: i32) -> Option<&'static str> {
-    NAMES.iter().find(|(_, n)| *n == number).map(|(name, _)| *name)
+    NAMES.iter().find(|(_, _, n)| *n == number).map(|(name, _, _)| *name)
 }
 
 /// Every type with its number.
 pub fn all() -> impl Iterator<Item = (&'static str, i32)> {
-    NAMES.iter().copied()
+    NAMES.iter().map(|(name, _, number)| (*name, *number))
 }
 
 /// The names of the types in a set of [`type_bit`]s.
 pub fn type_names(bits: u64) -> Vec<&'static str> {
-    NAMES.iter().filter(|(_, number)| bits & type_bit(*number) != 0).map(|(name, _)| *name).collect()
+    NAMES.iter().filter(|(_, _, number)| bits & type_bit(*number) != 0).map(|(name, _, _)| *name).collect()
 }
 
 /// The `DataType` number of a type; 0 where TensorFlow has none.
@@ -64,7 +64,7 @@ pub fn type_number(of: TfType) -> i32 {
         TfType::String => super::STRING,
         TfType::Resource => super::RESOURCE,
         TfType::Variant => super::VARIANT,
-        TfType::Unknown(n) => n,
+        TfType::Quantized(n) | TfType::Unknown(n) => n,
     }
 }
 
@@ -73,38 +73,8 @@ pub fn type_bit(number: i32) -> u64 {
     1 << u32::try_from(number).map_or(63, |n| n.min(63))
 }
 
-/// What the op definitions of TensorFlow call the type of arrays, as in `x: float`; `None` where no op takes it.
-pub fn spec_name(of: DType) -> Option<&'static str> {
-    Some(match of {
-        DType::Pred => "bool",
-        DType::S4 => "int4",
-        DType::S8 => "int8",
-        DType::S16 => "int16",
-        DType::S32 => "int32",
-        DType::S64 => "int64",
-        DType::U4 => "uint4",
-        DType::U8 => "uint8",
-        DType::U16 => "uint16",
-        DType::U32 => "uint32",
-        DType::U64 => "uint64",
-        DType::F8E5M2 => "float8_e5m2",
-        DType::F8E4M3FN => "float8_e4m3fn",
-        DType::F16 => "half",
-        DType::BF16 => "bfloat16",
-        DType::F32 => "float",
-        DType::F64 => "double",
-        DType::C64 => "complex64",
-        DType::C128 => "complex128",
-        DType::S1
-        | DType::S2
-        | DType::U1
-        | DType::U2
-        | DType::F8E4M3B11FNUZ
-        | DType::F8E5M2FNUZ
-        | DType::F8E4M3FNUZ
-        | DType::F8E4M3
-        | DType::F8E3M4
-        | DType::F8E8M0FNU
-        | DType::F4E2M1FN => return None,
-    })
+/// What the op definitions of TensorFlow call a `DataType` number, as in `x: float`; `None` where no op takes arrays of it.
+pub fn spec_name(number: i32) -> Option<&'static str> {
+    let array = DType::from_tf(number).is_some();
+    NAMES.iter().find(|(_, _, n)| array && *n == number).map(|(_, spec, _)| *spec)
 }

@@ -137,7 +137,7 @@ fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Tensors of the types that the node says.
 fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some(Attr::Types(types)) = cx.node.attr("dtypes") else { return Ok(vec![]) };
-    let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(*t), cx.unranked(Why::Data));
+    let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(t.stored()), cx.unranked(Why::Data));
     Ok(types.to_vec().iter().map(|t| open(cx, t)).collect())
 }
 

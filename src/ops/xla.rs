@@ -65,7 +65,7 @@ fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     if types.len() != shapes.len() {
         return Err(cx.mismatch(format!("{} shapes for {} results", shapes.len(), types.len())));
     }
-    Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t), cx.attr_shape(shape))).collect())
+    Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t.stored()), cx.attr_shape(shape))).collect())
 }
 
 /// A list of integers, which may be empty.

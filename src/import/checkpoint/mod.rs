@@ -69,7 +69,7 @@ impl Checkpoint {
         if entry.sliced {
             return Err(told(Code::UnsupportedCase, "is stored in slices; whole variables are supported"));
         }
-        let TfType::Data(dtype) = TfType::from_number(entry.dtype) else {
+        let TfType::Data(dtype) = TfType::from_number(entry.dtype).stored() else {
             return Err(told(Code::UnsupportedType, "is of a type that no array has"));
         };
         let dims = entry.dims.clone().ok_or_else(|| told(Code::BadEncoding, "has no fixed shape"))?;

@@ -5,7 +5,7 @@ use crate::codegen::{Launches, Object};
 use crate::compile::{self, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
-use crate::graph::{Attr, Endpoint, Node, Program, TfType};
+use crate::graph::{Attr, Endpoint, Node, Program};
 use crate::kernel;
 use crate::lower::Lowered;
 use crate::opdef;
@@ -18,8 +18,10 @@ use crate::tensor::{DType, Sizes, Tensor};
 /// An argument of a cluster.
 #[derive(Clone, Debug)]
 pub struct Arg {
-    /// Its type.
+    /// The element type.
     pub dtype: DType,
+    /// TensorFlow's `DataType` number, which tells quantized types from the integers that hold them.
+    pub number: i32,
     /// Its sizes, the largest where they vary.
     pub dims: Vec<u64>,
     /// For each axis the number of the size that it has; empty where all are fixed.
@@ -42,8 +44,12 @@ pub struct Holds {
 /// A cluster as HLO.
 pub struct Ready {
     args: Vec<Arg>,
+    /// TensorFlow's `DataType` numbers of the results.
+    result_numbers: Vec<i32>,
     /// The module between the cluster's ports.
     pub lowered: Lowered,
+    /// Effects of nodes that the code leaves out, a sentence for each sort.
+    pub left_out: Vec<String>,
 }
 
 /// A cluster as machine code.
@@ -52,6 +58,8 @@ pub struct Compiled {
     pub name: String,
     /// The arguments of the op; the code takes those without a value. Constants of the graph are no arguments.
     pub args: Vec<Arg>,
+    /// TensorFlow's `DataType` numbers of the results.
+    pub result_numbers: Vec<i32>,
     /// What callers see: results and workspace.
     pub face: kernel::Program,
     /// The sizes that vary, and which axes of arguments and results have them.
@@ -66,6 +74,8 @@ pub struct Compiled {
 struct Port {
     at: Endpoint,
     dtype: DType,
+    /// TensorFlow's `DataType` number.
+    number: i32,
     dims: Vec<Dim>,
     value: Option<Value>,
     /// Its place among the arguments of the cluster.
@@ -83,12 +93,12 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
     }
     let mut program = scene.bare.clone();
     let mut taken = Vec::new();
-    for (place, &(at, _)) in ports.args.iter().enumerate() {
+    for (place, &(at, number)) in ports.args.iter().enumerate() {
         if let Some(value) = scene.variable(at) {
             let value = Value { tensor: value.clone(), sizes: Vec::new() };
             values::stand_in(&mut program, at, &value, &values::Sources::new());
         } else if !is_constant(&program.graph.nodes[at.node]) {
-            taken.push(port(scene, at, place)?);
+            taken.push(Port { number, place, ..port(scene, at, number)? });
         }
     }
     program.read_as_values();
@@ -104,10 +114,13 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
     let fetches = ports.results.iter().map(|&(at, _)| spelled(&program, at)).collect();
     let request = Request { feeds, fetches, ..Request::default() };
     program.signatures.clear();
-    let lowered = compile::lowered(&prepare::prepare(program, &request)?)?;
+    let prepared = prepare::prepare(program, &request)?;
+    let left_out = prepared.warnings.iter().map(|d| format!("{}: {}", d.message, d.notes.join(", "))).collect();
+    let lowered = compile::lowered(&prepared)?;
     agree(ports, &lowered)?;
     let args = taken.iter().map(|port| arg(scene, port, &lowered)).collect();
-    Ok(Ready { args, lowered })
+    let result_numbers = ports.results.iter().map(|&(_, number)| number).collect();
+    Ok(Ready { args, result_numbers, lowered, left_out })
 }
 
 /// An argument as the code has it.
@@ -126,6 +139,7 @@ fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
     };
     Arg {
         dtype: port.dtype,
+        number: port.number,
         dims: port.dims.iter().map(most).collect(),
         axes: if axes.iter().all(Option::is_none) { Vec::new() } else { axes },
         value: port.value.as_ref().map(holds),
@@ -146,16 +160,15 @@ fn feed(scene: &Scene, port: &Port) -> FeedSpec {
     }
 }
 
-/// TensorFlow was told the types of the results by the nodes; the code must have the same.
+/// Checks that the code stores each result as TensorFlow stores the type that the nodes declare.
 fn agree(ports: &Ports, lowered: &Lowered) -> Result<()> {
-    for (&(_, of), result) in ports.results.iter().zip(&lowered.results) {
-        let number = opdef::type_number(TfType::Data(result.dtype));
-        if number != of || opdef::spec_name(result.dtype).is_none() {
+    for (&(_, number), result) in ports.results.iter().zip(&lowered.results) {
+        if DType::from_tf(number) != Some(result.dtype) || opdef::spec_name(number).is_none() {
             let told = format!(
                 "`{}` is {} in TensorFlow and {} compiled",
                 result.name,
-                opdef::type_name(of),
-                opdef::type_name(number)
+                opdef::type_name(number),
+                result.dtype
             );
             return Err(Diagnostic::new(Code::UnsupportedCase, told).into());
         }
@@ -171,22 +184,22 @@ fn is_constant(node: &Node) -> bool {
     &*node.op == "Const" && matches!(node.attr("value"), Some(Attr::Tensor(_)))
 }
 
-/// What is known of an argument.
-fn port(scene: &Scene, at: Endpoint, place: usize) -> Result<Port> {
+/// What is known of the argument `at`, whose `DataType` number is `number`.
+fn port(scene: &Scene, at: Endpoint, number: i32) -> Result<Port> {
     let Some((dtype, dims)) = scene.fact(at).and_then(|fact| scene.array(fact)) else {
         let told = format!("the shape of the argument `{}` is not known", spelled(&scene.bare, at));
         return Err(Diagnostic::new(Code::UnknownDim, told).into());
     };
-    if opdef::spec_name(dtype).is_none() {
+    if DType::from_tf(number) != Some(dtype) || opdef::spec_name(number).is_none() {
         let told = format!("no op of TensorFlow takes the type of `{}`, {dtype}", spelled(&scene.bare, at));
         return Err(Diagnostic::new(Code::UnsupportedType, told).into());
     }
-    Ok(Port { at, dtype, dims, value: None, place })
+    Ok(Port { at, dtype, number, dims, value: None, place: 0 })
 }
 
 /// Compiles a cluster; its symbols start with `name`.
 pub fn compile(ready: Ready, name: &str, targets: &[Target], dump: &mut Option<Dump>) -> Result<Compiled> {
-    let Ready { args, lowered } = ready;
+    let Ready { args, result_numbers, lowered, .. } = ready;
     // the last piece may be as small as one row
     let by_rows = lowered.sized.as_ref().is_some_and(|s| s.by_rows && s.sizes.all.iter().all(|size| size.least <= 1));
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
@@ -204,5 +217,6 @@ pub fn compile(ready: Ready, name: &str, targets: &[Target], dump: &mut Option<D
     let entry = built.bundle.face.entries.into_iter().next();
     let entry = entry.ok_or_else(|| Error::internal("rewrite", "a cluster without a function"))?;
     let (face, sizes) = (entry.program, entry.sizes);
-    Ok(Compiled { name: name.to_string(), args, face, sizes, by_rows, object: built.object })
+    let name = name.to_string();
+    Ok(Compiled { name, args, result_numbers, face, sizes, by_rows, object: built.object })
 }

@@ -1,6 +1,5 @@
 //! The clusters of a library as `glue/glue.c` declares them, in LLVM's text.
 use super::cluster::{Compiled, Holds};
-use crate::graph::TfType;
 use crate::opdef;
 use crate::package::pool;
 use crate::target::Target;
@@ -39,12 +38,17 @@ fn one(out: &mut String, n: usize, op: &str, cluster: &Compiled) {
     let name = &cluster.name;
     string(out, &format!("op{n}"), op);
     string(out, &format!("fits{n}"), &super::fits(op));
-    let args =
-        cluster.args.iter().map(|a| Row { dtype: a.dtype, dims: &a.dims, axes: &a.axes, value: a.value.as_ref() });
+    let args = cluster.args.iter().map(|a| {
+        let value = a.value.as_ref();
+        Row { dtype: a.dtype, number: a.number, dims: &a.dims, axes: &a.axes, value }
+    });
     tensors(out, &format!("a{n}_"), 'a', &args.collect::<Vec<_>>());
     let axes = |i: usize| cluster.sizes.results.get(i).map_or(&[][..], |axes| axes);
-    let results = cluster.face.results.iter().enumerate();
-    let results = results.map(|(i, r)| Row { dtype: r.dtype, dims: &r.dims, axes: axes(i), value: None });
+    let results = cluster.face.results.iter().zip(&cluster.result_numbers).enumerate();
+    let results = results.map(|(i, (r, &number))| {
+        let (dtype, dims, axes) = (r.dtype, &r.dims[..], axes(i));
+        Row { dtype, number, dims, axes, value: None }
+    });
     tensors(out, &format!("r{n}_"), 'r', &results.collect::<Vec<_>>());
     let sizes = &cluster.sizes;
     let each: Vec<String> =
@@ -71,6 +75,8 @@ fn one(out: &mut String, n: usize, op: &str, cluster: &Compiled) {
 /// A tensor of the table.
 struct Row<'a> {
     dtype: DType,
+    /// TensorFlow's `DataType` number.
+    number: i32,
     dims: &'a [u64],
     axes: &'a [Option<usize>],
     value: Option<&'a Holds>,
@@ -83,7 +89,7 @@ fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
     let mut fields = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         let own = format!("{symbol}{i}");
-        let spec = opdef::spec_name(row.dtype).unwrap_or("float");
+        let spec = opdef::spec_name(row.number).unwrap_or("float");
         string(out, &format!("{own}spec"), &format!("{letter}{i}: {spec}"));
         let dims: Vec<String> = row.dims.iter().map(|d| format!("i64 {d}")).collect();
         let _ = writeln!(out, "@{own}dims = internal constant [{} x i64] [{}]", dims.len(), dims.join(", "));
@@ -98,10 +104,10 @@ fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
         };
         let count: u64 = row.dims.iter().product();
         let size = row.dtype.bytes() as u64;
-        let of = opdef::type_number(TfType::Data(row.dtype));
         fields.push(format!(
-            "{ROW} {{ ptr @{own}spec, ptr @{own}dims, {axes}, {value}, {sizes}, i64 {}, i32 {size}, i32 {of}, i32 {} }}",
+            "{ROW} {{ ptr @{own}spec, ptr @{own}dims, {axes}, {value}, {sizes}, i64 {}, i32 {size}, i32 {}, i32 {} }}",
             count * size,
+            row.number,
             row.dims.len(),
         ));
     }
