@@ -194,8 +194,8 @@ fn loops_are_compiled_where_more_is_asked_than_xla_takes() {
         let count = told.split(" clusters of ").next().and_then(|t| t.rsplit(' ').next());
         count.and_then(|n| n.parse::<u64>().ok()).expect("a number")
     };
-    // the loops are between clusters, and then in them
-    assert!(clusters(&["--beyond-xla"]) * 2 < clusters(&[]));
+    // The loops are between clusters, which their bodies have too, and then most loops are in clusters.
+    assert!(clusters(&["--beyond-xla"]) * 3 < clusters(&[]) * 2);
     let out = dir.path().join("marked.pb");
     let said = Command::new(env!("CARGO_BIN_EXE_tfaot"))
         .args(["rewrite", &path("testdata/graphs/mlp/graph.pb").display().to_string(), "-o"])

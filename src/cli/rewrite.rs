@@ -2,7 +2,7 @@
 use super::args::{RewriteArgs, RewriteMode};
 use super::progress::Progress;
 use super::{Verdict, clustering, dump, graph, graph_dump, out};
-use crate::cluster::{Body, Clustering, Options, placed};
+use crate::cluster::{Body, Checks, Clustering, Options, placed};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::Program;
 use crate::package::{files, unfinished};
@@ -23,6 +23,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
         .into());
     }
     options.beyond_xla = args.beyond_xla;
+    options.checks = if args.drop_assertions { Checks::Dropped } else { Checks::Kept };
     let flags = dump::flags(&args.xla)?;
     let in_file = |e| out::in_file(e, &args.graph.display().to_string());
     let shapes = graph::told(&args.feeds, &args.dims)?;

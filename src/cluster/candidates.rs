@@ -35,7 +35,7 @@ pub fn find<'p>(
     compilable.exclude_where = excludes_where(&options.flags.exclude_ops)?;
     let marks = constants::analyse(flow, args, &|_| true);
     let mut found = Candidates { left: vec![None; flow.nodes.len()], asks: vec![false; flow.nodes.len()] };
-    let mut beyond = options.beyond_xla.then(|| Beyond::new(flow.program));
+    let mut beyond = options.beyond_xla.then(|| Beyond::new(flow.program, options.checks));
     let mut fuel = options.flags.fuel;
     for &n in order {
         let at = n as usize;
@@ -120,8 +120,10 @@ fn judge<'p>(
         return Ok(());
     }
     compilable.lenient = device.kind == DeviceKind::Xla;
-    let taken = || flow.nodes[n as usize].node.zip(beyond).is_some_and(|(node, beyond)| beyond.takes(node));
-    compilable.node(flow, n).or_else(|left| if taken() { Ok(()) } else { Err(left) })
+    compilable.node(flow, n).or_else(|left| match flow.nodes[n as usize].node.zip(beyond) {
+        Some((node, beyond)) => beyond.takes(node).map_err(|why| why.unwrap_or(left)),
+        None => Err(left),
+    })
 }
 
 fn listed(flow: &Flow, n: u32, allowed: Option<&HashSet<&str>>) -> Result<(), Left> {

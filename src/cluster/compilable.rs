@@ -1,4 +1,5 @@
 //! Whether XLA can compile a node: its kernel, its types, the functions that it calls.
+use super::beyond::{Checks, Effects};
 use super::flow::{Class, Flow};
 use super::reason::Left;
 use super::signature;
@@ -38,6 +39,7 @@ pub struct Compilable<'p> {
     /// By function: how deep its calls nest, or what stops it.
     known: HashMap<Arc<str>, Result<usize, Left>>,
     open: Vec<Arc<str>>,
+    effects: Effects<'p>,
 }
 
 /// A node with what is known of its op.
@@ -60,6 +62,7 @@ impl<'p> Compilable<'p> {
             whole: false,
             known: HashMap::new(),
             open: Vec::new(),
+            effects: Effects::new(program, Checks::Kept),
         }
     }
 
@@ -208,7 +211,12 @@ impl<'p> Compilable<'p> {
                 && node.inputs.iter().any(|e| is_ref(Some(&graph.nodes[e.node]), e.port as usize));
             let (def, row) = (opdef::find(&node.op), super::table::find(&node.op));
             let site = Site { node, class, def, row, from_ref };
-            depth = depth.max(self.check(&site).map_err(|left| inside(left, node))?);
+            let checked = self.check(&site).map_err(|left| match left {
+                // Strings are nearly always the message of an assertion, which is what keeps the function out.
+                Left::StringConstant => self.effects.of_function(&function.name).unwrap_or_else(|| inside(left, node)),
+                left => inside(left, node),
+            });
+            depth = depth.max(checked?);
         }
         for &ret in &function.rets {
             let from = &graph.nodes[ret.node];

@@ -146,13 +146,6 @@ impl ConstantArgs {
         self.known.insert(f.name.clone(), args.clone());
     }
 
-    /// Which arguments of the function `name` must be known.
-    pub fn of(&mut self, program: &Program, name: &str) -> Vec<bool> {
-        let mut args = Vec::new();
-        self.add(program, Some(&FuncRef { name: name.into(), attrs: [].into() }), &mut args);
-        args
-    }
-
     /// The inputs of a condition that its branches need; the first input is what selects the branch.
     fn of_branches(&mut self, program: &Program, branches: &[Option<&FuncRef>]) -> Vec<usize> {
         let mut args = Vec::new();

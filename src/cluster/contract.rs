@@ -45,6 +45,8 @@ pub struct Cluster {
     resource_device: Option<u16>,
     /// Its scope.
     scope: Option<u32>,
+    /// The number of the set of steps that run it, where sets are told apart.
+    steps: Option<u32>,
     /// Its resource operations.
     resources: Vec<u32>,
 }
@@ -164,6 +166,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
             devices: vec![placed.of[n as usize]],
             resource_device: has_resource.then_some(placed.of[n as usize]),
             scope,
+            steps: self.facts.options.steps.get(flow.name(n)).copied(),
             resources: if has_resource || resources::may_call(flow, n) { vec![n] } else { Vec::new() },
         }
     }
@@ -241,6 +244,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         into.asks |= gone.asks;
         into.resource_device = into.resource_device.or(gone.resource_device);
         into.scope = into.scope.or(gone.scope);
+        into.steps = into.steps.or(gone.steps);
         into.resources.extend(gone.resources);
         for device in gone.devices {
             if let Err(at) = into.devices.binary_search(&device) {
@@ -264,6 +268,9 @@ impl<'a, 'p> Clusters<'a, 'p> {
         }
         if a.scope.is_some() && b.scope.is_some() && a.scope != b.scope {
             return Some(Refusal::Scopes);
+        }
+        if a.steps.is_some() && b.steps.is_some() && a.steps != b.steps {
+            return Some(Refusal::Steps);
         }
         if a.size + b.size > self.facts.options.flags.max_cluster_size {
             return Some(Refusal::TooLarge);
@@ -334,6 +341,10 @@ impl<'a, 'p> Clusters<'a, 'p> {
                 let text = |scope: Option<u32>| scope.map_or(String::new(), |s| self.scopes[s as usize].clone());
                 reason::Edge::Scopes { from: text(a.scope), to: text(b.scope) }
             }
+            Some(Refusal::Steps) => {
+                let text = |steps: Option<u32>| steps.map_or(String::new(), |s| format!("steps {s}"));
+                reason::Edge::Scopes { from: text(a.steps), to: text(b.steps) }
+            }
             Some(Refusal::TooLarge) => {
                 reason::Edge::TooLarge { size: a.size + b.size, most: options.flags.max_cluster_size }
             }
@@ -362,6 +373,7 @@ enum Refusal {
     Deadness,
     Devices,
     Scopes,
+    Steps,
     TooLarge,
     CrossDevice,
     Resources(u32, u32),
@@ -379,6 +391,7 @@ const EMPTY: Cluster = Cluster {
     devices: Vec::new(),
     resource_device: None,
     scope: None,
+    steps: None,
     resources: Vec::new(),
 };
 

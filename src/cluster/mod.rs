@@ -45,6 +45,7 @@ mod seen;
 mod signature;
 mod table;
 
+pub use beyond::Checks;
 pub use candidates::{MUST, marked_function};
 pub use entrance::{Brought, Cut, bring, is_dump};
 pub use flags::{Flags, JitLevel};
@@ -54,7 +55,7 @@ pub use seen::{Seen, SeenNode};
 
 use crate::diag::Result;
 use crate::graph::{Function, Graph, Program};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What is asked of the pass.
 #[derive(Clone, Debug, Default)]
@@ -77,8 +78,12 @@ pub struct Options {
     pub what_if: Vec<String>,
     /// Whether clusters may have what tfaot compiles and XLA does not take: loops, conditions, ops without a kernel of XLA's.
     pub beyond_xla: bool,
+    /// What becomes of nodes beyond XLA that check values or print.
+    pub checks: Checks,
     /// Nodes that no cluster may have.
     pub left_out: HashSet<String>,
+    /// For nodes of the graph the number of the set of steps that run them: nodes of different sets are not joined.
+    pub steps: HashMap<String, u32>,
 }
 
 /// How far the passes are run.
@@ -185,11 +190,6 @@ impl Clustering {
     pub fn coverage(&self) -> f64 {
         if self.nodes.is_empty() { 0.0 } else { self.clustered() as f64 / self.nodes.len() as f64 }
     }
-}
-
-/// Which arguments of the function `name` XLA must know when it compiles; none for a function that is not there.
-pub fn constant_args(program: &Program, name: &str) -> Vec<bool> {
-    constants::ConstantArgs::default().of(program, name)
 }
 
 /// `graph` with a full device for every node, the CPU's where none is given.

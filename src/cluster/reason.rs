@@ -1,7 +1,7 @@
 //! Why a node is in no cluster, an edge joined nothing, a cluster was dropped: each with a stable code.
 use super::table;
 use crate::diag::Code;
-use crate::opdef;
+use crate::opdef::{self, Effect};
 use std::sync::Arc;
 
 /// Why a node is in no cluster.
@@ -144,6 +144,12 @@ impl Left {
             Left::Pruned => Code::NotFetched,
             Left::Expanded | Left::Remade => Code::ExpandedNode,
         }
+    }
+
+    /// Whether nodes that check values or print, in functions that it calls, are what keeps the node out.
+    pub fn is_for_checks(&self) -> bool {
+        let Left::InFunction { op, why, .. } = self else { return false };
+        **why == Left::NotElided && opdef::effect(op).is_some_and(Effect::is_check)
     }
 
     /// One sentence about a node of op `op`.

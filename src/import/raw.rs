@@ -208,10 +208,6 @@ impl RawGraph {
     pub fn with_nodes(&self, nodes: Vec<RawNode>) -> RawGraph {
         RawGraph { nodes, functions: self.functions.clone(), library: self.library.clone(), rest: self.rest.clone() }
     }
-    /// The encoding of a graph of its functions alone.
-    pub fn library(&self) -> Vec<u8> {
-        RawGraph { functions: self.functions.clone(), ..RawGraph::default() }.write()
-    }
     /// Its encoding.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();

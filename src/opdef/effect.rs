@@ -19,6 +19,11 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Whether the effect tells somebody about values and changes nothing.
+    pub fn is_check(self) -> bool {
+        matches!(self, Effect::Check | Effect::Print)
+    }
+
     /// What a node does, behind "that".
     pub fn words(self) -> &'static str {
         match self {

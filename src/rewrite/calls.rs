@@ -4,7 +4,7 @@
 use super::units::Unit;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node};
-use crate::import::raw::{Message, Raw, RawFunction, RawNode};
+use crate::import::raw::{Message, Raw, RawFunction, RawNode, map_entry};
 use crate::import::raw_attr as proto;
 use crate::opdef;
 use indexmap::{IndexMap, IndexSet};
@@ -42,6 +42,14 @@ impl Made {
     pub fn sign(&mut self) {
         let signature = proto::signature(&self.function.name, &self.args, &self.results, &self.controls, self.stateful);
         self.function.rest = Message { fields: vec![(1, Raw::Bytes(signature.into()))] };
+    }
+
+    /// Keeps TensorFlow from inlining the function and Grappler from rewriting it, which leaves functions of tf.data alone.
+    pub fn keep_as_saved(&mut self) {
+        for attr in ["_noinline", "_tf_data_function"] {
+            let kept = map_entry(attr, &proto::truth(true));
+            self.function.rest.fields.push((5, Raw::Bytes(kept.into())));
+        }
     }
 }
 
@@ -270,7 +278,7 @@ impl<'u, 'p> Calls<'u, 'p> {
         let known = self.unit.nodes.get(&node.name)?;
         if let Some(function) = self.function(&known.op) {
             let arg = &function.graph.nodes[*function.args.get(port)?];
-            return arg.tf_type("T").map(opdef::type_number);
+            return arg.declared_type("T").map(opdef::type_number);
         }
         opdef::find(&known.op)?.input_type(known, port)
     }

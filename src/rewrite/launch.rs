@@ -1,48 +1,25 @@
 //! Clusters as calls that TensorFlow compiles with XLA.
 //!
-//! The call is an `XlaLaunch`, whose function Grappler leaves alone. Its inputs are those that XLA must know when it compiles,
-//! then the others, then resources; which is which is only known when the function is there, so calls are made in two steps
-//! and `ordered` is the second.
+//! A call is what `tf.function(jit_compile=True)` becomes: neither Grappler nor the executor inlines it, and XLA compiles its function
+//! when it is first called. Grappler would make Switch and Merge of the loops in the function, which XLA does not take, so the
+//! function is kept as it was saved. An `XlaLaunch` would do the same in a session; but it has no shape function, without which the C API
+//! (`TF_LoadSessionFromSavedModel`) loads no graph.
 use super::calls::Made;
-use crate::diag::{Code, Error, Result};
+use crate::cluster::MUST;
 use crate::import::raw::RawNode;
 use crate::import::raw_attr as proto;
-use crate::opdef;
 
-/// What `XlaLaunch` names its outputs.
-pub const OUTPUT: &str = "results";
+/// What the op of the calls names its outputs.
+pub const OUTPUT: &str = "output";
 
-/// The call of a cluster.
+/// The call of a cluster. It is stateful so that no constants are made of it when the graph is optimized.
 pub fn call(made: &Made) -> RawNode {
+    let types = |all: &[(String, i32)]| proto::types(&all.iter().map(|(_, number)| *number).collect::<Vec<_>>());
     let mut node = made.call.clone();
-    node.op = "XlaLaunch".to_string();
-    node.set("function", proto::function(&made.function.name));
+    node.op = "StatefulPartitionedCall".to_string();
+    node.set("f", proto::function(&made.function.name));
+    node.set("Tin", types(&made.args));
+    node.set("Tout", types(&made.results));
+    node.set(MUST, proto::truth(true));
     node
-}
-
-/// Puts the arguments of a function and the inputs of its call in the order that XLA wants: `constant` says which arguments
-/// must be known when it compiles. Errors: `UnsupportedCase` where a resource would have to be.
-pub fn ordered(made: &mut Made, call: &mut RawNode, constant: &[bool]) -> Result<()> {
-    let known = |i: usize| constant.get(i).copied().unwrap_or(false);
-    let rank = |i: usize| match made.args[i].1 {
-        opdef::RESOURCE => 2,
-        _ if known(i) => 0,
-        _ => 1,
-    };
-    if let Some(i) = (0..made.args.len()).find(|&i| known(i) && rank(i) == 2) {
-        let told = format!("`{}` would have to know the value of the resource `{}`", call.name, call.inputs[i]);
-        return Err(Error::user(Code::UnsupportedCase, told));
-    }
-    let mut order: Vec<usize> = (0..made.args.len()).collect();
-    order.sort_by_key(|&i| rank(i));
-    let types = |of: i32| order.iter().filter(|&&i| rank(i) == of).map(|&i| made.args[i].1).collect::<Vec<_>>();
-    call.set("Tconstants", proto::types(&types(0)));
-    call.set("Targs", proto::types(&types(1)));
-    call.set("Nresources", proto::int(types(2).len() as i64));
-    call.set("Tresults", proto::types(&made.results.iter().map(|r| r.1).collect::<Vec<_>>()));
-    let inputs: Vec<String> = order.iter().map(|&i| call.inputs[i].clone()).collect();
-    call.inputs.splice(..inputs.len(), inputs);
-    made.args = order.iter().map(|&i| made.args[i].clone()).collect();
-    made.sign();
-    Ok(())
 }

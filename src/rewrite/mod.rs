@@ -25,6 +25,7 @@ mod annotate;
 mod calls;
 mod launch;
 mod marked;
+mod meta_graph;
 mod native;
 mod units;
 
@@ -36,7 +37,9 @@ use crate::import::Format;
 use crate::import::raw::{Message, RawGraph};
 use crate::prepare::{self, Served};
 use bytes::Bytes;
+use meta_graph::Named;
 use native::Library;
+use std::collections::HashSet;
 use std::sync::Arc;
 use units::Rewriter;
 
@@ -109,25 +112,31 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
     for signature in &program.signatures {
         fetches.extend(signature.outputs.iter().map(|(_, tensor)| tensor.clone()));
     }
-    let mut options = request.options.clone();
+    let mut named = match meta_graph(file, format)? {
+        Some(meta) => Named::of(&meta, program)?,
+        None => Named::default(),
+    };
+    fetches.append(&mut named.tensors);
+    named.nodes.extend(request.feeds.iter().map(|f| meta_graph::node(f).to_string()));
     let served = served(program, request)?;
-    options.left_out.extend(request.feeds.iter().map(|f| f.split(':').next().unwrap_or(f).to_string()));
     let library = match request.mode {
         Mode::Native(native) => {
             let asked = format!(
-                "{:?} {:?} {} {fetches:?}",
-                request.options.flags, request.options.until, request.options.beyond_xla
+                "{:?} {:?} {} {:?} {fetches:?}",
+                request.options.flags, request.options.until, request.options.beyond_xla, request.options.checks
             );
             Some(Library::new(native, program, (file, &request.variables), &asked, request.dumps.clone())?)
         }
         Mode::Annotate | Mode::Xla => None,
     };
-    let mut rewriter = Rewriter::new(program, &options, request.mode, &fetches, library);
+    let mut rewriter = Rewriter::new(program, request.options, request.mode, &fetches, library);
     if let Some(served) = served {
         let names = program.graph.nodes.values().map(|node| node.name.to_string());
         rewriter.unserved = names.filter(|name| !served.nodes.contains(name)).collect();
         rewriter.functions = Some(served.functions);
     }
+    rewriter.steps = named.steps(&program.graph);
+    rewriter.named = named;
     let mut change = |graph: &Bytes| -> Result<Vec<u8>> {
         let mut raw = RawGraph::parse(graph)?;
         rewriter.run(&mut raw)?;
@@ -204,15 +213,30 @@ pub type Change<'a> = dyn FnMut(&Bytes) -> Result<Vec<u8>> + 'a;
 
 fn in_meta_graph(file: &Bytes, change: &mut Change) -> Result<Vec<u8>> {
     let mut meta = Message::parse(file, "MetaGraphDef")?;
+    let mut there = HashSet::new();
     for graph in meta.bytes_mut(2) {
         *graph = change(graph)?.into();
+        there.extend(RawGraph::parse(graph)?.nodes.into_iter().map(|node| node.name));
     }
+    meta_graph::without_gone(&mut meta, &|name| there.contains(meta_graph::node(name)))?;
     Ok(meta.write())
 }
 
-/// Rewrites the graph that `import` reads: the one with the tag `serve`, or the only one.
-fn in_saved_model(file: &Bytes, change: &mut Change) -> Result<Vec<u8>> {
-    let mut model = Message::parse(file, "SavedModel")?;
+/// The MetaGraphDef in `file` that is rewritten; `None` where the format has none.
+fn meta_graph(file: &Bytes, format: Format) -> Result<Option<Message>> {
+    match format {
+        Format::MetaGraph => Message::parse(file, "MetaGraphDef").map(Some),
+        Format::SavedModel => {
+            let mut model = Message::parse(file, "SavedModel")?;
+            let chosen = served_graph(&mut model)?;
+            model.bytes_mut(2).nth(chosen).map(|meta| Message::parse(meta, "MetaGraphDef")).transpose()
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The index of the graph of a SavedModel that `import` reads: the one with the tag `serve`, or the only one.
+fn served_graph(model: &mut Message) -> Result<usize> {
     let mut serves = Vec::new();
     for meta in model.bytes_mut(2) {
         let mut served = false;
@@ -221,7 +245,13 @@ fn in_saved_model(file: &Bytes, change: &mut Change) -> Result<Vec<u8>> {
         }
         serves.push(served);
     }
-    let chosen = serves.iter().position(|s| *s).unwrap_or(0);
+    Ok(serves.iter().position(|s| *s).unwrap_or(0))
+}
+
+/// Rewrites the graph that `import` reads.
+fn in_saved_model(file: &Bytes, change: &mut Change) -> Result<Vec<u8>> {
+    let mut model = Message::parse(file, "SavedModel")?;
+    let chosen = served_graph(&mut model)?;
     for (i, meta) in model.bytes_mut(2).enumerate() {
         if i == chosen {
             *meta = in_meta_graph(meta, change)?.into();

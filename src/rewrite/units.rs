@@ -2,12 +2,12 @@
 //! a cluster.
 use super::calls::{Calls, Made};
 use super::marked::Marked;
+use super::meta_graph::Named;
 use super::native::{self, Library, Outside, Ready, Refused};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, Entrance, Options};
 use crate::diag::{Error, Result};
 use crate::graph::{Attr, Function, Graph, Node, NodeId, Program};
-use crate::import;
 use crate::import::raw::{RawFunction, RawGraph, RawNode};
 use crate::opdef;
 use crate::prepare;
@@ -48,13 +48,15 @@ pub struct Rewriter<'a, 'p> {
     pub functions: Option<HashSet<Arc<str>>>,
     /// Nodes of the top-level graph that no signature reaches. Nodes of functions may have the same names.
     pub unserved: HashSet<String>,
+    /// What the file names outside of the graph.
+    pub named: Named,
+    /// For nodes of the top-level graph the number of the set of steps that run them.
+    pub steps: HashMap<String, u32>,
     /// Functions that TensorFlow would hand to XLA whole.
     marked: Marked,
     /// Names that are taken.
     taken: HashSet<String>,
-    /// Functions of clusters whose arguments are not in order yet.
-    launches: Vec<Made>,
-    /// Functions that are ready.
+    /// The functions of clusters.
     added: Vec<RawFunction>,
 }
 
@@ -101,9 +103,10 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             blocked: Blocked::default(),
             functions: None,
             unserved: HashSet::new(),
+            named: Named::default(),
+            steps: HashMap::new(),
             marked: Marked::of(program),
             taken: HashSet::new(),
-            launches: Vec::new(),
             added: Vec::new(),
         }
     }
@@ -143,7 +146,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             raw.functions[at].nodes = body;
         }
         self.marked.unmark(raw);
-        self.finish(raw)
+        raw.functions.append(&mut self.added);
+        Ok(())
     }
 
     /// Rewrites one graph; gives the functions that its nodes outside of clusters call.
@@ -164,9 +168,10 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             Mode::Annotate => annotate::run(&unit, nodes)?,
             Mode::Xla | Mode::Native(_) => {
                 let calls = self.calls(&unit, &place, nodes, launch::OUTPUT)?;
-                let made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
+                let mut made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
+                made.iter_mut().for_each(Made::keep_as_saved);
                 nodes.extend(made.iter().map(launch::call));
-                self.launches.extend(made);
+                self.added.extend(made.into_iter().map(|made| made.function));
             }
         }
         self.count(&unit);
@@ -174,12 +179,17 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     fn clusters(&self, place: &Place) -> Result<Clustering> {
-        if let Some((function, _)) = &place.function {
-            return cluster::cluster_function(self.program, function, &self.options);
-        }
         let mut options = self.options.clone();
-        options.left_out.extend(self.unserved.iter().cloned());
+        if let Some((function, _)) = &place.function {
+            options.left_out.extend(self.named.captured.get(&*function.name).into_iter().flatten().cloned());
+            return cluster::cluster_function(self.program, function, &options);
+        }
+        options.left_out.extend(self.unserved.iter().chain(&self.named.nodes).cloned());
         options.left_out.extend(targets(place.graph, self.fetches));
+        // A caller of the object graph runs these functions and not the graph, so that clusters are to be in them.
+        let runs = |n: &&Node| n.called().iter().any(|function| self.named.functions.contains(&**function));
+        options.left_out.extend(place.graph.nodes.values().filter(runs).map(|n| n.name.to_string()));
+        options.steps.clone_from(&self.steps);
         if let Mode::Xla = self.mode {
             // a session runs only what a fetch needs; in a cluster, a fetch of anything would assign
             let assigning = place.graph.nodes.values().filter(|n| prepare::assigns(&n.op));
@@ -208,7 +218,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         self.options.left_out = asked;
         let Some(library) = &mut self.library else { return Ok(Vec::new()) };
         let mut numbers = Vec::new();
-        for (name, ready) in unit.names.iter().zip(ready) {
+        for (name, mut ready) in unit.names.iter().zip(ready) {
+            self.told.notes.extend(ready.as_mut().map(Ready::take_left_out).unwrap_or_default());
             let number = ready.map(|ready| library.add(ready, name)).transpose();
             numbers.push(match number {
                 Ok(number) => number,
@@ -243,7 +254,12 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         self.count(&unit);
         let mut open = outside_calls(self.program, place.graph, &unit);
         let outside = place.graph.nodes.values().filter(|n| !unit.members.contains_key(&*n.name));
-        open.extend(outside.filter_map(|n| cluster::marked_function(self.program, n)));
+        for node in outside {
+            open.extend(cluster::marked_function(self.program, node));
+            if is_control_flow(node) {
+                open.extend(node.called().into_iter().filter(|name| self.program.functions.contains_key(name)));
+            }
+        }
         Ok(open)
     }
 
@@ -254,6 +270,9 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         if let (Some(library), Some(scene)) = (&self.library, &scene) {
             let found = self.clusters(place)?;
             self.blocked.outside.add(&found);
+            if self.options.beyond_xla {
+                self.told.notes.extend(found.nodes.iter().filter_map(native::kept_for_checks));
+            }
             let members = found.nodes.into_iter().filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
             refused = library.left_out(self.program, scene, &members);
         }
@@ -343,29 +362,6 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         keep_feeds_outside(&mut unit, nodes);
         unit
     }
-
-    /// Adds the functions of clusters; those of launches get their arguments in order.
-    fn finish(&mut self, raw: &mut RawGraph) -> Result<()> {
-        raw.functions.append(&mut self.added);
-        if self.launches.is_empty() {
-            return Ok(());
-        }
-        // What a function must know is told by the analysis of the program that has it.
-        let first = raw.functions.len();
-        raw.functions.extend(self.launches.iter().map(|made| made.function.clone()));
-        let program = import::read_graph_def(&raw.library().into())?;
-        let places: HashMap<String, usize> =
-            self.launches.iter().enumerate().map(|(i, made)| (made.function.name.clone(), i)).collect();
-        let bodies = raw.functions.iter_mut().flat_map(|f| &mut f.nodes);
-        for node in raw.nodes.iter_mut().chain(bodies).filter(|n| n.op == "XlaLaunch") {
-            if let Some(&at) = places.get(&node.name) {
-                launch::ordered(&mut self.launches[at], node, &cluster::constant_args(&program, &node.name))?;
-            }
-        }
-        raw.functions.truncate(first);
-        raw.functions.extend(self.launches.drain(..).map(|made| made.function));
-        Ok(())
-    }
 }
 
 fn in_function(error: Error, name: &str) -> Error {
@@ -437,6 +433,11 @@ fn outside_calls(program: &Program, graph: &Graph, unit: &Unit) -> Vec<Arc<str>>
     let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| cluster::called(program, n)).collect();
     calls.reverse();
     calls
+}
+
+/// Whether a node runs its functions as often as values say: a loop or a condition.
+fn is_control_flow(node: &Node) -> bool {
+    matches!(&*node.op, "While" | "StatelessWhile" | "If" | "StatelessIf" | "Case" | "StatelessCase")
 }
 
 /// Nodes without outputs that are fetched or that nothing waits for: a session runs them by their names.

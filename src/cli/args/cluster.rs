@@ -117,6 +117,9 @@ pub struct RewriteArgs {
     /// For `native`: also take what tfaot compiles and XLA's clustering leaves out, such as loops and ops without a kernel of XLA's.
     #[arg(long)]
     pub beyond_xla: bool,
+    /// With `--beyond-xla`: compile loops and conditions without the nodes in them that check values or print, as `compile` does.
+    #[arg(long, requires = "beyond_xla")]
+    pub drop_assertions: bool,
     /// For `native`: read variables when the model runs, also those that no signature changes and that are constants of the code
     /// otherwise.
     #[arg(long)]

@@ -6,20 +6,18 @@
 //! tells it to. Its remapper would give a batch norm of basic-pitch, in a function, a kernel that returns nothing (TensorFlow
 //! 2.21 with oneDNN).
 use crate::graph::PartialShape;
-use crate::import::raw::{Message, Raw, RawFunction, RawNode, map_entry};
+use crate::import::raw::{Message, Raw, RawFunction, RawNode};
 use crate::import::raw_attr as proto;
 use crate::opdef;
 use crate::rewrite::annotate::NO_GRAPPLER;
 use crate::rewrite::calls::Made;
+use indexmap::IndexSet;
 
 /// The nodes that call a cluster whose compiled op is `op`, and the functions of the two branches; the second calls the
 /// cluster's function. `places` are those of the op's arguments among the cluster's, `shapes` what both branches give.
 pub fn call(made: &mut Made, op: &str, places: &[usize], shapes: &[PartialShape]) -> (Vec<RawNode>, [RawFunction; 2]) {
     made.sign();
-    for attr in ["_noinline", "_tf_data_function"] {
-        let kept = map_entry(attr, &proto::truth(true));
-        made.function.rest.fields.push((5, Raw::Bytes(kept.into())));
-    }
+    made.keep_as_saved();
     let name = made.call.name.clone();
     let (branch, saved) = (branch(made, op, places), saved(made));
     let mut fits = RawNode {
@@ -30,8 +28,9 @@ pub fn call(made: &mut Made, op: &str, places: &[usize], shapes: &[PartialShape]
         ..RawNode::default()
     };
     if fits.inputs.is_empty() {
-        // it runs in the frame and under the condition of the cluster
-        fits.inputs.clone_from(&made.call.inputs);
+        // control inputs let it run in the frame and under the condition of the cluster
+        let sources: IndexSet<String> = made.call.inputs.iter().map(|input| waited(input)).collect();
+        fits.inputs.extend(sources);
     }
     let mut node = made.call.clone();
     node.op = if made.stateful { "If" } else { "StatelessIf" }.to_string();
@@ -44,6 +43,12 @@ pub fn call(made: &mut Made, op: &str, places: &[usize], shapes: &[PartialShape]
     node.set("else_branch", proto::function(&saved.name));
     node.set("_lower_using_switch_merge", proto::truth(true));
     (vec![fits, node], [branch, saved])
+}
+
+/// The control input that waits for the node of `input`.
+fn waited(input: &str) -> String {
+    let node = input.trim_start_matches('^');
+    format!("^{}", node.split(':').next().unwrap_or(node))
 }
 
 /// The function that calls the one with the cluster's nodes and nothing else.

@@ -13,7 +13,7 @@ mod table;
 mod values;
 mod variables;
 
-pub use outside::Outside;
+pub use outside::{Outside, kept_for_checks};
 
 use super::calls::{Made, Ports};
 use crate::codegen;
@@ -104,6 +104,13 @@ pub struct Refused {
 
 /// A cluster that is ready to be compiled.
 pub struct Ready(cluster::Ready);
+
+impl Ready {
+    /// Takes the sentences about effects that the code leaves out.
+    pub fn take_left_out(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.0.left_out)
+    }
+}
 
 impl<'a> Library<'a> {
     /// An empty library for `program`, which is in `file`; `variables` are those with values that may become constants of the code.
@@ -297,7 +304,7 @@ impl Scene<'_> {
         let constant = |e: &Endpoint| self.handle_of(*e).is_some();
         let (resource, number) = (opdef::RESOURCE, |of| opdef::type_number(of));
         if let Some(function) = program.functions.get(&node.op) {
-            let types = function.args.iter().map(|&arg| function.graph.nodes[arg].tf_type("T").map(number));
+            let types = function.args.iter().map(|&arg| function.graph.nodes[arg].declared_type("T").map(number));
             return types.zip(node.inputs.iter()).any(|(of, e)| of == Some(resource) && !constant(e));
         }
         let Some(def) = opdef::find(&node.op) else { return false };

@@ -1,5 +1,5 @@
 //! Why nodes are in no cluster of a graph.
-use crate::cluster::Clustering;
+use crate::cluster::{Clustering, Verdict};
 use crate::diag::Code;
 use std::collections::BTreeMap;
 
@@ -27,6 +27,7 @@ impl Outside {
             }
         }
     }
+
     /// A sentence a group.
     pub fn in_words(&self) -> Vec<String> {
         let mut groups: Vec<_> = self.groups.iter().collect();
@@ -38,4 +39,11 @@ impl Outside {
         };
         groups.into_iter().map(told).collect()
     }
+}
+
+/// A sentence about a loop or a condition that stays in TensorFlow because nodes inside check values or print.
+pub fn kept_for_checks(node: &Verdict) -> Option<String> {
+    let left = node.cluster.as_ref().err().filter(|left| left.is_for_checks())?;
+    let why = left.text(&node.op);
+    Some(format!("`{}` ({}) stays in TensorFlow: {why}; --drop-assertions compiles it without", node.name, node.op))
 }
