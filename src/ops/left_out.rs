@@ -205,6 +205,20 @@ pub const LEFT_OUT: &[LeftOut] = &[
         names: "XlaRemoveDynamicDimensionSize",
     },
     LeftOut {
+        title: "Kernels of oneDNN",
+        reason: "only oneDNN computes it, into whose ops TensorFlow rewrites graphs when they run; the kernel of its own does nothing",
+        help: "export the model before its ops are fused for oneDNN",
+        code: OP,
+        names: "QuantizedConv2D* QuantizedDepthwiseConv2D* QuantizedMatMulWithBias* QuantizedConcatV2",
+    },
+    LeftOut {
+        title: "CTCLossV2",
+        reason: "TensorFlow has a kernel for it on GPUs alone",
+        help: "export on a machine without one, where `tf.nn.ctc_loss` is made of other ops",
+        code: OP,
+        names: "CTCLossV2",
+    },
+    LeftOut {
         title: "Not written yet",
         reason: "nothing but the work to write it stands in its way",
         help: "feed its result, or write the same with other ops; `tfaot ops` lists those that are supported",

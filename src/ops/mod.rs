@@ -19,6 +19,7 @@ pub mod value;
 mod outputs;
 pub mod range;
 mod array;
+mod audio;
 mod collective;
 mod image;
 mod linalg;
@@ -56,6 +57,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("array", array::ROWS),
     ("nn", nn::ROWS),
     ("image", image::ROWS),
+    ("audio", audio::ROWS),
     ("linalg", linalg::ROWS),
     ("spectral", spectral::ROWS),
     ("sparse", sparse::ROWS),

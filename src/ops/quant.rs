@@ -9,6 +9,7 @@ mod round_trip;
 mod shaping;
 mod uniform;
 mod uniform_conv;
+mod uniform_hybrid;
 
 use super::ShapeCtx;
 use super::fact::Fact;
@@ -33,7 +34,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, Range::Attributes)).shape(same).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
-], dequantize::ROWS, quantize::ROWS, contract::ROWS, requantize::ROWS, pointwise::ROWS, shaping::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS];
+], dequantize::ROWS, quantize::ROWS, contract::ROWS, requantize::ROWS, pointwise::ROWS, shaping::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS, uniform_hybrid::ROWS];
 
 /// Where the range comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]

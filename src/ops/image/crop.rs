@@ -19,11 +19,11 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// The sampling of one spatial axis: arrays `[boxes, crop]`.
-struct Line {
+pub(super) struct Line {
     /// Source coordinate.
-    at: InstId,
+    pub(super) at: InstId,
     /// Whether it lies in the image.
-    inside: InstId,
+    pub(super) inside: InstId,
 }
 
 /// Crops each box (normalised `y1, x1, y2, x2`) from its image and resizes it; what lies outside gets `extrapolation_value`.
@@ -73,7 +73,7 @@ fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Source coordinates along one axis: columns `first` and `first + 2` of the boxes are its ends.
-fn line(b: &mut Builder, boxes: InstId, first: u64, image: u64, crop: u64) -> Line {
+pub(super) fn line(b: &mut Builder, boxes: InstId, first: u64, image: u64, crop: u64) -> Line {
     let n = b.dims(boxes)[0];
     let dims = [n, crop];
     let mut end = |column: u64| {
@@ -103,7 +103,7 @@ fn line(b: &mut Builder, boxes: InstId, first: u64, image: u64, crop: u64) -> Li
 }
 
 /// The pixels at rows `[n, crop_h]` and columns `[n, crop_w]` (whole numbers as floats) of the image that each box belongs to.
-fn pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {
+pub(super) fn pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {
     let grid = b.dims(owner).to_vec();
     let (row, column) = (b.convert(row, DType::S32), b.convert(column, DType::S32));
     let (row, column) = (b.broadcast(row, &grid, &[0, 1]), b.broadcast(column, &grid, &[0, 2]));

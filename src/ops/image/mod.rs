@@ -2,6 +2,9 @@
 mod color;
 mod combined_nms;
 mod crop;
+mod crop_grad;
+mod draw;
+mod glimpse;
 mod nms;
 mod patches;
 mod projective;
@@ -16,6 +19,9 @@ pub const ROWS: &[&[OpRow]] = &[
     color::ROWS,
     combined_nms::ROWS,
     crop::ROWS,
+    crop_grad::ROWS,
+    draw::ROWS,
+    glimpse::ROWS,
     nms::ROWS,
     patches::ROWS,
     projective::ROWS,

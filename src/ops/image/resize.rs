@@ -26,6 +26,7 @@ pub const ROWS: &[OpRow] = &[
     op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL).work(Work::Nothing),
     op("ResizeBicubic",             "images size -> resized_images", bicubic).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
     op("ResizeBilinearGrad",        "grads original_image -> output", bilinear_grad).shape(same_as_second).dtypes(FLOATS),
+    op("ResizeBicubicGrad",         "grads original_image -> output", bicubic_grad).shape(same_as_second).dtypes("f32, f64"),
     op("ResizeNearestNeighborGrad", "grads size -> output", nearest_grad).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL),
 ];
 
@@ -287,6 +288,25 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         for (i, (lower, upper, weight)) in args.sampling.linear(from, to).into_iter().enumerate() {
             entries.extend([(lower, i as u64, 1.0 - weight), (upper, i as u64, weight)]);
         }
+        let m = matrix(cx.b, DType::F32, from, to, &entries)?;
+        y = apply(cx.b, m, y, axis);
+    }
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// The transpose of the convolution, as two products with constant matrices.
+fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
+    if grad.len() != 4 {
+        return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
+    }
+    let args = Args::new(cx, &image, [grad[1] as i64, grad[2] as i64])?;
+    let (mut y, dtype) = (cx.arg(0)?, cx.dtype(1)?);
+    for axis in [1, 2] {
+        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
+        let taps = cubic_taps(args.sampling, from, to).into_iter().zip(0..);
+        let entries: Vec<_> = taps.flat_map(|(taps, i)| taps.map(|(index, weight)| (index, i, weight))).collect();
         let m = matrix(cx.b, DType::F32, from, to, &entries)?;
         y = apply(cx.b, m, y, axis);
     }

@@ -5,6 +5,7 @@ use super::resize::{Sampling, apply, matrix, resize_shape};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::ops::row::op;
+use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::tensor::DType;
 
@@ -16,6 +17,8 @@ pub const ROWS: &[OpRow] = &[
     op("ResizeArea",        "images size -> resized_images", area).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
     op("ScaleAndTranslate", "images size scale translation -> resized_images", scale_and_translate)
         .shape(|cx| resize_shape(cx, F32)).constants(&[1, 2, 3]).dtypes(REAL),
+    op("ScaleAndTranslateGrad", "grads original_image scale translation -> output", scale_and_translate_grad)
+        .shape(same_as_second).constants(&[2, 3]).dtypes("f32"),
 ];
 
 const F32: Option<TfType> = Some(TfType::Data(DType::F32));
@@ -81,6 +84,26 @@ fn covered(from: u64, to: u64, scale: f32) -> Vec<Entry> {
 /// The image scaled and moved, each pixel of the result a sum of those around its place that a kernel weighs.
 fn scale_and_translate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sizes = sizes(cx)?;
+    let entries = moved(cx, sizes)?;
+    weighted(cx, sizes, entries)
+}
+
+/// The transpose of that: each pixel of the gradient goes to the pixels that it is a sum of.
+fn scale_and_translate_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
+    let (&[_, rows, columns, _], &[_, height, width, _]) = (&grad[..], &image[..]) else {
+        return Err(cx.mismatch(format!("a gradient {grad:?} of images {image:?}")));
+    };
+    if grad.contains(&0) || height == 0 || width == 0 {
+        return Err(cx.mismatch(format!("a gradient {grad:?} of images {image:?} without pixels")));
+    }
+    let entries = moved(cx, [(height, rows), (width, columns)])?;
+    let turned = entries.map(|all| all.into_iter().map(|(to, from, weight)| (from, to, weight)).collect());
+    weighted(cx, [(rows, height), (columns, width)], turned)
+}
+
+/// The weights of the pixels of an image that is scaled and moved, along rows and columns.
+fn moved(cx: &LowerCtx, sizes: [(u64, u64); 2]) -> Result<[Vec<Entry>; 2]> {
     let kernel = match cx.node.str("kernel_type") {
         Some(name) => Kernel::named(name).ok_or_else(|| cx.unsupported(format!("no kernel is called {name}")))?,
         None => Kernel::Lanczos(3.0),
@@ -98,8 +121,7 @@ fn scale_and_translate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("a scale of {scale:?} and a translation of {translation:?}")));
     }
     let line = |i: usize| Line { from: sizes[i].0, to: sizes[i].1, scale: scale[i], translation: translation[i] };
-    let entries = [0, 1].map(|i| line(i).spans(kernel, antialias));
-    weighted(cx, sizes, entries)
+    Ok([0, 1].map(|i| line(i).spans(kernel, antialias)))
 }
 
 /// One axis of an image that is scaled and moved.

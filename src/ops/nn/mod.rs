@@ -6,6 +6,7 @@ mod conv_grad;
 mod covered;
 mod fused;
 mod morphology;
+mod morphology_grad;
 mod norm;
 mod pool;
 mod pool_arg;
@@ -28,6 +29,7 @@ pub const ROWS: &[&[OpRow]] = &[
     conv_grad::ROWS,
     fused::ROWS,
     morphology::ROWS,
+    morphology_grad::ROWS,
     norm::ROWS,
     pool::ROWS,
     pool_arg::ROWS,

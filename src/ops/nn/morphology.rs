@@ -14,8 +14,20 @@ use crate::scalar::Direction;
 pub const ROWS: &[OpRow] =
     &[op("Dilation2D", "input filter -> output", dilation).shape(dilation_shape).dtypes("f16, bf16, f32, f64")];
 
+/// The sizes of the result of these windows over an image.
+pub(super) fn output_sizes(cx: &LowerCtx, image: &[u64], filter: &[u64], windows: &[WindowDim]) -> Result<Vec<u64>> {
+    if image.len() != 4 || filter.len() != 3 || image[3] != filter[2] {
+        return Err(cx.mismatch(format!("an image {image:?} and a filter {filter:?} do not fit")));
+    }
+    let mut out = image.to_vec();
+    for (axis, window) in windows.iter().enumerate() {
+        out[axis + 1] = window.output_size(image[axis + 1]).ok_or_else(|| cx.mismatch("a window overflows"))?;
+    }
+    Ok(out)
+}
+
 /// The windows, whose dilations the attribute `rates` has.
-fn windows(node: &Node) -> Result<Args> {
+pub(super) fn windows(node: &Node) -> Result<Args> {
     let mut args = Args::parse(node, 2)?;
     args.layout = Layout::features_last(2);
     if let Some(rates) = node.ints("rates") {
@@ -30,14 +42,8 @@ fn windows(node: &Node) -> Result<Args> {
 fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, filter) = (cx.dims(0)?, cx.dims(1)?);
     let args = windows(cx.node)?;
-    if image.len() != 4 || filter.len() != 3 || image[3] != filter[2] {
-        return Err(cx.mismatch(format!("an image {image:?} and a filter {filter:?} do not fit")));
-    }
-    let windows = args.spatial_windows(&image, &filter[..2])?;
-    let mut out = image.clone();
-    for (axis, window) in windows.iter().enumerate() {
-        out[axis + 1] = window.output_size(image[axis + 1]).ok_or_else(|| cx.mismatch("a window overflows"))?;
-    }
+    let windows = args.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
+    let out = output_sizes(cx, &image, &filter, &windows)?;
     let (x, filter_at, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
     let b = &mut *cx.b;
     let least = lowest(b, dtype);
@@ -60,7 +66,7 @@ fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
+pub(super) fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
     match axis.checked_sub(1).and_then(|i| windows.get(i)) {
         Some(window) => PadDim { low: window.pad_low, high: window.pad_high, interior: 0 },
         None => PadDim { low: 0, high: 0, interior: 0 },
@@ -68,7 +74,7 @@ fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
 }
 
 /// The pixels under one element of each window.
-fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[u64]) -> InstId {
+pub(super) fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[u64]) -> InstId {
     let slices = (0..4).map(|axis| match axis {
         1 | 2 => {
             let window = &windows[axis - 1];

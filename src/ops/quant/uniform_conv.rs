@@ -74,7 +74,8 @@ fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[u64]; 2]) -> Result<Vec<Win
     (0..spatial).map(one).collect()
 }
 
-fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+/// The axes, windows and groups of a convolution of inputs 0 and 1.
+pub(super) fn convolution_dims(cx: &LowerCtx) -> Result<ConvDims> {
     let (left, right) = (cx.dims(0)?, cx.dims(1)?);
     if left.len() != right.len() || left.len() < 3 {
         return Err(cx.mismatch(format!("{left:?} and {right:?} must have one rank of at least 3")));
@@ -86,6 +87,11 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         _ => Err(cx.mismatch(format!("`{name}` must be positive"))),
     };
     (dims.feature_group_count, dims.batch_group_count) = (groups("feature_group_count")?, groups("batch_group_count")?);
+    Ok(dims)
+}
+
+fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let dims = convolution_dims(cx)?;
     let (by_kernel, by_feature) = (axis(cx, "rhs_quantization_axis"), axis(cx, "output_quantization_axis"));
     let known = axis(cx, "lhs_quantization_axis").is_none()
         && by_kernel.is_none_or(|a| a == dims.kernel_output_feature)

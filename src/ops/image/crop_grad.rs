@@ -1,0 +1,195 @@
+//! Gradients of `CropAndResize` with respect to the image and to the boxes.
+use super::crop::{Line, line, pixels};
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::hlo::{Builder, InstId};
+use crate::ops::array::scatter::scatter;
+use crate::ops::fact::Fact;
+use crate::ops::math::special::mul_scalar;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("CropAndResizeGradImage", "grads boxes box_ind image_size -> output", of_image).shape(image_shape).constants(&[3]).dtypes("f16, f32, f64"),
+    op("CropAndResizeGradBoxes", "grads image boxes box_ind -> output", of_boxes).shape(boxes_shape)
+        .dtypes("u8, u16, s8, s16, s32, s64, f16, f32, f64"),
+];
+
+/// Crops of images: their sizes, the boxes and the image that each box belongs to.
+struct Crops {
+    /// `[boxes, rows, columns, channels]`: the sizes of the gradient.
+    dims: Vec<u64>,
+    rows: Line,
+    columns: Line,
+    owner: InstId,
+}
+
+fn crops(cx: &mut LowerCtx, boxes: usize, image: &[u64]) -> Result<Crops> {
+    let dims = cx.dims(0)?;
+    let (corners, owner) = (cx.arg(boxes)?, cx.arg(boxes + 1)?);
+    let &[n, rows, columns, depth] = &dims[..] else { return Err(cx.mismatch("the gradient must be of rank 4")) };
+    let fits = cx.b.dims(corners) == [n, 4] && cx.b.dims(owner) == [n] && image.len() == 4 && image[3] == depth;
+    if !fits || image[1] == 0 || image[2] == 0 {
+        return Err(cx.mismatch(format!("a gradient {dims:?} of images {image:?} at boxes {:?}", cx.b.dims(corners))));
+    }
+    let (rows, columns) = (line(cx.b, corners, 0, image[1], rows), line(cx.b, corners, 1, image[2], columns));
+    Ok(Crops { dims, rows, columns, owner })
+}
+
+/// Where a coordinate lies between two pixels.
+struct Between {
+    low: InstId,
+    high: InstId,
+    /// The weight of the higher one, over the whole gradient.
+    weight: InstId,
+}
+
+fn between(b: &mut Builder, at: InstId, axis: usize, dims: &[u64]) -> Between {
+    let (low, high) = (b.unary(ScalarOp::Floor, at), b.unary(ScalarOp::Ceil, at));
+    let weight = b.sub(at, low);
+    Between { low, high, weight: b.broadcast(weight, dims, &[0, axis]) }
+}
+
+/// Whether each element of the gradient was read from the image.
+fn is_inside(b: &mut Builder, crops: &Crops, dims: &[u64]) -> InstId {
+    let (rows, columns) =
+        (b.broadcast(crops.rows.inside, dims, &[0, 1]), b.broadcast(crops.columns.inside, dims, &[0, 2]));
+    b.binary(ScalarOp::And, rows, columns)
+}
+
+/// Each element of the gradient, weighed as it was, is added to the pixels that it was read from.
+fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let size = cx.constant_ints(3)?;
+    let image: Option<Vec<u64>> = size.iter().map(|&n| u64::try_from(n).ok()).collect();
+    let image = image.ok_or_else(|| cx.mismatch(format!("an image of {size:?}")))?;
+    let crops = crops(cx, 1, &image)?;
+    let (dtype, grads) = (cx.attr_dtype("T")?, cx.arg(0)?);
+    let is_nearest = match cx.node.str("method").unwrap_or("bilinear") {
+        "bilinear" => false,
+        "nearest" => true,
+        other => return Err(cx.unsupported(format!("method {other}; bilinear and nearest are supported"))),
+    };
+    let dims = crops.dims.clone();
+    let b = &mut *cx.b;
+    let mut updates = Vec::new();
+    if is_nearest {
+        let [row, column] = [crops.rows.at, crops.columns.at].map(|at| b.unary(ScalarOp::RoundNearestAfz, at));
+        updates.push((row, column, grads));
+    } else {
+        let (rows, columns) = (between(b, crops.rows.at, 1, &dims), between(b, crops.columns.at, 2, &dims));
+        let [below, right] = [rows.weight, columns.weight];
+        let [above, left] = [below, right].map(|weight| {
+            let one = b.full_like(weight, 1.0);
+            b.sub(one, weight)
+        });
+        for (row, down) in [(rows.low, above), (rows.high, below)] {
+            let part = b.mul(down, grads);
+            for (column, across) in [(columns.low, left), (columns.high, right)] {
+                updates.push((row, column, b.mul(across, part)));
+            }
+        }
+    }
+    // pixel by pixel, as TensorFlow's kernel adds them up
+    let inside = is_inside(b, &crops, &dims[..3]);
+    let (mut at, mut parts) = (Vec::new(), Vec::new());
+    for (row, column, update) in updates {
+        at.push(places(b, &crops, [row, column], inside));
+        let update = b.convert(update, dtype);
+        parts.push(b.reshape(update, &[dims[0], dims[1], dims[2], 1, dims[3]]));
+    }
+    let (at, parts) = (b.concatenate(&at, 3), b.concatenate(&parts, 3));
+    let zeros = b.full(dtype, &image, 0.0);
+    let y = scatter(cx, zeros, at, parts, Some(ScalarOp::Add))?;
+    cx.one(y)
+}
+
+/// The places `s32[boxes, rows, columns, 1, 3]` in the images; nowhere for what was not read from one.
+fn places(b: &mut Builder, crops: &Crops, at: [InstId; 2], inside: InstId) -> InstId {
+    let grid = b.dims(inside).to_vec();
+    let [row, column] = at.map(|x| b.convert(x, DType::S32));
+    let (row, column) = (b.broadcast(row, &grid, &[0, 1]), b.broadcast(column, &grid, &[0, 2]));
+    let owner = b.broadcast(crops.owner, &grid, &[0]);
+    let nowhere = b.full_like(owner, -1.0);
+    let owner = b.select(inside, owner, nowhere);
+    let single = [&grid[..], &[1, 1]].concat();
+    let parts = [owner, row, column].map(|x| b.reshape(x, &single));
+    b.concatenate(&parts, 4)
+}
+
+/// How the crops change where each end of a box moves: `f32[boxes, 4]`.
+fn of_boxes(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let image = cx.dims(1)?;
+    let crops = crops(cx, 2, &image)?;
+    let (grads, x) = (cx.arg(0)?, cx.arg(1)?);
+    let (dims, grid) = (crops.dims.clone(), crops.dims[..3].to_vec());
+    let b = &mut *cx.b;
+    let x = b.convert(x, DType::F32);
+    let owner = b.broadcast(crops.owner, &grid, &[0]);
+    let (rows, columns) = (between(b, crops.rows.at, 1, &dims), between(b, crops.columns.at, 2, &dims));
+    let [top_left, top_right, bottom_left, bottom_right] =
+        [(rows.low, columns.low), (rows.low, columns.high), (rows.high, columns.low), (rows.high, columns.high)]
+            .map(|(row, column)| pixels(b, x, owner, row, column));
+    let mut slope = |weight: InstId, pairs: [[InstId; 2]; 2]| {
+        let one = b.full_like(weight, 1.0);
+        let rest = b.sub(one, weight);
+        let [near, far] = pairs.map(|[from, to]| b.sub(to, from));
+        let (near, far) = (b.mul(rest, near), b.mul(weight, far));
+        let slope = b.add(near, far);
+        b.mul(slope, grads)
+    };
+    let down = slope(columns.weight, [[top_left, bottom_left], [top_right, bottom_right]]);
+    let across = slope(rows.weight, [[top_left, top_right], [bottom_left, bottom_right]]);
+    let inside = is_inside(b, &crops, &dims);
+    let known = {
+        let (zero, end) = (b.full_like(crops.owner, 0.0), b.full_like(crops.owner, image[0] as f64));
+        let (behind, before) =
+            (b.compare(Direction::Ge, crops.owner, zero), b.compare(Direction::Lt, crops.owner, end));
+        let known = b.binary(ScalarOp::And, behind, before);
+        b.broadcast(known, &dims, &[0])
+    };
+    let counts = b.binary(ScalarOp::And, inside, known);
+    let mut ends = Vec::new();
+    for (grad, axis) in [(down, 1), (across, 2)] {
+        let none = b.full_like(grad, 0.0);
+        let grad = b.select(counts, grad, none);
+        ends.push(shares(b, grad, axis, image[axis]));
+    }
+    let parts = [ends[0][0], ends[1][0], ends[0][1], ends[1][1]].map(|end| b.reshape(end, &[dims[0], 1]));
+    let y = b.concatenate(&parts, 1);
+    cx.one(y)
+}
+
+/// How much of the gradient along an axis both ends of each box have: `[boxes]` each.
+fn shares(b: &mut Builder, grad: InstId, axis: usize, image: u64) -> [InstId; 2] {
+    let dims = b.dims(grad).to_vec();
+    let last = (image - 1) as f64;
+    let (low, high) = if dims[axis] > 1 {
+        let ratio = f64::from(last as f32 / (dims[axis] - 1) as f32);
+        let place = b.iota(DType::F32, &dims, axis);
+        let high = mul_scalar(b, place, ratio);
+        let end = b.full_like(high, last);
+        (b.sub(end, high), high)
+    } else {
+        let half = b.full(DType::F32, &dims, 0.5 * last);
+        (half, half)
+    };
+    [low, high].map(|share| {
+        let part = b.mul(grad, share);
+        let zero = b.scalar(DType::F32, 0.0);
+        b.reduce(part, zero, ScalarOp::Add, &[1, 2, 3])
+    })
+}
+
+fn image_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(3)?;
+    cx.typed("T", dims)
+}
+
+fn boxes_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.dims(2)?;
+    cx.one(TfType::Data(DType::F32), dims)
+}

@@ -1,0 +1,129 @@
+//! `DrawBoundingBoxes`: frames of boxes drawn into images, one over the other.
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::array::gather::gather_axis;
+use crate::ops::math::special::compare_scalar;
+use crate::ops::rounds::{part_at, rounds};
+use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("DrawBoundingBoxes",   "images boxes -> output",        draw).shape(same).dtypes("f16, f32"),
+    op("DrawBoundingBoxesV2", "images boxes colors -> output", draw).shape(same).dtypes("f16, f32"),
+];
+
+/// The colors of boxes that are given none, in turn: red, green, blue and opacity. Source: TensorFlow's `draw_bounding_box_op.cc`.
+const COLORS: [[f32; 4]; 10] = [
+    [1.0, 1.0, 0.0, 1.0],
+    [0.0, 0.0, 1.0, 1.0],
+    [1.0, 0.0, 0.0, 1.0],
+    [0.0, 1.0, 0.0, 1.0],
+    [0.5, 0.0, 0.5, 1.0],
+    [0.5, 0.5, 0.0, 1.0],
+    [0.5, 0.0, 0.0, 1.0],
+    [0.0, 0.0, 0.5, 1.0],
+    [0.0, 1.0, 1.0, 1.0],
+    [1.0, 0.0, 1.0, 1.0],
+];
+
+/// One color a row, `f32[colors, depth]`.
+fn colors(cx: &mut LowerCtx, depth: u64) -> Result<InstId> {
+    if cx.args.len() == 3 {
+        let (given, dims) = (cx.arg(2)?, cx.dims(2)?);
+        match dims[..] {
+            [_, channels] if channels >= depth => {}
+            _ => return Err(cx.mismatch(format!("colors {dims:?} for images of {depth} channels"))),
+        }
+        if !dims.contains(&0) {
+            return Ok(cx.b.slice_axis(given, 1, 0, depth));
+        }
+    }
+    let of = |color: &[f32; 4]| if depth == 1 { vec![1.0] } else { color[..depth as usize].to_vec() };
+    let values: Vec<f32> = COLORS.iter().flat_map(of).collect();
+    Ok(cx.b.constant(Tensor::of(&[COLORS.len() as u64, depth], &values)))
+}
+
+/// The frame of each box, `[y1, x1, y2, x2]` as parts of height and width, in the color of its number.
+fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (images, boxes) = (cx.arg(0)?, cx.arg(1)?);
+    let (dims, of_boxes) = (cx.dims(0)?, cx.dims(1)?);
+    let (&[batch, _, _, depth], &[items, count, 4]) = (&dims[..], &of_boxes[..]) else {
+        return Err(cx.mismatch(format!("images {dims:?} and boxes {of_boxes:?}")));
+    };
+    if batch != items || !matches!(depth, 1 | 3 | 4) {
+        return Err(cx.mismatch(format!("images {dims:?} and boxes {of_boxes:?}; 1, 3 or 4 channels are needed")));
+    }
+    if dims.contains(&0) || count == 0 {
+        return cx.one(images);
+    }
+    let colors = colors(cx, depth)?;
+    let colors = cx.b.convert(colors, cx.b.dtype(images));
+    let boxes = cx.b.convert(boxes, DType::F32);
+    let boxes = cx.b.transpose(boxes, &[1, 0, 2]);
+    let end = rounds(cx.b, "draw_boxes", count, &[images, boxes, colors], |b, i, parts| {
+        let [canvas, boxes, colors] = parts[..] else { return parts };
+        let one = part_at(b, boxes, i);
+        let frame = frame(b, one, &dims);
+        let colors_count = b.full_like(i, b.dims(colors)[0] as f64);
+        let number = b.binary(ScalarOp::Remainder, i, colors_count);
+        let color = gather_axis(b, colors, number, 0, 0);
+        let color = b.broadcast(color, &dims, &[3]);
+        vec![b.select(frame, color, canvas), boxes, colors]
+    });
+    cx.one(end[0])
+}
+
+/// Where one side of boxes lies along an axis.
+struct Side {
+    /// `pred[batch, n]`: the first and the last row or column.
+    is_edge: InstId,
+    /// `pred[batch, n]`: all between them, they included.
+    is_within: InstId,
+    /// `pred[batch]`: whether any of it is in the image.
+    is_seen: InstId,
+}
+
+fn side(b: &mut Builder, boxes: InstId, first: u64, n: u64) -> Side {
+    let batch = b.dims(boxes)[0];
+    let dims = [batch, n];
+    let [low, high] = [first, first + 2].map(|column| {
+        let end = b.slice_axis(boxes, 1, column, column + 1);
+        let end = b.reshape(end, &[batch]);
+        let size = b.full_like(end, (n - 1) as f64);
+        let end = b.mul(end, size);
+        b.convert(end, DType::S64)
+    });
+    let upright = b.compare(Direction::Le, low, high);
+    let starts = compare_scalar(b, Direction::Lt, low, n as f64);
+    let ends = compare_scalar(b, Direction::Ge, high, 0.0);
+    let is_seen = b.binary(ScalarOp::And, upright, starts);
+    let is_seen = b.binary(ScalarOp::And, is_seen, ends);
+    let place = b.iota(DType::S64, &dims, 1);
+    let (low, high) = (b.broadcast(low, &dims, &[0]), b.broadcast(high, &dims, &[0]));
+    let (at_low, at_high) = (b.compare(Direction::Eq, place, low), b.compare(Direction::Eq, place, high));
+    let (behind, before) = (b.compare(Direction::Ge, place, low), b.compare(Direction::Le, place, high));
+    Side {
+        is_edge: b.binary(ScalarOp::Or, at_low, at_high),
+        is_within: b.binary(ScalarOp::And, behind, before),
+        is_seen,
+    }
+}
+
+/// Which elements of images of these sizes the frames of boxes `f32[batch, 4]` cover.
+fn frame(b: &mut Builder, boxes: InstId, dims: &[u64]) -> InstId {
+    let (rows, columns) = (side(b, boxes, 0, dims[1]), side(b, boxes, 1, dims[2]));
+    let mut both = |x: InstId, y: InstId| {
+        let (x, y) = (b.broadcast(x, dims, &[0, 1]), b.broadcast(y, dims, &[0, 2]));
+        b.binary(ScalarOp::And, x, y)
+    };
+    let (across, down) = (both(rows.is_edge, columns.is_within), both(rows.is_within, columns.is_edge));
+    let frame = b.binary(ScalarOp::Or, across, down);
+    let is_seen = b.binary(ScalarOp::And, rows.is_seen, columns.is_seen);
+    let is_seen = b.broadcast(is_seen, dims, &[0]);
+    b.binary(ScalarOp::And, frame, is_seen)
+}

@@ -1,0 +1,93 @@
+//! `ExtractGlimpse`: windows of one size out of images, each at a place of its own.
+//!
+//! Source: TensorFlow's `eigen_attention.h`. What lies outside of an image is 0 (`noise` "zero"); other noise is drawn by a generator that
+//! no seed reaches.
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::fact::Fact;
+use crate::ops::image::crop::at_places;
+use crate::ops::image::resize::resize_dims;
+use crate::ops::math::special::{add_scalar, mul_scalar};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+const SIGNATURE: &str = "input size offsets -> glimpse";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("ExtractGlimpse",   SIGNATURE, |cx| glimpse(cx, Version::First)).shape(glimpse_shape).constants(&[1]).dtypes("f32, noise zero"),
+    op("ExtractGlimpseV2", SIGNATURE, |cx| glimpse(cx, Version::Second)).shape(glimpse_shape).constants(&[1]).dtypes("f32, noise zero"),
+];
+
+/// How offsets are understood: the first version takes them from the middle of the window in all cases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    First,
+    Second,
+}
+
+fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
+    let (x, dims, offsets, size) = (cx.arg(0)?, cx.dims(0)?, cx.arg(2)?, cx.constant_ints(1)?);
+    let (&[batch, height, width, depth], &[rows, columns]) = (&dims[..], &size[..]) else {
+        return Err(cx.mismatch(format!("images {dims:?} and a size {size:?}")));
+    };
+    if cx.b.dims(offsets) != [batch, 2] || rows < 0 || columns < 0 || height == 0 || width == 0 {
+        return Err(cx.mismatch(format!("offsets {:?} and a size {size:?} for {dims:?}", cx.b.dims(offsets))));
+    }
+    let is_uniform = cx.node.bool("uniform_noise").unwrap_or(true);
+    let noise = cx.node.str("noise").unwrap_or(if is_uniform { "uniform" } else { "gaussian" });
+    if noise != "zero" {
+        return Err(cx.unsupported(format!("noise {noise}, which a generator without a seed draws; zero is supported")));
+    }
+    let (rows, columns) = (rows as u64, columns as u64);
+    let how = |name: &str| cx.node.bool(name).unwrap_or(true);
+    let (normalized, centered) = (how("normalized"), how("centered"));
+    let b = &mut *cx.b;
+    let mut start = |column: u64, image: u64, window: u64| {
+        let at = b.slice_axis(offsets, 1, column, column + 1);
+        let mut at = b.reshape(at, &[batch]);
+        if normalized {
+            at = mul_scalar(b, at, image as f64);
+        }
+        let is_halved = centered && (version == Version::First || normalized);
+        if is_halved {
+            at = mul_scalar(b, at, 0.5);
+        }
+        if centered {
+            at = add_scalar(b, at, image as f64 / 2.0);
+        }
+        if version == Version::First || is_halved {
+            at = add_scalar(b, at, -(window as f64) / 2.0);
+        }
+        b.convert(at, DType::S32)
+    };
+    let (top, left) = (start(0, height, rows), start(1, width, columns));
+    let grid = [batch, rows, columns];
+    let (row, in_rows) = places(b, top, 1, &grid, height);
+    let (column, in_columns) = places(b, left, 2, &grid, width);
+    let item = b.iota(DType::S32, &grid, 0);
+    let y = at_places(b, x, [item, row, column]);
+    let inside = b.binary(ScalarOp::And, in_rows, in_columns);
+    let inside = b.broadcast(inside, &[batch, rows, columns, depth], &[0, 1, 2]);
+    let none = b.full_like(y, 0.0);
+    let y = b.select(inside, y, none);
+    cx.one(y)
+}
+
+/// The rows or columns of the image under each element of the windows, and whether they are in the image.
+fn places(b: &mut Builder, start: InstId, axis: usize, grid: &[u64], image: u64) -> (InstId, InstId) {
+    let start = b.broadcast(start, grid, &[0]);
+    let place = b.iota(DType::S32, grid, axis);
+    let place = b.add(place, start);
+    let (zero, end) = (b.full_like(place, 0.0), b.full_like(place, image as f64));
+    let (behind, before) = (b.compare(Direction::Ge, place, zero), b.compare(Direction::Lt, place, end));
+    (place, b.binary(ScalarOp::And, behind, before))
+}
+
+fn glimpse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = resize_dims(cx, 1)?;
+    cx.like(0, dims)
+}

@@ -1,0 +1,114 @@
+//! Gradients of `Dilation2D` with respect to the image and to the structuring element.
+//!
+//! Source: TensorFlow's `dilation_ops.cc`. The gradient goes to the first largest sum of each window; where no sum is a number above the
+//! least one it goes to the first pixel of the window that is in the image, or to the first element.
+use super::morphology::{output_sizes, padding, under, windows};
+use super::pool::{least_number, lowest};
+use crate::diag::Result;
+use crate::hlo::attrs::{PadDim, WindowDim};
+use crate::hlo::{Builder, InstId};
+use crate::ops::array::scatter;
+use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
+use crate::ops::row::op;
+use crate::ops::shape::{same, same_as_second};
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+const FLOATS: &str = "f16, bf16, f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("Dilation2DBackpropInput",  "input filter out_backprop -> in_backprop", of_image).shape(same).dtypes(FLOATS),
+    op("Dilation2DBackpropFilter", "input filter out_backprop -> filter_backprop", of_filter).shape(same_as_second).dtypes(FLOATS),
+];
+
+/// The element of the filter with the largest sum under each window: arrays `s32` of the sizes of the result, -1 where there is none.
+struct Largest {
+    row: InstId,
+    column: InstId,
+    windows: Vec<WindowDim>,
+}
+
+fn largest(cx: &mut LowerCtx) -> Result<Largest> {
+    let (image, filter) = (cx.dims(0)?, cx.dims(1)?);
+    let windows = windows(cx.node)?.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
+    let out = output_sizes(cx, &image, &filter, &windows)?;
+    if cx.dims(2)? != out {
+        return Err(cx.mismatch(format!("a gradient {:?}, where {out:?} is needed", cx.dims(2)?)));
+    }
+    let (x, filter_at, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
+    let b = &mut *cx.b;
+    let least = lowest(b, dtype);
+    let pads: Vec<PadDim> = (0..4).map(|axis| padding(&windows, axis)).collect();
+    let padded = b.pad(x, least, &pads);
+    let start = least_number(b, dtype);
+    let mut best = b.broadcast(start, &out, &[]);
+    let mut at = [b.full(DType::S32, &out, -1.0), b.full(DType::S32, &out, -1.0)];
+    for row in 0..filter[0] {
+        for column in 0..filter[1] {
+            let part = under(b, padded, &windows, [row, column], &out);
+            let weight = b.slice_axis(filter_at, 0, row, row + 1);
+            let weight = b.slice_axis(weight, 1, column, column + 1);
+            let weight = b.reshape(weight, &[filter[2]]);
+            let weight = b.broadcast(weight, &out, &[3]);
+            let sum = b.add(part, weight);
+            let is_larger = b.compare(Direction::Gt, sum, best);
+            best = b.select(is_larger, sum, best);
+            for (at, place) in at.iter_mut().zip([row, column]) {
+                let place = b.full_like(*at, place as f64);
+                *at = b.select(is_larger, place, *at);
+            }
+        }
+    }
+    Ok(Largest { row: at[0], column: at[1], windows })
+}
+
+/// Coordinates, one for each element of the gradient, as indices behind one another.
+fn indices(b: &mut Builder, parts: &[InstId]) -> InstId {
+    let single = [b.dims(parts[0]), &[1]].concat();
+    let parts: Vec<InstId> = parts.iter().map(|&part| b.reshape(part, &single)).collect();
+    b.concatenate(&parts, single.len() - 1)
+}
+
+/// The row or column of the image that an element of the filter is over.
+fn in_image(b: &mut Builder, place: InstId, window: &WindowDim, axis: usize) -> InstId {
+    let dims = b.dims(place).to_vec();
+    let start = b.iota(DType::S32, &dims, axis);
+    let start = mul_scalar(b, start, window.stride as f64);
+    let start = add_scalar(b, start, -(window.pad_low as f64));
+    let offset = mul_scalar(b, place, window.rhs_dilate as f64);
+    let over = b.add(start, offset);
+    let zero = b.full_like(start, 0.0);
+    let first = b.max(start, zero);
+    let is_there = compare_scalar(b, Direction::Ge, place, 0.0);
+    b.select(is_there, over, first)
+}
+
+fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (Largest { row, column, windows }, grad) = (largest(cx)?, cx.arg(2)?);
+    let x = cx.arg(0)?;
+    let b = &mut *cx.b;
+    let dims = b.dims(row).to_vec();
+    let (row, column) = (in_image(b, row, &windows[0], 1), in_image(b, column, &windows[1], 2));
+    let (item, channel) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 3));
+    let at = indices(b, &[item, row, column, channel]);
+    let zeros = b.full_like(x, 0.0);
+    let y = scatter(cx, zeros, at, grad, Some(ScalarOp::Add))?;
+    cx.one(y)
+}
+
+fn of_filter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (Largest { row, column, .. }, grad) = (largest(cx)?, cx.arg(2)?);
+    let filter = cx.arg(1)?;
+    let b = &mut *cx.b;
+    let dims = b.dims(row).to_vec();
+    let zero = b.full_like(row, 0.0);
+    let (row, column) = (b.max(row, zero), b.max(column, zero));
+    let channel = b.iota(DType::S32, &dims, 3);
+    let at = indices(b, &[row, column, channel]);
+    let zeros = b.full_like(filter, 0.0);
+    let y = scatter(cx, zeros, at, grad, Some(ScalarOp::Add))?;
+    cx.one(y)
+}

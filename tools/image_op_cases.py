@@ -1,0 +1,91 @@
+"""Cases of images, sound, morphology and weights in 8 bits for tools/make_op_cases."""
+import numpy as np
+import tensorflow as tf
+
+R = tf.raw_ops
+F16, F32, F64, I32, U8 = np.float16, np.float32, np.float64, np.int32, np.uint8
+
+
+def random(seed, *shape, dtype=F32):
+    return np.random.RandomState(seed).standard_normal(shape).astype(dtype)
+
+
+def cases(F, C):
+    """The makers of the cases by op; F feeds a tensor, C makes a constant."""
+    corners = np.random.RandomState(7).uniform(-0.3, 1.2, (2, 12, 4)).astype(F32)
+    corners[..., 2:] += 0.2
+
+    def drawn(op):
+        """Boxes in turn, some half outside, some inverted, with one color, several and none given."""
+        out = []
+        for depth, dtype, count in ((1, F32, 12), (3, F16, 5), (4, F32, 3)):
+            images = dict(images=F(random(1, 2, 7, 9, depth, dtype=dtype), dtype), boxes=F(corners[:, :count].copy()))
+            colors = [{}] if op == "DrawBoundingBoxes" else [dict(colors=F(random(2, n, 4))) for n in (0, 1, 3)]
+            out += [getattr(R, op)(**images, **color) for color in colors]
+        return out
+
+    def glimpses(op):
+        out = []
+        for centered in (False, True):
+            for normalized in (False, True):
+                for size in ([3, 4], [9, 2]):
+                    offsets = random(3, 3, 2) * (0.6 if normalized else 4)
+                    out.append(getattr(R, op)(input=F(random(4, 3, 6, 7, 2)), size=C(size), offsets=F(offsets.astype(F32)), centered=centered, normalized=normalized, noise="zero", uniform_noise=False))
+        return out
+
+    def crops(of_image):
+        boxes, owner = corners[0, :3].copy(), np.array([1, 0, 1], I32)
+        out = []
+        for rows, columns in ((3, 4), (1, 2), (1, 1)):
+            args = dict(grads=F(random(5, 3, rows, columns, 2)), boxes=F(boxes), box_ind=F(owner, I32))
+            if of_image:
+                out += [R.CropAndResizeGradImage(**args, image_size=C([2, 5, 6, 2]), T=dtype, method=method) for method, dtype in (("bilinear", F32), ("nearest", F64), ("bilinear", F16))]
+            else:
+                out += [R.CropAndResizeGradBoxes(**args, image=F((random(6, 2, 5, 6, 2) * 9).astype(dtype), dtype)) for dtype in (F32, F64, np.int16)]
+        return out
+
+    def dilated(op):
+        """With windows of nothing but NaN or -inf, holes and edges."""
+        out = []
+        for dtype, padding, strides, rates, strange in ((F32, "SAME", (1, 2), (1, 1), 0), (F64, "VALID", (2, 1), (2, 1), 0), (F32, "SAME", (3, 2), (2, 2), np.nan), (F32, "VALID", (1, 1), (1, 1), -np.inf), (F16, "SAME", (2, 2), (1, 2), 0)):
+            x, filter = random(8, 2, 7, 8, 3, dtype=dtype), random(9, 2, 3, 3, dtype=dtype)
+            if strange != 0:
+                x[0, 1:6, 1:7] = strange
+            more = dict(strides=[1, *strides, 1], rates=[1, *rates, 1], padding=padding)
+            shape = R.Dilation2D(input=C(x, dtype), filter=C(filter, dtype), **more).shape
+            out.append(getattr(R, op)(input=F(x, dtype), filter=F(filter, dtype), out_backprop=F(random(10, *shape, dtype=dtype), dtype), **more))
+        return out
+
+    def hybrid(op):
+        out = []
+        weights = np.random.RandomState(11).randint(-128, 128, (4, 6) if op.endswith("DotHybrid") else (5, 3, 2, 2)).astype(np.int8)
+        features = 6 if op.endswith("DotHybrid") else 5
+        for axis in (-1, 1 if op.endswith("DotHybrid") else 0):
+            scales, zeros = (0.05, 3) if axis < 0 else (np.arange(1, features + 1) / 50, np.arange(features) - 2)
+            args = dict(rhs=tf.bitcast(F(weights, np.int8), tf.qint8), rhs_scales=F(np.asarray(scales, F32)), rhs_zero_points=F(np.asarray(zeros, I32), I32), Tout=tf.float32,
+                        rhs_quantization_axis=axis, rhs_quantization_min_val=-128, rhs_quantization_max_val=127)
+            if op.endswith("DotHybrid"):
+                x = np.concatenate([random(12, 3, 4), np.abs(random(13, 1, 4)), np.zeros((1, 4), F32)])
+                out.append(R.UniformQuantizedDotHybrid(lhs=F(x), **args))
+            else:
+                out += [R.UniformQuantizedConvolutionHybrid(lhs=F(random(14, 2, 3, 5, 6)), **args, padding=padding, window_strides=[1, 2]) for padding in ("SAME", "VALID")]
+        return out
+
+    kernels = ("lanczos3", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic")
+    grid = dict(grads=(2, 7, 5, 2), image=(2, 4, 9, 2))
+    return {
+        **{op: lambda op=op: drawn(op) for op in ("DrawBoundingBoxes", "DrawBoundingBoxesV2")},
+        **{op: lambda op=op: glimpses(op) for op in ("ExtractGlimpse", "ExtractGlimpseV2")},
+        "CropAndResizeGradImage": lambda: crops(True),
+        "CropAndResizeGradBoxes": lambda: crops(False),
+        "ScaleAndTranslateGrad": lambda: [R.ScaleAndTranslateGrad(grads=F(random(1, *grid["grads"])), original_image=F(random(2, *grid["image"])), scale=C([1.7, 0.6], F32), translation=C([0.3, -0.7], F32),
+                                                                  kernel_type=kernel, antialias=antialias) for kernel in kernels for antialias in (True, False)],
+        "ResizeBicubicGrad": lambda: [R.ResizeBicubicGrad(grads=F(random(1, *grid["grads"])), original_image=F(random(2, *grid["image"], dtype=dtype), dtype), align_corners=corners, half_pixel_centers=half)
+                                      for corners, half in ((False, False), (True, False), (False, True)) for dtype in (F32, F64)],
+        **{op: lambda op=op: dilated(op) for op in ("Dilation2DBackpropInput", "Dilation2DBackpropFilter")},
+        **{op: lambda op=op: hybrid(op) for op in ("UniformQuantizedDotHybrid", "UniformQuantizedConvolutionHybrid")},
+        "AudioSpectrogram": lambda: [R.AudioSpectrogram(input=F(random(3, n, 2)), window_size=window, stride=stride, magnitude_squared=squared)
+                                     for n, window, stride in ((60, 16, 8), (60, 13, 5), (9, 2, 1), (60, 60, 7)) for squared in (False, True)],
+        "Mfcc": lambda: [R.Mfcc(spectrogram=F((np.abs(random(4, 2, 3, n)) * factor).astype(F32)), sample_rate=C(rate), upper_frequency_limit=upper, filterbank_channel_count=filters, dct_coefficient_count=kept)
+                         for n, rate, upper, filters, kept, factor in ((257, 16000, 4000.0, 40, 13, 1), (65, 8000, 3000.0, 10, 10, 0), (33, 7000, 4000.0, 5, 3, 1), (129, 16000, 8000.0, 20, 13, 1))],
+    }
