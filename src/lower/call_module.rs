@@ -118,6 +118,8 @@ impl Walker<'_> {
             | Value::Ragged(_)
             | Value::Holder(_)
             | Value::Table(_)
+            | Value::Text(_)
+            | Value::Strings(_)
             | Value::Unavailable(_) => Err(Error::user(Code::UnsupportedType, "a module takes and gives arrays")),
         }
     }

@@ -6,7 +6,7 @@ use crate::hlo::{InstId, Literal, Op, Shape};
 use crate::interp;
 use crate::ops::holder::HolderId;
 use crate::ops::value::{Count, Elements, JaggedList, ListValue, RaggedValue, UnlikeList};
-use crate::ops::{Table, Value, list};
+use crate::ops::{StringConstant, Table, Text, Value, list};
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -36,6 +36,10 @@ pub(super) enum Form {
     Holder(HolderId),
     /// The handle of a lookup table.
     Table(Arc<Table>),
+    /// Strings that the file holds.
+    Strings(Arc<StringConstant>),
+    /// Strings that are made of numbers.
+    Text(TextForm),
     /// A list of unlike elements, which does not cross.
     Unlike,
     /// No value.
@@ -77,6 +81,23 @@ pub(super) struct ListForm {
     pub elements: Elements,
     /// The name of the node that made it.
     pub name: Arc<str>,
+}
+
+/// What is known of a tensor of strings.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TextForm {
+    /// Its sizes.
+    pub dims: Vec<u64>,
+    /// The length that no string exceeds.
+    pub most: u64,
+}
+
+impl TextForm {
+    fn shapes(&self) -> Vec<Shape> {
+        let array = |dtype| Shape::array(dtype, self.dims.clone());
+        let words = std::iter::repeat_n(array(DType::U64), Text::word_count(self.most));
+        words.chain([array(DType::S32)]).collect()
+    }
 }
 
 /// What is known of a TensorList whose element shape is open.
@@ -134,11 +155,13 @@ impl Form {
                 vec![Shape::array(list.dtype, list.dims.clone()), Shape::array(DType::S32, &list.dims[..1])]
             }
             Form::Ragged(ragged) => ragged.splits.iter().chain([&ragged.values]).cloned().collect(),
+            Form::Text(text) => text.shapes(),
             Form::Unshaped(list) => list.is_counted.then(|| Shape::array(DType::S32, [])).into_iter().collect(),
             Form::Constant(_)
             | Form::Variable(_)
             | Form::Holder(_)
             | Form::Table(_)
+            | Form::Strings(_)
             | Form::Unlike
             | Form::Unset(_)
             | Form::Unavailable(_) => Vec::new(),
@@ -159,8 +182,22 @@ impl Form {
         }
     }
 
-    /// The form of a list that is as one of the two tells; `None` if they are no such lists.
+    /// The form of strings that are as one of the two tells; `None` for others, and for strings of unlike sizes.
+    fn joined_text(&self, other: &Form) -> Option<Form> {
+        let own = |form: &Form| match form {
+            Form::Text(text) => Some(text.clone()),
+            Form::Strings(s) => Some(TextForm { dims: s.dims.clone(), most: s.most() }),
+            _ => None,
+        };
+        let (x, y) = (own(self)?, own(other)?);
+        (x.dims == y.dims).then(|| Form::Text(TextForm { most: x.most.max(y.most), ..x }))
+    }
+
+    /// The form of a list or of strings that are as one of the two tells; `None` if they are no such values.
     pub fn joined(&self, other: &Form) -> Option<Form> {
+        if let (Form::Text(_) | Form::Strings(_), _) = (self, other) {
+            return if self == other { Some(self.clone()) } else { self.joined_text(other) };
+        }
         let like = match (self, other) {
             (Form::List(list), _) | (_, Form::List(list)) => list,
             _ => return None,
@@ -168,9 +205,9 @@ impl Form {
         self.as_list(like)?.joined(&other.as_list(like)?).map(Form::List)
     }
 
-    /// Whether it is a TensorList.
-    pub fn is_list(&self) -> bool {
-        matches!(self, Form::List(_) | Form::Unshaped(..))
+    /// Whether branches may leave values of other forms in its place, with which it is [joined](Form::joined).
+    pub fn is_joined(&self) -> bool {
+        matches!(self, Form::List(_) | Form::Unshaped(..) | Form::Strings(_) | Form::Text(_))
     }
 }
 
@@ -205,6 +242,8 @@ impl Walker<'_> {
             Value::Variable(id) => Form::Variable(*id),
             Value::Holder(id) => Form::Holder(*id),
             Value::Table(table) => Form::Table(table.clone()),
+            Value::Strings(constant) => Form::Strings(constant.clone()),
+            Value::Text(text) => Form::Text(TextForm { dims: self.b.dims(text.length).to_vec(), most: text.most }),
             Value::Unavailable(t) => Form::Unavailable(*t),
         }
     }
@@ -263,6 +302,11 @@ impl Walker<'_> {
                 Form::Variable(id) => Value::Variable(*id),
                 Form::Holder(id) => Value::Holder(*id),
                 Form::Table(table) => Value::Table(table.clone()),
+                Form::Strings(constant) => Value::Strings(constant.clone()),
+                Form::Text(text) => {
+                    let words = (0..Text::word_count(text.most)).map(|_| part(self)).collect();
+                    Value::Text(Text { words, length: part(self), most: text.most })
+                }
                 Form::Unlike => Value::Unavailable(TfType::Variant),
                 Form::Unavailable(t) => Value::Unavailable(*t),
             });
@@ -310,6 +354,8 @@ impl Walker<'_> {
                     format!("{what} is a list of lists or of unlike elements, which loops and branches do not take");
                 Err(Error::user(Code::UnsupportedCase, told))
             }
+            (Form::Strings(want), Value::Strings(found)) if want == found => Ok(Vec::new()),
+            (Form::Text(want), Value::Text(_) | Value::Strings(_)) => self.conform_text(value, want, what),
             (Form::Array(want), Value::Array(id)) => {
                 let found = self.b.shape(*id);
                 if found.same(want) { Ok(vec![*id]) } else { differs(format!("it is {want} and {found}")) }
@@ -323,6 +369,20 @@ impl Walker<'_> {
             (Form::Unshaped(..), Value::List(_)) => differs("its element shape is known on one side only".to_string()),
             _ => Err(Error::user(Code::TypeMismatch, format!("{what} changes its type"))),
         }
+    }
+
+    fn conform_text(&mut self, value: &Value, form: &TextForm, what: &str) -> Result<Vec<InstId>> {
+        let text = match value {
+            Value::Text(text) => text.clone(),
+            Value::Strings(constant) => constant.text(&mut self.b),
+            _ => return Err(Error::internal("lower", "no strings")),
+        };
+        if self.b.dims(text.length) != form.dims || text.most > form.most {
+            let found = self.form(&Value::Text(text));
+            let told = format!("{what} has no fixed shape: strings are {form:?} and {found:?}");
+            return Err(Error::user(Code::DynamicShape, told));
+        }
+        Ok(text.with_room(&mut self.b, form.most).parts())
     }
 
     fn conform_list(&mut self, value: &Value, form: &ListForm, what: &str) -> Result<Vec<InstId>> {

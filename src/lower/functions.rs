@@ -244,7 +244,7 @@ impl<'p> Walker<'p> {
         reached: &Reached,
     ) -> Result<Vec<Form>> {
         let mut forms: Vec<Form> = out.iter().map(|v| self.form(v)).collect();
-        if !forms.iter().any(Form::is_list) {
+        if !forms.iter().any(Form::is_joined) {
             return Ok(forms);
         }
         for branch in others {

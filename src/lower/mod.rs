@@ -255,6 +255,7 @@ fn array(value: Value) -> Result<InstId> {
         Value::Variable(_) => "the handle of a variable".to_string(),
         Value::Holder(_) => "a TensorArray or stack".to_string(),
         Value::Table(_) => "a lookup table".to_string(),
+        Value::Text(_) | Value::Strings(_) => "a string".to_string(),
         Value::Unavailable(t) => t.to_string(),
     };
     Err(Error::user(Code::UnsupportedType, format!("the result is {what}; compiled code returns arrays")))

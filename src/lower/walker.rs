@@ -176,6 +176,8 @@ impl<'p> Walker<'p> {
             | Value::Variable(_)
             | Value::Holder(_)
             | Value::Table(_)
+            | Value::Text(_)
+            | Value::Strings(_)
             | Value::Unavailable(_) => return Ok(()),
         };
         match self.b.shape(id).as_array() {

@@ -4,7 +4,7 @@ use super::row::{Calls, op, walker};
 use super::shape::{self, pass_first};
 use super::shape_ctx::ShapeCtx;
 use super::symbols::Why;
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpRow, StringConstant, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 
@@ -17,7 +17,7 @@ const NODES: &[OpRow] = &[
     op("PreventGradient", "input -> output", pass).shape(pass_first).forwards(),
     op("CheckNumerics", "tensor -> output", pass).shape(pass_first).dtypes("floats; nothing is checked"),
     op("CheckNumericsV2", "tensor -> output", pass).shape(pass_first).dtypes("floats; nothing is checked"),
-    op("EnsureShape", "input -> output", ensure_shape).shape(ensure_shape_shape),
+    op("EnsureShape", "input -> output", ensure_shape).moves_strings().shape(ensure_shape_shape),
     op("PlaceholderWithDefault", "input -> output", pass).shape(pass_first).border(),
     op("Print", "input data* -> output", first).shape(pass_first).dtypes("any; nothing is printed"),
     op("_EagerConst", "input -> output", pass).shape(pass_first),
@@ -48,7 +48,7 @@ fn constant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let id = cx.b.constant((**t).clone());
             cx.one(id)
         }
-        Some(Attr::Strings(..)) => Ok(vec![Value::Unavailable(TfType::String)]),
+        Some(Attr::Strings(dims, all)) => Ok(vec![StringConstant::value(dims, all)]),
         Some(Attr::OpaqueTensor(t)) => Ok(vec![Value::Unavailable(*t)]),
         _ => Err(Error::user(Code::BadAttr, "attribute `value` must be a tensor")),
     }

@@ -65,12 +65,13 @@ impl LowerCtx<'_> {
                 Code::UnsupportedType,
                 format!("input {i} is the handle of a lookup table, and the op needs an array"),
             )),
-            Some(Value::Unavailable(t)) => Err(Error::user(
-                Code::UnsupportedType,
-                format!("input {i} is of type {t}, which compiled code can't hold"),
-            )),
+            Some(Value::Text(_) | Value::Strings(_)) => Err(self.not_held(i, TfType::String)),
+            Some(Value::Unavailable(t)) => Err(self.not_held(i, *t)),
             None => Err(Error::user(Code::BadGraph, format!("input {i} is missing"))),
         }
+    }
+    fn not_held(&self, i: usize, t: TfType) -> Error {
+        Error::user(Code::UnsupportedType, format!("input {i} is of type {t}, which compiled code can't hold"))
     }
     /// The value of the variable whose handle input `i` is. The handle of a variable that is a constant is its value.
     ///
@@ -107,6 +108,11 @@ impl LowerCtx<'_> {
     pub fn dims(&self, i: usize) -> Result<Vec<u64>> {
         if let Some(Value::Ragged(ragged)) = self.args.get(i) {
             return Ok(ragged.rows(self).into_iter().collect());
+        }
+        match self.args.get(i) {
+            Some(Value::Text(text)) => return Ok(self.b.dims(text.length).to_vec()),
+            Some(Value::Strings(constant)) => return Ok(constant.dims.clone()),
+            _ => {}
         }
         Ok(self.b.dims(self.arg(i)?).to_vec())
     }

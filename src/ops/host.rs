@@ -2,7 +2,7 @@
 //! the old kind, ops whose result's size depends on the data.
 use super::fact::{Dims, Fact};
 use super::join::Join;
-use super::shape::{PRED, S32, S64, nothing, pass_first, same};
+use super::shape::{PRED, S32, S64, nothing, pass_first};
 use super::shape_ctx::{ShapeCtx, ShapeFn};
 use super::symbols::{Dim, Why};
 use crate::diag::Result;
@@ -59,7 +59,6 @@ const fn host(name: &'static str, signature: &'static str, role: Role, shape: Sh
 /// The rows, by name.
 pub const ROWS: &[HostRow] = &[
     host("Abort", "->", Role::Host, nothing),
-    host("AsString", "input -> output", Role::Host, |cx| cx.one(TfType::String, cx.dims(0)?)),
     host("Enter", "data -> output", Role::Flow, pass_first),
     host("Exit", "data -> output", Role::Flow, pass_first),
     host("InitializeTableFromTextFileV2", "table_handle filename ->", Role::Host, nothing),
@@ -80,9 +79,6 @@ pub const ROWS: &[HostRow] = &[
     host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", Role::Saves, nothing),
     host("ShardedFilename", "basename shard num_shards -> filename", Role::Saves, |cx| cx.one(TfType::String, vec![])),
     host("Stage", "values* ->", Role::Sends, nothing),
-    host("StringJoin", "inputs* -> output", Role::Saves, string_join),
-    host("StringLower", "input -> output", Role::Host, same),
-    host("StringToHashBucketFast", "input -> output", Role::Host, |cx| cx.one(S64, cx.dims(0)?)),
     host("Switch", "data pred -> output_false output_true", Role::Flow, switch),
     host("Unstage", "-> values*", Role::Sends, restore),
     host("_Arg", "-> output", Role::Fed, argument),
@@ -145,19 +141,6 @@ fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.unranked(Why::Data);
     cx.typed("tensor_type", dims)
-}
-
-/// Scalars are joined to every element of the others.
-fn string_join(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let mut dims = Dims::known(&[]);
-    for arg in cx.args {
-        dims = match (dims.as_ranked(), arg.dims.as_ranked()) {
-            (_, Some([])) => dims,
-            (Some([]), _) => arg.dims.clone(),
-            _ => cx.merge(&dims, &arg.dims)?,
-        };
-    }
-    cx.one(TfType::String, dims)
 }
 
 /// As many entries as before and one for each empty row.

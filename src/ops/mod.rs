@@ -34,6 +34,7 @@ mod ragged;
 mod rnn;
 mod random;
 mod spectral;
+mod string;
 mod sparse;
 mod control_flow;
 pub mod xla;
@@ -48,6 +49,7 @@ pub use row::{Calls, Lower, OpRow, Shapes};
 pub use shape_ctx::ShapeCtx;
 pub use state::valueless;
 pub use store::Store;
+pub use string::text::{StringConstant, Text};
 pub use value::Value;
 pub use work::Work;
 
@@ -60,6 +62,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("audio", audio::ROWS),
     ("linalg", linalg::ROWS),
     ("spectral", spectral::ROWS),
+    ("string", string::ROWS),
     ("sparse", sparse::ROWS),
     ("ragged", ragged::ROWS),
     ("rnn", rnn::ROWS),

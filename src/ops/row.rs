@@ -1,5 +1,6 @@
 //! What the compiler knows of an op: one `const` row.
 use super::shape_ctx::ShapeFn;
+use super::string::text::{is_text, move_strings};
 use super::symbols::{Dim, Site, Symbols};
 use super::work::Work;
 use super::{LowerCtx, Value};
@@ -103,6 +104,8 @@ pub struct OpRow {
     pub work: Option<Work>,
     /// Whether it only marks where a graph is fed, holds its variables or orders other nodes.
     pub border: bool,
+    /// Whether it moves elements of any type, strings among them, without looking at them.
+    pub moves_strings: bool,
 }
 
 /// A row with a function of the whole node.
@@ -140,6 +143,7 @@ const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: 
         forwards: false,
         work: None,
         border: false,
+        moves_strings: false,
     }
 }
 
@@ -171,6 +175,10 @@ impl OpRow {
     /// Says that it only marks where a graph is fed, holds its variables or orders other nodes.
     pub const fn border(self) -> Self {
         OpRow { border: true, ..self }
+    }
+    /// Says that it moves elements of any type, strings among them, without looking at them.
+    pub const fn moves_strings(self) -> Self {
+        OpRow { moves_strings: true, ..self }
     }
     /// Whether it is a convolution, a matrix product, or the gradient of one: what nearly all the time of most models goes to.
     pub fn contracts(&self) -> bool {
@@ -204,6 +212,9 @@ impl OpRow {
     /// # Errors
     /// Those of the op; an internal one where the walker lowers it.
     pub fn run(&self, cx: &mut LowerCtx) -> Result<Vec<Value>> {
+        if self.moves_strings && cx.args.iter().any(is_text) {
+            return move_strings(self, cx);
+        }
         match self.lower {
             Lower::Node(f) => f(cx),
             Lower::Unary(f) => {

@@ -121,6 +121,10 @@ pub enum Value {
     Holder(super::holder::HolderId),
     /// The handle of a lookup table.
     Table(Arc<super::Table>),
+    /// Strings that lowering has the contents of.
+    Text(super::Text),
+    /// Strings that the file holds.
+    Strings(Arc<super::StringConstant>),
     /// A value that compiled code does not have (a string, a resource); only a diagnostic if something needs it.
     Unavailable(TfType),
 }

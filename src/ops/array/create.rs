@@ -14,7 +14,7 @@ use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Fill", "dims value -> output", fill).shape(fill_shape).constants(&[0]),
+    op("Fill", "dims value -> output", fill).moves_strings().shape(fill_shape).constants(&[0]),
     op("Empty", "shape -> output", empty).shape(from_first).constants(&[0]),
     op("Range", "start limit delta -> output", range).shape(range_shape).constants(&[0, 1, 2]),
     op("LinSpace", "start stop num -> output", lin_space).shape(lin_space_shape).constants(&[2]),

@@ -19,7 +19,7 @@ pub const ROWS: &[OpRow] = &[
     op("UniqueWithCountsV2", "x axis -> y idx count", |cx| unique(cx, true))
         .shape(|cx| unique_shape(cx, true))
         .constants(&[1]),
-    op("DynamicPartition", "data partitions -> outputs*", partition).shape(partition_shape),
+    op("DynamicPartition", "data partitions -> outputs*", partition).moves_strings().shape(partition_shape),
 ];
 
 /// No more elements of pairs of rows are compared: a second of work.

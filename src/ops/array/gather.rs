@@ -13,11 +13,12 @@ use crate::tensor::{DType, Tensor};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Gather", "params indices -> output", gather).shape(|cx| gather_shape(cx, Some(0))),
+    op("Gather", "params indices -> output", gather).moves_strings().shape(|cx| gather_shape(cx, Some(0))),
     op("GatherV2", "params indices axis -> output", gather_v2)
+        .moves_strings()
         .shape(|cx| gather_shape(cx, cx.constant_int(2)))
         .constants(&[2]),
-    op("GatherNd", "params indices -> output", gather_nd).shape(gather_nd_shape),
+    op("GatherNd", "params indices -> output", gather_nd).moves_strings().shape(gather_nd_shape),
     op("ReverseSequence", "input seq_lengths -> output", reverse_sequence).shape(same),
 ];
 

@@ -11,12 +11,15 @@ use crate::ops::{LowerCtx, OpRow, Value};
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("ConcatV2", "values* axis -> output", |cx| concat(cx, cx.args.len().saturating_sub(1), 0))
+        .moves_strings()
         .shape(|cx| concat_shape(cx, cx.args.len().saturating_sub(1), 0)),
-    op("Concat", "concat_dim values* -> output", |cx| concat(cx, 0, 1)).shape(|cx| concat_shape(cx, 0, 1)),
+    op("Concat", "concat_dim values* -> output", |cx| concat(cx, 0, 1))
+        .moves_strings()
+        .shape(|cx| concat_shape(cx, 0, 1)),
     op("ParallelConcat", "values* -> output", parallel_concat).shape(parallel_concat_shape),
     op("ConcatOffset", "concat_dim shape* -> offset*", concat_offset).shape(concat_offset_shape),
-    op("Pack", "values* -> output", pack).shape(pack_shape),
-    op("Tile", "input multiples -> output", tile).shape(tile_shape).constants(&[1]),
+    op("Pack", "values* -> output", pack).moves_strings().shape(pack_shape),
+    op("Tile", "input multiples -> output", tile).moves_strings().shape(tile_shape).constants(&[1]),
     op("Pad", "input paddings -> output", |cx| pad(cx, None)).shape(|cx| pad_shape(cx, Symbols::add)).constants(&[1]),
     op("PadV2", "input paddings constant_values -> output", |cx| pad(cx, Some(2)))
         .shape(|cx| pad_shape(cx, Symbols::add))

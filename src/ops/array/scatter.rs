@@ -19,12 +19,15 @@ pub const ROWS: &[OpRow] = &[
     op("TensorScatterSub", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Subtract))).shape(same),
     op("TensorScatterMax", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Maximum))).shape(same),
     op("TensorScatterMin", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Minimum))).shape(same),
-    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None)).shape(same),
+    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None)).moves_strings().shape(same),
     op("SparseToDense", "sparse_indices output_shape sparse_values default_value -> dense", sparse_to_dense)
+        .moves_strings()
         .shape(sparse_to_dense_shape)
         .constants(&[1]),
-    op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch).shape(dynamic_stitch_shape),
-    op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch).shape(dynamic_stitch_shape),
+    op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch).moves_strings().shape(dynamic_stitch_shape),
+    op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
+        .moves_strings()
+        .shape(dynamic_stitch_shape),
 ];
 
 /// Which of two numbers without an order, as one is NaN, the larger or the smaller of both is.

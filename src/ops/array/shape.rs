@@ -21,13 +21,13 @@ pub const ROWS: &[OpRow] = &[
     op("ShapeN", "input* -> output*", shape).shape(shape_shape),
     op("Size", "input -> output", size).shape(size_shape),
     op("Rank", "input -> output", rank).shape(rank_shape),
-    op("Reshape", "tensor shape -> output", reshape).shape(reshape_shape).constants(&[1]),
-    op("ExpandDims", "input dim -> output", expand_dims).shape(expand_dims_shape).constants(&[1]),
-    op("Squeeze", "input -> output", squeeze).shape(squeeze_shape),
-    op("Transpose", "x perm -> y", transpose).shape(transpose_shape).constants(&[1]),
+    op("Reshape", "tensor shape -> output", reshape).moves_strings().shape(reshape_shape).constants(&[1]),
+    op("ExpandDims", "input dim -> output", expand_dims).moves_strings().shape(expand_dims_shape).constants(&[1]),
+    op("Squeeze", "input -> output", squeeze).moves_strings().shape(squeeze_shape),
+    op("Transpose", "x perm -> y", transpose).moves_strings().shape(transpose_shape).constants(&[1]),
     op("ConjugateTranspose", "x perm -> y", transpose).shape(transpose_shape).constants(&[1]),
     op("InvertPermutation", "x -> y", invert_permutation).shape(same),
-    op("BroadcastTo", "input shape -> output", broadcast_to).shape(broadcast_to_shape).constants(&[1]),
+    op("BroadcastTo", "input shape -> output", broadcast_to).moves_strings().shape(broadcast_to_shape).constants(&[1]),
     op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).shape(broadcast_args_shape).constants(&[0, 1]),
     op("BroadcastGradientArgs", "s0 s1 -> r0 r1", broadcast_gradient_args)
         .shape(broadcast_gradient_args_shape)

@@ -11,13 +11,16 @@ use crate::ops::{LowerCtx, OpRow, Value};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Slice", "input begin size -> output", slice).shape(slice_shape).constants(&[2]),
-    op("Split", "split_dim value -> output*", split).shape(split_shape).constants(&[0]),
-    op("SplitV", "value size_splits split_dim -> output*", split_v).shape(split_v_shape).constants(&[1, 2]),
-    op("Unpack", "value -> output*", unpack).shape(unpack_shape),
-    op("ReverseV2", "tensor axis -> output", reverse_v2).shape(same).constants(&[1]),
-    op("Reverse", "tensor dims -> output", reverse).shape(same).constants(&[1]),
-    op("Roll", "input shift axis -> output", roll).shape(same).constants(&[2]),
+    op("Slice", "input begin size -> output", slice).moves_strings().shape(slice_shape).constants(&[2]),
+    op("Split", "split_dim value -> output*", split).moves_strings().shape(split_shape).constants(&[0]),
+    op("SplitV", "value size_splits split_dim -> output*", split_v)
+        .moves_strings()
+        .shape(split_v_shape)
+        .constants(&[1, 2]),
+    op("Unpack", "value -> output*", unpack).moves_strings().shape(unpack_shape),
+    op("ReverseV2", "tensor axis -> output", reverse_v2).moves_strings().shape(same).constants(&[1]),
+    op("Reverse", "tensor dims -> output", reverse).moves_strings().shape(same).constants(&[1]),
+    op("Roll", "input shift axis -> output", roll).moves_strings().shape(same).constants(&[2]),
 ];
 
 /// A slice whose begin may be known at run time only; its size is fixed.

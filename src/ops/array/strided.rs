@@ -21,7 +21,7 @@ use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("StridedSlice", "input begin end strides -> output", strided_slice).shape(shape).constants(&[3]),
+    op("StridedSlice", "input begin end strides -> output", strided_slice).moves_strings().shape(shape).constants(&[3]),
     op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update)
         .shape(same)
         .constants(&[3]),

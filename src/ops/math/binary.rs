@@ -177,6 +177,9 @@ fn complex(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// `Equal` and `NotEqual`; shapes that do not broadcast are simply unequal where the node says so.
 fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
+    if cx.args.iter().any(|arg| matches!(arg, Value::Text(_) | Value::Strings(_))) {
+        return crate::ops::string::equality(cx, direction);
+    }
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     let fits = Builder::broadcast_dims(cx.b.dims(x), cx.b.dims(y)).is_some();
     if !fits && cx.node.bool("incompatible_shape_error") == Some(false) {

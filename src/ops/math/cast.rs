@@ -14,8 +14,8 @@ use crate::tensor::DType;
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("Cast", "x -> y", cast).shape(cast_shape),
-    op("Select", "condition t e -> output", select).shape(select_shape).work(Work::EachResult(1)),
-    op("SelectV2", "condition t e -> output", select_v2).pointwise(),
+    op("Select", "condition t e -> output", select).moves_strings().shape(select_shape).work(Work::EachResult(1)),
+    op("SelectV2", "condition t e -> output", select_v2).moves_strings().pointwise(),
     op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value).shape(same).work(Work::EachResult(1)),
     op("Bucketize", "input -> output", bucketize).shape(bucketize_shape),
 ];

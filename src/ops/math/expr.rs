@@ -2,7 +2,7 @@
 use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
-use crate::tensor::{DType, elements_of};
+use crate::tensor::{DType, Tensor, elements_of};
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -32,6 +32,16 @@ impl<'s, 'b> Operand<'s, 'b> for Expr<'s, 'b> {
 impl<'s, 'b> Operand<'s, 'b> for f64 {
     fn like(self, like: Expr<'s, 'b>) -> Expr<'s, 'b> {
         like.with(|b| b.full_like(like.id, self))
+    }
+}
+
+impl<'s, 'b> Operand<'s, 'b> for u64 {
+    fn like(self, like: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        like.with(|b| {
+            let number = b.constant(Tensor::scalar(self));
+            let (number, dims) = (b.convert(number, b.dtype(like.id)), b.dims(like.id).to_vec());
+            b.broadcast(number, &dims, &[])
+        })
     }
 }
 
@@ -102,6 +112,22 @@ impl<'s, 'b> Expr<'s, 'b> {
     /// Logical or bitwise or.
     pub fn or(self, other: Self) -> Self {
         self.apply2(ScalarOp::Or, other)
+    }
+    /// Bitwise exclusive or.
+    pub fn xor(self, other: impl Operand<'s, 'b>) -> Self {
+        self.apply2(ScalarOp::Xor, other)
+    }
+    /// `self << bits`.
+    pub fn shift_left(self, bits: impl Operand<'s, 'b>) -> Self {
+        self.apply2(ScalarOp::ShiftLeft, bits)
+    }
+    /// `self >> bits` with zeros from the left.
+    pub fn shift_right(self, bits: impl Operand<'s, 'b>) -> Self {
+        self.apply2(ScalarOp::ShiftRightLogical, bits)
+    }
+    /// The unsigned 64-bit number `value` in the type and sizes of this.
+    pub fn integer(self, value: u64) -> Self {
+        value.like(self)
     }
     /// Logical or bitwise negation.
     pub fn not(self) -> Self {
@@ -197,6 +223,12 @@ macro_rules! operators {
         impl<'s, 'b> $trait<f64> for Expr<'s, 'b> {
             type Output = Self;
             fn $method(self, other: f64) -> Self {
+                self.apply2(ScalarOp::$op, other)
+            }
+        }
+        impl<'s, 'b> $trait<u64> for Expr<'s, 'b> {
+            type Output = Self;
+            fn $method(self, other: u64) -> Self {
                 self.apply2(ScalarOp::$op, other)
             }
         }

@@ -58,7 +58,7 @@ pub const ROWS: &[OpRow] = &[
     op("Imag", "input -> output", |cx| plain(cx, ScalarOp::Imag)).pointwise(),
     op("Conj", "input -> output", conj_op).pointwise(),
     op("Angle", "input -> output", angle).pointwise().dtypes("c64, c128"),
-    op("ZerosLike", "x -> y", zeros_like).shape(zeros_like_shape).dtypes("any, also lists"),
+    op("ZerosLike", "x -> y", zeros_like).moves_strings().shape(zeros_like_shape).dtypes("any, also lists"),
     unary("OnesLike", |b, x| b.full_like(x, 1.0)),
 ];
 

@@ -15,6 +15,7 @@ use crate::tensor::DType;
 /// The rows of this file.
 pub const ROWS: &[OpRow] =
     &[op("RaggedTensorToTensor", "shape values default_value row_partition_tensors* -> result", dense)
+        .moves_strings()
         .shape(dense_shape)];
 
 /// How a level says which row each of its values is in.

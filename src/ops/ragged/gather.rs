@@ -14,6 +14,7 @@ pub const ROWS: &[OpRow] = &[op(
     "params_nested_splits* params_dense_values indices -> output_nested_splits* output_dense_values",
     gather,
 )
+.moves_strings()
 .shape(gather_shape)];
 
 /// Rows of rows of values, level by level: `indices [m]` are numbers of rows of the outermost one.

@@ -18,6 +18,7 @@ pub const ROWS: &[OpRow] = &[op(
     "rt_nested_splits* rt_dense_values -> sparse_indices sparse_values sparse_dense_shape",
     sparse,
 )
+.moves_strings()
 .shape(sparse_shape)];
 
 /// One index for each number of the values: its place in the row of each level, and its place in the value.

@@ -15,6 +15,7 @@ use crate::tensor::DType;
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("SparseReorder", "input_indices input_values input_shape -> output_indices output_values", reorder)
+        .moves_strings()
         .shape(reorder_shape),
     op("SparseReshape", "input_indices input_shape new_shape -> output_indices output_shape", reshape)
         .shape(reshape_shape),

@@ -17,6 +17,7 @@ use crate::tensor::DType;
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("SparseSlice", "indices values shape start size -> output_indices output_values output_shape", slice)
+        .moves_strings()
         .shape(found_shape),
     op("SparseSoftmax", "sp_indices sp_values sp_shape -> output", softmax).shape(same_as_second),
     op(

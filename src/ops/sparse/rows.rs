@@ -18,7 +18,7 @@ pub const ROWS: &[OpRow] = &[
         "SparseFillEmptyRows",
         "indices values dense_shape default_value -> output_indices output_values empty_row_indicator reverse_index_map",
         fill,
-    )
+    ).moves_strings()
     .shape(sparse_fill)
     .constants(&[2]),
     op("SparseFillEmptyRowsGrad", "reverse_index_map grad_values -> d_values d_default_value", gradient)

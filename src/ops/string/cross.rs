@@ -1,0 +1,442 @@
+//! Crosses of features: every combination of one feature of each column, row by row, as a hash or as a string.
+use super::text::{Text, is_text, joined, output, text};
+use super::{farmhash, hash, number, remainder};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, TfType};
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::fact::Fact;
+use crate::ops::math::expr::formula;
+use crate::ops::ragged::{places, rows, splits};
+use crate::ops::row::op;
+use crate::ops::shape::S64;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+use std::ops::Range;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("SparseCross", "indices* -> output_indices output_values output_shape", sparse_cross)
+        .shape(sparse_shape)
+        .dtypes(FEATURES),
+    op("SparseCrossV2", "indices* -> output_indices output_values output_shape", sparse_cross_v2)
+        .shape(sparse_shape)
+        .dtypes(FEATURES),
+    op("SparseCrossHashed", "indices* -> output_indices output_values output_shape", sparse_cross_hashed)
+        .shape(sparse_shape)
+        .dtypes(FEATURES),
+    op("RaggedCross", "inputs* -> output_values output_row_splits", ragged_cross).shape(ragged_shape).dtypes(FEATURES),
+];
+
+const FEATURES: &str = "s64, and strings that are made of integers and short constants";
+
+/// The separator of crosses that name none.
+const SEPARATOR: &[u8] = b"_X_";
+
+/// The features of a column.
+#[derive(Clone, Debug)]
+enum Features {
+    /// Integers, `s64[n]`.
+    Integers(InstId),
+    /// Strings, `[n]`.
+    Strings(Text),
+}
+
+/// How a column was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// As a matrix.
+    Dense,
+    /// As elements with indices, or as rows of unlike lengths.
+    Sparse,
+}
+
+/// A column: features of each row.
+#[derive(Clone, Debug)]
+struct Column {
+    features: Features,
+    source: Source,
+    /// How many features each row has, `s32[rows]`.
+    counts: InstId,
+    /// Where those of each row begin, `s32[rows]`.
+    starts: InstId,
+    /// No row has more.
+    most: u64,
+    /// How many there are in all.
+    total: u64,
+}
+
+/// The crosses of columns.
+struct Crosses {
+    /// The row of each, `s32[n]`.
+    row: InstId,
+    /// The place of each in its row, `s32[n]`.
+    place: InstId,
+    /// Where those of each row begin, `s32[rows + 1]`.
+    splits: InstId,
+    /// How many each row has, `s32[rows]`.
+    counts: InstId,
+    /// The place of the feature of each column, `s32[n]` a column.
+    features: Vec<InstId>,
+}
+
+/// What is computed of the features of a cross.
+enum Joining {
+    /// The fingerprint of all, beginning with a key, or with the first feature, by the number of buckets.
+    Hash { key: Option<u64>, buckets: u64 },
+    /// A string with this separator between them.
+    Text(Vec<u8>),
+}
+
+/// How the inputs of a node are divided.
+struct Inputs {
+    indices: Range<usize>,
+    values: Range<usize>,
+    shapes: Range<usize>,
+    dense: Range<usize>,
+}
+
+/// The lists of inputs of sparse crosses; `behind` single ones follow.
+fn inputs(cx: &LowerCtx, behind: usize) -> Result<Inputs> {
+    let sparse = cx.required(cx.node.int("N").and_then(|n| usize::try_from(n).ok()), "N")?;
+    let all = cx.args.len().checked_sub(behind).filter(|&all| sparse <= all && 3 * sparse <= all);
+    let all = all.ok_or_else(|| Error::user(Code::BadGraph, "a list of inputs is missing"))?;
+    Ok(Inputs {
+        indices: 0..sparse,
+        values: sparse..2 * sparse,
+        shapes: 2 * sparse..3 * sparse,
+        dense: 3 * sparse..all,
+    })
+}
+
+fn sparse_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let inputs = inputs(cx, 0)?;
+    let joining = joining(cx)?;
+    let columns = columns(cx, &inputs)?;
+    sparse_result(cx, &columns, &joining)
+}
+
+fn sparse_cross_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let inputs = inputs(cx, 1)?;
+    let separator = match cx.args.last() {
+        Some(Value::Strings(s)) if s.all.len() == 1 => s.all[0].to_vec(),
+        _ => return Err(cx.unsupported("a separator that is no constant")),
+    };
+    let columns = columns(cx, &inputs)?;
+    sparse_result(cx, &columns, &Joining::Text(separator))
+}
+
+fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let inputs = inputs(cx, 3)?;
+    let behind = inputs.dense.end;
+    let buckets = u64::try_from(cx.constant_int(behind)?).unwrap_or(0);
+    let is_strong = cx.constant(behind + 1)?.get_f64(0) != Some(0.0);
+    let key = match cx.constant_ints(behind + 2)?[..] {
+        [first, second] => [first as u64, second as u64],
+        ref other => return Err(cx.mismatch(format!("a salt of {} integers", other.len()))),
+    };
+    let mut columns = columns(cx, &inputs)?;
+    for column in &mut columns {
+        let made = match &column.features {
+            Features::Strings(text) if is_strong => hash::sip_hash(cx.b, text, key)?,
+            Features::Strings(text) => farmhash::fingerprint(cx.b, text)?,
+            Features::Integers(_) if is_strong && column.source == Source::Dense => {
+                return Err(cx.unsupported("a strong hash of a matrix of integers, for which TensorFlow's kernel reads memory that is not there"));
+            }
+            Features::Integers(_) if column.source == Source::Dense => continue,
+            // the kernel takes four bytes of each integer
+            Features::Integers(x) => {
+                let bits = formula_u64(cx, *x);
+                let low = formula(cx.b, [bits], |[x]| x.and(x.integer(0xffff_ffff)));
+                let dims = cx.b.dims(low).to_vec();
+                let text = Text { words: vec![low], length: cx.b.full(DType::S32, &dims, 4.0), most: 4 };
+                if is_strong { hash::sip_hash(cx.b, &text, key)? } else { farmhash::fingerprint(cx.b, &text)? }
+            }
+        };
+        column.features = Features::Integers(cx.b.convert(made, DType::S64));
+    }
+    sparse_result(cx, &columns, &Joining::Hash { key: None, buckets })
+}
+
+/// What the attributes of a node say of its result.
+fn joining(cx: &LowerCtx) -> Result<Joining> {
+    let out = cx.node.tf_type("out_type").or_else(|| cx.node.tf_type("out_values_type"));
+    if out == Some(TfType::String) {
+        return Ok(Joining::Text(SEPARATOR.to_vec()));
+    }
+    let buckets = cx.node.int("num_buckets").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    let key = cx.required(cx.node.int("hash_key"), "hash_key")? as u64;
+    Ok(Joining::Hash { key: Some(key), buckets })
+}
+
+fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
+    let mut all = Vec::new();
+    let sparse = inputs.indices.clone().zip(inputs.values.clone()).zip(inputs.shapes.clone());
+    for ((indices, values), shape) in sparse {
+        let shape = cx.arg(shape)?;
+        if cx.b.dims(shape) != [2] {
+            return Err(cx.mismatch(format!("a sparse column of shape {}", cx.b.shape(shape))));
+        }
+        let rows = cx.size_said(shape, 0, "the list of rows")?;
+        all.push(sparse_column(cx, indices, values, (rows, Some(shape)))?);
+    }
+    for i in inputs.dense.clone() {
+        all.push(dense_column(cx, i)?);
+    }
+    if all.is_empty() {
+        return Err(cx.mismatch("a cross of no columns"));
+    }
+    Ok(all)
+}
+
+/// The features that input `i` is: integers or strings, as a list.
+fn features(cx: &mut LowerCtx, i: usize) -> Result<Features> {
+    if cx.args.get(i).is_some_and(|arg| is_text(arg) || matches!(arg, Value::Unavailable(_))) {
+        let text = text(cx, i)?;
+        let count = cx.b.dims(text.length).iter().product();
+        let parts = text.parts().into_iter().map(|x| cx.b.reshape(x, &[count])).collect();
+        let flat = Text::of_parts(parts, text.most);
+        return flat.map(Features::Strings).ok_or_else(|| Error::internal("lower", "no text"));
+    }
+    let x = cx.arg(i)?;
+    let count = cx.b.dims(x).iter().product();
+    let flat = cx.b.reshape(x, &[count]);
+    Ok(Features::Integers(cx.b.convert(flat, DType::S64)))
+}
+
+/// The sizes of input `i`, numbers or strings.
+fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<u64>> {
+    if cx.args.get(i).is_some_and(is_text) {
+        let text = text(cx, i)?;
+        return Ok(cx.b.dims(text.length).to_vec());
+    }
+    cx.dims(i)
+}
+
+fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
+    let [rows, each] = sizes(cx, i)?[..] else { return Err(cx.mismatch("a dense column is a matrix")) };
+    let counts = cx.b.full(DType::S32, &[rows], each as f64);
+    let starts = cx.b.iota(DType::S32, &[rows], 0);
+    let starts = cx.b.mul(starts, counts);
+    let features = features(cx, i)?;
+    Ok(Column { features, source: Source::Dense, counts, starts, most: each, total: rows * each })
+}
+
+/// A column of elements with indices, in order.
+fn sparse_column(
+    cx: &mut LowerCtx,
+    indices: usize,
+    values: usize,
+    (rows, shape): (u64, Option<InstId>),
+) -> Result<Column> {
+    let places = cx.arg(indices)?;
+    let [n, 2] = cx.b.dims(places)[..] else { return Err(cx.mismatch("the indices of a sparse column are pairs")) };
+    let row = cx.b.slice_axis(places, 1, 0, 1);
+    let row = cx.b.convert(row, DType::S32);
+    let (none, ones) = (cx.b.full(DType::S32, &[rows], 0.0), cx.b.full(DType::S32, &[n], 1.0));
+    let counts = crate::ops::array::scatter(cx, none, row, ones, Some(ScalarOp::Add))?;
+    let (ends, _) = splits(cx, counts);
+    let starts = cx.b.slice_axis(ends, 0, 0, rows);
+    let features = features(cx, values)?;
+    let wide = shape.map(|shape| {
+        let one = cx.b.slice_axis(shape, 0, 1, 2);
+        cx.b.reshape(one, &[])
+    });
+    let wide = wide.and_then(|one| crate::interp::constant_value(cx.b, one)?.get_i64(0));
+    let most = wide.and_then(|n| u64::try_from(n).ok()).map_or(n, |wide| wide.min(n));
+    Ok(Column { features, source: Source::Sparse, counts, starts, most, total: n })
+}
+
+/// All combinations of features, the last column fastest.
+fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
+    let batch = cx.b.dims(columns[0].counts).to_vec();
+    let mut counts = columns[0].counts;
+    for column in &columns[1..] {
+        if cx.b.dims(column.counts) != batch {
+            return Err(cx.mismatch("columns of unlike numbers of rows"));
+        }
+        counts = cx.b.mul(counts, column.counts);
+    }
+    let by_row = columns.iter().fold(batch[0], |most, c| most.saturating_mul(c.most));
+    let by_column = columns
+        .iter()
+        .filter(|c| c.source == Source::Sparse)
+        .fold(None, |most: Option<u64>, c| Some(most.unwrap_or(1).saturating_mul(c.total)));
+    let dense = columns.iter().filter(|c| c.source == Source::Dense).fold(1u64, |most, c| most.saturating_mul(c.most));
+    let most = by_column.map_or(by_row, |most| most.saturating_mul(dense).min(by_row));
+    let (splits, total) = splits(cx, counts);
+    let total = cx.size_within(total, most, "the list of crosses")?;
+    let (row, place) = places(cx, splits, total)?;
+    let one = cx.b.full(DType::S32, &[total], 1.0);
+    let mut rest = place;
+    let mut features = Vec::with_capacity(columns.len());
+    for column in columns.iter().rev() {
+        let count = take_axis(cx, column.counts, row, 0, 0)?;
+        let count = cx.b.max(count, one);
+        let start = take_axis(cx, column.starts, row, 0, 0)?;
+        let at = cx.b.binary(ScalarOp::Remainder, rest, count);
+        rest = cx.b.div(rest, count);
+        features.push(cx.b.add(start, at));
+    }
+    features.reverse();
+    Ok(Crosses { row, place, splits, counts, features })
+}
+
+/// The number or the string of each cross.
+fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Joining) -> Result<Value> {
+    match joining {
+        Joining::Hash { key, buckets } => {
+            let mut hash = None;
+            if let Some(key) = key {
+                let dims = cx.b.dims(crosses.row).to_vec();
+                let key = cx.b.constant(Tensor::scalar(*key));
+                hash = Some(cx.b.broadcast(key, &dims, &[]));
+            }
+            for (column, &at) in columns.iter().zip(&crosses.features) {
+                let numbers = match &column.features {
+                    Features::Integers(x) => formula_u64(cx, *x),
+                    Features::Strings(text) => farmhash::fingerprint(cx.b, text)?,
+                };
+                let own = take_axis(cx, numbers, at, 0, 0)?;
+                hash = Some(match hash {
+                    None => own,
+                    Some(before) => formula(cx.b, [before, own], |[x, y]| hash::joined_fingerprint(x, y)),
+                });
+            }
+            let hash = hash.ok_or_else(|| Error::internal("lower", "a cross of no columns"))?;
+            let buckets = if *buckets > 0 { *buckets } else { i64::MAX as u64 };
+            Ok(Value::Array(remainder(cx, hash, buckets)))
+        }
+        Joining::Text(separator) => {
+            let mut parts = Vec::with_capacity(columns.len());
+            for (column, &at) in columns.iter().zip(&crosses.features) {
+                let text = match &column.features {
+                    Features::Integers(x) => number::decimal(cx, *x, number::Format::default())?,
+                    Features::Strings(text) => text.clone(),
+                };
+                let mut own = Vec::new();
+                for part in text.parts() {
+                    own.push(take_axis(cx, part, at, 0, 0)?);
+                }
+                parts.extend(Text::of_parts(own, text.most));
+            }
+            let text = joined(cx, parts, separator)?;
+            output(cx, text)?.into_iter().next().ok_or_else(|| Error::internal("lower", "no text"))
+        }
+    }
+}
+
+/// The bits of signed integers.
+fn formula_u64(cx: &mut LowerCtx, x: InstId) -> InstId {
+    cx.b.unary(ScalarOp::BitcastConvert(DType::U64), x)
+}
+
+/// Crosses as a sparse tensor.
+fn sparse_result(cx: &mut LowerCtx, columns: &[Column], joining: &Joining) -> Result<Vec<Value>> {
+    let crosses = crosses(cx, columns)?;
+    let values = values(cx, columns, &crosses, joining)?;
+    let n = cx.b.dims(crosses.row)[0];
+    let pair = [crosses.row, crosses.place].map(|x| {
+        let wide = cx.b.convert(x, DType::S64);
+        cx.b.reshape(wide, &[n, 1])
+    });
+    let indices = cx.b.concatenate(&pair, 1);
+    let zero = cx.b.scalar(DType::S32, 0.0);
+    let longest = cx.b.reduce(crosses.counts, zero, ScalarOp::Maximum, &[0]);
+    let longest = cx.b.convert(longest, DType::S64);
+    let longest = cx.b.reshape(longest, &[1]);
+    let rows = cx.b.dims(crosses.counts)[0];
+    let rows = cx.b.full(DType::S64, &[1], rows as f64);
+    let shape = cx.b.concatenate(&[rows, longest], 0);
+    Ok(vec![Value::Array(indices), values, Value::Array(shape)])
+}
+
+/// Columns in the order that the attribute says: ragged, sparse and dense ones.
+fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let count = |name: &str| match cx.node.attr(name) {
+        Some(Attr::Types(types)) => types.len(),
+        _ => 0,
+    };
+    let (ragged, sparse) = (count("ragged_values_types"), count("sparse_values_types"));
+    let dense = count("dense_types");
+    if 2 * ragged + 3 * sparse + dense != cx.args.len() {
+        return Err(Error::user(Code::BadGraph, "a list of inputs is missing"));
+    }
+    let first_sparse = 2 * ragged;
+    let first_dense = first_sparse + 3 * sparse;
+    let batch = if ragged > 0 {
+        let splits = cx.arg(ragged)?;
+        rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?
+    } else if sparse > 0 {
+        let shape = cx.arg(first_sparse + 2 * sparse)?;
+        cx.size_said(shape, 0, "the list of rows")?
+    } else {
+        cx.dims(first_dense)?.first().copied().unwrap_or(0)
+    };
+    let order = cx.required(cx.node.str("input_order"), "input_order")?.to_string();
+    let (mut next_ragged, mut next_sparse, mut next_dense) = (0, 0, 0);
+    let mut columns = Vec::with_capacity(order.len());
+    for kind in order.chars() {
+        columns.push(match kind {
+            'R' if next_ragged < ragged => {
+                next_ragged += 1;
+                ragged_column(cx, next_ragged - 1, ragged + next_ragged - 1)?
+            }
+            'S' if next_sparse < sparse => {
+                let at = first_sparse + next_sparse;
+                next_sparse += 1;
+                sparse_column(cx, at, at + sparse, (batch, None))?
+            }
+            'D' if next_dense < dense => {
+                next_dense += 1;
+                dense_column(cx, first_dense + next_dense - 1)?
+            }
+            _ => return Err(Error::user(Code::BadAttr, format!("`input_order` is `{order}`"))),
+        });
+    }
+    if columns.is_empty() {
+        return Err(cx.mismatch("a cross of no columns"));
+    }
+    let joining = joining(cx)?;
+    let crosses = crosses(cx, &columns)?;
+    let values = values(cx, &columns, &crosses, &joining)?;
+    let dtype = cx.attr_dtype("out_row_splits_type")?;
+    let splits = cx.b.convert(crosses.splits, dtype);
+    Ok(vec![values, Value::Array(splits)])
+}
+
+/// A column of rows of unlike lengths.
+fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<Column> {
+    let splits = cx.arg(splits)?;
+    let n = rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?;
+    let splits = cx.b.convert(splits, DType::S32);
+    let (starts, ends) = (cx.b.slice_axis(splits, 0, 0, n), cx.b.slice_axis(splits, 0, 1, n + 1));
+    let counts = cx.b.sub(ends, starts);
+    let total = sizes(cx, values)?.first().copied().unwrap_or(0);
+    let features = features(cx, values)?;
+    Ok(Column { features, source: Source::Sparse, counts, starts, most: total, total })
+}
+
+fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.fresh(Why::Data);
+    let dtype = match &*cx.node.op {
+        "SparseCross" => cx.attr_type("out_type"),
+        "SparseCrossV2" => Some(TfType::String),
+        _ => S64,
+    };
+    Ok(vec![
+        Fact::new(S64, vec![n, Dim::Known(2)].into()),
+        Fact::new(dtype, vec![n].into()),
+        Fact::new(S64, vec![Dim::Known(2)].into()),
+    ])
+}
+
+fn ragged_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (n, rows) = (cx.fresh(Why::Data), cx.fresh(Why::Data));
+    Ok(vec![
+        Fact::new(cx.attr_type("out_values_type"), vec![n].into()),
+        Fact::new(cx.attr_type("out_row_splits_type"), vec![rows].into()),
+    ])
+}

@@ -1,0 +1,215 @@
+//! `string_ops.cc`: strings that are made of integers and constants, and the hashes that numbers come of.
+//!
+//! Compiled code has no strings. While a graph is lowered a string tensor is arrays of numbers ([`text`]), and what leaves the graph
+//! must be numbers again: hashes, lengths, comparisons. Ops that only move elements move those of every such array
+//! ([`text::move_strings`]).
+mod cross;
+mod farmhash;
+mod hash;
+mod number;
+pub mod text;
+
+use super::fact::Fact;
+use super::row::op;
+use super::shape::{S32, S64, same};
+use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
+use crate::hlo::InstId;
+use crate::ops::math::expr::formula;
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+pub use number::equality;
+use text::{Text, joined, output, text};
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[STRINGS, HASHES, cross::ROWS];
+
+const OF_INTEGERS: &str = "strings that are made of integers and short constants";
+
+const STRINGS: &[OpRow] = &[
+    op("AsString", "input -> output", number::as_string)
+        .shape(|cx| cx.one(TfType::String, cx.dims(0)?))
+        .dtypes("integers, pred"),
+    op("StringJoin", "inputs* -> output", string_join).shape(string_join_shape).dtypes(OF_INTEGERS),
+    op("StringFormat", "inputs* -> output", number::string_format)
+        .shape(|cx| cx.one(TfType::String, vec![]))
+        .dtypes("scalar integers"),
+    op("StringLower", "input -> output", |cx| number::change_case(cx, b'A')).shape(same).dtypes(OF_INTEGERS),
+    op("StringUpper", "input -> output", |cx| number::change_case(cx, b'a')).shape(same).dtypes(OF_INTEGERS),
+    op("StringLength", "input -> output", number::string_length)
+        .shape(|cx| cx.one(S32, cx.dims(0)?))
+        .dtypes(OF_INTEGERS),
+];
+
+const HASHES: &[OpRow] = &[
+    op("StringToHashBucketFast", "input -> output", |cx| bucket(cx, farmhash::fingerprint))
+        .shape(bucket_shape)
+        .dtypes(OF_INTEGERS),
+    op("StringToHashBucketStrong", "input -> output", strong_bucket).shape(bucket_shape).dtypes(OF_INTEGERS),
+    op("StringToHashBucket", "string_tensor -> output", |cx| bucket(cx, hash::hash_64))
+        .shape(bucket_shape)
+        .dtypes(OF_INTEGERS),
+    op("Fingerprint", "data method -> fingerprint", fingerprint)
+        .shape(fingerprint_shape)
+        .dtypes("numbers, and strings that are made of integers and short constants"),
+];
+
+/// Rows of more bytes have no fingerprint, as code for it grows with them.
+const MOST_ROW_BYTES: u64 = 1 << 12;
+
+fn string_join(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut parts = Vec::with_capacity(cx.args.len());
+    for i in 0..cx.args.len() {
+        parts.push(text(cx, i)?);
+    }
+    let separator = cx.node.str("separator").unwrap_or("").as_bytes().to_vec();
+    let text = joined(cx, parts, &separator)?;
+    output(cx, text)
+}
+
+/// The remainder of a hash of each string by the number of buckets.
+fn bucket(cx: &mut LowerCtx, hash: impl Fn(&mut crate::hlo::Builder, &Text) -> Result<InstId>) -> Result<Vec<Value>> {
+    let text = text(cx, 0)?;
+    let buckets = cx.node.int("num_buckets").and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);
+    let buckets = cx.required(buckets, "num_buckets")?;
+    let hash = hash(cx.b, &text)?;
+    let number = remainder(cx, hash, buckets);
+    cx.one(number)
+}
+
+/// The remainder of unsigned integers as s64.
+fn remainder(cx: &mut LowerCtx, hash: InstId, by: u64) -> InstId {
+    let rest = formula(cx.b, [hash], |[x]| x.apply2(ScalarOp::Remainder, by));
+    cx.b.convert(rest, DType::S64)
+}
+
+fn strong_bucket(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let key = match cx.node.ints("key") {
+        Some(&[first, second]) => [first as u64, second as u64],
+        _ => return Err(Error::user(Code::BadAttr, "`key` must be two integers")),
+    };
+    bucket(cx, |b, text| hash::sip_hash(b, text, key))
+}
+
+/// `u8[n, 8]`: the fingerprint of the bytes of each row. Of rows of several strings it is that of their fingerprints.
+fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    match cx.args.get(1) {
+        Some(Value::Strings(method)) if method.all.first().is_some_and(|m| &m[..] == b"farmhash64") => {}
+        _ => return Err(cx.unsupported("a fingerprint by a method that is not the constant `farmhash64`")),
+    }
+    let hash = if text::is_text(&cx.args[0]) {
+        let text = text(cx, 0)?;
+        let (rows, columns) = rows_of(cx, text.length)?;
+        let parts: Vec<InstId> = text.parts().into_iter().map(|x| cx.b.reshape(x, &[rows, columns])).collect();
+        let flat = Text::of_parts(parts, text.most).ok_or_else(|| Error::internal("lower", "no text"))?;
+        let hashes = farmhash::fingerprint(cx.b, &flat)?;
+        if columns == 1 { cx.b.reshape(hashes, &[rows]) } else { of_rows(cx, hashes)? }
+    } else {
+        let x = cx.arg(0)?;
+        of_rows(cx, x)?
+    };
+    let rows = cx.b.dims(hash)[0];
+    let bytes = (0..8).map(|i| {
+        let byte = formula(cx.b, [hash], |[x]| x.shift_right(8 * i).and(x.integer(0xff)));
+        let byte = cx.b.convert(byte, DType::U8);
+        cx.b.reshape(byte, &[rows, 1])
+    });
+    let bytes: Vec<InstId> = bytes.collect();
+    let y = cx.b.concatenate(&bytes, 1);
+    cx.one(y)
+}
+
+/// The rows of an array, and the elements of each.
+fn rows_of(cx: &LowerCtx, x: InstId) -> Result<(u64, u64)> {
+    match cx.b.dims(x) {
+        [] => Err(cx.mismatch("a fingerprint of a scalar")),
+        [rows, rest @ ..] => Ok((*rows, rest.iter().product())),
+    }
+}
+
+/// `u64[n]`: the fingerprint of the bytes of each row of numbers.
+fn of_rows(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
+    let ((rows, columns), dtype) = (rows_of(cx, x)?, cx.b.dtype(x));
+    let size = columns * dtype.bytes() as u64;
+    if size > MOST_ROW_BYTES {
+        let told = format!("the fingerprint of rows of {size} bytes; up to {MOST_ROW_BYTES} are supported");
+        return Err(cx.unsupported(told));
+    }
+    let flat = cx.b.reshape(x, &[rows, columns]);
+    let units = units(cx, flat)?;
+    let width = cx.b.dtype(units).bytes() as u64;
+    let in_word = 8 / width;
+    let (count, words) = (cx.b.dims(units)[1], size.div_ceil(8));
+    let wide = cx.b.convert(units, DType::U64);
+    let zeros = cx.b.full(DType::U64, &[rows, words * in_word - count], 0.0);
+    let padded = cx.b.concatenate(&[wide, zeros], 1);
+    let padded = cx.b.reshape(padded, &[rows, words, in_word]);
+    let places: Vec<u64> = (0..in_word).map(|i| i * width * 8).collect();
+    let places = cx.b.constant(Tensor::of(&[in_word], &places));
+    let places = cx.b.broadcast(places, &[rows, words, in_word], &[2]);
+    let shifted = cx.b.binary(ScalarOp::ShiftLeft, padded, places);
+    let zero = cx.b.scalar(DType::U64, 0.0);
+    let packed = cx.b.reduce(shifted, zero, ScalarOp::Or, &[2]);
+    let words = (0..words).map(|i| {
+        let word = cx.b.slice_axis(packed, 1, i, i + 1);
+        cx.b.reshape(word, &[rows])
+    });
+    let words = words.collect();
+    let length = cx.b.full(DType::S32, &[rows], size as f64);
+    farmhash::fingerprint(cx.b, &Text { words, length, most: size })
+}
+
+/// The bits of a matrix of numbers as unsigned integers, two for a complex number.
+fn units(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
+    let dtype = cx.b.dtype(x);
+    if dtype.is_complex() {
+        let (rows, columns) = (cx.b.dims(x)[0], cx.b.dims(x)[1]);
+        let mut parts = Vec::new();
+        for part in [ScalarOp::Real, ScalarOp::Imag] {
+            let part = cx.b.unary(part, x);
+            let bits = units(cx, part)?;
+            parts.push(cx.b.reshape(bits, &[rows, columns, 1]));
+        }
+        let pairs = cx.b.concatenate(&parts, 2);
+        return Ok(cx.b.reshape(pairs, &[rows, columns * 2]));
+    }
+    let unsigned = match dtype.bits() {
+        8 => DType::U8,
+        16 => DType::U16,
+        32 => DType::U32,
+        64 => DType::U64,
+        _ => return Err(cx.unsupported(format!("the fingerprint of {dtype}"))),
+    };
+    if dtype == DType::Pred {
+        return Ok(cx.b.convert(x, unsigned));
+    }
+    Ok(if dtype == unsigned { x } else { cx.b.unary(ScalarOp::BitcastConvert(unsigned), x) })
+}
+
+fn bucket_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    cx.one(S64, cx.dims(0)?)
+}
+
+fn fingerprint_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    use super::symbols::{Dim, Why};
+    let rows = match cx.ranked(0)? {
+        Some(dims) => dims.first().copied(),
+        None => None,
+    };
+    let rows = rows.unwrap_or_else(|| cx.fresh(Why::Data));
+    cx.one(TfType::Data(DType::U8), vec![rows, Dim::Known(8)])
+}
+
+/// Scalars are joined to every element of the others.
+fn string_join_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let mut dims = super::fact::Dims::known(&[]);
+    for arg in cx.args {
+        dims = match (dims.as_ranked(), arg.dims.as_ranked()) {
+            (_, Some([])) => dims,
+            (Some([]), _) => arg.dims.clone(),
+            _ => cx.merge(&dims, &arg.dims)?,
+        };
+    }
+    cx.one(TfType::String, dims)
+}

@@ -1,0 +1,327 @@
+//! Byte strings of bounded length while a graph is lowered: arrays of numbers, as compiled code has no strings.
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::TfType;
+use crate::hlo::{Builder, InstId};
+use crate::ops::math::expr::{Expr, formulas};
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::tensor::{DType, Tensor, elements_of};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Strings that may be longer are refused: a hash of them takes code in proportion to their length.
+pub const MOST_BYTES: u64 = 1 << 10;
+
+/// Constants of more bytes in all stay strings, which nothing can be computed from: vocabularies, file names.
+const MOST_CONSTANT_BYTES: u64 = 1 << 20;
+
+/// Bytes of a word.
+const WORD: u64 = 8;
+
+/// A tensor of strings as arrays of numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Text {
+    /// Bytes `8 * i` to `8 * i + 7` of every string, the first in the lowest bits, `u64[dims]` each; zeros behind the end.
+    pub words: Vec<InstId>,
+    /// Bytes of each string, `s32[dims]`.
+    pub length: InstId,
+    /// The length that no string exceeds.
+    pub most: u64,
+}
+
+/// A tensor of strings that the file holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StringConstant {
+    /// The sizes of the tensor.
+    pub dims: Vec<u64>,
+    /// The elements, row-major.
+    pub all: Vec<Bytes>,
+}
+
+impl StringConstant {
+    /// The value of a constant of these sizes and elements; one that nothing can be computed from where it is too large.
+    pub fn value(dims: &[u64], all: &[Bytes]) -> Value {
+        let longest = all.iter().map(|s| s.len() as u64).max().unwrap_or(0);
+        if longest > MOST_BYTES || longest * all.len() as u64 > MOST_CONSTANT_BYTES {
+            return Value::Unavailable(TfType::String);
+        }
+        Value::Strings(Arc::new(StringConstant { dims: dims.to_vec(), all: all.to_vec() }))
+    }
+
+    /// The length of the longest element.
+    pub fn most(&self) -> u64 {
+        self.all.iter().map(|s| s.len() as u64).max().unwrap_or(0)
+    }
+
+    /// The constant as arrays of the open computation.
+    pub fn text(&self, b: &mut Builder) -> Text {
+        let most = self.most();
+        let word = |s: &Bytes, i: u64| {
+            let mut word = [0; WORD as usize];
+            let from = s.get((i * WORD) as usize..).unwrap_or(&[]);
+            word.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+            u64::from_le_bytes(word)
+        };
+        let words = (0..most.div_ceil(WORD)).map(|i| {
+            let all: Vec<u64> = self.all.iter().map(|s| word(s, i)).collect();
+            b.constant(Tensor::of(&self.dims, &all))
+        });
+        let words = words.collect();
+        let lengths: Vec<i32> = self.all.iter().map(|s| s.len() as i32).collect();
+        let length = b.constant(Tensor::of(&self.dims, &lengths));
+        Text { words, length, most }
+    }
+}
+
+impl Text {
+    /// The number of words of strings of up to `most` bytes.
+    pub fn word_count(most: u64) -> usize {
+        most.div_ceil(WORD) as usize
+    }
+
+    /// The same strings with room for `most` bytes.
+    pub fn with_room(mut self, b: &mut Builder, most: u64) -> Text {
+        while self.words.len() < Text::word_count(most) {
+            let dims = b.dims(self.length).to_vec();
+            self.words.push(b.full(DType::U64, &dims, 0.0));
+        }
+        Text { most: self.most.max(most), ..self }
+    }
+
+    /// The arrays: the words and the length.
+    pub fn parts(&self) -> Vec<InstId> {
+        self.words.iter().copied().chain([self.length]).collect()
+    }
+
+    /// Strings of these arrays, in the order of [`Text::parts`].
+    pub fn of_parts(mut parts: Vec<InstId>, most: u64) -> Option<Text> {
+        let length = parts.pop()?;
+        Some(Text { words: parts, length, most })
+    }
+}
+
+/// The string tensor that input `i` is.
+///
+/// # Errors
+/// `Code::UnsupportedType` where it is no string tensor or one whose contents are not known to lowering.
+pub fn text(cx: &mut LowerCtx, i: usize) -> Result<Text> {
+    match cx.args.get(i) {
+        Some(Value::Text(text)) => Ok(text.clone()),
+        Some(Value::Strings(constant)) => Ok(constant.clone().text(cx.b)),
+        Some(Value::Unavailable(TfType::String)) => {
+            let told = format!("input {i} is a string that does not follow from numbers, or a long one");
+            let d = Diagnostic::new(Code::UnsupportedType, told);
+            Err(d.help("compiled code computes strings that are made of integers and short constants alone; feed what is computed from others").into())
+        }
+        None => Err(Error::user(Code::BadGraph, format!("input {i} is missing"))),
+        Some(_) => Err(Error::user(Code::TypeMismatch, format!("input {i} must be a string tensor"))),
+    }
+}
+
+/// The strings as the output of a node.
+///
+/// # Errors
+/// `Code::UnsupportedCase` for strings that may be too long.
+pub fn output(cx: &LowerCtx, text: Text) -> Result<Vec<Value>> {
+    if text.most > MOST_BYTES {
+        let told = format!("strings of up to {} bytes; up to {MOST_BYTES} are supported", text.most);
+        return Err(cx.unsupported(told));
+    }
+    Ok(vec![Value::Text(text)])
+}
+
+/// Whether a value is a string tensor that lowering has the contents of.
+pub fn is_text(value: &Value) -> bool {
+    matches!(value, Value::Text(_) | Value::Strings(_))
+}
+
+/// An op that moves elements, on strings: on each array that they consist of.
+///
+/// # Errors
+/// Those of the op.
+pub fn move_strings(row: &OpRow, cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut texts = Vec::with_capacity(cx.args.len());
+    for i in 0..cx.args.len() {
+        texts.push(if is_text(&cx.args[i]) { Some(text(cx, i)?) } else { None });
+    }
+    // one word at least, whose type is not that of lengths
+    let most = texts.iter().flatten().map(|t| t.most).max().unwrap_or(0).max(1);
+    let mut parts = Vec::with_capacity(texts.len());
+    for text in texts {
+        parts.push(text.map(|text| text.with_room(cx.b, most).parts()));
+    }
+    let mut outputs: Vec<Vec<InstId>> = Vec::new();
+    for part in 0..=Text::word_count(most) {
+        let args = cx.args.iter().zip(&parts).map(|(arg, parts)| match parts {
+            Some(parts) => Value::Array(parts[part]),
+            None => arg.clone(),
+        });
+        let args = args.collect();
+        let made = row.run(&mut cx.with_args(args))?;
+        outputs.resize(made.len(), Vec::new());
+        for (output, value) in outputs.iter_mut().zip(made) {
+            let Value::Array(id) = value else {
+                return Err(Error::internal("lower", format!("{} makes no array of a string", cx.node.op)));
+            };
+            output.push(id);
+        }
+    }
+    // what is no string is of one type for words and lengths
+    let value = |parts: Vec<InstId>| {
+        let (first, last) = (*parts.first()?, *parts.last()?);
+        let is_string = cx.b.dtype(first) != cx.b.dtype(last);
+        if is_string { Text::of_parts(parts, most).map(Value::Text) } else { Some(Value::Array(first)) }
+    };
+    let values: Option<Vec<Value>> = outputs.into_iter().map(value).collect();
+    values.ok_or_else(|| Error::internal("lower", "an output without parts"))
+}
+
+/// The bytes of strings as operands of formulas.
+pub struct TextExpr<'s, 'b> {
+    /// The words, at least one.
+    pub words: Vec<Expr<'s, 'b>>,
+    /// The length of each string, `u64`.
+    pub length: Expr<'s, 'b>,
+    /// The length that no string exceeds.
+    pub most: u64,
+    /// The length that all strings have, where it is known.
+    pub fixed: Option<u64>,
+}
+
+impl<'s, 'b> TextExpr<'s, 'b> {
+    /// The eight bytes of each string from byte `position` on.
+    pub fn word(&self, position: u64) -> Expr<'s, 'b> {
+        let (i, bits) = ((position / WORD) as usize, position % WORD * 8);
+        let word = |i: usize| self.words.get(i).copied().unwrap_or(self.length.integer(0));
+        if bits == 0 { word(i) } else { word(i).shift_right(bits).or(word(i + 1).shift_left(64 - bits)) }
+    }
+
+    /// The eight bytes of each string from byte `position` on, which may differ between strings.
+    pub fn word_at(&self, position: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        let (i, bits) = (position.shift_right(3), position.and(position.integer(7)).shift_left(3));
+        let zero = self.length.integer(0);
+        let (mut low, mut high) = (zero, zero);
+        for (k, &word) in self.words.iter().enumerate() {
+            low = word.when(i.equals(k as u64), low);
+            high = word.when((i + 1).equals(k as u64), high);
+        }
+        // the shift is in two parts, as one by 64 bits is none
+        low.shift_right(bits).or(high.shift_left(1).shift_left(bits.integer(63) - bits))
+    }
+
+    /// The eight bytes of each string from `back` bytes before its end on; anything for shorter strings.
+    pub fn word_before_end(&self, back: u64) -> Expr<'s, 'b> {
+        match self.fixed {
+            Some(length) => self.word(length.saturating_sub(back)),
+            None => self.word_at(self.length - back),
+        }
+    }
+}
+
+/// `u64[dims]` of each array that `f` makes of strings.
+///
+/// # Errors
+/// Those of `f`.
+pub fn text_formulas<'b>(
+    b: &'b mut Builder,
+    texts: &[&Text],
+    f: impl for<'s> FnOnce(Vec<TextExpr<'s, 'b>>) -> Result<Vec<Expr<'s, 'b>>>,
+) -> Result<Vec<InstId>> {
+    let mut arrays = Vec::new();
+    for text in texts {
+        let room = (*text).clone().with_room(b, 1);
+        arrays.extend(room.words);
+        arrays.push(b.convert(text.length, DType::U64));
+    }
+    let fixed: Vec<Option<u64>> = texts.iter().map(|text| fixed_length(b, text)).collect();
+    formulas(b, &arrays, |mut rest| {
+        let mut operands = Vec::with_capacity(texts.len());
+        for (text, fixed) in texts.iter().zip(fixed) {
+            let mut own: Vec<Expr> = rest.drain(..text.words.len().max(1) + 1).collect();
+            let Some(length) = own.pop() else { continue };
+            operands.push(TextExpr { words: own, length, most: text.most, fixed });
+        }
+        f(operands)
+    })
+}
+
+/// The length of all strings, where it is one number that is known.
+fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
+    if elements_of(b.dims(text.length)) > 1 << 16 {
+        return None;
+    }
+    let lengths = crate::interp::constant_value(b, text.length)?.to_i64s()?;
+    let first = *lengths.first()?;
+    lengths.iter().all(|&l| l == first).then_some(first).and_then(|l| u64::try_from(l).ok())
+}
+
+/// The strings of `parts` one behind the other, with `separator` between them; scalars stand beside every string of the others.
+///
+/// # Errors
+/// `ShapeMismatch` for tensors of unlike sizes.
+pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<Text> {
+    let mut dims: Vec<u64> = Vec::new();
+    for part in &parts {
+        let own = cx.b.dims(part.length);
+        if !own.is_empty() && !dims.is_empty() && own != dims {
+            return Err(cx.mismatch(format!("strings of {dims:?} are joined to strings of {own:?}")));
+        }
+        if !own.is_empty() {
+            dims = own.to_vec();
+        }
+    }
+    let between = StringConstant { dims: Vec::new(), all: vec![Bytes::copy_from_slice(separator)] };
+    let mut all: Option<Text> = None;
+    for part in parts {
+        all = Some(match all {
+            None => part,
+            Some(before) if separator.is_empty() => append(cx, &before, &part, &dims)?,
+            Some(before) => {
+                let between = between.text(cx.b);
+                let before = append(cx, &before, &between, &dims)?;
+                append(cx, &before, &part, &dims)?
+            }
+        });
+    }
+    match all {
+        Some(all) => Ok(broadcast(cx.b, &all, &dims)),
+        None => Ok(StringConstant { dims: Vec::new(), all: vec![Bytes::new()] }.text(cx.b)),
+    }
+}
+
+/// The strings of a scalar in every place of a tensor; other tensors as they are.
+fn broadcast(b: &mut Builder, text: &Text, dims: &[u64]) -> Text {
+    if b.dims(text.length) == dims {
+        return text.clone();
+    }
+    let words = text.words.iter().map(|&w| b.broadcast_to(w, dims)).collect();
+    Text { words, length: b.broadcast_to(text.length, dims), most: text.most }
+}
+
+/// `y` behind `x`.
+fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[u64]) -> Result<Text> {
+    let most = x.most + y.most;
+    if most > MOST_BYTES {
+        let told = format!("strings of up to {most} bytes; up to {MOST_BYTES} are supported");
+        return Err(cx.unsupported(told));
+    }
+    let (x, y) = (broadcast(cx.b, x, dims), broadcast(cx.b, y, dims));
+    let words = text_formulas(cx.b, &[&x, &y], |texts| {
+        let [x, y] = &texts[..] else { return Err(Error::internal("lower", "two strings")) };
+        let zero = x.length.integer(0);
+        let lead = x.words.len() as u64;
+        // y behind as many zeros as x has room
+        let words = std::iter::repeat_n(zero, x.words.len()).chain(y.words.iter().copied()).collect();
+        let shifted = TextExpr { words, length: y.length, most, fixed: None };
+        let word = |k: u64| {
+            let own = x.words.get(k as usize).copied().unwrap_or(zero);
+            let behind = match x.fixed {
+                Some(length) => shifted.word(WORD * (lead + k) - length),
+                None => shifted.word_at(x.length.integer(WORD * (lead + k)) - x.length),
+            };
+            own.or(behind)
+        };
+        Ok((0..most.div_ceil(WORD)).map(word).collect())
+    })?;
+    let length = cx.b.add(x.length, y.length);
+    Ok(Text { words, length, most })
+}
