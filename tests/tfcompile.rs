@@ -79,6 +79,48 @@ fn the_flags_of_a_build_rule() {
     assert!(header.contains("result_scores_data") && header.contains("arg_x_data"), "names of the configuration");
 }
 
+/// A `variable {}` has tfcompile's names, counts among the arguments and results, and may lie in the caller's memory.
+#[test]
+fn variables_have_the_names_of_tfcompile() {
+    let Some(cpp) = program(&["g++"]) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(file("graph.pbtxt"), COUNTER).expect("written");
+    std::fs::write(file("config.pbtxt"), COUNTER_CONFIG).expect("written");
+    let host = if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-pc-linux" };
+    succeed(&[
+        "tfcompile",
+        &format!("--graph={}", file("graph.pbtxt")),
+        &format!("--config={}", file("config.pbtxt")),
+        "--cpp_class=zoo::Acc",
+        &format!("--target_triple={host}"),
+        &format!("--out_function_object={}", file("function.o")),
+        &format!("--out_metadata_object={}", file("metadata.o")),
+        &format!("--out_constant_buffers_object={}", file("constants.o")),
+        &format!("--out_header={}", file("acc.hpp")),
+    ]);
+    let built = folder.path().join("user");
+    let objects = ["function.o", "metadata.o", "constants.o"].map(|o| folder.path().join(o));
+    let mut build = Command::new(cpp);
+    build.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]).arg(folder.path());
+    build.arg(path("tests/objects/variables.cpp")).args(&objects).arg("-o").arg(&built);
+    let output = build.output().expect("a compiler");
+    assert!(output.status.success(), "{}", common::said(&output));
+    let output = Command::new(&built).output().expect("the program");
+    assert_eq!(output.status.code(), Some(0), "the number of the check that fails");
+}
+
+const COUNTER: &str = "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: 2 } } } } }
+node { name: 'acc' op: 'VarHandleOp' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: 2 } } } } attr { key: 'shared_name' value { s: 'acc' } } }
+node { name: 'add' op: 'AssignAddVariableOp' input: 'acc' input: 'x' attr { key: 'dtype' value { type: DT_FLOAT } } }
+node { name: 'y' op: 'ReadVariableOp' input: 'acc' input: '^add' attr { key: 'dtype' value { type: DT_FLOAT } } }
+";
+
+const COUNTER_CONFIG: &str = "feed { id { node_name: 'x' } shape { dim { size: 2 } } name: 'x' }
+fetch { id { node_name: 'y' } name: 'y' }
+variable { node_name: 'acc' name: 'acc' shape { dim { size: 2 } } type: DT_FLOAT }
+";
+
 #[test]
 fn fetched_nodes_are_printed() {
     let folder = tempfile::tempdir().expect("a scratch folder");

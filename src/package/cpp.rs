@@ -19,9 +19,44 @@ const STATE_MAKE: &str = "    if (state == nullptr) {
       {INIT};
     }
     state_ = state;
+    for (std::size_t i = 0; i < kNumVariables; ++i) vars_[i] = Member(i);
 ";
 const STATE_ACCESS: &str = "  {MODEL}_state &state() { return *state_; }
   const {MODEL}_state &state() const { return *state_; }
+";
+
+/// tfcompile counts variables among the arguments, and those that a call changes among the results.
+const VARIABLES_DOC: &str =
+    "  // Behind the arguments are the variables, behind the results those that a call changes.\n";
+/// A variable that lies in the caller's memory is copied into the state before a call, and back behind it.
+const VARIABLES_IN: &str = "    for (std::size_t i = 0; i < kNumVariables; ++i) {
+      if (vars_[i] != Member(i)) std::memcpy(Member(i), vars_[i], Variable(i).tensor.bytes);
+    }
+";
+const VARIABLES_OUT: &str = "    for (std::size_t i = kNumFetches; code == 0 && i < kNumResults; ++i) {
+      const std::size_t changed = Changed(i - kNumFetches);
+      if (vars_[changed] != Member(changed)) std::memcpy(vars_[changed], Member(changed), Variable(changed).tensor.bytes);
+    }
+";
+const VARIABLE_NAMES: &str = "  static int LookupVariableIndex(const std::string &name) {
+    for (std::size_t i = 0; i < kNumVariables; ++i) {
+      if (name == Variable(i).tensor.field) return static_cast<int>(i);
+    }
+    return -1;
+  }
+  static const char *GetVariableName(std::size_t i) { return i < kNumVariables ? Variable(i).tensor.field : nullptr; }
+";
+const NO_VARIABLE_NAMES: &str = "  static int LookupVariableIndex(const std::string &) { return -1; }
+  static const char *GetVariableName(std::size_t) { return nullptr; }
+";
+const STATE_MEMBER: &str = "  {MODEL}_state *state_ = nullptr;
+  void *vars_[kNumVariables] = {};
+  void *Member(std::size_t i) { return reinterpret_cast<unsigned char *>(state_) + Variable(i).offset; }
+  static const tfaot_variable_info &Variable(std::size_t i) { return {MODEL}_info()->{MODULE}variables[i]; }
+  static constexpr std::size_t Changed(std::size_t i) {
+    constexpr std::size_t changed[] = {{CHANGED}};
+    return changed[i];
+  }
 ";
 
 /// What the class has for a function whose sizes vary; memory is that of the bounds.
@@ -103,8 +138,12 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
             members += &accessors("result", &suffix, &format!("results_[{i}]"), info);
         }
     }
+    for (i, variable) in face.state.iter().enumerate() {
+        members += &variable_members(i, &variable.info, changes(entry, i));
+    }
     let open: String = class.namespaces.iter().map(|n| format!("namespace {n} {{\n")).collect();
     let close: String = class.namespaces.iter().rev().map(|n| format!("}}  // namespace {n}\n")).collect();
+    let changed: Vec<usize> = (0..face.state.len()).filter(|&i| changes(entry, i)).collect();
     let guard = [&class.namespaces[..], std::slice::from_ref(&class.class)].concat().join("_").to_uppercase();
     CLASS
         .replace("{VERSION}", env!("CARGO_PKG_VERSION"))
@@ -133,7 +172,30 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
         .replace("{WEIGHTS_ERROR}", if_file(face, WEIGHTS_ERROR))
         .replace("{WEIGHTS_MEMBER}", if_file(face, "  const void *weights_ = nullptr;\n"))
         .replace("{PREFIX}", &entry.prefix)
-        .replace("{STATE_MEMBER}", &if_state(face, "  {MODEL}_state *state_ = nullptr;\n"))
+        .replace("{STATE_MEMBER}", &if_state(face, STATE_MEMBER))
+        .replace("{VARIABLES_DOC}", &if_state(face, VARIABLES_DOC))
+        .replace("{VARIABLES_IN}", &if_state(face, VARIABLES_IN))
+        .replace("{VARIABLES_OUT}", &if_state(face, VARIABLES_OUT))
+        .replace("{VARIABLE_NAMES}", if face.state.is_empty() { NO_VARIABLE_NAMES } else { VARIABLE_NAMES })
+        .replace("{MODULE}", if_file(face, "module->"))
+        .replace("{CHANGED}", &listed(&changed))
+        .replace("{VARIABLES}", &face.state.len().to_string())
+        .replace("{ALL_ARGS}", &(program.args.len() + face.state.len()).to_string())
+        .replace("{ALL_RESULTS}", &(program.results.len() + changed.len()).to_string())
+        .replace(
+            "{ARG_BYTES}",
+            &behind(face, "i < kNumFeeds ? {INFO}->args[i].bytes", "Variable(i - kNumFeeds).tensor.bytes"),
+        )
+        .replace(
+            "{RESULT_BYTES}",
+            &behind(
+                face,
+                "i < kNumFetches ? {INFO}->results[i].bytes",
+                "Variable(Changed(i - kNumFetches)).tensor.bytes",
+            ),
+        )
+        .replace("{ARG_DATA}", &behind(face, "i < kNumFeeds ? args_[i]", "vars_[i - kNumFeeds]"))
+        .replace("{RESULT_DATA}", &behind(face, "i < kNumFetches ? results_[i]", "vars_[Changed(i - kNumFetches)]"))
         .replace("{STATE_ARGUMENT}", &if_state(face, "state_, "))
         .replace("{STATE_NOTE}", if face.state.is_empty() { "; objects share nothing" } else { "" })
         .replace("{INFO_TYPE}", if face.is_module() { "tfaot_entry_info" } else { "tfaot_model_info" })
@@ -153,6 +215,37 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
         .replace("{ARG_POINTERS}", &pointers(entry, "args", "const ", &program.args))
         .replace("{RESULT_POINTERS}", &pointers(entry, "results", "", &program.results))
         .replace("{MEMBERS}", &members)
+}
+
+/// Whether a call of a function changes variable `i`.
+fn changes(entry: &Entry, i: usize) -> bool {
+    entry.program.state.get(i).is_some_and(|variable| variable.changed)
+}
+
+/// The numbers of the variables that a call changes; an array has an element at least.
+fn listed(changed: &[usize]) -> String {
+    let numbers: Vec<String> = changed.iter().map(usize::to_string).collect();
+    if numbers.is_empty() { "0".to_string() } else { numbers.join(", ") }
+}
+
+/// The expression `own`, `test ? value`, with what is true of variables where it is not; `value` alone for models without variables.
+fn behind(face: &Face, own: &str, of_variables: &str) -> String {
+    if face.state.is_empty() {
+        own.split_once("? ").map_or(own, |(_, value)| value).to_string()
+    } else {
+        format!("({own} : {of_variables})")
+    }
+}
+
+/// What reads and writes variable `i`.
+fn variable_members(i: usize, info: &TensorInfo, is_changed: bool) -> String {
+    let (t, data, suffix) = (cpp_type(info.dtype), format!("vars_[{i}]"), format!("_{}", info.field));
+    let constant = if is_changed { "" } else { "const " };
+    let own = if is_changed { "data".to_string() } else { format!("const_cast<{t} *>(data)") };
+    format!(
+        "  void set_var{suffix}_data({constant}{t} *data) {{ {data} = {own}; }}\n{}",
+        accessors("var", &suffix, &data, info)
+    )
 }
 
 /// One file with the C header's text and the class, which needs no other file.
