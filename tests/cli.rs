@@ -446,7 +446,7 @@ graph_def {
          attr { key: 'Tin' value { list { type: DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_STRING } } } }
   library { function {
     signature { name: 'name_of' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'r' type: DT_STRING } }
-    node_def { name: 'told' op: 'AsString' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } }
+    node_def { name: 'told' op: 'SerializeTensor' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } }
     node_def { name: 'unused' op: 'StringLower' input: 'told:output:0' }
     ret { key: 'r' value: 'told:output:0' } } }
 }
@@ -455,6 +455,33 @@ signature_def { key: 'serving_default' value {
 signature_def { key: 'label' value {
   inputs { key: 'x' value { name: 'x:0' dtype: DT_FLOAT } } outputs { key: 'y' value { name: 'label:0' dtype: DT_STRING } } } }
 "#;
+
+/// Three ops without a lowering, each behind the one before.
+const MISSING: &str = "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: 2 } } } } }
+node { name: 'a' op: 'MissingOne' input: 'x' }
+node { name: 'b' op: 'MissingTwo' input: 'a' }
+node { name: 'c' op: 'Neg' input: 'b' attr { key: 'T' value { type: DT_FLOAT } } }
+node { name: 'd' op: 'MissingThree' input: 'c' }
+";
+
+#[test]
+fn a_missing_op_hides_no_other() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("m.pbtxt").display().to_string();
+    std::fs::write(&file, MISSING).expect("written");
+    let text = exits(1, &["check", &file, "--all"]);
+    for op in ["MissingOne", "MissingTwo", "MissingThree"] {
+        assert_eq!(text.matches(&format!("{op} has no lowering")).count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_the_only_error() {
+    let output = tfaot(&["check", "nowhere.pb"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "no verdict about no graph");
+    assert_eq!(said(&output).matches("error[").count(), 1, "{}", said(&output));
+}
 
 #[test]
 fn only_what_the_signature_reaches_counts() {
@@ -467,7 +494,7 @@ fn only_what_the_signature_reaches_counts() {
         verdict["blockers"].as_array().expect("a list").iter().map(|b| b["op"].to_string()).collect()
     };
     assert_eq!(blockers(&[]), ["\"Placeholder\""], "one size is open, and nothing else is wrong");
-    assert_eq!(blockers(&["--signature", "label"]), ["\"Placeholder\"", "\"AsString\""]);
+    assert_eq!(blockers(&["--signature", "label"]), ["\"Placeholder\"", "\"SerializeTensor\""]);
     assert_eq!(blockers(&["--dim", "3"]), [] as [&str; 0]);
     let facts = json(&succeed(&["inspect", &file, "--json"]));
     assert_eq!((&facts["nodes"], &facts["nodes_in_file"]), (&json("2"), &json("5")));

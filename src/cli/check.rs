@@ -20,8 +20,14 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
         Err(e) => Some(e),
     };
     let mut all = problem.map(|e| graph::in_file(e, &args.graph).into_diagnostics()).unwrap_or_default();
-    if all.iter().any(|d| matches!(d.code, Code::UnknownDim | Code::UnsupportedType)) {
-        let more = behind_open_feeds(args, &request)?;
+    if let [only] = &all[..]
+        && only.code == Code::Io
+    {
+        return Err(Error::User(all));
+    }
+    if !all.is_empty() {
+        // a file that can't be read to its end says so already
+        let more = hidden(args, &request).unwrap_or_default();
         for d in graph::in_file(Error::User(more), &args.graph).into_diagnostics() {
             let told = |a: &Diagnostic| a.code == d.code && a.place == d.place;
             if !all.iter().any(told) {
@@ -56,9 +62,9 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
     Ok(Verdict::No)
 }
 
-/// What blocks besides feeds whose sizes are not bound or whose type is not supported: ops without a lowering, and shapes that contradict each other whatever the
-/// open sizes are.
-fn behind_open_feeds(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
+/// Blockers that others may hide: ops without a lowering, which stand behind open feeds or behind one another, and shapes that contradict
+/// each other whatever the open sizes are.
+fn hidden(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
     let Loaded::Graph(mut program) = import::load_any(&args.graph.graph, args.graph.format.as_deref())? else {
         return Ok(Vec::new());
     };
