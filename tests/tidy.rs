@@ -208,6 +208,42 @@ fn no_path_of_one_machine() {
     assert!(wrong.is_empty(), "paths of one machine:\n{}", wrong.join("\n"));
 }
 
+/// Pages that texts point to: of the project's formats, tools and sources, none of which a command asks for anything.
+const PAGES: &[&str] = &[
+    "127.0.0.1",
+    "example.com",
+    "git-lfs.github.com",
+    "github.com",
+    "keepachangelog.com",
+    "opensource.org",
+    "pypi.org/project",
+    "rustup.rs",
+    "semver.org",
+    "www.apache.org",
+    "www.tensorflow.org",
+    "www.w3.org",
+];
+
+/// Where packages come from is the machine's own configuration.
+#[test]
+fn no_host_of_one_network() {
+    let mut wrong = Vec::new();
+    for place in
+        ["src", "tests", "tools", "docs", "bazel", "cmake", "python", "examples", "crates", ".ci", ".config", ".cargo"]
+    {
+        for (path, text) in files(&root().join(place)) {
+            for (at, scheme) in text.match_indices("http://").chain(text.match_indices("https://")) {
+                let rest = &text[at + scheme.len()..];
+                let is_host = rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+                if is_host && !PAGES.iter().any(|page| rest.starts_with(page)) {
+                    wrong.push(format!("{}: {scheme}{}", path.display(), rest.lines().next().unwrap_or("")));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "hosts:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn ops_have_one_row_each() {
     let mut seen = BTreeSet::new();
