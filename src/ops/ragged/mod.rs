@@ -23,7 +23,7 @@ pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, sparse::
 /// Where each of `total` values is: the number of its row, and its place in that row. Both are `s32[total]`.
 pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: u64) -> Result<(InstId, InstId)> {
     let splits = cx.b.convert(splits, DType::S32);
-    let n = cx.b.dims(splits)[0].saturating_sub(1);
+    let n = cx.b.dims(splits).first().copied().unwrap_or(0).saturating_sub(1);
     // one more row from each split on but the first; that behind the last value is nobody's
     let marks = cx.b.full(DType::S32, &[total], 0.0);
     let (begins, ones) = (cx.b.slice_axis(splits, 0, 1, n + 1), cx.b.full(DType::S32, &[n], 1.0));
