@@ -340,8 +340,8 @@ pub fn wrap(mut module: Module) -> Result<Lowered> {
     flatten(comp, comp.root, &mut parts);
     let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
     comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
-    let (state, claims, found, used) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    Ok(Lowered { module, args, results, state, claims, found, used, sized: None })
+    let (state, claims, found, used, decisions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    Ok(Lowered { module, args, results, state, claims, found, decisions, used, sized: None })
 }
 
 /// Names and types of the arrays in `shape`; numbers start at `from`.

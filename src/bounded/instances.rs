@@ -166,6 +166,26 @@ impl Instances {
         Ok(apart)
     }
 
+    /// Refuses a function that chose a branch by a size that differs from instance to instance: the choice may be another one for a size
+    /// that was not looked at. Errors: `Code::OpenSize` with the node that branches.
+    pub fn check_decisions(&self) -> Result<()> {
+        let base = &self.base().decisions;
+        let first_difference = |other: &Lowered| {
+            let there = &other.decisions;
+            let at = (0..base.len().max(there.len())).find(|&i| base.get(i) != there.get(i))?;
+            base.get(at).or(there.get(at)).cloned()
+        };
+        match self.all.iter().find_map(first_difference) {
+            None => Ok(()),
+            Some(decision) => {
+                let what =
+                    "which branch is taken depends on a size, and the branches can't both be compiled".to_string();
+                let node = (decision.node, decision.op);
+                Err(refusal(&Departure { node, what }, &self.given))
+            }
+        }
+    }
+
     /// Each instance with its sizes.
     pub fn each(&self) -> impl Iterator<Item = (&Vec<u64>, &Lowered)> {
         self.points.all.iter().zip(&self.all)

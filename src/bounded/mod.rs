@@ -43,6 +43,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     let mut instances = Instances::new(&steps.counted(given), &of_steps, true)?;
     let forms = instances.settled(&of_steps)?;
     let apart = instances.apart(&forms)?;
+    instances.check_decisions()?;
     let (_, largest) = &instances.bounds[0];
     let derived = Derived::of(largest, &forms, &instances.given, &steps);
     let mut all = rungs(&instances, &forms, &derived, &steps)?;
@@ -103,6 +104,7 @@ fn smallest(given: &[Size], size: usize, exact: &Exact, derived: &Derived, steps
     given[size].most = given[size].least;
     let mut instances = Instances::new(&given, exact, false)?;
     let forms = instances.settled(exact)?;
+    instances.check_decisions()?;
     let given = &instances.given[..];
     let alike = instances.each().all(|(sizes, lowered)| derived.same_dims(lowered, sizes));
     alike.then_some(()).ok_or_else(|| other_results(given))?;

@@ -3,6 +3,7 @@
 //! A call that does not fit (wrong shapes) does not fail on the spot: the builder remembers the first error, returns a
 //! placeholder, and [`Builder::take_error`] or [`Builder::finish`] reports it, so that lowerings read as formulas.
 use super::attrs::*;
+use super::decision::{self, Decision};
 use super::said::{Anchor, Assumed, Claim, Found, Place};
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
 use crate::diag::{Error, Result};
@@ -21,6 +22,14 @@ pub struct Mark {
     insts: usize,
     comps: usize,
     claims: usize,
+    decisions: usize,
+}
+
+/// How many sizes values said, and how many branches were chosen, when a computation was opened.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    found: usize,
+    decisions: usize,
 }
 
 /// A module under construction: a stack of open computations.
@@ -35,12 +44,14 @@ pub struct Builder {
     astray: Option<usize>,
     /// From which one on sizes that values say are taken to be as large as they may be.
     at_most: Option<usize>,
-    /// How many there were before each open computation, outermost first.
-    before: Vec<usize>,
+    /// What there was before each open computation, outermost first.
+    before: Vec<Before>,
     /// The constants of each open computation that are sizes of arrays, outermost first.
     told: Vec<HashSet<InstId>>,
     /// Those of each open computation, outermost first.
     claims: Vec<Vec<Claim>>,
+    /// Branches that were chosen while lowering because of sizes of arrays, in the order in which they were met.
+    decisions: Vec<Decision>,
     /// How many of the open computations, from the entry on, may have sizes that values say, and have their claims carried to the entry.
     carrying: usize,
     /// How many replicas the collectives so far are among.
@@ -70,6 +81,7 @@ impl Builder {
             before: Vec::new(),
             told: Vec::new(),
             claims: Vec::new(),
+            decisions: Vec::new(),
             carrying: 1,
             replicas: None,
             metadata: Metadata::default(),
@@ -80,7 +92,7 @@ impl Builder {
     /// Opens a nested computation; ids of the outer one are of no use until [`Builder::end`].
     pub fn begin(&mut self, name: &str) {
         self.claims.push(Vec::new());
-        self.before.push(self.found.len());
+        self.before.push(Before { found: self.found.len(), decisions: self.decisions.len() });
         self.told.push(HashSet::new());
         self.open.push(Computation {
             name: name.to_string(),
@@ -113,9 +125,11 @@ impl Builder {
     pub fn abandon(&mut self) {
         self.open.pop();
         self.claims.pop();
-        let before = self.before.pop().unwrap_or(0);
         self.told.pop();
-        self.found.truncate(before);
+        if let Some(before) = self.before.pop() {
+            self.found.truncate(before.found);
+            self.decisions.truncate(before.decisions);
+        }
     }
     /// The depth of open computations, for unwinding to after an error.
     pub fn depth(&self) -> usize {
@@ -215,17 +229,23 @@ impl Builder {
             told.insert(constant);
         }
     }
-    /// Whether a value of the innermost open computation follows from sizes of arrays that it was told.
+    /// Whether a value of the innermost open computation is computed from sizes of arrays.
     pub fn follows_sizes(&self, id: InstId) -> bool {
-        let Some(told) = self.told.last().filter(|told| !told.is_empty()) else { return false };
-        let (insts, mut seen, mut todo) = (&self.current().insts, HashSet::new(), vec![id]);
-        while let Some(id) = todo.pop() {
-            if told.contains(&id) {
-                return true;
-            }
-            todo.extend(insts.get(id).into_iter().flat_map(|i| &i.operands).filter(|&&o| seen.insert(o)));
+        self.told.last().is_some_and(|sizes| !decision::sizes_read(self.current(), sizes, id).is_empty())
+    }
+    /// Records that the lowering chooses a branch by the value of `selector`, an integer or truth value that is known, if it is computed
+    /// from sizes of arrays. Where these sizes vary from call to call the choice does not hold for all of them.
+    pub fn decide(&mut self, selector: InstId) {
+        let Some(sizes) = self.told.last() else { return };
+        let sizes = decision::sizes_read(self.current(), sizes, selector);
+        if !sizes.is_empty() {
+            let (node, op) = (self.metadata.op_name.clone(), self.metadata.op_type.clone());
+            self.decisions.push(Decision { node, op, sizes });
         }
-        false
+    }
+    /// The branches that were chosen because of sizes of arrays.
+    pub fn decisions(&self) -> &[Decision] {
+        &self.decisions
     }
     /// The largest size that values may say at a node where nothing bounds it.
     pub fn bound(&self, node: &str) -> u64 {
@@ -257,7 +277,8 @@ impl Builder {
     /// The place at which the module is, to take another way from there.
     pub fn mark(&self) -> Mark {
         let (insts, comps) = (self.current().insts.len(), self.module.comps.len());
-        Mark { depth: self.depth(), insts, comps, found: self.found.len(), claims: self.claims().len() }
+        let (found, claims) = (self.found.len(), self.claims().len());
+        Mark { depth: self.depth(), insts, comps, found, claims, decisions: self.decisions.len() }
     }
     /// Goes back to a place, and forgets all that came since.
     pub fn return_to(&mut self, mark: &Mark) {
@@ -275,6 +296,7 @@ impl Builder {
         }
         self.module.comps.truncate(mark.comps);
         self.found.truncate(mark.found);
+        self.decisions.truncate(mark.decisions);
         self.error = None;
     }
     /// The first error since the last call, if any.

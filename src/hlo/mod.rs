@@ -6,6 +6,7 @@
 pub mod actual;
 pub mod attrs;
 mod builder;
+mod decision;
 mod fold;
 pub mod groups;
 pub mod infer;
@@ -20,6 +21,7 @@ pub mod text;
 pub mod verify;
 
 pub use builder::{Builder, Mark};
+pub use decision::Decision;
 pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use said::{Anchor, Asked, Assumed, Claim, Found, Place};

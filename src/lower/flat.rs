@@ -16,8 +16,13 @@ const EVALUATED_ELEMENTS: u64 = 1 << 16;
 /// What is known of a value outside of the computation that holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Form {
-    /// Known at compile time, made anew wherever it is needed.
-    Constant(Tensor),
+    /// A value that is known at compile time and becomes a constant in the other computation too.
+    Constant {
+        /// The value.
+        value: Tensor,
+        /// Whether it is computed from sizes of arrays.
+        is_size: bool,
+    },
     /// An array of this shape.
     Array(Shape),
     /// A TensorList.
@@ -157,7 +162,7 @@ impl Form {
             Form::Ragged(ragged) => ragged.splits.iter().chain([&ragged.values]).cloned().collect(),
             Form::Text(text) => text.shapes(),
             Form::Unshaped(list) => list.is_counted.then(|| Shape::array(DType::S32, [])).into_iter().collect(),
-            Form::Constant(_)
+            Form::Constant { .. }
             | Form::Variable(_)
             | Form::Holder(_)
             | Form::Table(_)
@@ -259,6 +264,12 @@ impl Walker<'_> {
         if small { interp::constant_value(&self.b, *id) } else { None }
     }
 
+    /// The form of a value that is known and becomes a constant of the computation that it goes into.
+    pub fn constant_form(&self, value: &Value, known: Tensor) -> Form {
+        let is_size = matches!(value, Value::Array(id) if self.b.follows_sizes(*id));
+        Form::Constant { value: known, is_size }
+    }
+
     /// Opens a computation with one tuple parameter; its values in the order of `forms`.
     pub fn open(&mut self, name: &str, forms: &[Form]) -> Vec<Value> {
         self.b.begin(name);
@@ -278,7 +289,13 @@ impl Walker<'_> {
         let mut out = Vec::with_capacity(forms.len());
         for form in forms {
             out.push(match form {
-                Form::Constant(t) => Value::Array(self.b.constant(t.clone())),
+                Form::Constant { value, is_size } => {
+                    let constant = self.b.constant(value.clone());
+                    if *is_size {
+                        self.b.tell_size(constant);
+                    }
+                    Value::Array(constant)
+                }
                 Form::Array(_) => Value::Array(part(self)),
                 Form::List(list) => {
                     let buffer = part(self);
@@ -327,7 +344,7 @@ impl Walker<'_> {
         let differs =
             |found: String| Err(Error::user(Code::DynamicShape, format!("{what} has no fixed shape: {found}")));
         match (form, value) {
-            (Form::Constant(_) | Form::Unavailable(_), _) => Ok(Vec::new()),
+            (Form::Constant { .. } | Form::Unavailable(_), _) => Ok(Vec::new()),
             (Form::Holder(want), Value::Holder(found)) if want == found => Ok(Vec::new()),
             (Form::Holder(_), Value::Holder(_)) => {
                 Err(Error::user(Code::UnsupportedCase, format!("{what} is one TensorArray or stack or another")))
@@ -415,8 +432,11 @@ impl Walker<'_> {
             return Err(Error::user(Code::UnsupportedType, "the predicate is not an array"));
         };
         if self.b.rank(*id) != 0 {
-            let nonempty = self.b.shape(*id).as_array().is_some_and(|a| a.elements() > 0);
-            return Ok(self.b.constant(Tensor::preds(&[], &[nonempty])));
+            let elements = self.b.shape(*id).as_array().map_or(0, |a| a.elements());
+            let elements = self.b.constant(Tensor::of(&[], &[elements as i64]));
+            self.b.tell_size(elements);
+            let zero = self.b.full_like(elements, 0.0);
+            return Ok(self.b.compare(crate::scalar::Direction::Ne, elements, zero));
         }
         if self.b.dtype(*id) == DType::Pred {
             return Ok(*id);

@@ -110,6 +110,7 @@ impl<'p> Walker<'p> {
                 }
                 self.return_to(&mark);
             }
+            self.b.decide(pred);
             return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
         if let Some(both) = self.both(pred, yes, no, args)? {
@@ -144,6 +145,16 @@ impl<'p> Walker<'p> {
         let last = branches.len() - 1;
         if let Some(known) = self.known(index).and_then(|t| t.get_i64(0)) {
             let taken = &branches[usize::try_from(known).unwrap_or(last).min(last)];
+            if self.b.computes() && self.b.follows_sizes(*id) {
+                let mark = self.mark();
+                let index = self.b.convert(*id, DType::S32);
+                let any = self.conditional(index, &branches.iter().collect::<Vec<_>>(), args);
+                if !self.is_refused(&any, &mark, |_| true) {
+                    return any;
+                }
+                self.return_to(&mark);
+            }
+            self.b.decide(*id);
             return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
         let index = self.b.convert(*id, DType::S32);

@@ -20,7 +20,7 @@ mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
-use crate::hlo::{Assumed, Builder, Claim, Found, InstId, Module, Shape};
+use crate::hlo::{Assumed, Builder, Claim, Decision, Found, InstId, Module, Shape};
 use crate::ops::{self, Value};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, Accesses};
@@ -67,6 +67,8 @@ pub struct Lowered {
     /// What sizes that values at run time say were taken to be, and the most that they may be, by their numbers; those of the entry are
     /// the last parts of the root. Such a function is no more than an instance of one whose sizes vary.
     pub found: Vec<(u64, u64)>,
+    /// The branches that were chosen because of sizes of arrays.
+    pub decisions: Vec<Decision>,
     /// Of a function for the largest of sizes that vary: for each result what says how many elements along each axis callers read.
     /// Empty for any other.
     pub used: Vec<Vec<Option<Count>>>,
@@ -292,6 +294,7 @@ fn finish(
     let claims = b.claims().to_vec();
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
     let found = b.founds().iter().filter(|f| !f.is_fixed).map(|f| (f.assumed, f.most)).collect();
+    let decisions = b.decisions().to_vec();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
     Ok(Lowered {
@@ -301,6 +304,7 @@ fn finish(
         state: variables,
         claims,
         found,
+        decisions,
         used: Vec::new(),
         sized: None,
     })

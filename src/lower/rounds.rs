@@ -56,7 +56,7 @@ impl Walker<'_> {
         let mut forms = Vec::with_capacity(values.len());
         for (i, value) in values.iter().enumerate() {
             let known = if fixed(i) { self.known(value) } else { None };
-            forms.push(known.map_or_else(|| self.form(value), Form::Constant));
+            forms.push(known.map_or_else(|| self.form(value), |known| self.constant_form(value, known)));
         }
         let mut border = Border { forms, ranges: Vec::new(), inside: Vec::new() };
         let range = |part: Option<usize>| part.filter(|&i| fixed(i)).and_then(|i| self.range(&values[i]));

@@ -3,7 +3,7 @@ use super::access::Accesses;
 use super::order;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
-use crate::hlo::{Builder, Metadata};
+use crate::hlo::{Builder, Metadata, Op};
 use crate::opdef;
 use crate::ops::holder::Holders;
 use crate::ops::host::{Role, find_host};
@@ -217,8 +217,10 @@ impl<'p> Walker<'p> {
             }
         }
         let Walker { b, store, holders, ranges, .. } = self;
+        let (inputs, first) = (args.clone(), b.current().insts.len());
         let mut cx = LowerCtx { node, b, args, store, holders, ranges };
         let outputs = row.run(&mut cx)?;
+        tell_sizes(b, &inputs, &outputs, first);
         Ok(Some(outputs.into_iter().map(Some).collect()))
     }
 
@@ -231,6 +233,17 @@ impl<'p> Walker<'p> {
                 d.place.function = scope.function.map(str::to_string);
             }
             self.errors.push(d);
+        }
+    }
+}
+
+/// Marks outputs that are new constants, from instruction `first` on, as computed from sizes of arrays where an input is.
+fn tell_sizes(b: &mut Builder, inputs: &[Value], outputs: &[Value], first: usize) {
+    for output in outputs {
+        let &Value::Array(id) = output else { continue };
+        let is_new_constant = id.0 as usize >= first && matches!(b.current().insts[id].op, Op::Constant(_));
+        if is_new_constant && inputs.iter().any(|x| matches!(x, Value::Array(x) if b.follows_sizes(*x))) {
+            b.tell_size(id);
         }
     }
 }

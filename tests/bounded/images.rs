@@ -79,7 +79,7 @@ fn finished(mut b: Builder, dims: &[u64], results: &[(&str, InstId)]) -> Lowered
     let root = b.tuple(&parts);
     let module = b.finish(root).expect("it is a module");
     let (state, claims, used, found) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    Lowered { module, args, results, state, claims, found, used, sized: None }
+    Lowered { module, args, results, state, claims, found, used, decisions: Vec::new(), sized: None }
 }
 
 /// An image joined with its quarter, each element four times four times: for heights that are multiples of 4.

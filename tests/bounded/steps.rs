@@ -286,5 +286,5 @@ pub fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
     let module = b.finish(root).expect("it is a module");
     let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
     let (state, claims, used) = (Vec::new(), Vec::new(), Vec::new());
-    Lowered { module, args, results, state, claims, found, used, sized: None }
+    Lowered { module, args, results, state, claims, found, used, decisions: Vec::new(), sized: None }
 }

@@ -179,7 +179,9 @@ impl<'a> Converter<'a, '_> {
     }
     /// The branch that is taken, if that is known: the others may be for other platforms.
     fn taken(&mut self, op: &'a Operation, selector: InstId) -> Option<&'a Region> {
-        let value = self.host.constant(selector)?.get_i64(0)?;
+        // a branch that is chosen for the sizes at hand would be wrong for others
+        let value =
+            self.host.constant(selector).filter(|_| !self.host.builder().follows_sizes(selector))?.get_i64(0)?;
         if op.name == "stablehlo.if" {
             return op.regions.get(usize::from(value == 0));
         }

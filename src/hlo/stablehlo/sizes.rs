@@ -166,7 +166,11 @@ impl Converter<'_, '_> {
         let Some(a) = inst.shape.as_array() else { return id };
         if let Op::GetDimensionSize(axis) = inst.op {
             let size = comp.insts[inst.operands[0]].shape.as_array().and_then(|x| x.dims.get(axis)).copied();
-            return size.map_or(id, |n| self.b().scalar(crate::tensor::DType::S32, n as f64));
+            return size.map_or(id, |n| {
+                let constant = self.b().scalar(crate::tensor::DType::S32, n as f64);
+                self.b().tell_size(constant);
+                constant
+            });
         }
         let known = |o: &InstId| matches!(comp.insts[*o].op, Op::Constant(Literal::Array(_)));
         let small = a.elements() <= MOST_SIZES && !a.dtype.is_float() && !a.dtype.is_complex();
@@ -174,7 +178,14 @@ impl Converter<'_, '_> {
             return id;
         }
         match self.host.constant(id) {
-            Some(value) => self.b().constant(value),
+            Some(value) => {
+                let is_size = self.b().follows_sizes(id);
+                let constant = self.b().constant(value);
+                if is_size {
+                    self.b().tell_size(constant);
+                }
+                constant
+            }
             None => id,
         }
     }

@@ -1,0 +1,90 @@
+//! Branches that a lowering chooses because of the sizes of arrays.
+//!
+//! A function whose sizes vary from call to call is one module for all of them. A branch that is chosen for the sizes at hand would be
+//! wrong for others, so each such choice is recorded with the sizes that it was made by; where these vary, the choice does not stand.
+use super::{Computation, InstId, Literal, Op};
+use std::collections::HashSet;
+
+/// A branch that was chosen while lowering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The name of the node that branches.
+    pub node: String,
+    /// The op of that node.
+    pub op: String,
+    /// The sizes of arrays that the choice was made by.
+    pub sizes: Vec<i64>,
+}
+
+/// Elements of slices of more than these are not told apart.
+const MOST_ELEMENTS: u64 = 1 << 10;
+
+/// The elements of an array that are of interest, by row-major number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Elements {
+    All,
+    Some(Vec<u64>),
+}
+
+/// The sizes of arrays that `id` is computed from; `constants` are the constants of the computation that hold such sizes.
+pub(super) fn sizes_read(comp: &Computation, constants: &HashSet<InstId>, id: InstId) -> Vec<i64> {
+    let (mut sizes, mut seen) = (Vec::new(), HashSet::new());
+    if constants.is_empty() {
+        return sizes;
+    }
+    let mut todo = vec![(id, Elements::All)];
+    while let Some((id, elements)) = todo.pop() {
+        if !seen.insert((id, elements.clone())) {
+            continue;
+        }
+        if constants.contains(&id) {
+            sizes.extend(values(comp, id, &elements));
+        } else {
+            todo.extend(operands(comp, id, elements));
+        }
+    }
+    sizes
+}
+
+/// Some elements of a constant.
+fn values(comp: &Computation, id: InstId, elements: &Elements) -> Vec<i64> {
+    let Op::Constant(Literal::Array(tensor)) = &comp.insts[id].op else { return Vec::new() };
+    match elements {
+        Elements::All => (0..tensor.len()).filter_map(|i| tensor.get_i64(i)).collect(),
+        Elements::Some(of) => of.iter().filter_map(|&i| tensor.get_i64(usize::try_from(i).ok()?)).collect(),
+    }
+}
+
+/// The elements of operands that elements of an instruction are computed from, or more.
+fn operands(comp: &Computation, id: InstId, elements: Elements) -> Vec<(InstId, Elements)> {
+    let Some(inst) = comp.insts.get(id) else { return Vec::new() };
+    let count = |id: InstId| comp.insts[id].shape.as_array().map_or(0, |a| a.elements());
+    match (&inst.op, &inst.operands[..]) {
+        (Op::Reshape | Op::Copy, &[x]) => vec![(x, elements)],
+        (Op::Elementwise(_), all) if all.iter().all(|&x| count(x) == count(id)) => {
+            all.iter().map(|&x| (x, elements.clone())).collect()
+        }
+        (Op::Slice(dims), &[x]) => {
+            let [slice] = dims[..] else { return vec![(x, Elements::All)] };
+            let of: Vec<u64> = match elements {
+                Elements::Some(of) => of,
+                Elements::All if count(id) <= MOST_ELEMENTS => (0..count(id)).collect(),
+                Elements::All => return vec![(x, Elements::All)],
+            };
+            vec![(x, Elements::Some(of.into_iter().map(|i| slice.start + i * slice.stride).collect()))]
+        }
+        (Op::Concatenate(_), parts) if inst.shape.as_array().is_some_and(|a| a.rank() == 1) => {
+            let Elements::Some(of) = elements else { return parts.iter().map(|&x| (x, Elements::All)).collect() };
+            let mut begin = 0;
+            let mut out = Vec::with_capacity(parts.len());
+            for &part in parts {
+                let end = begin + count(part);
+                let own: Vec<u64> = of.iter().filter(|i| (begin..end).contains(*i)).map(|i| i - begin).collect();
+                out.extend((!own.is_empty()).then_some((part, Elements::Some(own))));
+                begin = end;
+            }
+            out
+        }
+        (_, all) => all.iter().map(|&x| (x, Elements::All)).collect(),
+    }
+}
