@@ -19,6 +19,7 @@
 #![deny(unsafe_code)]
 
 pub mod util;
+pub mod symbolic;
 pub mod diag;
 pub mod tensor;
 pub mod scalar;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 /// The rooms with their layer: a file may name its own room and rooms of lower layers only.
 const ROOMS: &[(&str, u32)] = &[
     ("util", 0),
+    ("symbolic", 0),
     ("diag", 1),
     ("tensor", 2),
     ("scalar", 2),

@@ -1,7 +1,7 @@
 //! What a lowering sees of its node.
 use super::holder::Holders;
 use super::range::{self, Ranges};
-use super::{Store, Value, linear};
+use super::{Store, Value, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::{Asked, Builder, Claim, Found, InstId, Op};
@@ -227,7 +227,7 @@ impl LowerCtx<'_> {
         {
             return Ok(u64::try_from(known).unwrap_or(0).min(most));
         }
-        let is_count = |f: &&Found| f.most == most && linear::same(self.b, f.count, count);
+        let is_count = |f: &&Found| f.most == most && element::same(self.b, f.count, count);
         if let Some(known) = self.b.found_here().find(is_count) {
             return Ok(known.assumed);
         }
@@ -277,7 +277,7 @@ impl LowerCtx<'_> {
         let one = self.b.slice_axis(line, 0, at, at + 1);
         let one = self.b.reshape(one, &[]);
         let is_varying = !self.b.founds().is_empty() && self.counts_nothing(one);
-        match linear::element(self.b, array, at).known().filter(|_| !is_varying) {
+        match element::element(self.b, array, at).known().filter(|_| !is_varying) {
             Some(n) => u64::try_from(n).map_err(|_| self.mismatch(format!("a size of {n}"))),
             None => self.size_of(one, made),
         }
@@ -372,7 +372,7 @@ impl LowerCtx<'_> {
     fn claim(&mut self, asked: InstId, (most, is_allowed): (u64, bool)) {
         let value = self.b.convert(asked, DType::S32);
         let claims = self.b.claims();
-        if !claims.iter().any(|c| c.most == most && linear::same(self.b, c.value, value)) {
+        if !claims.iter().any(|c| c.most == most && element::same(self.b, c.value, value)) {
             let node = self.node.name.to_string();
             self.b.claim(Claim { node, asks: Asked::Size, value, most, is_allowed });
         }

@@ -4,7 +4,7 @@ pub mod ctx;
 pub mod fact;
 pub mod host;
 pub mod join;
-mod linear;
+mod element;
 mod rounds;
 pub mod row;
 mod shape;

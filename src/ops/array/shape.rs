@@ -3,8 +3,8 @@ use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::{InstId, Op, Shape};
 use crate::ops::ShapeCtx;
+use crate::ops::element;
 use crate::ops::fact::{Dims, Fact, Int};
-use crate::ops::linear;
 use crate::ops::row::op;
 use crate::ops::shape::{S32, same};
 use crate::ops::symbols::{Dim, Why};
@@ -114,7 +114,7 @@ fn wanted(cx: &LowerCtx) -> Result<Vec<i64>> {
     cx.constant_ints(1).or_else(|error| {
         let [n @ 0..=MOST_RANK] = cx.dims(1)?[..] else { return Err(error) };
         let shape = cx.arg(1)?;
-        let known: Option<Vec<i64>> = (0..n).map(|at| linear::element(cx.b, shape, at).known()).collect();
+        let known: Option<Vec<i64>> = (0..n).map(|at| element::element(cx.b, shape, at).known()).collect();
         known.ok_or(error)
     })
 }

@@ -11,7 +11,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Node;
 use crate::hlo::attrs::{PadDim, SliceDim};
 use crate::hlo::{InstId, Op};
-use crate::ops::linear::{self, Linear};
+use crate::ops::element::{self, ElementExpr};
 use crate::ops::math::special;
 use crate::ops::row::op;
 use crate::ops::shape::same;
@@ -115,9 +115,9 @@ pub(super) struct Bounds {
     /// The number of the input that is begin; end and strides follow.
     pub at: usize,
     /// The first entries.
-    pub begin: Vec<Linear>,
+    pub begin: Vec<ElementExpr>,
     /// The entries of end.
-    pub end: Vec<Linear>,
+    pub end: Vec<ElementExpr>,
     /// The strides.
     pub strides: Vec<i64>,
     /// Whether values may say how many elements there are.
@@ -150,9 +150,9 @@ impl Bounds {
         if cx.dims(at)? != [n] || cx.dims(at + 1)? != [n] {
             return Err(cx.mismatch("begin, end and strides have different lengths"));
         }
-        let entries = |i: usize| -> Result<Vec<Linear>> {
+        let entries = |i: usize| -> Result<Vec<ElementExpr>> {
             let array = cx.arg(i)?;
-            Ok((0..n).map(|e| linear::element(cx.b, array, e)).collect())
+            Ok((0..n).map(|e| element::element(cx.b, array, e)).collect())
         };
         Ok(Bounds { at, begin: entries(at)?, end: entries(at + 1)?, strides, may_pick })
     }
@@ -191,7 +191,7 @@ impl Bounds {
     /// A range of `d` elements: entry `i` of begin, end and strides; which of its ends are open.
     fn range(&self, cx: &mut LowerCtx, i: usize, open: (bool, bool), d: u64) -> Result<Part> {
         let (open_begin, open_end) = open;
-        let number = |v: &Linear, open: bool| if open { Some(0) } else { v.known() };
+        let number = |v: &ElementExpr, open: bool| if open { Some(0) } else { v.known() };
         let ends = (number(&self.begin[i], open_begin), number(&self.end[i], open_end));
         let stride = self.strides[i];
         if let (Some(begin), Some(end)) = ends {
@@ -199,7 +199,7 @@ impl Bounds {
             let taken = taken.ok_or_else(|| cx.mismatch("a stride of 0"))?;
             return Ok(Part::new(None, taken));
         }
-        let apart = if open_begin || open_end { None } else { self.end[i].plus(&self.begin[i], -1) };
+        let apart = if open_begin || open_end { None } else { self.end[i].sub(&self.begin[i]) };
         let count = apart.and_then(|a| steps(a.known()?, stride));
         let Some(count) = count else {
             return if self.may_pick && cx.b.depth() == 1 {

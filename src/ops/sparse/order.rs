@@ -91,7 +91,7 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The sizes `filled` of a new shape, with those as numbers that `new` is known to say.
 fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
     let n = cx.b.dims(new)[0];
-    let known = |at: u64| crate::ops::linear::element(cx.b, new, at).known().filter(|&size| size >= 0);
+    let known = |at: u64| crate::ops::element::element(cx.b, new, at).known().filter(|&size| size >= 0);
     let known: Vec<Option<i64>> = (0..n).map(known).collect();
     if known.iter().all(Option::is_none) {
         return filled;

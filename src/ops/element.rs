@@ -1,49 +1,32 @@
-//! Integers as sums of numbers that are only known at run time: `4 * i + 3`. Two of them may differ by what is known at compile time.
+//! Elements of arrays of integers as expressions of other elements, which are known at run time only: two of these may differ by what
+//! is known at compile time.
 use crate::hlo::{Builder, CompId, Inst, InstId, Op, Shape};
 use crate::interp;
 use crate::scalar::ScalarOp;
+use crate::symbolic::Expr;
 use crate::tensor::DType;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
-/// How many instructions above an integer are looked at.
+/// Depth to which the operands of an integer are followed.
 const MOST_DEPTH: usize = 32;
 
-/// No sum has more terms, so that one of sums stays small.
-const MOST_TERMS: usize = 8;
-
-/// A sum of elements times factors, and a number.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Linear {
-    /// Factors, none of them 0, by what they multiply: the first instruction of that value and the number of an element, row-major.
-    terms: BTreeMap<(InstId, u64), i64>,
-    /// What is added.
-    number: i64,
+/// An element of an array: the variable of an [`ElementExpr`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Element {
+    /// The first instruction of the open computation that computes the array.
+    pub array: InstId,
+    /// The row-major number of the element.
+    pub at: u64,
 }
 
-impl Linear {
-    /// The number, if the sum has no terms.
-    pub fn known(&self) -> Option<i64> {
-        self.terms.is_empty().then_some(self.number)
-    }
-
-    /// `self + factor * other`; `None` where that overflows or has many terms.
-    pub fn plus(&self, other: &Linear, factor: i64) -> Option<Linear> {
-        let mut sum = self.clone();
-        sum.number = sum.number.checked_add(other.number.checked_mul(factor)?)?;
-        for (&term, &n) in &other.terms {
-            let have = sum.terms.entry(term).or_default();
-            *have = have.checked_add(n.checked_mul(factor)?)?;
-        }
-        sum.terms.retain(|_, n| *n != 0);
-        (sum.terms.len() <= MOST_TERMS).then_some(sum)
-    }
-}
+/// An integer computed from elements of arrays.
+pub type ElementExpr = Expr<Element>;
 
 /// Element `at` (row-major) of an array of integers.
 ///
-/// Sums, differences, products with numbers, and what only moves elements are looked through; all else is a term. Sums are taken for
-/// exact: where an index is near the end of its type, no slice that starts there has elements.
-pub fn element(b: &Builder, array: InstId, at: u64) -> Linear {
+/// Sums, differences, products with constants and ops that only move elements are followed; the result of any other op is a variable.
+/// Sums are taken for exact: where an index is near the end of its type, no slice that starts there has elements.
+pub fn element(b: &Builder, array: InstId, at: u64) -> ElementExpr {
     Reader::new(b).element(array, at, MOST_DEPTH)
 }
 
@@ -67,19 +50,19 @@ impl<'b> Reader<'b> {
         Reader { b, budget: 256, comparisons: 1 << 16, equal: HashSet::new() }
     }
 
-    fn element(&mut self, array: InstId, at: u64, depth: usize) -> Linear {
+    fn element(&mut self, array: InstId, at: u64, depth: usize) -> ElementExpr {
         if let Some(value) = interp::constant_value(self.b, array)
             && let Some(number) = usize::try_from(at).ok().and_then(|i| value.get_i64(i))
         {
-            return Linear { number, ..Linear::default() };
+            return Expr::constant(number);
         }
         self.budget = self.budget.saturating_sub(1);
         let seen = if depth == 0 || self.budget == 0 { None } else { self.through(array, at, depth - 1) };
         seen.unwrap_or_else(|| self.term(array, at))
     }
 
-    fn term(&mut self, array: InstId, at: u64) -> Linear {
-        Linear { terms: BTreeMap::from([((self.first_equal(array), at), 1)]), number: 0 }
+    fn term(&mut self, array: InstId, at: u64) -> ElementExpr {
+        Expr::var(Element { array: self.first_equal(array), at })
     }
 
     /// The first instruction that computes what `array` does: a graph may say `i // 4` more than once.
@@ -122,7 +105,7 @@ impl<'b> Reader<'b> {
     }
 
     /// What the instruction that makes the element says of it, if it is one that is looked through.
-    fn through(&mut self, array: InstId, at: u64, depth: usize) -> Option<Linear> {
+    fn through(&mut self, array: InstId, at: u64, depth: usize) -> Option<ElementExpr> {
         let inst = self.b.current().insts.get(array)?;
         let x = *inst.operands.first()?;
         match &inst.op {
@@ -164,7 +147,7 @@ impl<'b> Reader<'b> {
             && interp::constant_value(self.b, init).and_then(|t| t.get_i64(0)) == Some(neutral)
     }
 
-    fn arithmetic(&mut self, op: ScalarOp, inst: &Inst, at: u64, depth: usize) -> Option<Linear> {
+    fn arithmetic(&mut self, op: ScalarOp, inst: &Inst, at: u64, depth: usize) -> Option<ElementExpr> {
         let wide = |t: DType| matches!(t, DType::S32 | DType::S64);
         if !inst.operands.iter().all(|&x| wide(self.b.dtype(x))) {
             return None;
@@ -172,14 +155,14 @@ impl<'b> Reader<'b> {
         let mut args = inst.operands.iter().map(|&x| self.element(x, at, depth)).collect::<Vec<_>>().into_iter();
         let (x, y) = (args.next()?, args.next());
         match (op, y) {
-            (ScalarOp::Add, Some(y)) => x.plus(&y, 1),
-            (ScalarOp::Subtract, Some(y)) => x.plus(&y, -1),
+            (ScalarOp::Add, Some(y)) => x.add(&y),
+            (ScalarOp::Subtract, Some(y)) => x.sub(&y),
             (ScalarOp::Multiply, Some(y)) => match (x.known(), y.known()) {
-                (_, Some(n)) => Linear::default().plus(&x, n),
-                (Some(n), _) => Linear::default().plus(&y, n),
+                (_, Some(n)) => x.scale(n),
+                (Some(n), _) => y.scale(n),
                 (None, None) => None,
             },
-            (ScalarOp::Negate, None) => Linear::default().plus(&x, -1),
+            (ScalarOp::Negate, None) => x.scale(-1),
             (ScalarOp::Convert(to), None) if wide(to) => Some(x),
             _ => None,
         }
@@ -207,7 +190,7 @@ mod tests {
         let (begin, end) = (element(&b, begin, 0), element(&b, ends, 1));
         assert_eq!(b.take_error(), None);
         assert_eq!((begin.known(), end.known()), (None, None));
-        assert_eq!(end.plus(&begin, -1).and_then(|d| d.known()), Some(12));
+        assert_eq!(end.sub(&begin).and_then(|d| d.known()), Some(12));
     }
 
     #[test]
@@ -218,7 +201,7 @@ mod tests {
         let [x, y] = [0, 1].map(|_| b.binary(ScalarOp::Divide, i, four));
         let other = b.binary(ScalarOp::Divide, i, three);
         let end = b.add(y, three);
-        let difference = |x: InstId, y: InstId| element(&b, x, 0).plus(&element(&b, y, 0), -1).and_then(|d| d.known());
+        let difference = |x: InstId, y: InstId| element(&b, x, 0).sub(&element(&b, y, 0)).and_then(|d| d.known());
         assert_eq!(difference(end, x), Some(3));
         assert_eq!(difference(other, x), None);
     }
@@ -239,7 +222,7 @@ mod tests {
         let mut b = Builder::new("test");
         let (i, j) = (b.parameter(Shape::array(DType::S32, [])), b.parameter(Shape::array(DType::S32, [])));
         let narrow = b.convert(i, DType::S8);
-        let difference = |x: InstId, y: InstId| element(&b, x, 0).plus(&element(&b, y, 0), -1).and_then(|d| d.known());
+        let difference = |x: InstId, y: InstId| element(&b, x, 0).sub(&element(&b, y, 0)).and_then(|d| d.known());
         assert_eq!(difference(i, j), None);
         assert_eq!(difference(narrow, i), None);
         assert_eq!(difference(i, i), Some(0));

@@ -1,0 +1,204 @@
+//! Integer expressions over variables, such as the sizes of arrays that are not known until a function is called.
+//!
+//! An [`Expr`] is kept in a normal form, so that expressions that are equal by the rules below compare equal: sums are of products with
+//! integer coefficients, whole multiples are moved out of quotients, and common parts out of maxima. Remainders are written with
+//! quotients, and minima with maxima. Arithmetic never overflows silently: an operation gives `None` where a coefficient leaves 64
+//! bits or the expression gets too large.
+mod interval;
+mod maximum;
+mod quotient;
+#[cfg(test)]
+mod tests;
+
+pub use interval::Interval;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// No expression has more terms.
+const MOST_TERMS: usize = 64;
+/// No expression nests quotients and maxima deeper, so that recursion over it ends.
+const MOST_DEPTH: u32 = 32;
+
+/// What an [`Expr`] multiplies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Factor<V: Ord> {
+    /// A variable.
+    Var(V),
+    /// The first expression divided by the second, rounded down. A constant divisor is 2 or more.
+    Quotient(Arc<Expr<V>>, Arc<Expr<V>>),
+    /// The largest of two or more expressions, in ascending order.
+    Max(Arc<[Expr<V>]>),
+}
+
+/// An integer expression: a sum of products of [`Factor`]s.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Expr<V: Ord> {
+    /// Coefficients, none of them 0, by the sorted factors that they multiply; the constant multiplies no factor.
+    terms: BTreeMap<Vec<Factor<V>>, i64>,
+}
+
+impl<V: Ord> Default for Expr<V> {
+    fn default() -> Self {
+        Expr { terms: BTreeMap::new() }
+    }
+}
+
+impl<V: Ord + Clone> Expr<V> {
+    /// The constant `value`.
+    pub fn constant(value: i64) -> Self {
+        let terms = if value == 0 { BTreeMap::new() } else { BTreeMap::from([(Vec::new(), value)]) };
+        Expr { terms }
+    }
+    /// The variable `v`.
+    pub fn var(v: V) -> Self {
+        Expr::factor(Factor::Var(v))
+    }
+    fn factor(factor: Factor<V>) -> Self {
+        Expr { terms: BTreeMap::from([(vec![factor], 1)]) }
+    }
+
+    /// The terms: the factors of each, sorted, and its coefficient.
+    pub fn terms(&self) -> impl Iterator<Item = (&[Factor<V>], i64)> {
+        self.terms.iter().map(|(factors, &n)| (&factors[..], n))
+    }
+    /// The value, if no variable is in it.
+    pub fn known(&self) -> Option<i64> {
+        match self.terms.len() {
+            0 => Some(0),
+            1 => self.terms.get(&Vec::new()).copied(),
+            _ => None,
+        }
+    }
+    /// The constant term.
+    fn offset(&self) -> i64 {
+        self.terms.get(&Vec::new()).copied().unwrap_or(0)
+    }
+    /// The variable that the whole expression is.
+    pub fn as_var(&self) -> Option<&V> {
+        match self.as_scaled_var() {
+            Some((1, v)) => Some(v),
+            _ => None,
+        }
+    }
+    /// The coefficient and the variable of an expression that is one times the other.
+    pub fn as_scaled_var(&self) -> Option<(i64, &V)> {
+        let mut terms = self.terms();
+        match (terms.next(), terms.next()) {
+            (Some(([Factor::Var(v)], n)), None) => Some((n, v)),
+            _ => None,
+        }
+    }
+    /// The variables in it.
+    pub fn vars(&self) -> BTreeSet<V> {
+        let mut out = BTreeSet::new();
+        self.visit(&mut |v| {
+            out.insert(v.clone());
+        });
+        out
+    }
+    fn visit(&self, seen: &mut impl FnMut(&V)) {
+        for factor in self.terms.keys().flatten() {
+            match factor {
+                Factor::Var(v) => seen(v),
+                Factor::Quotient(a, b) => {
+                    a.visit(seen);
+                    b.visit(seen);
+                }
+                Factor::Max(all) => all.iter().for_each(|e| e.visit(seen)),
+            }
+        }
+    }
+    /// Whether it is a polynomial: without quotients and maxima.
+    pub fn is_polynomial(&self) -> bool {
+        self.terms.keys().flatten().all(|f| matches!(f, Factor::Var(_)))
+    }
+    fn depth(&self) -> u32 {
+        let of = |f: &Factor<V>| match f {
+            Factor::Var(_) => 0,
+            Factor::Quotient(a, b) => 1 + a.depth().max(b.depth()),
+            Factor::Max(all) => 1 + all.iter().map(Expr::depth).max().unwrap_or(0),
+        };
+        self.terms.keys().flatten().map(of).max().unwrap_or(0)
+    }
+
+    /// The expression of these terms; `None` where it is too large.
+    fn checked(terms: BTreeMap<Vec<Factor<V>>, i64>) -> Option<Self> {
+        let out = Expr { terms };
+        (out.terms.len() <= MOST_TERMS && out.depth() <= MOST_DEPTH).then_some(out)
+    }
+    /// Adds terms whose factors are sorted.
+    fn add_terms(&mut self, terms: impl IntoIterator<Item = (Vec<Factor<V>>, i64)>) -> Option<()> {
+        for (factors, n) in terms {
+            let sum = self.terms.get(&factors).copied().unwrap_or(0).checked_add(n)?;
+            if sum == 0 {
+                self.terms.remove(&factors)
+            } else {
+                self.terms.insert(factors, sum)
+            };
+        }
+        (self.terms.len() <= MOST_TERMS).then_some(())
+    }
+
+    /// `self + factor * other`.
+    pub fn plus(&self, factor: i64, other: &Self) -> Option<Self> {
+        let mut out = self.clone();
+        let scaled: Option<Vec<_>> =
+            other.terms().map(|(factors, n)| Some((factors.to_vec(), n.checked_mul(factor)?))).collect();
+        out.add_terms(scaled?.into_iter().filter(|(_, n)| *n != 0))?;
+        Some(out)
+    }
+    /// `self + other`.
+    pub fn add(&self, other: &Self) -> Option<Self> {
+        self.plus(1, other)
+    }
+    /// `self - other`.
+    pub fn sub(&self, other: &Self) -> Option<Self> {
+        self.plus(-1, other)
+    }
+    /// `factor * self`.
+    pub fn scale(&self, factor: i64) -> Option<Self> {
+        Expr::default().plus(factor, self)
+    }
+    /// `self + n`.
+    pub fn offset_by(&self, n: i64) -> Option<Self> {
+        self.add(&Expr::constant(n))
+    }
+    /// `self * other`.
+    pub fn mul(&self, other: &Self) -> Option<Self> {
+        let mut out = Expr::default();
+        for (a, n) in self.terms() {
+            for (b, m) in other.terms() {
+                let mut factors = [a, b].concat();
+                factors.sort_unstable();
+                out.add_terms([(factors, n.checked_mul(m)?)])?;
+            }
+        }
+        Expr::checked(out.terms)
+    }
+    /// `self - divisor * floor(self / divisor)`: the remainder with the sign of the divisor.
+    pub fn rem(&self, divisor: &Self) -> Option<Self> {
+        self.sub(&divisor.mul(&self.floor_div(divisor)?)?)
+    }
+    /// `ceil(self / divisor)`.
+    pub fn ceil_div(&self, divisor: &Self) -> Option<Self> {
+        self.scale(-1)?.floor_div(divisor)?.scale(-1)
+    }
+    /// The smaller of two expressions.
+    pub fn minimum(&self, other: &Self) -> Option<Self> {
+        self.scale(-1)?.maximum(&other.scale(-1)?)?.scale(-1)
+    }
+
+    /// The value where each variable has the value that `value` gives; `None` where that leaves 64 bits, divides by 0, or a variable
+    /// has no value.
+    pub fn eval(&self, value: &impl Fn(&V) -> Option<i64>) -> Option<i64> {
+        let of = |f: &Factor<V>| match f {
+            Factor::Var(v) => value(v),
+            Factor::Quotient(a, b) => interval::floor(a.eval(value)?, b.eval(value)?),
+            Factor::Max(all) => all.iter().map(|e| e.eval(value)).try_fold(i64::MIN, |most, e| Some(most.max(e?))),
+        };
+        self.terms().try_fold(0i64, |sum, (factors, n)| {
+            sum.checked_add(factors.iter().try_fold(n, |product, f| product.checked_mul(of(f)?))?)
+        })
+    }
+}
