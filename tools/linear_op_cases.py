@@ -258,7 +258,43 @@ def cases(F, C):
     def ragged_count(t, weights, **more):
         return [*R.RaggedCountSparseOutput(splits=F([0, 2, 2, 5], I64), values=F(np.array([3, 3, 7, 1, 7], t)), weights=weights([5]), **more)]
 
+    def nth():
+        out = []
+        for t in (F32, F64, I32, I64, np.uint8, np.float16):
+            x = (np.array([[3, 1, 3, 7, 1], [0, 9, 5, 2, 2]]) - (0 if t is np.uint8 else 2)).astype(t)
+            out += [R.NthElement(input=F(v), n=n, reverse=r) for v, n, r in ((x, C(2), False), (x, F(1, I32), True), (x[0], F(4, I32), False), (np.stack([x, x + 1]), C(0), True), (x[:0], C(0), False))]
+        return out + [R.NthElement(input=F(np.array([[np.inf, -np.inf, 0.0, 1]], F32)), n=C(n)) for n in range(4)]
+
+    def isotonic():
+        out = []
+        draw = np.random.RandomState(4)
+        for t, o in ((F32, F32), (F64, F64), (I32, F64), (I64, F64)):
+            for x in (draw.randint(-9, 9, [3, 8]), [[1, 2, 3, 4]], [[4, 3, 2, 1]], draw.randint(0, 3, [2, 2, 5]), [5], np.zeros([2, 0]), [2, 2, 2]):
+                out += list(R.IsotonicRegression(input=F(np.array(x).astype(t)), output_dtype=tf.as_dtype(o)))
+        return out
+
+    def in_place(op):
+        x = np.arange(12).reshape(4, 3)
+        def make():
+            out = []
+            for t in (F32, F64, I32, np.float16):
+                v = (np.arange(9).reshape(3, 3) * 7 % 5 + 1).astype(t)
+                out += [getattr(R, op)(x=R.DeepCopy(x=F(x.astype(t))), i=F(i, I32), v=F(w)) for i, w in (([2, 0, 3], v), ([1, 1, 1], v), ([-1, 5, 2], v), (np.zeros([0], I32), v[:0]))]
+            return out
+        return make
+
+    def fill_rows():
+        out = []
+        for t in (F32, I64):
+            for ids, rows in (([0, 0, 2, 5], 7), ([3], 4), ([0, 1, 2], 3)):
+                out += list(R.RaggedFillEmptyRows(value_rowids=F(np.array(ids, I64)), values=F((np.arange(len(ids)) + 1).astype(t)), nrows=C(rows, I64), default_value=F(np.array(-1, t))))
+        return out
+
     return {
+        "NthElement": nth, "IsotonicRegression": isotonic, **{op: in_place(op) for op in ("InplaceUpdate", "InplaceAdd", "InplaceSub")},
+        "DeepCopy": lambda: [R.DeepCopy(x=F(STRANGE.astype(t))) for t in (F32, F64)], "GuaranteeConst": lambda: [R.GuaranteeConst(input=F(STRANGE.astype(t))) for t in (F32, F64)],
+        "RaggedFillEmptyRows": fill_rows,
+        "RaggedFillEmptyRowsGrad": lambda: [y for t in (F32, F64) for y in R.RaggedFillEmptyRowsGrad(reverse_index_map=F([2, 1, 0], I64), grad_values=F(np.array([1, 2.5, 3, 4, 5], t)))],
         **{op: pointwise(op, SPECIAL, F32, F64, np.float16) for op in ("BesselJ0", "BesselJ1", "BesselY0", "BesselY1", "BesselK0", "BesselK0e", "BesselK1", "BesselK1e")},
         **{op: pointwise(op, SPECIAL, F32, F64) for op in ("Dawsn", "Expint", "FresnelCos", "FresnelSin", "Spence")},
         "MatrixSquareRoot": functions("MatrixSquareRoot", F32, F64, C64, C128), "MatrixExponential": functions("MatrixExponential", F32, F64, C64, C128),

@@ -191,6 +191,13 @@ pub const LEFT_OUT: &[LeftOut] = &[
         names: "SymbolicGradient",
     },
     LeftOut {
+        title: "TileGrad",
+        reason: "TensorFlow's own kernel asks for an attribute that the op does not have",
+        help: "reshape and sum, as the gradient of `tf.tile` does",
+        code: OP,
+        names: "TileGrad",
+    },
+    LeftOut {
         title: "XlaIf",
         reason: "TensorFlow's own kernel asks for an attribute that the op does not have: `If` is supported",
         help: "export with `tf.cond`",

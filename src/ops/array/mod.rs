@@ -8,6 +8,7 @@ mod diag_places;
 mod format;
 mod found;
 pub(in crate::ops) mod gather;
+mod inplace;
 mod join;
 mod set;
 pub(in crate::ops) mod scatter;
@@ -38,4 +39,5 @@ pub const ROWS: &[&[OpRow]] = &[
     set::ROWS,
     found::ROWS,
     unravel::ROWS,
+    inplace::ROWS,
 ];

@@ -16,6 +16,7 @@ mod integrals;
 pub(in crate::ops) mod inverse_error;
 mod neighbour;
 mod normal;
+mod order;
 mod search;
 pub(in crate::ops) mod matmul;
 pub(in crate::ops) mod reduce;
@@ -41,6 +42,7 @@ pub const ROWS: &[&[OpRow]] = &[
     bessel_jy::ROWS,
     bessel_k::ROWS,
     integrals::ROWS,
+    order::ROWS,
     inverse_error::ROWS,
     neighbour::ROWS,
     search::ROWS,

@@ -3,6 +3,7 @@
 //! `splits [n + 1]` are the places, 0 first, and how many values there are, last. What TensorFlow's kernels refuse at run time, splits
 //! that fall or lead out of the values, gives values of other rows here.
 mod dense;
+mod fill;
 mod gather;
 mod range;
 mod sparse;
@@ -18,7 +19,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, sparse::ROWS, variant::ROWS];
+pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, fill::ROWS, sparse::ROWS, variant::ROWS];
 
 /// Where each of `total` values is: the number of its row, and its place in that row. Both are `s32[total]`.
 pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: u64) -> Result<(InstId, InstId)> {

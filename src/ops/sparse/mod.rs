@@ -12,7 +12,7 @@ mod merge;
 mod order;
 mod parts;
 mod product;
-mod rows;
+pub(in crate::ops) mod rows;
 mod runs;
 mod segment;
 mod sets;

@@ -26,7 +26,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// Gives each row without an element one in its first column: `n` elements, and as many more as there are such rows.
-fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape, default) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     if rank == 0 || cx.b.dims(shape) != [rank as u64] {
         return Err(cx.mismatch(format!("indices of rank {rank} into {}", cx.b.shape(shape))));
@@ -95,7 +95,7 @@ fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
 }
 
 /// The gradients of the values, and the sum of those of the elements that were added.
-fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(in crate::ops) fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (map, grad) = (cx.arg(0)?, cx.arg(1)?);
     cx.check_within(0, &[cx.b.dims(grad).first().copied().unwrap_or(0)])?;
     let values = take_axis(cx, grad, map, 0, 0)?;
@@ -107,6 +107,6 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(values), Value::Array(default)])
 }
 
-fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub(in crate::ops) fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![cx.like(1, cx.dims(0)?)?.remove(0), cx.like(1, vec![])?.remove(0)])
 }

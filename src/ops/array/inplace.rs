@@ -1,0 +1,53 @@
+//! Rows of an array replaced or added to, which TensorFlow does in place, and copies.
+use super::scatter::scatter;
+use crate::diag::Result;
+use crate::ops::math::special::add_scalar;
+use crate::ops::row::op;
+use crate::ops::shape::{pass_first, same};
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("InplaceUpdate", "x i v -> y", |cx| with_rows(cx, Change::Replaced)).shape(same),
+    op("InplaceAdd", "x i v -> y", |cx| with_rows(cx, Change::Added)).shape(same),
+    op("InplaceSub", "x i v -> y", |cx| with_rows(cx, Change::Subtracted)).shape(same),
+    op("DeepCopy", "x -> y", |cx| cx.one(cx.arg(0)?)).shape(pass_first).forwards(),
+    op("GuaranteeConst", "input -> output", |cx| cx.one(cx.arg(0)?)).shape(pass_first).forwards(),
+];
+
+/// What becomes of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Replaced,
+    Added,
+    Subtracted,
+}
+
+/// Rows `i` of `x` changed by the rows of `v`, one after the other; row numbers wrap around.
+///
+/// Shapes: x `[n, ..]`, i `[k]`, v `[k, ..]` -> `[n, ..]`.
+fn with_rows(cx: &mut LowerCtx, change: Change) -> Result<Vec<Value>> {
+    let (x, i, v) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(i).to_vec());
+    let (Some((&rows, row)), &[count]) = (dims.split_first(), &places[..]) else {
+        return Err(cx.mismatch(format!("rows {places:?} of {dims:?}")));
+    };
+    if cx.b.dims(v) != [&places[..], row].concat() || rows == 0 {
+        return Err(cx.mismatch(format!("{} for rows {places:?} of {dims:?}", cx.b.shape(v))));
+    }
+    let all = cx.b.full_like(i, rows as f64);
+    let rest = cx.b.elementwise(ScalarOp::Remainder, &[i, all]);
+    let shifted = add_scalar(cx.b, rest, rows as f64);
+    let i = cx.b.elementwise(ScalarOp::Remainder, &[shifted, all]);
+    let to = cx.b.reshape(i, &[count, 1]);
+    let y = match change {
+        Change::Replaced => scatter(cx, x, to, v, None)?,
+        Change::Added => scatter(cx, x, to, v, Some(ScalarOp::Add))?,
+        Change::Subtracted => {
+            let v = cx.b.unary(ScalarOp::Negate, v);
+            scatter(cx, x, to, v, Some(ScalarOp::Add))?
+        }
+    };
+    cx.one(y)
+}

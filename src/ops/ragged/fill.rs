@@ -1,0 +1,50 @@
+//! Rows that have no value, given one.
+use crate::diag::Result;
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::shape::{PRED, S64};
+use crate::ops::sparse::rows;
+use crate::ops::symbols::Why;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op(
+        "RaggedFillEmptyRows",
+        "value_rowids values nrows default_value -> output_value_rowids output_values empty_row_indicator reverse_index_map",
+        fill,
+    )
+    .shape(fill_shape)
+    .constants(&[2]),
+    op("RaggedFillEmptyRowsGrad", "reverse_index_map grad_values -> d_values d_default_value", rows::gradient)
+        .shape(rows::gradient_shape),
+];
+
+/// The same as for a sparse matrix whose elements have the row alone as their index.
+fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (ids, values, count, default) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
+    let &[n] = cx.b.dims(ids) else {
+        return Err(cx.mismatch(format!("row numbers {}; a vector is needed", cx.b.shape(ids))));
+    };
+    if cx.b.dims(values) != [n] || cx.b.rank(count) != 0 {
+        return Err(cx.mismatch(format!("{} values of {n} row numbers", cx.b.shape(values))));
+    }
+    let (places, shape) = (cx.b.reshape(ids, &[n, 1]), cx.b.reshape(count, &[1]));
+    let args = [places, values, shape, default].map(Value::Array).into();
+    let mut all = rows::fill(&mut cx.with_args(args))?;
+    if let Some(Value::Array(places)) = all.first().cloned() {
+        let count = cx.b.dims(places)[0];
+        all[0] = Value::Array(cx.b.reshape(places, &[count]));
+    }
+    Ok(all)
+}
+
+fn fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (n, own, rows) = (cx.fresh(Why::Data), cx.of_rank(0, 1)?[0], cx.size(2));
+    Ok(vec![
+        Fact::new(S64, vec![n].into()),
+        Fact::new(cx.dtype(1), vec![n].into()),
+        Fact::new(PRED, vec![rows].into()),
+        Fact::new(S64, vec![own].into()),
+    ])
+}
