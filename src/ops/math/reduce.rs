@@ -95,13 +95,18 @@ fn fold(cx: &mut LowerCtx, op: ScalarOp, init: f64) -> Result<Vec<Value>> {
     keep(cx, y, &axes)
 }
 
-/// The sum over the count; integers truncate, and sums of narrow floats are not rounded before the division.
+/// The sum over the count; integers truncate. Sums of narrow types are not rounded before the division, and do not wrap around.
 fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, axes) = (cx.arg(0)?, axes(cx)?);
     let dtype = cx.b.dtype(x);
     let count: u64 = axes.iter().map(|&a| cx.b.dims(x)[a]).product();
-    let narrow = dtype.is_float() && dtype.bits() < 32;
-    let wide = if narrow { cx.b.convert(x, DType::F32) } else { x };
+    let work = match dtype.is_float() && dtype.bits() < 32 {
+        true => DType::F32,
+        false if dtype.is_integer() && dtype.is_signed() => DType::S64,
+        false if dtype.is_integer() => DType::U64,
+        false => dtype,
+    };
+    let wide = cx.b.convert(x, work);
     let sum = fold_axes(cx.b, wide, ScalarOp::Add, 0.0, &axes);
     let y = if dtype.is_integer() && count == 0 {
         cx.b.full_like(sum, 0.0)
