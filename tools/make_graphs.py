@@ -545,6 +545,94 @@ def rows_from_loops(values, lengths, x):
     return parts.values, above.row_lengths(), above.to_tensor(-1.0), kept.to_tensor(), counts.row_splits
 
 
+@graph(("x", f32, (4, 4)), ("at", i32, (1,)))
+def condition_gradients(x, at):
+    """Gradients of conditions, which keep values of the branch that was taken in optionals: of unlike shapes, nested, in loops and with
+    loops inside, of a switch over three branches, second ones, and through a custom gradient."""
+    w = weights(1, 4, 4)
+
+    @tf.custom_gradient
+    def clipped(y):
+        z = tf.exp(y)
+        return z, lambda dz: tf.clip_by_value(dz * z, -0.5, 0.5)
+
+    def loop(y, rounds):
+        return tf.while_loop(lambda i, y: i < rounds, lambda i, y: (i + 1, tf.tanh(y @ w) * y), [0, y])[1]
+
+    def in_loop(y):
+        def body(i, y):
+            return i + 1, tf.cond(tf.equal(i % 2, at[0] % 2), lambda: tf.tanh(y @ w), lambda: loop(y, 2) - y[:1])
+        return tf.while_loop(lambda i, y: i < 4, body, [0, y])[1]
+
+    def rows(y):
+        return tf.map_fn(lambda row: tf.sin(row) * row[0], y)
+
+    found = []
+    for at_i in (at[0] - 1, at[0] - 2, at[0]):
+        yes = at_i > 0
+        functions = [
+            lambda y: tf.cond(yes, lambda: tf.sin(y) @ w, lambda: y[:, :2] @ tf.cos(w[:2])),
+            lambda y: tf.cond(yes, lambda: tf.cond(at[0] > 1, lambda: tf.sin(y), lambda: tf.exp(y)), lambda: y),
+            lambda y: tf.cond(yes, lambda: clipped(y) * y, lambda: tf.where(y > 0, y * y, 0.0)),
+            lambda y: tf.cond(yes, lambda: loop(y, 3), lambda: y),
+            lambda y: tf.cond(yes, lambda: y, lambda: rows(y)),
+            lambda y: tf.switch_case(at_i, [lambda: tf.tanh(y @ w), lambda: tf.nn.softmax(y) * y, lambda: tf.gather(y, tf.concat([at, at, [0, 3]], 0))]),
+        ]
+        for f in functions:
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(f(x) ** 2)
+            found.append(tape.gradient(y, x))
+        for f in functions[:3]:
+            with tf.GradientTape() as second:
+                second.watch(x)
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = tf.reduce_sum(f(x) ** 2)
+                total = tf.reduce_sum(tape.gradient(y, x) ** 2)
+            found.append(second.gradient(total, x))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(in_loop(x) ** 2)
+    found.append(tape.gradient(y, x))
+    spec = tf.TensorSpec([4, 4], f32)
+    optional = tf.cond(at[0] > 1, lambda: tf.experimental.Optional.from_value(x), lambda: tf.experimental.Optional.empty(spec))
+    found.append(tf.cond(optional.has_value(), optional.get_value, lambda: -x))
+    return [tf.convert_to_tensor(t) for t in found]
+
+
+@graph(("x", f32, (3, 4)), ("at", i32, (1,)))
+def nested_loop_gradients(x, at):
+    """Gradients of loops in loops, which keep lists of lists: with rounds that are known, fed, and others each time, three deep, of
+    `tf.map_fn` in a loop and in `tf.scan`."""
+    w = weights(1, 4, 4)
+
+    def inner(y, rounds):
+        return tf.while_loop(lambda j, y: j < rounds, lambda j, y: (j + 1, tf.sin(y) + x * tf.cast(j, f32)), [0, y], maximum_iterations=4)[1]
+
+    def outer(rounds):
+        def f(y):
+            return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, inner(y, rounds(i))), [0, y])[1]
+        return f
+
+    def deep(y):
+        return tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, outer(lambda k: i + k % 2)(y)), [0, y])[1]
+
+    def mapped(y):
+        return tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, tf.map_fn(lambda r: tf.tanh(tf.linalg.matvec(w, r)) * r, y)), [0, y])[1]
+
+    def scanned(y):
+        return tf.scan(lambda a, r: tf.map_fn(lambda q: tf.sin(q) * tf.reduce_sum(q * r), a @ w), y, initializer=tf.ones([2, 4]))
+
+    found = []
+    for f in (outer(lambda i: 3), outer(lambda i: i), outer(lambda i: at[0]), deep, mapped, scanned):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(f(x) ** 2)
+        found.append(tape.gradient(y, x))
+    return found
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng, shape = np.random.default_rng(seed), tuple(abs(d) for d in shape)

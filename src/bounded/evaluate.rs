@@ -66,12 +66,25 @@ impl Within<'_> {
 fn held(claims: &[Claim], asked: &[Tensor]) -> Result<()> {
     let value = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
     let beyond = claims.iter().zip(asked).find(|(claim, asked)| value(asked).is_none_or(|n| n > claim.most));
-    let Some((Claim { node, asks, most, .. }, _)) = beyond else { return Ok(()) };
-    let told = match asks {
-        Asked::Size => {
-            format!("the data ask for another size at `{node}` than one from 0 to {most}, or than other shapes ask for")
+    let Some((Claim { node, asks, most, is_allowed, .. }, _)) = beyond else { return Ok(()) };
+    let room = format!("give it more room: --bound '{node}=N'");
+    Err(match (asks, is_allowed) {
+        (Asked::Rounds, _) => {
+            let told = format!("the loop `{node}` takes more rounds than the {most} that its lists have room for");
+            Diagnostic::new(Code::BadInputs, told).help(room)
         }
-        Asked::Rounds => format!("the loop `{node}` takes more rounds than the {most} that its lists have room for"),
-    };
-    Err(Diagnostic::new(Code::BadInputs, told).help(format!("give it more room: --bound '{node}=N'")).into())
+        (Asked::Size, true) => {
+            let told = format!("the data ask for a size at `{node}` that is negative or above {most}, for which there is room");
+            Diagnostic::new(Code::BadInputs, told).help(room)
+        }
+        (Asked::Size, false) => {
+            let told = format!(
+                "the data ask for a size at `{node}` that is not within 0 to {most}, or not the size of the array that it is combined with"
+            );
+            Diagnostic::new(Code::BadInputs, told)
+                .note("arrays whose sizes only values tell were taken to be of one size, as an op combines them; --bound does not change that")
+                .help("take both sizes from one array: `tf.range(tf.size(x))` beside `x`, not a range up to a sum that is as large")
+        }
+    }
+    .into())
 }

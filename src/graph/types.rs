@@ -71,6 +71,11 @@ impl PartialShape {
     pub fn fixed(&self) -> Option<Vec<u64>> {
         self.0.as_ref()?.iter().copied().collect()
     }
+    /// Whether arrays of these sizes have this shape.
+    pub fn admits(&self, dims: &[u64]) -> bool {
+        let one = |(want, have): (&Option<u64>, &u64)| want.is_none_or(|want| want == *have);
+        self.0.as_ref().is_none_or(|want| want.len() == dims.len() && want.iter().zip(dims).all(one))
+    }
 }
 
 impl std::fmt::Display for PartialShape {

@@ -68,6 +68,7 @@ fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
             store: &mut Store::default(),
             holders: &mut Holders::default(),
             ranges: &mut Ranges::default(),
+            calls: &[],
         })
         .ok()?;
     if b.take_error().is_some() || b.depth() != 1 {

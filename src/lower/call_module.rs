@@ -114,6 +114,8 @@ impl Walker<'_> {
             Value::List(_)
             | Value::UnshapedList { .. }
             | Value::Unlike(_)
+            | Value::Structured(_)
+            | Value::Optional(_)
             | Value::Jagged(_)
             | Value::Ragged(_)
             | Value::Holder(_)

@@ -3,16 +3,16 @@
 //! A claim is a value of the computation in which it stands. Where that is the body of a loop, one more part of the state holds the most
 //! that any round asked for; a branch leaves it as one more result, and the other branches leave 0. What a computation asks for is known
 //! when it was lowered: one that asks for something is lowered again, with room for it.
-use super::flat::Form;
 use super::walker::Walker;
 use crate::hlo::{Claim, Shape};
 use crate::ops::Value;
+use crate::ops::spec::ValueSpec;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// The forms of so many claims.
-pub(super) fn forms(count: usize) -> Vec<Form> {
-    vec![Form::Array(Shape::array(DType::S32, [])); count]
+/// The specs of so many claims.
+pub(super) fn specs(count: usize) -> Vec<ValueSpec> {
+    vec![ValueSpec::Array(Shape::array(DType::S32, [])); count]
 }
 
 impl Walker<'_> {

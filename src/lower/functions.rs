@@ -1,12 +1,12 @@
 //! Calls and branches: functions of the library, inlined or as computations.
 use super::carried;
-use super::flat::Form;
 use super::holders::Reached;
 use super::rounds::Border;
 use super::walker::{Scope, Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
 use crate::hlo::{Claim, CompId, InstId, Op};
+use crate::ops::spec::ValueSpec;
 use crate::ops::{Calls, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -200,13 +200,13 @@ impl<'p> Walker<'p> {
         let mark = self.b.mark();
         let reached = self.reach(branches, args)?;
         let args = [args, &self.handed(&reached)?].concat();
-        let border = self.border(&args, |_| true);
+        let border = self.border(&args, &[], |_| true);
         let back = reached.changed_only();
-        let mut results: Option<Vec<Form>> = None;
+        let mut results: Option<Vec<ValueSpec>> = None;
         let mut comps: Vec<CompId> = Vec::with_capacity(branches.len());
         let mut blocked = false;
         for (i, branch) in branches.iter().enumerate() {
-            let values = self.enter(&branch.name, &border.forms, &border.ranges);
+            let values = self.enter(&branch.name, &border.specs, &border.ranges);
             let Some(out) = self.carrying(|w| w.call_with(branch, &values, &reached))? else {
                 self.b.abandon();
                 blocked = true;
@@ -215,14 +215,14 @@ impl<'p> Walker<'p> {
             found.extend(self.b.claims().iter().map(|claim| (i, claim.clone())));
             let out = self.without_unchanged(out, &reached)?;
             let want = match results {
-                Some(forms) => forms,
+                Some(specs) => specs,
                 None => self.joined_results(&out, &branches[i + 1..], &border, &reached)?,
             };
             if want.len() != out.len() {
                 return Err(Error::user(Code::BadFunction, "the branches have different numbers of results"));
             }
             let left = [out, self.asked_by_branch(i, asked)].concat();
-            let root = self.pack(&left, &[&want[..], &carried::forms(asked.len())].concat(), "the branches' result")?;
+            let root = self.pack(&left, &[&want[..], &carried::specs(asked.len())].concat(), "the branches' result")?;
             comps.push(self.b.end(root));
             results = Some(want);
         }
@@ -234,10 +234,10 @@ impl<'p> Walker<'p> {
             self.b.return_to(&mark);
             return self.conditional_asking(index, branches, &args[..count], &found);
         }
-        let operand = self.pack(&args, &border.forms, "argument")?;
+        let operand = self.pack(&args, &border.specs, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
-        let mut out = self.unpack(tuple, &[&results[..], &carried::forms(asked.len())].concat());
+        let mut out = self.unpack(tuple, &[&results[..], &carried::specs(asked.len())].concat());
         let values = out.split_off(results.len());
         let asked: Vec<Claim> = asked.iter().map(|(_, claim)| claim.clone()).collect();
         self.carry_out(&asked, &values);
@@ -246,31 +246,31 @@ impl<'p> Walker<'p> {
         Ok(out.into_iter().map(Some).collect())
     }
 
-    /// The forms of a branch's results, lists with room for what other branches leave in them.
+    /// The specs of a branch's results, lists with room for what other branches leave in them.
     fn joined_results(
         &mut self,
         out: &[Value],
         others: &[&FuncRef],
         border: &Border,
         reached: &Reached,
-    ) -> Result<Vec<Form>> {
-        let mut forms: Vec<Form> = out.iter().map(|v| self.form(v)).collect();
-        if !forms.iter().any(Form::is_joined) {
-            return Ok(forms);
+    ) -> Result<Vec<ValueSpec>> {
+        let mut specs: Vec<ValueSpec> = out.iter().map(|v| self.spec(v)).collect();
+        if !specs.iter().any(ValueSpec::is_joinable) {
+            return Ok(specs);
         }
         for branch in others {
-            let values = self.enter("probe", &border.forms, &border.ranges);
+            let values = self.enter("probe", &border.specs, &border.ranges);
             let out = self.carrying(|w| w.call_with(branch, &values, reached));
             let found = out.and_then(|out| out.map(|out| self.without_unchanged(out, reached)).transpose());
-            let found = found.map(|out| out.map(|out| out.iter().map(|v| self.form(v)).collect::<Vec<_>>()));
+            let found = found.map(|out| out.map(|out| out.iter().map(|v| self.spec(v)).collect::<Vec<_>>()));
             self.b.abandon();
-            for (form, found) in forms.iter_mut().zip(found?.into_iter().flatten()) {
-                if let Some(joined) = form.joined(&found) {
-                    *form = joined;
+            for (spec, found) in specs.iter_mut().zip(found?.into_iter().flatten()) {
+                if let Some(joined) = spec.joined(&found) {
+                    *spec = joined;
                 }
             }
         }
-        Ok(forms)
+        Ok(specs)
     }
 
     /// The results of a branch without what it had to leave as it was.

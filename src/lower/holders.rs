@@ -2,12 +2,12 @@
 //!
 //! A handle says which holder an op means; the elements are values of the open computation. So where another computation begins, the
 //! elements of all holders that its arguments lead to become arguments too, and results where they are changed.
-use super::flat::Form;
 use super::state::Threaded;
 use super::walker::{Slot, Walker};
 use crate::diag::Result;
 use crate::graph::{Endpoint, FuncRef};
 use crate::ops::holder::{HolderId, HolderKind};
+use crate::ops::spec::ValueSpec;
 use crate::ops::{Value, list};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Walker<'_> {
             let holder = self.holders.get(id)?.clone();
             if let HolderKind::Array { adds: false, .. } = holder.kind {
                 for source in &sources {
-                    let zeros = list::zeros_like(&mut self.b, &holder.elements);
+                    let zeros = list::zeros_like(&mut self.b, &holder.elements)?;
                     self.holders.gradient(id, source, zeros)?;
                 }
             }
@@ -152,11 +152,11 @@ impl Walker<'_> {
         results
     }
 
-    /// The forms of what [`Walker::call_with`] gives on the values of an open computation, which is left.
-    pub fn probe(&mut self, f: &FuncRef, values: &[Value], reached: &Reached) -> Result<Option<Vec<Form>>> {
+    /// The specs of what [`Walker::call_with`] gives on the values of an open computation, which is left.
+    pub fn probe(&mut self, f: &FuncRef, values: &[Value], reached: &Reached) -> Result<Option<Vec<ValueSpec>>> {
         let out = self.carrying(|w| w.call_with(f, values, reached));
-        let forms = out.map(|out| out.map(|out| out.iter().map(|v| self.form(v)).collect()));
+        let specs = out.map(|out| out.map(|out| out.iter().map(|v| self.spec(v)).collect()));
         self.b.abandon();
-        forms
+        specs
     }
 }

@@ -1,6 +1,5 @@
 //! `While` as one HLO loop over a tuple.
 use super::carried;
-use super::flat::{Form, JaggedForm};
 use super::holders::Reached;
 use super::rounds::Border;
 use super::walker::{Slot, Walker};
@@ -9,10 +8,12 @@ use crate::graph::{Endpoint, FuncRef, Function};
 use crate::hlo::{Asked, Claim, CompId, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::Range;
-use crate::ops::value::JaggedList;
+use crate::ops::spec::{JaggedSpec, ListSpec, ValueSpec};
+use crate::ops::value::{JaggedList, ListValue};
 use crate::ops::{self, Value, list};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
+use std::slice;
 
 /// Shapes and room that do not settle in so many rounds never do.
 const MOST_ROUNDS: usize = 64;
@@ -29,6 +30,8 @@ struct Loop<'a> {
     fixed: Vec<bool>,
     /// How those that are lists grow.
     growth: Vec<Growth>,
+    /// The specs of those of which rounds leave others than the loop begins with.
+    wider: Vec<Option<ValueSpec>>,
     /// How many rounds lists have room for where nothing tells how many there are; a call that takes more fails.
     allowed: Option<u64>,
 }
@@ -42,10 +45,10 @@ struct Beside {
 }
 
 impl Beside {
-    /// The forms of the state and of what is behind it.
-    fn forms(&self, border: &Border) -> Vec<Form> {
-        let counter = self.most.map(|_| Form::Array(Shape::array(DType::S64, Vec::new())));
-        border.forms.iter().cloned().chain(counter).chain(carried::forms(self.asked.len())).collect()
+    /// The specs of the state and of what is behind it.
+    fn specs(&self, border: &Border) -> Vec<ValueSpec> {
+        let counter = self.most.map(|_| ValueSpec::Array(Shape::array(DType::S64, Vec::new())));
+        border.specs.iter().cloned().chain(counter).chain(carried::specs(self.asked.len())).collect()
     }
 
     /// Ranges of the parts of the state, and none of what is behind it.
@@ -96,8 +99,8 @@ impl Walker<'_> {
         let mut fixed = invariant(f);
         fixed.extend(reached.variables.variables.iter().map(|v| !v.1));
         fixed.resize(init.len(), !reached.changed);
-        let growth = vec![Growth::None; init.len()];
-        let mut this = Loop { cond, body, reached, init, fixed, growth, allowed };
+        let (growth, wider) = (vec![Growth::None; init.len()], vec![None; init.len()]);
+        let mut this = Loop { cond, body, reached, init, fixed, growth, wider, allowed };
         let Some(border) = self.settle(&mut this)? else { return Ok(vec![None; n]) };
         let Some(mut out) = self.emit_loop(&this, &border)? else { return Ok(vec![None; n]) };
         for (value, growth) in out.iter_mut().zip(&this.growth) {
@@ -111,27 +114,25 @@ impl Walker<'_> {
     /// Gives lists the shapes and the room that they have in the loop; `None` where a diagnostic says why there is no loop.
     fn settle(&mut self, this: &mut Loop) -> Result<Option<Border>> {
         for _ in 0..MOST_ROUNDS {
-            let mut border = self.border(&this.init, |i| this.fixed[i]);
+            let mut border = self.border(&this.init, &this.wider, |i| this.fixed[i]);
             let rounds = if self.resizes {
                 self.most_rounds((this.cond, this.body), &this.init, &mut border, &this.reached, this.allowed)?
             } else {
                 None
             };
-            let open = |(i, form): (usize, &Form)| match form {
-                Form::Unshaped(..) => !this.fixed[i],
-                Form::List(_) => !this.fixed[i] && self.resizes,
-                Form::Unset(_) => !this.fixed[i],
-                _ => false,
+            let open = |(i, spec): (usize, &ValueSpec)| match spec {
+                ValueSpec::List(_) => !this.fixed[i] && self.resizes,
+                spec => !this.fixed[i] && spec.is_joinable(),
             };
-            let open: Vec<bool> = border.forms.iter().enumerate().map(open).collect();
+            let open: Vec<bool> = border.specs.iter().enumerate().map(open).collect();
             if !open.contains(&true) {
                 return Ok(Some(border));
             }
-            let values = self.enter("probe", &border.forms, &border.inside);
-            let Some(after) = self.probe_for(&border.forms, this, &values)? else { return Ok(None) };
+            let values = self.enter("probe", &border.specs, &border.inside);
+            let Some(after) = self.probe_for(&border.specs, this, &values)? else { return Ok(None) };
             let mut changed = false;
             for i in (0..open.len()).filter(|&i| open[i]) {
-                changed |= self.settle_list(this, i, &border.forms[i], &after[i], rounds)?;
+                changed |= self.settle_value(this, i, (&border.specs[i], &after[i]), rounds)?;
             }
             if !changed {
                 return Ok(Some(border));
@@ -141,9 +142,9 @@ impl Walker<'_> {
         Err(Error::user(Code::DynamicShape, told))
     }
 
-    /// The forms that a round leaves; where it fills a list with rows that differ in length, those of the longest.
-    fn probe_for(&mut self, before: &[Form], this: &Loop, values: &[Value]) -> Result<Option<Vec<Form>>> {
-        let has_rows = before.iter().any(|form| matches!(form, Form::Unset(_)));
+    /// The specs that a round leaves; where it fills a list with rows that differ in length, those of the longest.
+    fn probe_for(&mut self, before: &[ValueSpec], this: &Loop, values: &[Value]) -> Result<Option<Vec<ValueSpec>>> {
+        let has_rows = before.iter().any(|spec| matches!(spec, ValueSpec::Unlike(list) if list.is_unset()));
         let outer = self.b.take_most(None);
         self.b.take_most(outer.or(has_rows.then(|| self.b.founds().len())));
         let after = self.probe(this.body, values, &this.reached);
@@ -151,50 +152,102 @@ impl Walker<'_> {
         after
     }
 
-    /// Makes a list of the state what a round needs it to be, which leaves it as `after`; whether it had to change.
-    fn settle_list(
+    /// Makes a list or optional of the state what a round needs it to be, given its specs before and after the round; whether it had to
+    /// change.
+    fn settle_value(
         &mut self,
         this: &mut Loop,
         i: usize,
-        before: &Form,
-        after: &Form,
+        (before, after): (&ValueSpec, &ValueSpec),
         rounds: Option<u64>,
     ) -> Result<bool> {
-        if let (Form::Unset(_), Form::Jagged(JaggedForm { dtype, dims, name })) = (before, after) {
-            this.init[i] = Value::Jagged(JaggedList::empty(&mut self.b, *dtype, dims, name));
-            return Ok(true);
+        match before.joined(after) {
+            None => Ok(false),
+            Some(ValueSpec::List(want)) => {
+                let Value::List(list) = list::with_shape(&mut self.b, this.init[i].clone(), want.dims.get(1..))? else {
+                    return Ok(false);
+                };
+                let before = if let ValueSpec::List(before) = before { slice::from_ref(before) } else { &[] };
+                let mut lists = vec![list];
+                let changed = self.settle_lists(this, i, &mut lists, (before, slice::from_ref(&want)), rounds)?;
+                this.init[i] = lists.pop().map_or_else(|| this.init[i].clone(), Value::List);
+                Ok(changed)
+            }
+            Some(ValueSpec::Structured(want)) => {
+                let own = match self.spec(&this.init[i]) {
+                    ValueSpec::Structured(own) => Some(own.with_element(&want.element)),
+                    ValueSpec::Unlike(own) => own.structured(Some(&want.element)),
+                    _ => None,
+                };
+                let Some(own) = own else { return Ok(false) };
+                let cast = self.cast(&this.init[i], &ValueSpec::Structured(own), "a list")?;
+                let Value::Structured(mut list) = cast else { return Ok(false) };
+                let before = match before {
+                    ValueSpec::Structured(before) if before.element == want.element => &before.parts[..],
+                    _ => &[],
+                };
+                let changed = self.settle_lists(this, i, &mut list.parts, (before, &want.parts), rounds)?;
+                this.init[i] = Value::Structured(list);
+                Ok(changed)
+            }
+            Some(ValueSpec::Jagged(JaggedSpec { dtype, dims, name })) => {
+                this.init[i] = Value::Jagged(JaggedList::empty(&mut self.b, dtype, &dims, &name));
+                Ok(true)
+            }
+            Some(want) => {
+                let changed = want != *before;
+                this.wider[i] = Some(want);
+                Ok(changed)
+            }
         }
-        let Some(Form::List(want)) = before.joined(after) else { return Ok(false) };
-        let Value::List(mut list) = list::with_shape(&mut self.b, this.init[i].clone(), want.dims.get(1..))? else {
-            return Ok(false);
-        };
-        let least = list.most(&self.b);
-        let most = this.growth[i].next(least, want.most(), rounds);
-        let most = most.filter(|most| most.behind <= list.room(&self.b) || list.may_hold(&self.b, most.behind));
-        let most = most.ok_or_else(|| unbounded(&list.name, this.body))?;
-        let fits = matches!(before, Form::List(before) if before.count.is_some() == want.count.is_some()
-            && before.dims == want.dims
-            && before.count.map(|c| c.1) == want.count.map(|c| c.1)
-            && before.elements == want.elements);
-        list.elements = want.elements.clone();
-        let Some((_, stale)) = want.count else {
-            this.init[i] = Value::List(list);
-            return Ok(!fits);
-        };
-        let room = want.room().max(most.behind);
-        let grows = list.room(&self.b) < room || least < most.before;
-        list = list.counted(&mut self.b, room)?;
-        if let Some(count) = &mut list.count {
-            (count.most, count.stale) = (most.before, count.stale || stale);
+    }
+
+    /// Gives lists of one length that are a variable of the state the room that rounds need; `before` is empty where they were others
+    /// before the round.
+    fn settle_lists(
+        &mut self,
+        this: &mut Loop,
+        i: usize,
+        lists: &mut [ListValue],
+        (before, want): (&[ListSpec], &[ListSpec]),
+        rounds: Option<u64>,
+    ) -> Result<bool> {
+        let (mut growth, mut changed) = (this.growth[i], false);
+        for (at, (list, want)) in lists.iter_mut().zip(want).enumerate() {
+            let least = list.most(&self.b);
+            let most = this.growth[i].next(least, want.most(), rounds);
+            let most = most.filter(|most| most.behind <= list.room(&self.b) || list.may_hold(&self.b, most.behind));
+            let most = most.ok_or_else(|| unbounded(&list.name, this.body))?;
+            changed |= !before.get(at).is_some_and(|before| {
+                before.count.is_some() == want.count.is_some()
+                    && before.dims == want.dims
+                    && before.count.map(|c| c.1) == want.count.map(|c| c.1)
+                    && before.elements == want.elements
+            });
+            list.elements = want.elements.clone();
+            let Some((_, stale)) = want.count else { continue };
+            let room = want.room().max(most.behind);
+            changed |= list.room(&self.b) < room || least < most.before;
+            *list = list.counted(&mut self.b, room)?;
+            if let Some(count) = &mut list.count {
+                (count.most, count.stale) = (most.before, count.stale || stale);
+            }
+            growth = most.growth;
         }
-        this.growth[i] = most.growth;
-        this.init[i] = Value::List(list);
-        Ok(!fits || grows)
+        this.growth[i] = growth;
+        Ok(changed)
     }
 
     /// Says of a list behind a loop what is known of its length.
     fn leave_list(&mut self, value: &mut Value, growth: Growth) {
-        let Value::List(list) = value else { return };
+        match value {
+            Value::List(list) => self.leave_counted(list, growth),
+            Value::Structured(list) => list.parts.iter_mut().for_each(|part| self.leave_counted(part, growth)),
+            _ => {}
+        }
+    }
+
+    fn leave_counted(&mut self, list: &mut ListValue, growth: Growth) {
         let Some(count) = &mut list.count else { return };
         if let Growth::Each { behind } = growth {
             count.most = behind;
@@ -216,11 +269,11 @@ impl Walker<'_> {
         let mut init = this.init.clone();
         init.extend(beside.most.map(|_| Value::Array(self.b.constant(Tensor::scalar(0i64)))));
         init.extend(self.nothing_asked(beside.asked.len()));
-        let forms = beside.forms(border);
-        let state = self.pack(&init, &forms, "loop variable")?;
+        let specs = beside.specs(border);
+        let state = self.pack(&init, &specs, "loop variable")?;
         let end = self.b.add_inst(Op::While { cond, body }, &[state]);
-        let mut values = self.unpack(end, &forms);
-        let mut behind = values.split_off(border.forms.len());
+        let mut values = self.unpack(end, &specs);
+        let mut behind = values.split_off(border.specs.len());
         self.carry_out(&beside.asked, &behind.split_off(usize::from(beside.most.is_some())));
         if let (Some(most), Some(Value::Array(rounds))) = (this.allowed, behind.first()) {
             self.claim_rounds(this, &values, *rounds, most)?;
@@ -232,9 +285,9 @@ impl Walker<'_> {
     fn computations(&mut self, this: &Loop, border: &Border, beside: &mut Beside) -> Result<Option<(CompId, CompId)>> {
         let mark = self.b.mark();
         let cond = self.condition(this, border, beside)?;
-        let forms = beside.forms(border);
-        let mut values = self.enter(&this.body.name, &forms, &beside.ranges(&border.inside));
-        let mut behind = values.split_off(border.forms.len());
+        let specs = beside.specs(border);
+        let mut values = self.enter(&this.body.name, &specs, &beside.ranges(&border.inside));
+        let mut behind = values.split_off(border.specs.len());
         let after = self.carrying(|w| w.call_with(this.body, &values, &this.reached))?;
         let (Some(cond), Some(mut after)) = (cond, after) else { return Ok(None) };
         if self.b.claims().len() > beside.asked.len() {
@@ -248,13 +301,13 @@ impl Walker<'_> {
             after.push(Value::Array(self.b.add(count, one)));
         }
         after.extend(self.most_asked(&asked));
-        let root = self.pack(&after, &forms, "loop variable")?;
+        let root = self.pack(&after, &specs, "loop variable")?;
         Ok(Some((cond, self.b.end(root))))
     }
 
     fn condition(&mut self, this: &Loop, border: &Border, beside: &Beside) -> Result<Option<CompId>> {
-        let mut values = self.enter(&this.cond.name, &beside.forms(border), &beside.ranges(&border.ranges));
-        let behind = values.split_off(border.forms.len());
+        let mut values = self.enter(&this.cond.name, &beside.specs(border), &beside.ranges(&border.ranges));
+        let behind = values.split_off(border.specs.len());
         let test = self.carrying(|w| w.call_with(this.cond, &values, &this.reached))?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else {
             self.b.abandon();

@@ -252,7 +252,10 @@ fn refusal(program: &Program, node: &Node) -> Option<Diagnostic> {
 fn array(value: Value) -> Result<InstId> {
     let what = match value {
         Value::Array(id) => return Ok(id),
-        Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Jagged(_) => "a TensorList".to_string(),
+        Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Structured(_) | Value::Jagged(_) => {
+            "a TensorList".to_string()
+        }
+        Value::Optional(_) => "an optional".to_string(),
         Value::Ragged(_) => "a RaggedTensor in a variant".to_string(),
         Value::Variable(_) => "the handle of a variable".to_string(),
         Value::Holder(_) => "a TensorArray or stack".to_string(),

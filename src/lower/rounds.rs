@@ -1,5 +1,4 @@
 //! How many rounds a loop has at most, where its condition counts.
-use super::flat::Form;
 use super::holders::Reached;
 use super::rest::{looked_at, rounds_to_rest};
 use super::steps::{Step, added};
@@ -9,6 +8,7 @@ use crate::graph::FuncRef;
 use crate::hlo::{InstId, Op};
 use crate::ops::Value;
 use crate::ops::range::{self, Range};
+use crate::ops::spec::ValueSpec;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 use std::collections::BTreeSet;
@@ -34,8 +34,8 @@ struct Limits {
 
 /// What is known of the values that go into a computation.
 pub(super) struct Border {
-    /// Their forms.
-    pub forms: Vec<Form>,
+    /// Their specs.
+    pub specs: Vec<ValueSpec>,
     /// For each array that goes over it, what it lies between, if it is an integer that no round of a loop changes.
     pub ranges: Vec<Option<Range>>,
     /// The same in the body of a loop, where also the condition holds.
@@ -45,20 +45,25 @@ pub(super) struct Border {
 impl Border {
     /// The place of each array that goes over it, and `None` where more than one goes for a value.
     fn parts(&self) -> Vec<Option<usize>> {
-        let place = |(i, form): (usize, &Form)| vec![matches!(form, Form::Array(_)).then_some(i); form.leaves().len()];
-        self.forms.iter().enumerate().flat_map(place).collect()
+        let place = |(i, spec): (usize, &ValueSpec)| {
+            vec![matches!(spec, ValueSpec::Array(_)).then_some(i); spec.leaves().len()]
+        };
+        self.specs.iter().enumerate().flat_map(place).collect()
     }
 }
 
 impl Walker<'_> {
-    /// The border that these values go over, those that are `fixed` unchanged in every round.
-    pub fn border(&mut self, values: &[Value], fixed: impl Fn(usize) -> bool) -> Border {
-        let mut forms = Vec::with_capacity(values.len());
+    /// The border that these values go over, those that are `fixed` unchanged in every round, others as ones of a `wider` spec.
+    pub fn border(&mut self, values: &[Value], wider: &[Option<ValueSpec>], fixed: impl Fn(usize) -> bool) -> Border {
+        let mut specs = Vec::with_capacity(values.len());
         for (i, value) in values.iter().enumerate() {
             let known = if fixed(i) { self.known(value) } else { None };
-            forms.push(known.map_or_else(|| self.form(value), |known| self.constant_form(value, known)));
+            let wider = wider.get(i).cloned().flatten();
+            specs.push(
+                known.map(|known| self.constant_spec(value, known)).or(wider).unwrap_or_else(|| self.spec(value)),
+            );
         }
-        let mut border = Border { forms, ranges: Vec::new(), inside: Vec::new() };
+        let mut border = Border { specs, ranges: Vec::new(), inside: Vec::new() };
         let range = |part: Option<usize>| part.filter(|&i| fixed(i)).and_then(|i| self.range(&values[i]));
         border.ranges = border.parts().into_iter().map(range).collect();
         border.inside = border.ranges.clone();
@@ -66,8 +71,8 @@ impl Walker<'_> {
     }
 
     /// Opens a computation behind a border.
-    pub fn enter(&mut self, name: &str, forms: &[Form], ranges: &[Option<Range>]) -> Vec<Value> {
-        let values = self.open(name, forms);
+    pub fn enter(&mut self, name: &str, specs: &[ValueSpec], ranges: &[Option<Range>]) -> Vec<Value> {
+        let values = self.open(name, specs);
         self.ranges.enter(&self.b, ranges.to_vec());
         values
     }
@@ -141,7 +146,7 @@ impl Walker<'_> {
         let Some(looked_at) = looked_at else { return Ok(None) };
         let own = |&part: &usize| parts.get(part).copied().flatten().filter(|&i| i < rets);
         let Some(wanted) = looked_at.iter().map(own).collect::<Option<Vec<usize>>>() else { return Ok(None) };
-        let values = self.enter("probe", &border.forms, &border.ranges);
+        let values = self.enter("probe", &border.specs, &border.ranges);
         let after = self.some_results(body, &values, reached, &wanted);
         let one = |(&part, value): (&usize, &Slot)| match value {
             Some(Value::Array(id)) => rounds_to_rest(&self.b, *id, part),
@@ -159,7 +164,7 @@ impl Walker<'_> {
         let parts = border.parts();
         let rets = self.function(&body.name)?.rets.len();
         let counts = |i: &usize| {
-            let Form::Array(shape) = &border.forms[*i] else { return false };
+            let ValueSpec::Array(shape) = &border.specs[*i] else { return false };
             shape.as_array().is_some_and(|a| a.dims.is_empty() && matches!(a.dtype, DType::S32 | DType::S64))
         };
         let wanted: Vec<usize> = (0..rets).filter(counts).collect();
@@ -168,7 +173,7 @@ impl Walker<'_> {
         }
         // lists want bounds of the places that are written, which this is to find; here any will do
         let some: Vec<Option<Range>> = border.ranges.iter().map(|r| r.or(Some(Range::one(0)))).collect();
-        let values = self.enter("probe", &border.forms, &some);
+        let values = self.enter("probe", &border.specs, &some);
         let after = self.some_results(body, &values, reached, &wanted);
         let mut steps = vec![None; parts.len()];
         for (i, after) in wanted.into_iter().zip(after.iter().flatten()) {
@@ -184,7 +189,7 @@ impl Walker<'_> {
 
     /// What the parts of a condition that are joined by "and" say of single variables.
     fn limits_of(&mut self, cond: &FuncRef, border: &Border, reached: &Reached) -> Result<Limits> {
-        let values = self.enter("probe", &border.forms, &border.ranges);
+        let values = self.enter("probe", &border.specs, &border.ranges);
         let before = std::mem::replace(&mut self.is_looking, true);
         let test = self.call_with(cond, &values, reached);
         self.is_looking = before;

@@ -172,6 +172,8 @@ impl<'p> Walker<'p> {
             Value::Jagged(list) => list.buffer,
             Value::UnshapedList { .. }
             | Value::Unlike(_)
+            | Value::Structured(_)
+            | Value::Optional(_)
             | Value::Ragged(_)
             | Value::Variable(_)
             | Value::Holder(_)
@@ -216,9 +218,9 @@ impl<'p> Walker<'p> {
                 }
             }
         }
-        let Walker { b, store, holders, ranges, .. } = self;
+        let Walker { b, store, holders, ranges, calls, .. } = self;
         let (inputs, first) = (args.clone(), b.current().insts.len());
-        let mut cx = LowerCtx { node, b, args, store, holders, ranges };
+        let mut cx = LowerCtx { node, b, args, store, holders, ranges, calls };
         let outputs = row.run(&mut cx)?;
         tell_sizes(b, &inputs, &outputs, first);
         Ok(Some(outputs.into_iter().map(Some).collect()))

@@ -3,13 +3,13 @@
 //! What a loop or a branch of HLO leaves has fixed sizes; within it values may say sizes (`Where`, suppression of boxes). Where what it
 //! leaves has such a size, and the condition of the loop is known before each round, the rounds are written one behind the other into
 //! the entry computation.
-use super::flat::Form;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
 use crate::hlo;
 use crate::ops::holder::Holders;
 use crate::ops::range::Ranges;
+use crate::ops::spec::ValueSpec;
 use crate::ops::{Store, Value};
 
 /// Most rounds that are written in a program, those of loops inside of loops counted each time: sizes that values say are compared with
@@ -69,10 +69,10 @@ impl Walker<'_> {
         if mark.module.depth > 1 || !has_own || self.is_refused(&made, &mark, |_| true) {
             return made;
         }
-        let forms = self.forms_of(made?);
+        let specs = self.specs_of(made?);
         self.return_to(&mark);
         let other = self.astray(&mark, &lower);
-        let is_same = !self.is_refused(&other, &mark, |_| true) && self.forms_of(other?) == forms;
+        let is_same = !self.is_refused(&other, &mark, |_| true) && self.specs_of(other?) == specs;
         self.return_to(&mark);
         if is_same {
             return lower(self);
@@ -91,8 +91,8 @@ impl Walker<'_> {
         made
     }
 
-    fn forms_of(&self, values: Vec<Slot>) -> Vec<Option<Form>> {
-        values.iter().map(|value| value.as_ref().map(|value| self.form(value))).collect()
+    fn specs_of(&self, values: Vec<Slot>) -> Vec<Option<ValueSpec>> {
+        values.iter().map(|value| value.as_ref().map(|value| self.spec(value))).collect()
     }
 
     pub(super) fn mark(&self) -> Mark {

@@ -10,6 +10,7 @@ use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// What makes a value known that follows from what is fed.
 const TELL_VALUE: &str = "say what is fed when you compile: --feed NAME=0.5, or --feed NAME={1,2}";
@@ -31,13 +32,15 @@ pub struct LowerCtx<'a> {
     pub holders: &'a mut Holders,
     /// What is known of integers of the open computation.
     pub ranges: &'a mut Ranges,
+    /// The functions whose nodes are being lowered, outermost first.
+    pub calls: &'a [Arc<str>],
 }
 
 impl LowerCtx<'_> {
     /// The same node with other inputs.
     pub fn with_args(&mut self, args: Vec<Value>) -> LowerCtx<'_> {
-        let LowerCtx { node, b, store, holders, ranges, .. } = self;
-        LowerCtx { node, b, args, store, holders, ranges }
+        let LowerCtx { node, b, store, holders, ranges, calls, .. } = self;
+        LowerCtx { node, b, args, store, holders, ranges, calls }
     }
     /// Input `i`, an array.
     ///
@@ -46,13 +49,22 @@ impl LowerCtx<'_> {
     pub fn arg(&self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
             Some(Value::Array(id)) => Ok(*id),
-            Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Jagged(_)) => {
+            Some(
+                Value::List(_)
+                | Value::UnshapedList { .. }
+                | Value::Unlike(_)
+                | Value::Structured(_)
+                | Value::Jagged(_),
+            ) => {
                 Err(Error::user(Code::UnsupportedType, format!("input {i} is a TensorList, and the op needs an array")))
             }
             Some(Value::Ragged(_)) => Err(Error::user(
                 Code::UnsupportedType,
                 format!("input {i} is a RaggedTensor in a variant, and the op needs an array"),
             )),
+            Some(Value::Optional(_)) => {
+                Err(Error::user(Code::UnsupportedType, format!("input {i} is an optional, and the op needs an array")))
+            }
             Some(Value::Variable(_)) => Err(Error::user(
                 Code::UnsupportedType,
                 format!("input {i} is the handle of a variable, and the op needs an array"),

@@ -2,10 +2,11 @@
 mod jagged;
 mod room;
 mod shape;
+mod structured;
 pub mod sum;
 mod unlike;
 
-pub use room::{with_shape, zeros_like};
+pub use room::{check_room, with_shape, zeros_like};
 
 use super::row::op;
 use super::value::{Elements, ListValue, RaggedValue};
@@ -202,6 +203,9 @@ pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
     if let Some(list) = jagged::with_item(cx)? {
         return Ok(vec![Value::Jagged(list)]);
     }
+    if let Some(list) = structured::set(cx, grows)? {
+        return Ok(vec![Value::Structured(list)]);
+    }
     if let Some(list) = unlike::taking(cx, 2)? {
         return unlike::set(cx, list, grows);
     }
@@ -233,6 +237,10 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 return Ok(vec![Value::UnshapedList { length, now: None, dtype, name, open }]);
             }
             Value::Unlike(list) => return unlike::resized(list.clone(), length),
+            Value::Structured(list) => {
+                let list = list.clone();
+                return Ok(vec![structured::resized(cx, &list, length)?]);
+            }
             _ => {}
         }
     }
@@ -263,6 +271,9 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Value::Jagged(list) = &cx.args[0] {
         let (list, index) = (list.clone(), cx.arg(1)?);
         return Ok(vec![Value::Ragged(list.get(cx, index)?)]);
+    }
+    if let Some(item) = structured::get(cx)? {
+        return Ok(vec![item]);
     }
     if let Some(item) = unlike::get(cx)? {
         return Ok(vec![item]);
@@ -304,6 +315,13 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             cx.b.constant(Tensor::scalar(n))
         }
         Value::Unlike(list) => cx.b.constant(Tensor::scalar(list.items.len() as i32)),
+        Value::Structured(list) => {
+            let first = list.parts.first().cloned();
+            match first {
+                Some(first) => within(cx, &first)?,
+                None => return Err(cx.mismatch("a list without parts")),
+            }
+        }
         Value::Jagged(list) => {
             let n = cx.b.dims(list.lengths)[0];
             cx.b.constant(Tensor::scalar(i32::try_from(n).unwrap_or(i32::MAX)))
@@ -336,6 +354,7 @@ fn within(cx: &mut LowerCtx, list: &ListValue) -> Result<InstId> {
 fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let shape = match &cx.args[0] {
         Value::Unlike(list) => (*list.declared).clone(),
+        Value::Structured(_) => PartialShape(None),
         _ => {
             let list = list(cx, 0)?;
             PartialShape(Some(cx.b.dims(list.buffer)[1..].iter().map(|&d| Some(d)).collect()))
@@ -359,6 +378,9 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(list) = structured::pushed(cx)? {
+        return Ok(vec![Value::Structured(list)]);
+    }
     if let Some(list) = unlike::taking(cx, 1)? {
         return unlike::pushed(cx, list);
     }
@@ -368,6 +390,9 @@ pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(popped) = structured::popped(cx)? {
+        return Ok(popped);
+    }
     if let Value::Unlike(list) = &cx.args[0] {
         let list = list.clone();
         return unlike::popped(cx, list);

@@ -16,6 +16,7 @@ pub mod work;
 pub mod shape_ctx;
 pub mod symbols;
 pub mod value;
+pub mod spec;
 mod outputs;
 pub mod range;
 mod array;
@@ -37,6 +38,7 @@ mod spectral;
 mod string;
 mod sparse;
 mod control_flow;
+mod optional;
 pub mod xla;
 
 pub use ctx::LowerCtx;
@@ -74,6 +76,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("data_flow", data_flow::ROWS),
     ("lookup", lookup::ROWS),
     ("control_flow", control_flow::ROWS),
+    ("optional", optional::ROWS),
     ("collective", collective::ROWS),
     ("xla", xla::ROWS),
 ];
@@ -103,7 +106,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static OpRow)> {
 }
 
 /// Families whose ops move, make or describe data unless their rows say otherwise.
-const MOVING: &[&str] = &["array", "control_flow", "list", "random"];
+const MOVING: &[&str] = &["array", "control_flow", "list", "optional", "random"];
 
 /// The work of an op, if it is known: what its row says, or what follows from its family, or from going point by point. Ops
 /// that are never compiled do nothing that counts.

@@ -1,4 +1,5 @@
 //! What flows along an edge of a TensorFlow graph while it is lowered.
+use super::spec::ValueSpec;
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::InstId;
 use crate::tensor::Tensor;
@@ -19,8 +20,7 @@ pub struct ListValue {
     pub open: Option<Arc<PartialShape>>,
 }
 
-/// A TensorList whose elements are values each for itself: arrays of unlike shapes, or lists. It has no place in memory, and so none in
-/// the state of a loop, unless no element was set yet.
+/// A TensorList whose elements are values each for itself: arrays of unlike shapes, lists or optionals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnlikeList {
     /// The elements; `None` where none was set.
@@ -31,6 +31,37 @@ pub struct UnlikeList {
     pub declared: Arc<PartialShape>,
     /// The name of the node that made it.
     pub name: Arc<str>,
+}
+
+/// A TensorList of lists or optionals of one spec: each leaf of its elements is a list for itself. So loops and branches can fill it, whose
+/// state has fixed sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StructuredList {
+    /// The spec of an element.
+    pub element: Arc<ValueSpec>,
+    /// A list for each leaf of an element, at least one; all have the same length and room.
+    pub parts: Vec<ListValue>,
+    /// The name of the node that made it.
+    pub name: Arc<str>,
+}
+
+/// An optional, as conditions keep values for their gradients: the branch that was taken leaves its own values there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionalValue {
+    /// Whether it has a value, `pred[]`.
+    pub has_value: InstId,
+    /// What the value may be: branches leave arrays of unlike shapes in one optional. All but the one that it is are of any content. There
+    /// are none where it never has a value.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// The components that the value of an optional may have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// The functions that make such a value.
+    pub makers: Vec<Arc<str>>,
+    /// The components.
+    pub components: Vec<Value>,
 }
 
 /// A TensorList of RaggedTensors of one level: arrays that differ in their first size alone.
@@ -60,7 +91,8 @@ pub struct RaggedValue {
 pub enum Elements {
     /// There were none yet.
     None,
-    /// Each is this integer. Gradients of loops keep sizes in lists, one a round, and ask for them when they are needed.
+    /// Each is this integer, or this vector of a few. Gradients of loops keep sizes and shapes in lists, one a round, and ask for them when
+    /// they are needed.
     Each(Tensor),
     /// Any.
     Any,
@@ -111,10 +143,14 @@ pub enum Value {
     },
     /// A TensorList of values each for itself.
     Unlike(UnlikeList),
+    /// A TensorList of lists or optionals of one spec.
+    Structured(StructuredList),
     /// A TensorList of rows that differ in length.
     Jagged(JaggedList),
     /// A RaggedTensor in a variant, or a vector or list of those.
     Ragged(RaggedValue),
+    /// An optional.
+    Optional(OptionalValue),
     /// The handle of the variable of this number in the [`super::Store`].
     Variable(usize),
     /// The handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::holder::Holders`].
@@ -127,6 +163,16 @@ pub enum Value {
     Strings(Arc<super::StringConstant>),
     /// A value that compiled code does not have (a string, a resource); only a diagnostic if something needs it.
     Unavailable(TfType),
+}
+
+impl Value {
+    /// Whether it is a list or optional, of which sums are those of its arrays.
+    pub fn is_summed_by_parts(&self) -> bool {
+        matches!(
+            self,
+            Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Structured(_) | Value::Optional(_)
+        )
+    }
 }
 
 impl From<InstId> for Value {

@@ -2,9 +2,11 @@
 //!
 //! A list whose length is known is an array of that many rows. One that grows or shrinks by what is only known at run time is an array
 //! of as many rows as it can ever have, and its length is a value beside it.
+use super::structured;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Builder, InstId};
 use crate::interp;
+use crate::ops::spec::known_shape;
 use crate::ops::value::{Count, Elements, ListValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -172,8 +174,7 @@ impl ListValue {
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn pushed(&self, b: &mut Builder, item: InstId) -> Result<ListValue> {
-        let scalar = b.rank(item) == 0 && matches!(b.dtype(item), DType::S32 | DType::S64);
-        let known = if scalar { interp::constant_value(b, item) } else { None };
+        let known = known_shape(b, item);
         let elements = self.elements.joined(&known.map_or(Elements::Any, Elements::Each));
         let row = super::as_row(b, item);
         let Some(count) = self.count else {
@@ -239,14 +240,17 @@ fn rows(b: &mut Builder, buffer: InstId, n: u64) -> Result<InstId> {
         return Ok(if n == have { buffer } else { b.slice_axis(buffer, 0, 0, n) });
     }
     dims[0] = n;
-    fits(&dims)?;
+    check_room(&dims)?;
     dims[0] = n - have;
     let more = b.full(b.dtype(buffer), &dims, 0.0);
     Ok(if have == 0 { more } else { b.concatenate(&[buffer, more], 0) })
 }
 
-/// Whether a list of this shape is not too large.
-fn fits(dims: &[u64]) -> Result<()> {
+/// Refuses a list whose array would have these sizes where it is too large.
+///
+/// # Errors
+/// `Code::TooLarge`.
+pub fn check_room(dims: &[u64]) -> Result<()> {
     if element_count(dims).is_some_and(|n| n <= MOST_ELEMENTS) {
         return Ok(());
     }
@@ -280,28 +284,35 @@ pub(super) fn unbounded_size(list: &str) -> Error {
 pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[u64]>) -> Result<Value> {
     let (Value::UnshapedList { length, now, dtype, name, open }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();
-    fits(&all)?;
+    check_room(&all)?;
     let elements = if *length == 0 { Elements::None } else { Elements::Any };
     let (open, count) = (open.clone(), now.map(|now| Count { now, most: *length, stale: false }));
     Ok(Value::List(ListValue { elements, open, count, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
 }
 
-/// A list of zeros that is otherwise like another.
-pub fn zeros_like(b: &mut Builder, list: &Value) -> Value {
-    match list {
+/// A list or optional whose arrays are zeros and that is otherwise like another.
+///
+/// # Errors
+/// `Code::TooLarge` for more elements than arrays have.
+pub fn zeros_like(b: &mut Builder, list: &Value) -> Result<Value> {
+    Ok(match list {
         Value::List(list) => {
             let count = list.count.map(|count| Count { stale: false, ..count });
             let open = list.open.clone();
             Value::List(ListValue { count, open, ..ListValue::of(b.full_like(list.buffer, 0.0), &list.name) })
         }
         Value::Unlike(list) => {
-            let mut zeros = |item: &Value| match item {
-                Value::Array(x) => Value::Array(b.full_like(*x, 0.0)),
-                list => zeros_like(b, list),
-            };
-            let items = list.items.iter().map(|item| item.as_ref().map(&mut zeros)).collect();
+            let mut items = Vec::with_capacity(list.items.len());
+            for item in &list.items {
+                items.push(match item {
+                    Some(Value::Array(x)) => Some(Value::Array(b.full_like(*x, 0.0))),
+                    Some(list) => Some(zeros_like(b, list)?),
+                    None => None,
+                });
+            }
             Value::Unlike(UnlikeList { items, ..list.clone() })
         }
+        Value::Structured(_) | Value::Optional(_) => structured::zeros_like(b, list)?,
         list => list.clone(),
-    }
+    })
 }

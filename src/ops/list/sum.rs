@@ -1,4 +1,5 @@
 //! Sums of lists, which gradients of lists that are read several times are.
+use super::structured;
 use super::unlike::rows_of;
 use crate::diag::Result;
 use crate::graph::TfType;
@@ -71,6 +72,8 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
             }
             Value::Unlike(UnlikeList { items, dtype: a.dtype, declared: a.declared, name: a.name })
         }
+        (x @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_)), y) => structured::sum(cx, &x, &y)?,
+        (x, y @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_))) => structured::sum(cx, &y, &x)?,
         _ => return Err(cx.mismatch("a sum of lists of different lengths or elements")),
     })
 }

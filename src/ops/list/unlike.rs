@@ -7,6 +7,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::{Builder, InstId, Op};
 use crate::interp;
+use crate::ops::spec::{check_nesting, with_known_sizes};
 use crate::ops::value::{ListValue, RaggedValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
@@ -82,27 +83,28 @@ fn check(length: u64) -> Result<()> {
     Err(Error::user(Code::TooLarge, format!("a list of {length} unlike elements; {MOST_ITEMS} are supported")))
 }
 
-/// Whether a shape is one of those that `declared` leaves open.
-fn admits(declared: &PartialShape, dims: &[u64]) -> bool {
-    let one = |(want, &have): (&Option<u64>, &u64)| want.is_none_or(|want| want == have);
-    declared.0.as_ref().is_none_or(|want| want.len() == dims.len() && want.iter().zip(dims).all(one))
-}
-
 /// The list in input 0 with each element for itself, if input `item` can't go into it otherwise; `None` where it can.
 pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList>> {
     let is_list = matches!(
         cx.args.get(item),
-        Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Ragged(_))
+        Some(
+            Value::List(_)
+                | Value::UnshapedList { .. }
+                | Value::Unlike(_)
+                | Value::Structured(_)
+                | Value::Optional(_)
+                | Value::Ragged(_)
+        )
     );
     match &cx.args[0] {
         Value::Unlike(list) if is_list == (list.dtype == TfType::Variant) => {
             let list = list.clone();
-            let fits = is_list || admits(&list.declared, &cx.dims(item)?);
+            let fits = is_list || list.declared.admits(&cx.dims(item)?);
             if fits { Ok(Some(list)) } else { Err(cx.mismatch("an element of another shape than the list's")) }
         }
         Value::List(ListValue { buffer, count: None, open: Some(open), name, .. }) if !is_list => {
             let (dims, rows) = (cx.dims(item)?, cx.b.dims(*buffer).to_vec());
-            if rows[1..] == *dims || !admits(open, &dims) || rows[0] > MOST_ITEMS {
+            if rows[1..] == *dims || !open.admits(&dims) || rows[0] > MOST_ITEMS {
                 return Ok(None);
             }
             let (buffer, declared, name) = (*buffer, open.clone(), name.clone());
@@ -160,12 +162,12 @@ pub(super) fn set(cx: &mut LowerCtx, mut list: UnlikeList, grows: bool) -> Resul
         check(at as u64 + 1)?;
         list.items.resize(at + 1, None);
     }
-    let count = list.items.len();
+    let (count, item) = (list.items.len(), known_item(cx, 2)?);
     let Some(place) = list.items.get_mut(at) else {
         return Err(Error::user(Code::BadInputs, format!("element {at} of a list of {count}")));
     };
-    *place = cx.args.get(2).cloned();
-    Ok(vec![Value::Unlike(list)])
+    *place = item;
+    nested(list)
 }
 
 /// The element at the index of input 1, if input 0 has each for itself and the index is known.
@@ -194,10 +196,22 @@ fn item_or_zeros(cx: &mut LowerCtx, item: Option<Value>, dtype: TfType, i: usize
 }
 
 /// The list with the element of input 1 behind the others.
-pub(super) fn pushed(cx: &LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
+pub(super) fn pushed(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
     check(list.items.len() as u64 + 1)?;
-    list.items.push(cx.args.get(1).cloned());
-    Ok(vec![Value::Unlike(list)])
+    list.items.push(known_item(cx, 1)?);
+    nested(list)
+}
+
+/// The element of input `i`, with the sizes in it that are known.
+fn known_item(cx: &mut LowerCtx, i: usize) -> Result<Option<Value>> {
+    let item = cx.args.get(i).cloned();
+    item.map(|item| with_known_sizes(cx.b, &item)).transpose()
+}
+
+fn nested(list: UnlikeList) -> Result<Vec<Value>> {
+    let list = Value::Unlike(list);
+    check_nesting(&list)?;
+    Ok(vec![list])
 }
 
 /// The list without its last element, and that element.

@@ -70,7 +70,7 @@ pub const COMPARISONS: &[OpRow] = &[
 ];
 
 fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_)) = cx.args.first() {
+    if cx.args.first().is_some_and(Value::is_summed_by_parts) {
         return crate::ops::list::sum::of_all(cx);
     }
     let mut parts = cx.arg_range(0, cx.args.len())?.into_iter();

@@ -143,8 +143,8 @@ fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) ->
 
 /// Zeros; of a list, a list of as many zeros.
 fn zeros_like(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(list @ (Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_))) = cx.args.first() {
-        return Ok(vec![list::zeros_like(cx.b, list)]);
+    if let Some(list) = cx.args.first().filter(|value| value.is_summed_by_parts()) {
+        return Ok(vec![list::zeros_like(cx.b, list)?]);
     }
     let x = cx.arg(0)?;
     let y = cx.b.full_like(x, 0.0);

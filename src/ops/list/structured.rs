@@ -1,0 +1,221 @@
+//! Lists whose elements are lists or optionals of one spec, as gradients of loops keep them of loops and conditions within.
+use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
+use crate::hlo::{Builder, InstId};
+use crate::ops::spec::{self, ValueSpec, element_leaves};
+use crate::ops::value::{Elements, ListValue, StructuredList};
+use crate::ops::{LowerCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+impl StructuredList {
+    /// How many elements there is room for.
+    pub fn room(&self, b: &Builder) -> u64 {
+        self.parts.first().map_or(0, |part| part.room(b))
+    }
+
+    /// How many elements there are, a scalar s32.
+    ///
+    /// # Errors
+    /// `Code::TooLarge` for more elements than arrays have.
+    pub fn length(&self, b: &mut Builder) -> Result<InstId> {
+        let first = self.parts.first().ok_or_else(|| Error::internal("lower", "a structured list without parts"))?;
+        first.length(b)
+    }
+
+    /// The list whose elements have a spec that also `item` has.
+    ///
+    /// # Errors
+    /// `DynamicShape` where there is none.
+    fn admitting(self, b: &mut Builder, item: &ValueSpec) -> Result<StructuredList> {
+        let element = self.element.joined(item).ok_or_else(|| {
+            let told = format!("the list `{}` gets elements of several kinds or shapes in a loop or branch", self.name);
+            Error::user(Code::DynamicShape, told)
+        })?;
+        if element == *self.element {
+            return Ok(self);
+        }
+        let value = Value::Structured(self);
+        let ValueSpec::Structured(from) = ValueSpec::of(b, &value) else { return Err(not_structured()) };
+        cast(b, &value, &ValueSpec::Structured(from.with_element(&element)))
+    }
+
+    /// The leaves of an element for this list, one for each part.
+    fn leaves(&self, b: &mut Builder, item: &Value, from: &ValueSpec) -> Result<Vec<InstId>> {
+        let mut leaves = Vec::new();
+        spec::leaves_of(item, from, &mut leaves);
+        let mut leaves = spec::cast(b, from, &self.element, leaves, "an element of a list")?;
+        if leaves.is_empty() {
+            leaves.extend(
+                element_leaves(&self.element).iter().filter_map(|leaf| Some(b.full(leaf.as_array()?.dtype, &[], 0.0))),
+            );
+        }
+        Ok(leaves)
+    }
+
+    /// The list in which `write` changed each part by the leaf of an element.
+    fn with(
+        self,
+        cx: &mut LowerCtx,
+        item: &Value,
+        write: &mut dyn FnMut(&mut LowerCtx, &ListValue, InstId) -> Result<ListValue>,
+    ) -> Result<StructuredList> {
+        let item = &spec::with_known_sizes(cx.b, item)?;
+        let from = ValueSpec::of(cx.b, item);
+        let list = self.admitting(cx.b, &from)?;
+        let leaves = list.leaves(cx.b, item, &from)?;
+        let mut parts = Vec::with_capacity(list.parts.len());
+        for (part, leaf) in list.parts.iter().zip(leaves) {
+            parts.push(write(cx, part, leaf)?);
+        }
+        Ok(StructuredList { parts, ..list })
+    }
+}
+
+fn not_structured() -> Error {
+    Error::internal("lower", "a structured list of another spec")
+}
+
+/// A value as one of a wider spec.
+fn widened(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<Value> {
+    let leaves = leaves(b, value, to)?;
+    Ok(to.of_leaves(b, leaves))
+}
+
+/// The leaves of a value as one of a wider spec.
+fn leaves(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<Vec<InstId>> {
+    let from = ValueSpec::of(b, value);
+    let mut leaves = Vec::new();
+    spec::leaves_of(value, &from, &mut leaves);
+    spec::cast(b, &from, to, leaves, "a list")
+}
+
+/// A list as a structured one of a wider spec.
+fn cast(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<StructuredList> {
+    match widened(b, value, to)? {
+        Value::Structured(list) => Ok(list),
+        _ => Err(not_structured()),
+    }
+}
+
+/// A list or optional whose arrays are zeros and that is otherwise like another.
+///
+/// # Errors
+/// `Code::TooLarge` for more elements than arrays have.
+pub(super) fn zeros_like(b: &mut Builder, value: &Value) -> Result<Value> {
+    let spec = ValueSpec::of(b, value).unknown();
+    let mut leaves = leaves(b, value, &spec)?;
+    for (leaf, is_data) in leaves.iter_mut().zip(spec.data()) {
+        if is_data {
+            *leaf = b.full_like(*leaf, 0.0);
+        }
+    }
+    Ok(spec.of_leaves(b, leaves))
+}
+
+/// The sum of two lists or optionals of as many elements, array by array.
+///
+/// # Errors
+/// `ShapeMismatch` where they are of several specs.
+pub(super) fn sum(cx: &mut LowerCtx, x: &Value, y: &Value) -> Result<Value> {
+    let (a, b) = (ValueSpec::of(cx.b, x).unknown(), ValueSpec::of(cx.b, y).unknown());
+    let spec = a.joined(&b).ok_or_else(|| cx.mismatch("a sum of lists or optionals of different elements"))?;
+    let (xs, ys) = (leaves(cx.b, x, &spec)?, leaves(cx.b, y, &spec)?);
+    let mut out = Vec::with_capacity(xs.len());
+    for ((x, y), is_data) in xs.into_iter().zip(ys).zip(spec.data()) {
+        out.push(match (is_data, cx.b.dtype(x)) {
+            (false, _) => x,
+            (true, DType::Pred) => cx.b.binary(ScalarOp::Or, x, y),
+            (true, _) => cx.b.add(x, y),
+        });
+    }
+    Ok(spec.of_leaves(cx.b, out))
+}
+
+/// The structured list in input 0, or the one that a list of variants each for itself becomes beside an element.
+fn taking(cx: &mut LowerCtx, item: &ValueSpec) -> Result<Option<StructuredList>> {
+    match &cx.args[0] {
+        Value::Structured(list) => Ok(Some(list.clone())),
+        Value::Unlike(list) if list.dtype == TfType::Variant && cx.constant_int(1).is_err() => {
+            let value = Value::Unlike(list.clone());
+            let ValueSpec::Unlike(from) = ValueSpec::of(cx.b, &value) else { return Ok(None) };
+            let Some(to) = from.structured(Some(item)) else { return Ok(None) };
+            cast(cx.b, &value, &ValueSpec::Structured(to)).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether a value is an element of lists of variants that consists of several arrays.
+fn is_element(value: Option<&Value>) -> bool {
+    matches!(
+        value,
+        Some(
+            Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Structured(_) | Value::Optional(_)
+        )
+    )
+}
+
+/// The list in input 0 with the element of input 2 at the index of input 1, where it is or becomes a structured one.
+pub(super) fn set(cx: &mut LowerCtx, grows: bool) -> Result<Option<StructuredList>> {
+    let Some(item) = cx.args.get(2).filter(|item| is_element(Some(item))).cloned() else { return Ok(None) };
+    let item = spec::with_known_sizes(cx.b, &item)?;
+    let spec = ValueSpec::of(cx.b, &item);
+    let Some(list) = taking(cx, &spec)? else { return Ok(None) };
+    let index = cx.arg(1)?;
+    let set = &mut |cx: &mut LowerCtx, part: &ListValue, leaf: InstId| {
+        let part = if grows { part.holding(cx, index)? } else { part.clone() };
+        if part.room(cx.b) == 0 {
+            return Err(cx.mismatch("the list has no elements"));
+        }
+        let row = super::as_row(cx.b, leaf);
+        let buffer = super::put(cx.b, part.buffer, row, index);
+        Ok(ListValue { buffer, elements: Elements::Any, ..part })
+    };
+    list.with(cx, &item, set).map(Some)
+}
+
+/// The list in input 0 with the element of input 1 behind the others, where it is a structured one.
+pub(super) fn pushed(cx: &mut LowerCtx) -> Result<Option<StructuredList>> {
+    let (Value::Structured(list), Some(item)) = (&cx.args[0], cx.args.get(1)) else { return Ok(None) };
+    let (list, item) = (list.clone(), item.clone());
+    list.with(cx, &item, &mut |cx, part, leaf| part.pushed(cx.b, leaf)).map(Some)
+}
+
+/// The list in input 0 without its last element, and that element, where it is a structured one.
+pub(super) fn popped(cx: &mut LowerCtx) -> Result<Option<Vec<Value>>> {
+    let Value::Structured(list) = &cx.args[0] else { return Ok(None) };
+    let list = list.clone();
+    let popped: Option<Vec<(ListValue, InstId)>> = list.parts.iter().map(|part| part.popped(cx.b)).collect();
+    let Some(popped) = popped else { return Err(cx.mismatch("the list has no elements")) };
+    let (parts, leaves): (Vec<ListValue>, Vec<InstId>) = popped.into_iter().unzip();
+    let item = list.element.of_leaves(cx.b, leaves);
+    Ok(Some(vec![Value::Structured(StructuredList { parts, ..list }), item]))
+}
+
+/// The element at the index of input 1, where input 0 is a structured list, or where it is one of values each for itself and the index is
+/// not known.
+pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
+    let list = match &cx.args[0] {
+        Value::Structured(list) => list.clone(),
+        Value::Unlike(list) if list.dtype == TfType::Variant && cx.constant_int(1).is_err() => {
+            let value = Value::Unlike(list.clone());
+            let ValueSpec::Unlike(from) = ValueSpec::of(cx.b, &value) else { return Ok(None) };
+            let Some(to) = from.structured(None) else { return Ok(None) };
+            cast(cx.b, &value, &ValueSpec::Structured(to))?
+        }
+        _ => return Ok(None),
+    };
+    let index = cx.arg(1)?;
+    if list.room(cx.b) == 0 {
+        return Err(cx.mismatch("the list has no elements"));
+    }
+    let leaves = list.parts.iter().map(|part| super::row(cx.b, part.buffer, index)).collect();
+    Ok(Some(list.element.of_leaves(cx.b, leaves)))
+}
+
+/// The list with as many elements; new ones are zeros.
+pub(super) fn resized(cx: &mut LowerCtx, list: &StructuredList, n: u64) -> Result<Value> {
+    let parts = list.parts.iter().map(|part| part.resized(cx.b, n)).collect::<Result<_>>()?;
+    Ok(Value::Structured(StructuredList { parts, ..list.clone() }))
+}

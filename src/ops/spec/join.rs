@@ -1,0 +1,197 @@
+//! The spec that covers the values of two specs: of two branches, or before and after a round of a loop.
+use super::{
+    AlternativeSpec, JaggedSpec, ListSpec, StructuredSpec, TextSpec, UnlikeSpec, UnshapedSpec, ValueSpec,
+    element_leaves,
+};
+use crate::graph::TfType;
+use crate::hlo::Shape;
+use crate::ops::value::Elements;
+use crate::tensor::DType;
+use std::sync::Arc;
+
+impl ListSpec {
+    /// The spec of a list that either of two specs describes; `None` where their elements differ.
+    fn joined(&self, other: &ListSpec) -> Option<ListSpec> {
+        if self.dtype != other.dtype || self.dims.get(1..) != other.dims.get(1..) {
+            return None;
+        }
+        let mut dims = self.dims.clone();
+        *dims.first_mut()? = self.room().max(other.room());
+        let exact = self.count.is_none() && other.count.is_none() && self.room() == other.room();
+        let count = (!exact).then(|| (self.most().max(other.most()), self.stale() || other.stale()));
+        let elements = self.elements.joined(&other.elements);
+        Some(ListSpec { dtype: self.dtype, dims, count, elements, name: self.name.clone() })
+    }
+}
+
+impl StructuredSpec {
+    /// The spec of an exact list of so many elements.
+    pub fn new(element: ValueSpec, length: u64, name: &Arc<str>) -> StructuredSpec {
+        let part = |leaf: Shape| {
+            let (dtype, dims) = leaf.as_array().map_or((DType::Pred, Vec::new()), |a| (a.dtype, a.dims.to_vec()));
+            let elements = if length == 0 { Elements::None } else { Elements::Any };
+            ListSpec { dtype, dims: [&[length][..], &dims].concat(), count: None, elements, name: name.clone() }
+        };
+        let parts = element_leaves(&element).into_iter().map(part).collect();
+        StructuredSpec { element: Arc::new(element), parts, name: name.clone() }
+    }
+
+    /// The same list with elements of a wider spec.
+    pub fn with_element(&self, element: &ValueSpec) -> StructuredSpec {
+        if *self.element == *element {
+            return self.clone();
+        }
+        let mut wider = StructuredSpec::new(element.clone(), 0, &self.name);
+        let first = self.parts.first();
+        for part in &mut wider.parts {
+            if let (Some(first), Some(room)) = (first, part.dims.first_mut()) {
+                (*room, part.count, part.elements) = (first.room(), first.count, Elements::Any);
+            }
+        }
+        wider
+    }
+
+    fn joined(&self, other: &StructuredSpec) -> Option<StructuredSpec> {
+        let element = self.element.joined(&other.element)?;
+        let (a, b) = (self.with_element(&element), other.with_element(&element));
+        let parts = a.parts.iter().zip(&b.parts).map(|(x, y)| x.joined(y)).collect::<Option<_>>()?;
+        Some(StructuredSpec { element: Arc::new(element), parts, name: self.name.clone() })
+    }
+}
+
+impl UnlikeSpec {
+    /// Whether no element was set.
+    pub fn is_unset(&self) -> bool {
+        self.items.iter().all(Option::is_none)
+    }
+
+    /// The spec of the same list with elements of one spec, also of `like`, if that is possible.
+    pub fn structured(&self, like: Option<&ValueSpec>) -> Option<StructuredSpec> {
+        let mut element = like.cloned();
+        for item in self.items.iter().flatten() {
+            element = Some(match element {
+                Some(element) => element.joined(item)?,
+                None => item.clone(),
+            });
+        }
+        let element = element.filter(|_| self.dtype == TfType::Variant)?;
+        Some(StructuredSpec::new(element, self.items.len() as u64, &self.name))
+    }
+
+    /// The spec of a list of as many elements where each is of one of two specs.
+    fn joined(&self, other: &UnlikeSpec) -> Option<UnlikeSpec> {
+        if self.items.len() != other.items.len() || self.dtype != other.dtype {
+            return None;
+        }
+        let one = |(a, b): (&Option<ValueSpec>, &Option<ValueSpec>)| match (a, b) {
+            (Some(a), Some(b)) => a.joined(b).map(Some),
+            (one, other) => Some(one.clone().or(other.clone())),
+        };
+        let items = self.items.iter().zip(&other.items).map(one).collect::<Option<_>>()?;
+        Some(UnlikeSpec { items, ..self.clone() })
+    }
+}
+
+impl ValueSpec {
+    /// The list that a list without a shape is beside others of this shape.
+    pub(super) fn as_list(&self, like: &ListSpec) -> Option<ListSpec> {
+        match self {
+            ValueSpec::List(list) => Some(list.clone()),
+            ValueSpec::Unshaped(UnshapedSpec { length, is_counted, dtype, name }) => {
+                let dims = like.dims.iter().enumerate().map(|(i, &d)| if i == 0 { *length } else { d }).collect();
+                let elements = if *length == 0 { Elements::None } else { Elements::Any };
+                let count = is_counted.then_some((*length, false));
+                Some(ListSpec { dtype: *dtype, dims, count, elements, name: name.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The spec of strings as ones that are made of numbers.
+    pub(super) fn as_text(&self) -> Option<TextSpec> {
+        match self {
+            ValueSpec::Text(text) => Some(text.clone()),
+            ValueSpec::Strings(s) => Some(TextSpec { dims: s.dims.clone(), most: s.most() }),
+            _ => None,
+        }
+    }
+
+    /// The shape of an array.
+    pub(super) fn array_shape(&self) -> Option<Shape> {
+        match self {
+            ValueSpec::Array(shape) => Some(shape.clone()),
+            ValueSpec::Constant { value: t, .. } => Some(Shape::array(t.dtype, t.dims.to_vec())),
+            _ => None,
+        }
+    }
+
+    /// The spec of values that are of one of two specs; `None` where there is none.
+    pub fn joined(&self, other: &ValueSpec) -> Option<ValueSpec> {
+        if self == other {
+            return Some(self.clone());
+        }
+        match (self, other) {
+            (ValueSpec::Text(_) | ValueSpec::Strings(_), _) => {
+                let (x, y) = (self.as_text()?, other.as_text()?);
+                (x.dims == y.dims).then(|| ValueSpec::Text(TextSpec { most: x.most.max(y.most), ..x }))
+            }
+            (ValueSpec::Constant { .. } | ValueSpec::Array(_), _) => {
+                let (x, y) = (self.array_shape()?, other.array_shape()?);
+                x.same(&y).then_some(ValueSpec::Array(x))
+            }
+            (ValueSpec::List(like), _) | (ValueSpec::Unshaped(_), ValueSpec::List(like)) => {
+                self.as_list(like)?.joined(&other.as_list(like)?).map(ValueSpec::List)
+            }
+            (ValueSpec::Optional(a), ValueSpec::Optional(b)) => Some(ValueSpec::Optional(alternatives(a, b)?)),
+            (ValueSpec::Unlike(list), ValueSpec::Jagged(JaggedSpec { dims, .. })) => {
+                (list.is_unset() && dims.first() == Some(&(list.items.len() as u64))).then(|| other.clone())
+            }
+            (ValueSpec::Unlike(a), ValueSpec::Unlike(b)) => {
+                if let Some(each) = a.joined(b) {
+                    return Some(ValueSpec::Unlike(each));
+                }
+                let like = b.structured(None).or_else(|| a.structured(None))?;
+                let (a, b) = (a.structured(Some(&like.element))?, b.structured(Some(&like.element))?);
+                a.joined(&b).map(ValueSpec::Structured)
+            }
+            (ValueSpec::Unlike(a), ValueSpec::Structured(b)) => {
+                a.structured(Some(&b.element))?.joined(b).map(ValueSpec::Structured)
+            }
+            (ValueSpec::Structured(a), ValueSpec::Unlike(b)) => {
+                a.joined(&b.structured(Some(&a.element))?).map(ValueSpec::Structured)
+            }
+            (ValueSpec::Structured(a), ValueSpec::Structured(b)) => a.joined(b).map(ValueSpec::Structured),
+            _ => None,
+        }
+    }
+}
+
+/// The most specs that the components of one optional may have.
+const MOST_ALTERNATIVES: usize = 64;
+
+/// What either of two optionals may be.
+fn alternatives(a: &[AlternativeSpec], b: &[AlternativeSpec]) -> Option<Vec<AlternativeSpec>> {
+    let mut all = a.to_vec();
+    for other in b {
+        let joined = all.iter().enumerate().find_map(|(i, one)| Some((i, one.joined(other)?)));
+        match joined {
+            Some((i, joined)) => all[i] = joined,
+            None => all.push(other.clone()),
+        }
+    }
+    (all.len() <= MOST_ALTERNATIVES).then_some(all)
+}
+
+impl AlternativeSpec {
+    /// The spec of components that are of one of two specs each.
+    pub(super) fn joined(&self, other: &AlternativeSpec) -> Option<AlternativeSpec> {
+        if self.components.len() != other.components.len() {
+            return None;
+        }
+        let components =
+            self.components.iter().zip(&other.components).map(|(a, b)| a.joined(b)).collect::<Option<_>>()?;
+        let mut makers = self.makers.clone();
+        makers.extend(other.makers.iter().filter(|maker| !self.makers.contains(maker)).cloned());
+        Some(AlternativeSpec { makers, components })
+    }
+}

@@ -1,0 +1,135 @@
+//! Values apart from their specs: their leaves, and what is known of them before they become elements of others.
+use super::ValueSpec;
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{Builder, InstId, Literal, Op};
+use crate::interp;
+use crate::ops::Value;
+use crate::ops::value::ListValue;
+use crate::tensor::{DType, Tensor};
+
+/// Arrays of more elements are not evaluated to find out that they are constant.
+const EVALUATED_ELEMENTS: u64 = 1 << 16;
+
+/// Lists and optionals are nested no deeper.
+const MOST_NESTED: usize = 32;
+
+/// A value of nested lists and optionals consists of no more values.
+const MOST_VALUES: usize = 1 << 16;
+
+/// Vectors of more integers are no shapes of arrays.
+const MOST_DIMS: u64 = 16;
+
+/// The leaves of a value whose spec this is, in order.
+pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
+    match value {
+        Value::Array(_) if matches!(spec, ValueSpec::Constant { .. }) => {}
+        Value::Array(id) => out.push(*id),
+        Value::List(list) => out.extend([list.buffer].into_iter().chain(list.count.map(|count| count.now))),
+        Value::UnshapedList { now, .. } => out.extend(now),
+        Value::Unlike(list) => {
+            let ValueSpec::Unlike(spec) = spec else { return };
+            for (item, spec) in list.items.iter().flatten().zip(spec.items.iter().flatten()) {
+                leaves_of(item, spec, out);
+            }
+        }
+        Value::Structured(list) => {
+            out.extend(list.parts.iter().map(|part| part.buffer));
+            out.extend(list.parts.first().and_then(|part| part.count).map(|count| count.now));
+        }
+        Value::Jagged(list) => out.extend([list.buffer, list.lengths]),
+        Value::Ragged(ragged) => out.extend(ragged.splits.iter().copied().chain([ragged.values])),
+        Value::Optional(optional) => {
+            out.push(optional.has_value);
+            let ValueSpec::Optional(specs) = spec else { return };
+            let specs = specs.iter().flat_map(|one| &one.components);
+            for (component, spec) in optional.alternatives.iter().flat_map(|one| &one.components).zip(specs) {
+                leaves_of(component, spec, out);
+            }
+        }
+        Value::Text(text) => out.extend(text.words.iter().copied().chain([text.length])),
+        Value::Variable(_) | Value::Holder(_) | Value::Table(_) | Value::Strings(_) | Value::Unavailable(_) => {}
+    }
+}
+
+/// The constant that an array is, if it is one and cheap to find out.
+pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
+    let Value::Array(id) = value else { return None };
+    let inst = &b.current().insts[*id];
+    if let Op::Constant(Literal::Array(t)) = &inst.op {
+        return Some(t.clone());
+    }
+    let small = inst.shape.as_array().is_some_and(|a| a.elements() <= EVALUATED_ELEMENTS);
+    if small { interp::constant_value(b, *id) } else { None }
+}
+
+/// The sizes or shape that an integer or vector of a few is, if it is known, also where loops compute it.
+pub fn known_shape(b: &Builder, id: InstId) -> Option<Tensor> {
+    let dims = b.dims(id);
+    let is_shape = dims.len() < 2 && dims.iter().all(|&n| n <= MOST_DIMS);
+    let is_integer = matches!(b.dtype(id), DType::S32 | DType::S64);
+    if is_shape && is_integer { interp::known_through_loops(b, id) } else { None }
+}
+
+/// A list with exactly as many elements as it has, where that number is known.
+///
+/// # Errors
+/// `Code::TooLarge` for more elements than arrays have.
+pub fn exact(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
+    let count = list.count.and_then(|count| interp::known_through_loops(b, count.now));
+    let count = count.and_then(|t| u64::try_from(t.get_i64(0)?).ok());
+    match count.filter(|&n| n <= list.room(b)) {
+        Some(n) => list.resized(b, n),
+        None => Ok(list.clone()),
+    }
+}
+
+/// A value that becomes an element of another one, with the sizes in it that are known: gradients ask for them.
+///
+/// # Errors
+/// `Code::TooLarge` for more elements than arrays have.
+pub fn with_known_sizes(b: &mut Builder, value: &Value) -> Result<Value> {
+    Ok(match value {
+        Value::Array(id) => {
+            let Some(known) = known_shape(b, *id) else { return Ok(value.clone()) };
+            let (is_size, constant) = (b.follows_sizes(*id), b.constant(known));
+            if is_size {
+                b.tell_size(constant);
+            }
+            Value::Array(constant)
+        }
+        Value::List(list) => Value::List(exact(b, list)?),
+        Value::Structured(list) => {
+            let parts = list.parts.iter().map(|part| exact(b, part)).collect::<Result<_>>()?;
+            Value::Structured(crate::ops::value::StructuredList { parts, ..list.clone() })
+        }
+        value => value.clone(),
+    })
+}
+
+/// Refuses values that are nested too deep or consist of too many values to be an element of another one.
+///
+/// # Errors
+/// `Code::TooLarge`.
+pub fn check_nesting(value: &Value) -> Result<()> {
+    let (mut level, mut count) = (vec![value], 0);
+    for _ in 0..MOST_NESTED {
+        let mut next = Vec::new();
+        for value in level {
+            match value {
+                Value::Unlike(list) => next.extend(list.items.iter().flatten()),
+                Value::Optional(optional) => next.extend(optional.alternatives.iter().flat_map(|one| &one.components)),
+                _ => {}
+            }
+        }
+        count += next.len();
+        if count > MOST_VALUES {
+            let told = format!("lists and optionals of more than {MOST_VALUES} values in one another");
+            return Err(Error::user(Code::TooLarge, told));
+        }
+        if next.is_empty() {
+            return Ok(());
+        }
+        level = next;
+    }
+    Err(Error::user(Code::TooLarge, format!("lists and optionals nested deeper than {MOST_NESTED}")))
+}
