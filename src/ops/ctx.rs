@@ -1,6 +1,7 @@
 //! What a lowering sees of its node.
 use super::holder::Holders;
 use super::range::{self, Ranges};
+use super::string::text;
 use super::{Store, Value, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
@@ -121,10 +122,8 @@ impl LowerCtx<'_> {
         if let Some(Value::Ragged(ragged)) = self.args.get(i) {
             return Ok(ragged.rows(self).into_iter().collect());
         }
-        match self.args.get(i) {
-            Some(Value::Text(text)) => return Ok(self.b.dims(text.length).to_vec()),
-            Some(Value::Strings(constant)) => return Ok(constant.dims.clone()),
-            _ => {}
+        if let Some(dims) = self.args.get(i).and_then(|arg| text::dims(self.b, arg)) {
+            return Ok(dims);
         }
         Ok(self.b.dims(self.arg(i)?).to_vec())
     }

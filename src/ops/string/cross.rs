@@ -1,5 +1,6 @@
 //! Crosses of features: every combination of one feature of each column, row by row, as a hash or as a string.
-use super::text::{Text, is_text, joined, output, text};
+use super::column::{Batch, Column, Features, Source, dense_column, ragged_column, sparse_column};
+use super::text::{Text, joined, output};
 use super::{farmhash, hash, number, remainder};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
@@ -34,39 +35,6 @@ const FEATURES: &str = "s64, and strings that are made of integers and short con
 
 /// The separator of crosses that name none.
 const SEPARATOR: &[u8] = b"_X_";
-
-/// The features of a column.
-#[derive(Clone, Debug)]
-enum Features {
-    /// Integers, `s64[n]`.
-    Integers(InstId),
-    /// Strings, `[n]`.
-    Strings(Text),
-}
-
-/// How a column was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    /// As a matrix.
-    Dense,
-    /// As elements with indices, or as rows of unlike lengths.
-    Sparse,
-}
-
-/// A column: features of each row.
-#[derive(Clone, Debug)]
-struct Column {
-    features: Features,
-    source: Source,
-    /// How many features each row has, `s32[rows]`.
-    counts: InstId,
-    /// Where those of each row begin, `s32[rows]`.
-    starts: InstId,
-    /// No row has more.
-    most: u64,
-    /// How many there are in all.
-    total: u64,
-}
 
 /// The crosses of columns.
 struct Crosses {
@@ -180,7 +148,7 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
             return Err(cx.mismatch(format!("a sparse column of shape {}", cx.b.shape(shape))));
         }
         let rows = cx.size_said(shape, 0, "the list of rows")?;
-        all.push(sparse_column(cx, indices, values, (rows, Some(shape)))?);
+        all.push(sparse_column(cx, indices, values, &Batch { rows, shape: Some(shape) })?);
     }
     for i in inputs.dense.clone() {
         all.push(dense_column(cx, i)?);
@@ -189,64 +157,6 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
         return Err(cx.mismatch("a cross of no columns"));
     }
     Ok(all)
-}
-
-/// The features that input `i` is: integers or strings, as a list.
-fn features(cx: &mut LowerCtx, i: usize) -> Result<Features> {
-    if cx.args.get(i).is_some_and(|arg| is_text(arg) || matches!(arg, Value::Unavailable(_))) {
-        let text = text(cx, i)?;
-        let count = cx.b.dims(text.length).iter().product();
-        let parts = text.parts().into_iter().map(|x| cx.b.reshape(x, &[count])).collect();
-        let flat = Text::of_parts(parts, text.most);
-        return flat.map(Features::Strings).ok_or_else(|| Error::internal("lower", "no text"));
-    }
-    let x = cx.arg(i)?;
-    let count = cx.b.dims(x).iter().product();
-    let flat = cx.b.reshape(x, &[count]);
-    Ok(Features::Integers(cx.b.convert(flat, DType::S64)))
-}
-
-/// The sizes of input `i`, numbers or strings.
-fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<u64>> {
-    if cx.args.get(i).is_some_and(is_text) {
-        let text = text(cx, i)?;
-        return Ok(cx.b.dims(text.length).to_vec());
-    }
-    cx.dims(i)
-}
-
-fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
-    let [rows, each] = sizes(cx, i)?[..] else { return Err(cx.mismatch("a dense column is a matrix")) };
-    let counts = cx.b.full(DType::S32, &[rows], each as f64);
-    let starts = cx.b.iota(DType::S32, &[rows], 0);
-    let starts = cx.b.mul(starts, counts);
-    let features = features(cx, i)?;
-    Ok(Column { features, source: Source::Dense, counts, starts, most: each, total: rows * each })
-}
-
-/// A column of elements with indices, in order.
-fn sparse_column(
-    cx: &mut LowerCtx,
-    indices: usize,
-    values: usize,
-    (rows, shape): (u64, Option<InstId>),
-) -> Result<Column> {
-    let places = cx.arg(indices)?;
-    let [n, 2] = cx.b.dims(places)[..] else { return Err(cx.mismatch("the indices of a sparse column are pairs")) };
-    let row = cx.b.slice_axis(places, 1, 0, 1);
-    let row = cx.b.convert(row, DType::S32);
-    let (none, ones) = (cx.b.full(DType::S32, &[rows], 0.0), cx.b.full(DType::S32, &[n], 1.0));
-    let counts = crate::ops::array::scatter(cx, none, row, ones, Some(ScalarOp::Add))?;
-    let (ends, _) = splits(cx, counts);
-    let starts = cx.b.slice_axis(ends, 0, 0, rows);
-    let features = features(cx, values)?;
-    let wide = shape.map(|shape| {
-        let one = cx.b.slice_axis(shape, 0, 1, 2);
-        cx.b.reshape(one, &[])
-    });
-    let wide = wide.and_then(|one| crate::interp::constant_value(cx.b, one)?.get_i64(0));
-    let most = wide.and_then(|n| u64::try_from(n).ok()).map_or(n, |wide| wide.min(n));
-    Ok(Column { features, source: Source::Sparse, counts, starts, most, total: n })
 }
 
 /// All combinations of features, the last column fastest.
@@ -387,7 +297,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             'S' if next_sparse < sparse => {
                 let at = first_sparse + next_sparse;
                 next_sparse += 1;
-                sparse_column(cx, at, at + sparse, (batch, None))?
+                sparse_column(cx, at, at + sparse, &Batch { rows: batch, shape: None })?
             }
             'D' if next_dense < dense => {
                 next_dense += 1;
@@ -405,18 +315,6 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("out_row_splits_type")?;
     let splits = cx.b.convert(crosses.splits, dtype);
     Ok(vec![values, Value::Array(splits)])
-}
-
-/// A column of rows of unlike lengths.
-fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<Column> {
-    let splits = cx.arg(splits)?;
-    let n = rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?;
-    let splits = cx.b.convert(splits, DType::S32);
-    let (starts, ends) = (cx.b.slice_axis(splits, 0, 0, n), cx.b.slice_axis(splits, 0, 1, n + 1));
-    let counts = cx.b.sub(ends, starts);
-    let total = sizes(cx, values)?.first().copied().unwrap_or(0);
-    let features = features(cx, values)?;
-    Ok(Column { features, source: Source::Sparse, counts, starts, most: total, total })
 }
 
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

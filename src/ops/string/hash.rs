@@ -8,7 +8,7 @@ use crate::ops::math::expr::Expr;
 const SIP: [u64; 4] = [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
 /// The factor and the seed of `Hash64`, a MurmurHash64A.
 const MURMUR: u64 = 0xc6a4_a793_5bd1_e995;
-const MURMUR_SEED: u64 = 0xdeca_fcaf_fe;
+const MURMUR_SEED: u64 = 0x00de_cafc_affe;
 
 /// `u64[dims]`: SipHash-2-4 of each string (Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012).
 ///

@@ -3,6 +3,7 @@
 //! Compiled code has no strings. While a graph is lowered a string tensor is arrays of numbers ([`text`]), and what leaves the graph
 //! must be numbers again: hashes, lengths, comparisons. Ops that only move elements move those of every such array
 //! ([`text::move_strings`]).
+mod column;
 mod cross;
 mod farmhash;
 mod hash;

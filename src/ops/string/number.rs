@@ -98,7 +98,7 @@ pub fn decimal(cx: &mut LowerCtx, x: InstId, format: Format) -> Result<Text> {
     };
     let parts = formulas(cx.b, &[magnitude, negative], |arrays| {
         let [magnitude, negative] = arrays[..] else { return Err(Error::internal("lower", "two operands")) };
-        Ok(written(magnitude, negative, digits, (most, format)))
+        Ok(written(magnitude, negative, &Extent { digits, most }, format))
     })?;
     let (length, words) = parts.split_last().ok_or_else(|| Error::internal("lower", "no text"))?;
     let length = cx.b.convert(*length, DType::S32);
@@ -113,13 +113,22 @@ fn digit_count(dtype: DType) -> u64 {
     u64::from(largest.ilog10()) + 1
 }
 
+/// The most that the texts of a type take.
+struct Extent {
+    /// The digits of the largest magnitude.
+    digits: u64,
+    /// The bytes of the longest text.
+    most: u64,
+}
+
 /// The words of the text of a number of up to so many digits, and behind them its length.
 fn written<'s, 'b>(
     magnitude: Expr<'s, 'b>,
     negative: Expr<'s, 'b>,
-    digits: u64,
-    (most, format): (u64, Format),
+    extent: &Extent,
+    format: Format,
 ) -> Vec<Expr<'s, 'b>> {
+    let Extent { digits, most } = *extent;
     let number = |n: u64| magnitude.integer(n);
     let minus = number(1).when(negative, 0);
     let has_sign = if format.plus.is_some() { number(1) } else { minus };

@@ -134,6 +134,15 @@ pub fn is_text(value: &Value) -> bool {
     matches!(value, Value::Text(_) | Value::Strings(_))
 }
 
+/// The sizes of a string tensor that lowering has the contents of; `None` for other values.
+pub fn dims(b: &Builder, value: &Value) -> Option<Vec<u64>> {
+    match value {
+        Value::Text(text) => Some(b.dims(text.length).to_vec()),
+        Value::Strings(constant) => Some(constant.dims.clone()),
+        _ => None,
+    }
+}
+
 /// An op that moves elements, on strings: on each array that they consist of.
 ///
 /// # Errors
