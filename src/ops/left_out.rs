@@ -45,7 +45,7 @@ pub const LEFT_OUT: &[LeftOut] = &[
         reason: "it only writes what somebody looks at, and compiled code computes results and does nothing else",
         help: "fetch what is to be looked at, and write it after the call",
         code: OP,
-        names: "*Summary *Summary* ImportEvent Print* Debug* DumpTensor CalibrationStatisticsSaver CustomAggregator StringFormat Copy \
+        names: "*Summary *Summary* ImportEvent Print* Debug* DumpTensor CalibrationStatisticsSaver CustomAggregator Copy \
                CopyHost",
     },
     LeftOut {
@@ -60,8 +60,8 @@ pub const LEFT_OUT: &[LeftOut] = &[
         reason: "it works on strings, and compiled code holds numbers",
         help: "do it before the call, and feed the numbers that come of it",
         code: TYPE,
-        names: "String* AsString Regex* StaticRegex* Unicode* Substr ReduceJoin UnsortedSegmentJoin Fingerprint SdcaFprint Skipgram \
-               _TensorToHashBucketFast SparseCross SparseCrossHashed SparseCrossV2 RaggedCross",
+        names: "String* Regex* StaticRegex* Unicode* Substr ReduceJoin UnsortedSegmentJoin SdcaFprint Skipgram \
+               _TensorToHashBucketFast",
     },
     LeftOut {
         title: "Tables",
@@ -147,13 +147,6 @@ pub const LEFT_OUT: &[LeftOut] = &[
         help: "train in TensorFlow",
         code: OP,
         names: "SdcaOptimizer* SdcaShrinkL1 NegTrain",
-    },
-    LeftOut {
-        title: "Draws of the machine",
-        reason: "its random numbers are not a function of a seed",
-        help: "feed the numbers, or draw them with a `Stateless` op",
-        code: OP,
-        names: "NonDeterministicInts",
     },
     LeftOut {
         title: "Stores of sparse tensors",
@@ -283,7 +276,6 @@ mod tests {
         assert_eq!(title("InitializeTableFromTextFileV2"), Some("Files and checkpoints"));
         assert_eq!(title("MapDataset"), Some("Input pipelines"));
         assert_eq!(title("MapClear"), Some("Queues, barriers and stages"));
-        assert_eq!(title("StringFormat"), Some("Summaries and debugging"));
         assert_eq!(title("NoSuchOp"), None);
     }
 }
