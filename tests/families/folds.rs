@@ -96,7 +96,8 @@ fn largest_with_place(r: &mut Random) -> Case {
     let axis = r.below(rank);
     let mut kept = dims.clone();
     kept.remove(axis);
-    let x = t.param(dtype, &dims, Fill::Plain);
+    let fill = r.of(&[Fill::Plain, Fill::Corners]);
+    let x = t.param(dtype, &dims, fill);
     let i = t.op(DType::S32, &dims, format_args!("iota(), iota_dimension={axis}"));
     let low = t.scalar(dtype, if dtype.is_float() { "-inf" } else { "0" });
     let none = t.scalar(DType::S32, -1);

@@ -11,8 +11,10 @@ pub enum Fill {
     Plain,
     /// Floats in -2..2 that are multiples of a quarter, so that sums of products are exact in any order.
     Quarters,
-    /// Corners of the type among other values: infinities, NaN, zeros of both signs, the least and the largest.
+    /// Corners of the type among other values: infinities, NaN and zeros of both signs, subnormal numbers, the least and the largest.
     Corners,
+    /// The same without NaN: all of it has an order.
+    Ordered,
     /// Integers from the first number to before the second, whatever the type.
     Between(i64, i64),
     /// Floats from the first to the second number.
@@ -214,8 +216,8 @@ pub fn filled(r: &mut Random, dtype: DType, dims: &[u64], fill: Fill) -> Tensor 
         let value = match fill {
             Fill::Between(from, to) => from as f64 + (unit * (to - from) as f64).floor(),
             Fill::Range(from, to) if part.is_float() => from + unit * (to - from),
-            Fill::Corners if r.below(3) == 0 => {
-                bytes.extend(corner(r, part));
+            Fill::Corners | Fill::Ordered if r.below(3) == 0 => {
+                bytes.extend(corner(r, part, fill));
                 continue;
             }
             Fill::Quarters if part.is_float() => quarter(r),
@@ -230,13 +232,24 @@ pub fn filled(r: &mut Random, dtype: DType, dims: &[u64], fill: Fill) -> Tensor 
 }
 
 /// The bytes of a value at the edge of a type.
-fn corner(r: &mut Random, dtype: DType) -> Vec<u8> {
+fn corner(r: &mut Random, dtype: DType, fill: Fill) -> Vec<u8> {
     let width = dtype.bytes();
+    if dtype.is_float() && r.below(4) == 0 {
+        // a NaN or the smallest subnormal number, of either sign
+        let mut bytes = match fill {
+            Fill::Ordered => vec![0; width],
+            _ if r.below(2) == 0 => vec![0; width],
+            _ => Tensor::scalar_of(dtype, f64::NAN).bytes.to_vec(),
+        };
+        bytes[0] |= 1;
+        bytes[width - 1] = bytes[width - 1] & 0x7f | if r.below(2) == 0 { 0x80 } else { 0 };
+        return bytes;
+    }
     if dtype.is_float() {
         let values = [
             f64::INFINITY,
             f64::NEG_INFINITY,
-            f64::NAN,
+            if fill == Fill::Ordered { 1.0 } else { f64::NAN },
             0.0,
             -0.0,
             0.5,
