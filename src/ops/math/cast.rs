@@ -55,11 +55,16 @@ pub fn convert(b: &mut Builder, x: InstId, to: DType) -> InstId {
             b.convert(wide, DType::U32)
         }
         DType::U64 => {
-            let negative = indefinite(b, x, DType::S64, 2f64.powi(63));
-            let wrapped = b.convert(negative, DType::U64);
+            // Below 2^63 by way of s64; from there on directly, and 2^63 for what is NaN or too large.
+            let low = indefinite(b, x, DType::S64, 2f64.powi(63));
+            let wrapped = b.convert(low, DType::U64);
             let direct = b.convert(x, DType::U64);
-            let below = compare_scalar(b, Direction::Lt, x, 0.0);
-            b.select(below, wrapped, direct)
+            let (large, fits) = (
+                compare_scalar(b, Direction::Ge, x, 2f64.powi(63)),
+                compare_scalar(b, Direction::Lt, x, 2f64.powi(64)),
+            );
+            let in_range = b.binary(ScalarOp::And, large, fits);
+            b.select(in_range, direct, wrapped)
         }
         _ => {
             let wide = indefinite(b, x, DType::S32, 2f64.powi(31));

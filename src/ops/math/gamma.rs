@@ -366,10 +366,15 @@ fn beta_fraction(b: &mut Builder, [a, c, x]: [InstId; 3]) -> InstId {
         let change = next_c * next_d;
         ((change - 1.0).abs().ge(tiny), [next_c, next_d, h * change, a, b, x])
     });
-    formula(b, [end[2], first, second, at, fast, outside], |[h, a, b, x, fast, outside]| {
+    let y = formula(b, [end[2], first, second, at, fast, outside], |[h, a, b, x, fast, outside]| {
         let log_beta = lgamma(a) + lgamma(b) - lgamma(a + b);
         let y = h * (x.ln() * a + (-x).ln_1p() * b - log_beta).exp() / a;
         let y = y.except(outside, f64::NAN);
         y.when(fast, 1.0 - y)
+    });
+    // The ends are known whatever the parameters are, even NaN.
+    formula(b, [y, x, outside], |[y, x, outside]| {
+        let inside = outside.not();
+        y.except(inside.and(x.equals(0.0)), 0.0).except(inside.and(x.equals(1.0)), 1.0)
     })
 }

@@ -40,7 +40,8 @@ pub fn erfinv<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
         near.when(w.lt(5.0), (w.sqrt() - 3.0).polynomial(&SINGLE_FAR))
     };
     let end = x.abs().equals(1.0);
-    (x * f64::INFINITY).when(end, factor * x)
+    // Of -0 it is 0, as TensorFlow's kernel takes it from the quantile of a half.
+    (x * f64::INFINITY).when(end, factor * x).except(x.equals(0.0), 0.0)
 }
 
 /// w below 5, in w - 2.5.

@@ -79,21 +79,33 @@ fn dense_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let work = wide(dtype);
     let (x, labels) = (cx.b.convert(x, work), cx.b.convert(labels, work));
-    loss_of(cx, x, labels, dtype)
+    loss_of(cx, x, labels, dtype, |b, labels, cost| b.mul(labels, cost))
 }
 
-fn loss_of(cx: &mut LowerCtx, x: InstId, labels: InstId, dtype: crate::tensor::DType) -> Result<Vec<Value>> {
+/// The loss of each row and its gradient; `terms` weighs the costs -log p of all classes by the labels.
+fn loss_of(
+    cx: &mut LowerCtx,
+    x: InstId,
+    labels: InstId,
+    dtype: crate::tensor::DType,
+    terms: fn(&mut Builder, InstId, InstId) -> InstId,
+) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let log = log_softmax(b, x);
-    let zero = b.full_like(labels, 0.0);
-    let unused = b.compare(Direction::Eq, labels, zero);
-    let product = b.mul(labels, log);
-    let product = b.select(unused, zero, product);
-    let total = sum(b, product, &[1]);
-    let loss = b.unary(ScalarOp::Negate, total);
+    let cost = b.unary(ScalarOp::Negate, log);
+    let terms = terms(b, labels, cost);
+    let loss = sum(b, terms, &[1]);
     let probability = b.unary(ScalarOp::Exp, log);
     let backprop = b.sub(probability, labels);
     Ok(vec![Value::Array(b.convert(loss, dtype)), Value::Array(b.convert(backprop, dtype))])
+}
+
+/// The costs of the classes that a label names; the others count nothing, even where they are infinite.
+fn named_costs(b: &mut Builder, labels: InstId, cost: InstId) -> InstId {
+    let zero = b.full_like(labels, 0.0);
+    let unused = b.compare(Direction::Eq, labels, zero);
+    let product = b.mul(labels, cost);
+    b.select(unused, zero, product)
 }
 
 /// The same with one class number a row; a number beyond the classes makes the row NaN.
@@ -118,7 +130,7 @@ fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let valid = cx.b.binary(ScalarOp::And, not_negative, below);
     let nan = cx.b.full(work, &dims, f64::NAN);
     let hot = cx.b.select(valid, hot, nan);
-    loss_of(cx, x, hot, dtype)
+    loss_of(cx, x, hot, dtype, named_costs)
 }
 
 fn dense_loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
