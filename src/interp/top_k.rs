@@ -5,6 +5,7 @@ use crate::diag::Result;
 use crate::hlo::Literal;
 use crate::scalar::eval;
 use crate::tensor::{DType, DTypeClass, Tensor};
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Keys whose order is the total order of the elements.
@@ -107,7 +108,8 @@ fn inserted(line: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::with_capacity(line.len());
     for (i, &x) in line.iter().enumerate() {
         let to_front = order.first().is_some_and(|&first| x > line[first]);
-        let behind = order.iter().rposition(|&j| !(x > line[j])).map_or(0, |j| j + 1);
+        let behind =
+            order.iter().rposition(|&j| x.partial_cmp(&line[j]) != Some(Ordering::Greater)).map_or(0, |j| j + 1);
         order.insert(if to_front { 0 } else { behind }, i);
     }
     order.chunk_by_mut(|&a, &b| line[a] == line[b]).for_each(<[usize]>::sort_unstable);
@@ -123,7 +125,11 @@ struct Heap<'a> {
 impl Heap<'_> {
     /// Whether position `a` goes before `b`: it is larger, or not smaller and in front.
     fn goes_before(&self, a: usize, b: usize) -> bool {
-        self.line[a] > self.line[b] || !(self.line[a] < self.line[b]) && a < b
+        match self.line[a].partial_cmp(&self.line[b]) {
+            Some(Ordering::Greater) => true,
+            Some(Ordering::Less) => false,
+            Some(Ordering::Equal) | None => a < b,
+        }
     }
 
     /// The `k` largest positions of more than `k`.
