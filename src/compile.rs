@@ -108,6 +108,8 @@ fn assumption(Claim { node, asks, most, .. }: &Claim) -> String {
         Asked::Rounds => {
             format!("the loop `{node}`, whose lists grow, is assumed to end within {most} rounds; --bound changes that")
         }
+        // never allowed by the caller
+        Asked::Check(_) => String::new(),
     }
 }
 
@@ -164,6 +166,7 @@ fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed], compute: bool
         bounds: prepared.bounds.clone(),
         fixed: fixed.iter().map(|f| (f.number, f.anchor(&prepared.feeds))).collect(),
         compute,
+        checks: prepared.checks,
     };
     let mut lowered = lowered_with(&prepared.program, ends, assumed)?;
     for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {

@@ -44,7 +44,7 @@ fn function(sizes: Sizes, smaller: &[u64], changed: bool, text: &dyn Fn(u64) -> 
 }
 
 fn size(name: &str, least: u64, most: u64, is_result: bool) -> Size {
-    Size { name: name.to_string(), least, most, is_result }
+    Size { name: name.to_string(), least, most, is_result, is_check: false }
 }
 
 fn mean(n: u64) -> String {

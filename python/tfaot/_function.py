@@ -16,6 +16,7 @@ _CODES = {
     3: "a size that the call says would be beyond its bound (TFAOT_E_BOUND)",
     4: "the weights are not those of this code (TFAOT_E_WEIGHTS)",
     5: "a function that the model calls says that it failed (TFAOT_E_CALL)",
+    7: "a value is not as a node takes it (TFAOT_E_CHECK)",
     6: "the ranks of the model did not meet (TFAOT_E_RANKS)",
 }
 
@@ -75,8 +76,13 @@ class Function:
             code = self._entry.run(*addresses, sizes, workspace, self._pool)
         self._workspaces.append(workspace)
         if code:
-            raise CallError(code, _CODES.get(code, f"the code returned {code}"))
+            raise CallError(code, self._failed_check(sizes) if code == 7 else _CODES.get(code, f"the code returned {code}"))
         return {field: self._cut(field, array, sizes) for field, array in results.items()}
+
+    def _failed_check(self, sizes: list[int]) -> str:
+        """What is wrong in a call whose check failed: the node and why."""
+        failed = [size.name for size, value in zip(self._entry.sizes, sizes) if size.is_check and value]
+        return f"{failed[0]} (TFAOT_E_CHECK)" if failed else _CODES[7]
 
     def _workspace(self) -> np.ndarray:
         return aligned(self._entry.workspace_bytes, self._entry.workspace_align)

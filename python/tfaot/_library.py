@@ -92,6 +92,8 @@ class Size:
     """The largest."""
     is_result: bool
     """Whether the call says it; else the shapes of the inputs do."""
+    is_check: bool = False
+    """Whether it is no size, but a check of ``--checked``, which its name tells; a call in which it fails raises."""
 
 
 def _spec(info: _abi.TensorInfo, axes: Sequence[int]) -> TensorSpec:
@@ -121,7 +123,7 @@ class Entry:
         self._call = call
         sizes = getattr(info, "size_count", 0)
         every = [info.sizes[i] for i in range(sizes)]
-        self.sizes = [Size(s.name.decode(), s.least, s.most, bool(s.is_result)) for s in every]
+        self.sizes = [Size(s.name.decode(), s.least, s.most, bool(s.is_result), s.is_result == 2) for s in every]
         self.arg_axes: list[list[int]] = []
         """For each axis of each argument the number of its size, or -1."""
         self.result_axes: list[list[int]] = []

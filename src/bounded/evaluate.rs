@@ -1,4 +1,5 @@
 //! Evaluates a function for exactly the sizes of a call, without padding.
+use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Asked, Claim, Literal, Module};
 use crate::interp;
@@ -62,13 +63,25 @@ impl Within<'_> {
     }
 }
 
+/// The error of a call in which a check fails, with the name that it has in C.
+pub fn failed_check(name: &str) -> Error {
+    Diagnostic::new(Code::CheckFailed, name.to_string())
+        .help("TensorFlow fails there as well; without --checked the call goes on, as XLA's does")
+        .into()
+}
+
 /// Refuses a call that asks for more than there is room for; `asked` is what it asks for at each of `claims`.
 fn held(claims: &[Claim], asked: &[Tensor]) -> Result<()> {
     let value = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
-    let beyond = claims.iter().zip(asked).find(|(claim, asked)| value(asked).is_none_or(|n| n > claim.most));
+    let is_beyond = |(claim, asked): &(&Claim, &Tensor)| value(asked).is_none_or(|n| n > claim.most);
+    let is_check = |(claim, _): &(&Claim, &Tensor)| matches!(claim.asks, Asked::Check(_));
+    let all = || claims.iter().zip(asked).filter(is_beyond);
+    // sizes may be beyond their bounds because of what a check finds
+    let beyond = all().find(is_check).or_else(|| all().next());
     let Some((Claim { node, asks, most, is_allowed, .. }, _)) = beyond else { return Ok(()) };
     let room = format!("give it more room: --bound '{node}=N'");
     Err(match (asks, is_allowed) {
+        (Asked::Check(check), _) => return Err(failed_check(&bounded::check_name(node, *check))),
         (Asked::Rounds, _) => {
             let told = format!("the loop `{node}` takes more rounds than the {most} that its lists have room for");
             Diagnostic::new(Code::BadInputs, told).help(room)

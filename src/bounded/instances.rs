@@ -51,7 +51,8 @@ impl Instances {
         let found = largest.found.len();
         let mut sizes = sound(given, exact);
         let given = sizes.clone();
-        let size = |&(_, most): &(u64, u64)| Size { name: String::new(), least: 0, most, is_result: true };
+        let size =
+            |&(_, most): &(u64, u64)| Size { name: String::new(), least: 0, most, is_result: true, is_check: false };
         sizes.extend(largest.found.iter().map(size));
         // so that a size that values say may stay the same while others get smaller, if there is anything to do there
         let middle = |s: &Size| s.most.div_ceil(2).max(s.most.min(STEPS + 1));

@@ -16,10 +16,10 @@ mod room;
 mod rows;
 mod steps;
 
-pub use evaluate::evaluate;
+pub use evaluate::{evaluate, failed_check};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::Claim;
+use crate::hlo::{Asked, Check, Claim};
 use crate::lower::{Exact, Lowered, Rung, Sized};
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
@@ -119,12 +119,21 @@ fn smallest(given: &[Size], size: usize, exact: &Exact, derived: &Derived, steps
 /// number behind its name.
 fn asked(claims: &[Claim]) -> Vec<Size> {
     let mut out: Vec<Size> = Vec::with_capacity(claims.len());
-    for Claim { node, most, .. } in claims {
+    for Claim { node, most, asks, .. } in claims {
+        let node = &match asks {
+            Asked::Check(check) => check_name(node, *check),
+            Asked::Size | Asked::Rounds => node.clone(),
+        };
         let name = (1..).map(|n| if n == 1 { node.clone() } else { format!("{node}_{n}") });
         let name = name.into_iter().find(|name| out.iter().all(|s| s.name != *name)).unwrap_or_default();
-        out.push(Size { name, least: 0, most: *most, is_result: true });
+        out.push(Size { name, least: 0, most: *most, is_result: true, is_check: matches!(asks, Asked::Check(_)) });
     }
     out
+}
+
+/// The name of a check: the node and what is wrong with it.
+pub fn check_name(node: &str, check: Check) -> String {
+    format!("{node}: {}", check.words())
 }
 
 /// The sizes of results that the caller does not say.
@@ -167,7 +176,13 @@ impl Derived {
         }
         let at = |sizes: &[u64]| extent.at(sizes).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         let (a, b) = (at(least), at(most));
-        self.sizes.push(Size { name: name.to_string(), least: a.min(b), most: a.max(b), is_result: true });
+        self.sizes.push(Size {
+            name: name.to_string(),
+            least: a.min(b),
+            most: a.max(b),
+            is_result: true,
+            is_check: false,
+        });
         self.extents.push(extent);
         self.extents.len() - 1
     }

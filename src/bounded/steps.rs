@@ -65,6 +65,7 @@ impl Steps {
                 least: step.steps_up_to(size.least),
                 most: step.steps_up_to(size.most),
                 is_result: false,
+                is_check: false,
             },
         };
         given.iter().zip(&self.all).map(one).collect()

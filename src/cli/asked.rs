@@ -14,6 +14,8 @@ pub struct Asked {
     pub bounds: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checked: bool,
     pub signatures: Vec<String>,
     pub state: Vec<String>,
     pub config: bool,
@@ -34,6 +36,7 @@ pub fn request(args: &CompileArgs, targets: &[Target]) -> Value {
         dims: graph.dims.clone(),
         bounds: graph.bounds.clone(),
         rounds: graph.rounds.clone(),
+        checked: graph.checked,
         signatures: graph.signature.clone(),
         state: graph.state.clone(),
         config: graph.config.is_some(),

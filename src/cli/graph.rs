@@ -19,6 +19,7 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     request.signatures.clone_from(&args.signature);
     request.state.clone_from(&args.state);
     request.bounds = bounds(&args.bounds)?;
+    request.is_checked = args.checked;
     request.rounds = args.rounds.iter().map(|text| rounds(text)).collect::<Result<_>>()?;
     if let Some(path) = &args.config {
         let config = config::load(path)?;

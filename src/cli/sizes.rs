@@ -132,7 +132,8 @@ mod tests {
     }
 
     fn sizes() -> Sizes {
-        let size = |name: &str, least, most| Size { name: name.to_string(), least, most, is_result: false };
+        let size =
+            |name: &str, least, most| Size { name: name.to_string(), least, most, is_result: false, is_check: false };
         let args = vec![vec![Some(0), None], vec![Some(1), Some(0)]];
         Sizes { all: vec![size("n", 1, 4), size("m", 0, 9)], args, results: vec![] }
     }

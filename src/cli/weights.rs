@@ -69,6 +69,7 @@ pub fn run(args: &WeightsArgs) -> Result<Verdict> {
         fetches: request.fetches,
         dims: request.dims,
         bounds: request.bounds,
+        checked: request.checked,
         rounds: request.rounds,
         signature: request.signatures,
         state: request.state,

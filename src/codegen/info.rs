@@ -144,7 +144,7 @@ fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
     let mut rows = Vec::new();
     for (i, size) in sizes.all.iter().enumerate() {
         string(out, &format!("{own}_size{i}_name"), &size.name);
-        let (least, most, is_result) = (size.least, size.most, u32::from(size.is_result));
+        let (least, most, is_result) = (size.least, size.most, u32::from(size.is_result) + u32::from(size.is_check));
         rows.push(format!("{SIZE} {{ ptr @{own}_size{i}_name, i64 {least}, i64 {most}, i32 {is_result}, i32 0 }}"));
     }
     table(out, &format!("{own}_sizes"), SIZE, &rows);

@@ -64,7 +64,7 @@ pub use lines::taken as own_lines;
 pub use llvm::makes;
 pub use module::{E_CALL, E_CPU};
 pub use ranks::E_RANKS;
-pub use sized::{E_BOUND, E_SIZE};
+pub use sized::{E_BOUND, E_CHECK, E_SIZE};
 pub use weights_file::E_WEIGHTS;
 
 use crate::diag::{Code, Diagnostic, Error, Result};

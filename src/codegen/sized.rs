@@ -12,6 +12,8 @@ use std::fmt::Write;
 pub const E_SIZE: u32 = 2;
 /// Returned where a size that the call says is beyond its bound: `TFAOT_E_BOUND`.
 pub const E_BOUND: u32 = 3;
+/// Returned where a run-time check fails: `TFAOT_E_CHECK`.
+pub const E_CHECK: u32 = 7;
 
 /// The parameters of a function in C.
 pub fn parameters(entry: &Entry, face: &Face) -> String {
@@ -215,6 +217,7 @@ impl Driver<'_> {
             self.put("%own_results", sizes.results.len() + s - given, &number);
         }
         self.call(program);
+        self.checked();
         let found = self.found(program);
         for (i, theirs, room, same) in copies {
             let done = self.unless(&same);
@@ -252,6 +255,27 @@ impl Driver<'_> {
             self.out,
             "  br i1 {fine}, label %done{n}, label %failed{n}\nfailed{n}:\n  ret i32 {code}\ndone{n}:\n"
         );
+    }
+
+    /// Ends a call in which a check fails, with the values of the checks in the caller's sizes.
+    fn checked(&mut self) {
+        let checks: Vec<usize> = (0..self.sizes.all.len()).filter(|&s| self.sizes.all[s].is_check).collect();
+        let mut held = Vec::new();
+        for s in checks {
+            let at = self.offset("%numbers", &(4 * s).to_string());
+            let number = self.value(&format!("load i32, ptr {at}"));
+            let value = self.value(&format!("zext i32 {number} to i64"));
+            held.push(self.test("eq", &value, 0));
+            let to = self.offset("%sizes", &(8 * s).to_string());
+            self.line(&format!("store i64 {value}, ptr {to}, align 8"));
+        }
+        if !held.is_empty() {
+            let (all, n) = (self.all(&held), self.label());
+            let _ = write!(
+                self.out,
+                "  br i1 {all}, label %checked{n}, label %wrong{n}\nwrong{n}:\n  ret i32 {E_CHECK}\nchecked{n}:\n"
+            );
+        }
     }
 
     /// The values of all sizes behind the call; one beyond its bound ends it.

@@ -36,6 +36,7 @@ codes! {
     BadInputs 8 "bad-inputs" "The input arrays do not fit the graph's feeds." "Give each feed an array of its dtype and shape.";
     UnknownDim 9 "unknown-dim" "A dimension of a feed is not known, and code is compiled for fixed shapes." "Bind it with --feed NAME=f32[1,224,224,3] or --dim NAME=N.";
     WhichSignature 10 "which-signature" "The model has several signatures, none of them is `serving_default`, and none was asked for; or it has none at all." "--signature NAME takes one; tfaot inspect lists their inputs and outputs.";
+    CheckFailed 11 "check-failed" "Compiled code was asked to check its values (--checked), and a check failed: the message names the node and what is wrong. TensorFlow's kernels fail there too." "Give inputs that the node takes.";
     UnsupportedOp 101 "unsupported-op" "The op has no lowering." "Feed the op's result instead, or remove the op from the graph; tfaot ops lists what is supported.";
     UnsupportedCase 102 "unsupported-case" "The op is supported, but not with this dtype, attribute or shape." "The message says what is supported.";
     UnsupportedType 103 "unsupported-type" "The type can't live in compiled code: strings, resources and variants have no HLO type." "Feed the tensors that are computed from it.";

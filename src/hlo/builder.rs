@@ -4,7 +4,7 @@
 //! placeholder, and [`Builder::take_error`] or [`Builder::finish`] reports it, so that lowerings read as formulas.
 use super::attrs::*;
 use super::decision::{self, Decision};
-use super::said::{Anchor, Assumed, Claim, Found, Place};
+use super::said::{Anchor, Assumed, Checks, Claim, Found, Place};
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
 use crate::diag::{Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
@@ -171,6 +171,14 @@ impl Builder {
     /// Whether arrays that follow from sizes alone are computed by the module, rather than constants.
     pub fn computes(&self) -> bool {
         self.assumed.compute
+    }
+    /// Whether run-time checks are compiled in.
+    pub fn is_checked(&self) -> bool {
+        self.assumed.checks != Checks::Off
+    }
+    /// Whether checks that are known to hold are left out.
+    pub fn drops_known_checks(&self) -> bool {
+        self.assumed.checks == Checks::Unproven && self.found.is_empty()
     }
     /// A size that is `count` at run time and never larger than `most`, as what it is taken to be: `most` where nothing is assumed.
     /// `None` in a computation whose sizes are fixed.

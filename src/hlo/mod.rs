@@ -24,7 +24,7 @@ pub use builder::{Builder, Mark};
 pub use decision::Decision;
 pub use fold::Fold;
 pub use op::{Literal, Op};
-pub use said::{Anchor, Asked, Assumed, Claim, Found, Place};
+pub use said::{Anchor, Asked, Assumed, Check, Checks, Claim, Found, Place};
 pub use shape::{ArrayShape, Layout, Shape};
 pub use source::{Form, Source, read};
 

@@ -59,6 +59,66 @@ pub enum Asked {
     Size,
     /// Rounds of a loop, which lists have room for.
     Rounds,
+    /// Nothing: the value is 1 where a run-time check fails.
+    Check(Check),
+}
+
+/// A run-time check of `--checked`, by what is wrong where it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// An index is out of range.
+    Index,
+    /// Segment numbers are negative, too large or not sorted.
+    Segment,
+    /// A slice leads out of the array.
+    Slice,
+    /// The condition of an assertion is false.
+    Assertion,
+    /// An element is NaN or infinite.
+    NotFinite,
+    /// An integer is divided by zero.
+    DivisionByZero,
+    /// An integer is raised to a negative power.
+    NegativePower,
+    /// A vector is no permutation.
+    Permutation,
+    /// A label is out of range.
+    Label,
+    /// A length is out of range.
+    Length,
+    /// Parameters of a distribution are out of range.
+    Parameters,
+}
+
+impl Check {
+    /// What is wrong, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Check::Index => "an index is out of range",
+            Check::Segment => "a segment number is out of range or out of order",
+            Check::Slice => "the slice leads out of the array",
+            Check::Assertion => "the assertion failed",
+            Check::NotFinite => "an element is NaN or infinite",
+            Check::DivisionByZero => "an integer is divided by zero",
+            Check::NegativePower => "an integer is raised to a negative power",
+            Check::Permutation => "the numbers are no permutation",
+            Check::Label => "a label is out of range",
+            Check::Length => "a length is out of range",
+            Check::Parameters => "the parameters are out of range",
+        }
+    }
+}
+
+/// Which run-time checks are compiled in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checks {
+    /// None.
+    #[default]
+    Off,
+    /// Every check.
+    On,
+    /// Those that are not known to hold: every size is fixed, so that what is known for one call is for all.
+    Unproven,
 }
 
 /// What is taken for granted of sizes that values at run time say.
@@ -73,4 +133,6 @@ pub struct Assumed {
     /// Whether arrays that follow from sizes alone are computed by the module, rather than constants: they are no formulas of the sizes,
     /// and these vary.
     pub compute: bool,
+    /// Which run-time checks are compiled in.
+    pub checks: Checks,
 }

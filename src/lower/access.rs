@@ -61,6 +61,7 @@ pub struct Found {
 pub struct Accesses {
     known: HashMap<Arc<str>, Rc<Uses>>,
     open: Vec<Arc<str>>,
+    asserting: HashMap<Arc<str>, bool>,
 }
 
 impl Accesses {
@@ -97,6 +98,25 @@ impl Accesses {
     pub fn writes(&mut self, program: &Program, node: &Node) -> bool {
         ops::find(&node.op).is_some_and(|row| !row.writes.is_empty())
             || called(program, node).iter().any(|name| self.function(program, name).writes())
+    }
+
+    /// Whether a node is there to check a value, itself or by what it calls.
+    pub fn asserts(&mut self, program: &Program, node: &Node) -> bool {
+        ops::is_assertion(&node.op) || called(program, node).iter().any(|name| self.function_asserts(program, name))
+    }
+
+    fn function_asserts(&mut self, program: &Program, name: &Arc<str>) -> bool {
+        if let Some(known) = self.asserting.get(name) {
+            return *known;
+        }
+        let Some(function) = program.functions.get(name).filter(|_| self.open.len() < MAX_DEPTH) else { return false };
+        // a function that calls itself is refused elsewhere
+        self.asserting.insert(name.clone(), false);
+        self.open.push(name.clone());
+        let asserts = function.graph.nodes.values().any(|node| self.asserts(program, node));
+        self.open.pop();
+        self.asserting.insert(name.clone(), asserts);
+        asserts
     }
 
     /// What those nodes of a graph do that are `looked_at`.

@@ -42,6 +42,8 @@ struct Beside {
     most: Option<u64>,
     /// What the body asks for: the most of all rounds is there.
     asked: Vec<Claim>,
+    /// Whether the condition has run-time checks.
+    is_checked: bool,
 }
 
 impl Beside {
@@ -67,6 +69,13 @@ enum Growth {
     Once { from: u64 },
     /// By a number of elements in each round: it has at most `behind` after the last.
     Each { behind: u64 },
+}
+
+/// The condition of a loop.
+struct Condition {
+    comp: CompId,
+    /// Whether it has run-time checks.
+    is_checked: bool,
 }
 
 impl Walker<'_> {
@@ -264,7 +273,8 @@ impl Walker<'_> {
     /// Where the user says how many rounds there are at most, a counter goes behind the state, which ends the loop as TensorFlow's
     /// `maximum_iterations` does; so it does where that many are allowed, and a call that would go on then fails.
     fn emit_loop(&mut self, this: &Loop, border: &Border) -> Result<Option<Vec<Value>>> {
-        let mut beside = Beside { most: self.rounds_told(this.body).or(this.allowed), asked: Vec::new() };
+        let mut beside =
+            Beside { most: self.rounds_told(this.body).or(this.allowed), asked: Vec::new(), is_checked: false };
         let Some((cond, body)) = self.computations(this, border, &mut beside)? else { return Ok(None) };
         let mut init = this.init.clone();
         init.extend(beside.most.map(|_| Value::Array(self.b.constant(Tensor::scalar(0i64)))));
@@ -275,6 +285,9 @@ impl Walker<'_> {
         let mut values = self.unpack(end, &specs);
         let mut behind = values.split_off(border.specs.len());
         self.carry_out(&beside.asked, &behind.split_off(usize::from(beside.most.is_some())));
+        if beside.is_checked {
+            self.call_with(this.cond, &values, &this.reached)?;
+        }
         if let (Some(most), Some(Value::Array(rounds))) = (this.allowed, behind.first()) {
             self.claim_rounds(this, &values, *rounds, most)?;
         }
@@ -285,10 +298,19 @@ impl Walker<'_> {
     fn computations(&mut self, this: &Loop, border: &Border, beside: &mut Beside) -> Result<Option<(CompId, CompId)>> {
         let mark = self.b.mark();
         let cond = self.condition(this, border, beside)?;
+        let checks = cond.as_ref().is_some_and(|c| c.is_checked);
+        let cond = cond.map(|c| c.comp);
         let specs = beside.specs(border);
         let mut values = self.enter(&this.body.name, &specs, &beside.ranges(&border.inside));
         let mut behind = values.split_off(border.specs.len());
-        let after = self.carrying(|w| w.call_with(this.body, &values, &this.reached))?;
+        let after = self.carrying(|w| {
+            // what the condition checks, of the values of which it was true
+            if checks {
+                w.call_with(this.cond, &values, &this.reached)?;
+            }
+            w.call_with(this.body, &values, &this.reached)
+        })?;
+        beside.is_checked = checks;
         let (Some(cond), Some(mut after)) = (cond, after) else { return Ok(None) };
         if self.b.claims().len() > beside.asked.len() {
             beside.asked = self.b.claims().to_vec();
@@ -305,7 +327,7 @@ impl Walker<'_> {
         Ok(Some((cond, self.b.end(root))))
     }
 
-    fn condition(&mut self, this: &Loop, border: &Border, beside: &Beside) -> Result<Option<CompId>> {
+    fn condition(&mut self, this: &Loop, border: &Border, beside: &Beside) -> Result<Option<Condition>> {
         let mut values = self.enter(&this.cond.name, &beside.specs(border), &beside.ranges(&border.ranges));
         let behind = values.split_off(border.specs.len());
         let test = self.carrying(|w| w.call_with(this.cond, &values, &this.reached))?;
@@ -313,8 +335,10 @@ impl Walker<'_> {
             self.b.abandon();
             return Ok(None);
         };
-        // a call can't fail by what a condition finds
-        if let Some(claim) = self.b.claims().first() {
+        // a call can't fail by what a condition finds; its checks are made in the body and behind the loop
+        let is_check = |claim: &Claim| matches!(claim.asks, Asked::Check(_));
+        let is_checked = self.b.claims().iter().any(is_check);
+        if let Some(claim) = self.b.claims().iter().find(|claim| !is_check(claim)) {
             let told = format!(
                 "how large what `{}` makes is depends on values, which the condition of a loop can't bound",
                 claim.node
@@ -327,7 +351,7 @@ impl Walker<'_> {
             let more = self.b.compare(Direction::Lt, *count, most);
             root = self.b.binary(ScalarOp::And, root, more);
         }
-        Ok(Some(self.b.end(root)))
+        Ok(Some(Condition { comp: self.b.end(root), is_checked }))
     }
 
     /// Lets calls fail in which a loop, ended after `most` rounds at the latest, would go on from these values.

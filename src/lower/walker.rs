@@ -3,7 +3,7 @@ use super::access::Accesses;
 use super::order;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
-use crate::hlo::{Builder, Metadata, Op};
+use crate::hlo::{Asked, Builder, Claim, Metadata, Op};
 use crate::opdef;
 use crate::ops::holder::Holders;
 use crate::ops::host::{Role, find_host};
@@ -134,11 +134,13 @@ impl<'p> Walker<'p> {
         targets: &[Endpoint],
     ) -> Result<Vec<NodeId>, NodeId> {
         let is_seed = |e: &Endpoint| seeds.contains_key(e);
-        if self.store.ids().is_empty() && !self.acts {
+        if self.store.ids().is_empty() && !self.acts && !self.b.is_checked() {
             return order::needed(scope.graph, targets, is_seed);
         }
         let nodes = scope.graph.nodes.values();
-        let acts: IdVec<NodeId, bool> = nodes.map(|node| self.accesses.writes(self.program, node)).collect();
+        let (program, is_checked) = (self.program, self.b.is_checked());
+        let acts = |node| self.accesses.writes(program, node) || is_checked && self.accesses.asserts(program, node);
+        let acts: IdVec<NodeId, bool> = nodes.map(acts).collect();
         let mut roots = scope.roots.to_vec();
         if scope.function.is_some() {
             roots.extend(scope.graph.nodes.ids().filter(|&id| acts[id]));
@@ -218,12 +220,26 @@ impl<'p> Walker<'p> {
                 }
             }
         }
+        let before = self.b.claims().len();
         let Walker { b, store, holders, ranges, calls, .. } = self;
         let (inputs, first) = (args.clone(), b.current().insts.len());
         let mut cx = LowerCtx { node, b, args, store, holders, ranges, calls };
         let outputs = row.run(&mut cx)?;
         tell_sizes(b, &inputs, &outputs, first);
+        self.name_checks(before);
         Ok(Some(outputs.into_iter().map(Some).collect()))
+    }
+
+    /// Names the function in the checks behind the first `before` claims.
+    fn name_checks(&mut self, before: usize) {
+        let Some(function) = self.calls.last().filter(|_| self.b.is_checked()) else { return };
+        for claim in self.b.take_claims(before) {
+            let node = match claim.asks {
+                Asked::Check(_) => format!("{} in {function}", claim.node),
+                Asked::Size | Asked::Rounds => claim.node.clone(),
+            };
+            self.b.claim(Claim { node, ..claim });
+        }
     }
 
     /// Records an error of a node.

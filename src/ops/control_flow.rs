@@ -7,6 +7,7 @@ use super::symbols::Why;
 use super::{LowerCtx, OpRow, StringConstant, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
+use crate::ops::checks;
 
 const NODES: &[OpRow] = &[
     op("Const", "-> output", constant).shape(constant_shape),
@@ -15,15 +16,24 @@ const NODES: &[OpRow] = &[
     op("Snapshot", "input -> output", pass).shape(pass_first).forwards(),
     op("StopGradient", "input -> output", pass).shape(pass_first).forwards(),
     op("PreventGradient", "input -> output", pass).shape(pass_first).forwards(),
-    op("CheckNumerics", "tensor -> output", pass).shape(pass_first).dtypes("floats; nothing is checked"),
-    op("CheckNumericsV2", "tensor -> output", pass).shape(pass_first).dtypes("floats; nothing is checked"),
+    op("CheckNumerics", "tensor -> output", pass)
+        .checked(checks::finite)
+        .shape(pass_first)
+        .dtypes("floats; checked with `--checked`"),
+    op("CheckNumericsV2", "tensor -> output", pass)
+        .checked(checks::finite)
+        .shape(pass_first)
+        .dtypes("floats; checked with `--checked`"),
     op("EnsureShape", "input -> output", ensure_shape).moves_strings().shape(ensure_shape_shape),
     op("PlaceholderWithDefault", "input -> output", pass).shape(pass_first).border(),
     op("Print", "input data* -> output", first).shape(pass_first).dtypes("any; nothing is printed"),
     op("_EagerConst", "input -> output", pass).shape(pass_first),
     op("NoOp", "->", nothing).shape(shape::nothing).border(),
     op("ControlTrigger", "->", nothing).shape(shape::nothing),
-    op("Assert", "condition data* ->", nothing).shape(shape::nothing).dtypes("any; nothing is checked"),
+    op("Assert", "condition data* ->", nothing)
+        .checked(checks::assertion)
+        .shape(shape::nothing)
+        .dtypes("any; checked with `--checked`"),
     op("FakeParam", "-> output", fake_param).shape(fake_param_shape),
     op("DeviceIndex", "-> index", device_index),
 ];

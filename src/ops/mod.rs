@@ -1,4 +1,6 @@
 //! TensorFlow's ops: one row and one function each, in families named after TensorFlow's `core/ops/*_ops.cc`.
+mod checks;
+pub use checks::is_assertion;
 mod compact;
 pub mod ctx;
 pub mod fact;

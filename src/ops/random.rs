@@ -19,6 +19,7 @@ use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::SliceDim;
 use crate::hlo::{Builder, InstId};
+use crate::ops::checks;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor, element_count};
 
@@ -38,11 +39,11 @@ const STATELESS: &[OpRow] = &[
     op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated::truncated)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated::truncated)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(from_first).constants(&[0]).dtypes(INTS),
-    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).shape(from_first).constants(&[0]).dtypes(INTS),
+    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).checked(checks::random_range::<2>).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).shape(from_first).constants(&[0, 3]).dtypes(INTS),
-    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).shape(from_first).constants(&[0, 3]).dtypes(INTS),
+    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).checked(checks::random_range::<4>).shape(from_first).constants(&[0, 3]).dtypes(INTS),
     op("StatelessMultinomial",            "logits num_samples seed -> output", categories::stateless).shape(categories::shape).constants(&[1]).dtypes("f16, bf16, f32, f64"),
     op("StatelessRandomGetKeyCounter",    "seed -> key counter", |cx| key_counter(cx, false)),
     op("StatelessRandomGetKeyCounterAlg", "seed -> key counter alg", |cx| key_counter(cx, true)),

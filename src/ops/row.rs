@@ -1,4 +1,5 @@
 //! What the compiler knows of an op: one `const` row.
+use super::checks::CheckFn;
 use super::shape_ctx::ShapeFn;
 use super::string::text::{is_text, move_strings};
 use super::symbols::{Dim, Site, Symbols};
@@ -106,6 +107,8 @@ pub struct OpRow {
     pub border: bool,
     /// Whether it moves elements of any type, strings among them, without looking at them.
     pub moves_strings: bool,
+    /// Adds the run-time checks of its inputs.
+    pub check: Option<CheckFn>,
 }
 
 /// A row with a function of the whole node.
@@ -144,6 +147,7 @@ const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: 
         work: None,
         border: false,
         moves_strings: false,
+        check: None,
     }
 }
 
@@ -180,6 +184,10 @@ impl OpRow {
     pub const fn moves_strings(self) -> Self {
         OpRow { moves_strings: true, ..self }
     }
+    /// Says what is checked of its inputs at run time.
+    pub const fn checked(self, check: CheckFn) -> Self {
+        OpRow { check: Some(check), ..self }
+    }
     /// Whether it is a convolution, a matrix product, or the gradient of one: what nearly all the time of most models goes to.
     pub fn contracts(&self) -> bool {
         self.work.is_some_and(Work::contracts)
@@ -214,6 +222,9 @@ impl OpRow {
     pub fn run(&self, cx: &mut LowerCtx) -> Result<Vec<Value>> {
         if self.moves_strings && cx.args.iter().any(is_text) {
             return move_strings(self, cx);
+        }
+        if let Some(check) = self.check.filter(|_| cx.b.is_checked()) {
+            check(cx)?;
         }
         match self.lower {
             Lower::Node(f) => f(cx),

@@ -165,6 +165,7 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
         .replace("{SIZES_MEMBER}", &sizes_member(entry))
         .replace("{SIZES_ARGUMENT}", if entry.sizes.is_empty() { "" } else { "&sizes_, " })
         .replace("{SIZES_ERROR}", if entry.sizes.is_empty() { "" } else { SIZES_ERROR })
+        .replace("{CHECK_ERROR}", if entry.sizes.all.iter().any(|s| s.is_check) { CHECK_ERROR } else { "" })
         .replace("{WEIGHTS_DOC}", if_file(face, WEIGHTS_DOC))
         .replace("{WEIGHTS_PARAMETER}", if_file(face, "const void *weights, "))
         .replace("{WEIGHTS_KEEP}", if_file(face, WEIGHTS_KEEP))
@@ -257,6 +258,9 @@ pub fn whole_header(face: &Face, c_header: &str, class: &ClassName) -> String {
 const SIZES_ERROR: &str = "    if (code == TFAOT_E_SIZE) error_ = \"a size is outside of its bounds\";
     if (code == TFAOT_E_BOUND) error_ = \"a size that the call says is beyond its bound\";
 ";
+
+/// The same where values are checked.
+const CHECK_ERROR: &str = "    if (code == TFAOT_E_CHECK) error_ = {PREFIX}_failed_check(&sizes_);\n";
 
 /// The sizes of the next call, at their bounds at first.
 fn sizes_member(entry: &Entry) -> String {

@@ -254,6 +254,7 @@ mod tests {
         for (name, code) in [("SIZE", crate::codegen::E_SIZE), ("BOUND", crate::codegen::E_BOUND)] {
             assert!(module_header::SIZE_CODES.contains(&format!("#define TFAOT_E_{name} {code} ")));
         }
+        assert!(module_header::CHECK_CODES.contains(&format!("#define TFAOT_E_CHECK {} ", crate::codegen::E_CHECK)));
         assert!(module_header::ABI_3.contains(&format!("#define TFAOT_E_WEIGHTS {} ", crate::codegen::E_WEIGHTS)));
         assert!(calls::ABI.contains(&format!("#define TFAOT_E_CALL {} ", crate::codegen::E_CALL)));
     }

@@ -82,6 +82,13 @@ pub(super) const SIZE_CODES: &str = r#"#ifndef TFAOT_E_SIZE
 
 "#;
 
+/// What headers of models that check their values declare beside those.
+pub(super) const CHECK_CODES: &str = r#"#ifndef TFAOT_E_CHECK
+#define TFAOT_E_CHECK 7 /* a value is not as a node takes it; results hold anything, and NAME_failed_check of the sizes says which node */
+#endif
+
+"#;
+
 /// The text of `NAME.h`: the code is for each of `targets`, which have one triple.
 pub fn header(face: &Face, targets: &[&Target]) -> String {
     let name = &face.name;
@@ -92,6 +99,8 @@ pub fn header(face: &Face, targets: &[&Target]) -> String {
         true => (SIZE_CODES, " in the sizes of the call"),
         false => ("", ""),
     };
+    let is_checked = face.entries.iter().any(|e| e.sizes.all.iter().any(|s| s.is_check));
+    let codes = &if is_checked { format!("{codes}{CHECK_CODES}") } else { codes.to_string() };
     let (abi_3, weights, info) = match &face.file {
         Some(file) => (ABI_3, weights(name, file), "weights"),
         None => ("", String::new(), "module"),
@@ -259,6 +268,7 @@ fn function(face: &Face, entry: &Entry) -> String {
 /// The struct of the sizes of a function.
 fn sizes_struct(prefix: &str, sizes: &Sizes) -> String {
     let told = |size: &Size| match (size.is_result, size.least, size.most) {
+        _ if size.is_check => "out, 1 where this check fails".to_string(),
         (false, least, most) => format!("in, {least} to {most}"),
         (true, _, most) => format!("out, at most {most}"),
     };
@@ -268,5 +278,28 @@ fn sizes_struct(prefix: &str, sizes: &Sizes) -> String {
     for (member, size) in members.iter().zip(&sizes.all) {
         out += &format!("  {member:width$} /* {} */\n", told(size));
     }
-    out + &format!("}} {prefix}_sizes;\n")
+    out += &format!("}} {prefix}_sizes;\n");
+    out + &failed_check(prefix, sizes)
+}
+
+/// The function that names what a call found wrong; none where nothing is checked.
+fn failed_check(prefix: &str, sizes: &Sizes) -> String {
+    let fields = names::of_sizes(sizes);
+    let checks = sizes.all.iter().zip(&fields).filter(|(size, _)| size.is_check);
+    let lines: String = checks
+        .map(|(size, field)| {
+            let text = size
+                .name
+                .chars()
+                .map(|c| if c == ' ' || c.is_ascii_graphic() && !"\\?\"".contains(c) { c } else { '_' });
+            format!("  if (sizes->{field}) return \"{}\";\n", text.collect::<String>())
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(
+        "/* After TFAOT_E_CHECK: the node whose check failed, and what is wrong; NULL if none did. */\n\
+         static inline const char *{prefix}_failed_check(const {prefix}_sizes *sizes) {{\n{lines}  return NULL;\n}}\n"
+    )
 }

@@ -1,6 +1,6 @@
 //! `NAME.rs`: safe Rust over the C interface of a model, to be included in a module of its own.
 use super::header::WORKSPACE_ALIGN;
-use crate::codegen::{E_BOUND, E_SIZE};
+use crate::codegen::{E_BOUND, E_CHECK, E_SIZE};
 use crate::diag::{Code, Error, Result};
 use crate::kernel::Face;
 use crate::tensor::{DType, Size, Sizes, TensorInfo};
@@ -160,6 +160,7 @@ impl Default for {model} {{
         size_errors = when_sized(format!(
             "            {E_SIZE} => f.write_str(\"a size is outside of its bounds\"),\n            \
              {E_BOUND} => f.write_str(\"the data ask for more than a bound\"),\n            \
+             {E_CHECK} => f.write_str(\"a value is not as a node takes it\"),\n            \
              SHORT => f.write_str(\"an array is shorter than the sizes say\"),\n"
         )),
         size_pointer = when_sized("        sizes: *mut Sizes,\n".to_string()),

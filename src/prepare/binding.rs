@@ -60,7 +60,8 @@ impl Varying {
     /// Two bounds of one name.
     pub fn number(&mut self, bound: &Bound, name: &str) -> Result<usize, String> {
         let name = bound.name.as_deref().unwrap_or(name);
-        let size = Size { name: name.to_string(), least: bound.least, most: bound.most, is_result: false };
+        let size =
+            Size { name: name.to_string(), least: bound.least, most: bound.most, is_result: false, is_check: false };
         match self.sizes.iter().position(|s| s.name == size.name) {
             Some(known) if self.sizes[known] == size => Ok(known),
             Some(known) => {

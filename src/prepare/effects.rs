@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const MOST_NAMED: usize = 3;
 
 /// One diagnostic for each sort of effect that is left out: of `skipped`, which were cut off, and of the nodes of `program`.
-pub fn left_out(skipped: &[Node], program: &Program) -> Vec<Diagnostic> {
+pub fn left_out(skipped: &[Node], program: &Program, is_checked: bool) -> Vec<Diagnostic> {
     let top = skipped
         .iter()
         .map(|n| (None, n))
@@ -18,11 +18,23 @@ pub fn left_out(skipped: &[Node], program: &Program) -> Vec<Diagnostic> {
     let bodies = bodies.filter(|(_, n)| is_left_out(n));
     let mut groups: BTreeMap<Effect, Vec<String>> = BTreeMap::new();
     for (function, node) in top.chain(bodies) {
-        let Some(effect) = effect(&node.op) else { continue };
+        let Some(effect) = effect(&node.op).filter(|_| !(is_checked && ops::is_assertion(&node.op))) else { continue };
         let inside = function.map_or(String::new(), |f| format!(" in the function `{f}`"));
         groups.entry(effect).or_default().push(format!("`{}` ({}){inside}", node.name, node.op));
     }
     groups.into_iter().map(|(effect, nodes)| told(effect, &nodes)).collect()
+}
+
+/// The program with assertions that take their conditions alone: what they print is made of strings.
+pub fn with_conditions_alone(mut program: Program) -> Program {
+    let bodies = program.functions.values_mut().map(|f| &mut f.graph);
+    for graph in std::iter::once(&mut program.graph).chain(bodies) {
+        for node in graph.nodes.values_mut().filter(|n| &*n.op == "Assert") {
+            node.inputs = node.inputs.iter().take(1).copied().collect();
+            node.attrs = node.attrs.iter().filter(|a| &*a.0 != "T").cloned().collect();
+        }
+    }
+    program
 }
 
 /// Whether the code leaves out what a node does: of a node whose results are needed and that has no lowering it is an error.

@@ -7,6 +7,7 @@ use super::names::Names;
 use super::{FeedSpec, Prepared, Request, Used, prune, run, signature};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Role, Signature, TfType, Variable};
+use crate::hlo::Checks;
 use crate::lower::{Access, Accesses};
 use crate::ops;
 use crate::tensor::{Bounds, DType, Tensor, element_count};
@@ -67,7 +68,7 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     }
     let state = chosen(&program, request, &used)?;
     let initialisers = initialisers(&program, &state)?;
-    let before = prune::needed(&program.graph, &[], &ends(&initialisers));
+    let before = prune::needed(&program.graph, &[], &ends(&initialisers), false);
     draws |= accesses.graph(&program, &program.graph, |id| before.nodes[id]).draws;
     program.freeze(|v| state.contains(&v.name));
     if draws {
@@ -245,7 +246,7 @@ fn ends(nodes: &[NodeId]) -> Vec<(String, Endpoint)> {
 /// The program that runs `roots` and gives nothing back.
 fn computed(program: Program, roots: &[NodeId]) -> Result<Prepared> {
     let fetches = ends(roots);
-    let needed = prune::needed(&program.graph, &[], &fetches);
+    let needed = prune::needed(&program.graph, &[], &fetches, false);
     let prune::Kept { mut program, fetches } = prune::cut(program, &needed, &[], fetches);
     let mut roots = fetches.into_iter().map(|(_, at)| at.node).collect();
     super::functional::functionalize(&mut program, &[], &mut [], &mut roots)?;
@@ -255,6 +256,7 @@ fn computed(program: Program, roots: &[NodeId]) -> Result<Prepared> {
         sizes: Vec::new(),
         axes: Vec::new(),
         bounds: Bounds::default(),
+        checks: Checks::Off,
         fetches: Vec::new(),
         called: Vec::new(),
         roots,

@@ -25,6 +25,7 @@ pub use served::{Served, served};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
+use crate::hlo::Checks;
 use crate::infer::Given;
 use crate::lower::Feed;
 use crate::ops;
@@ -45,6 +46,8 @@ pub struct Request {
     /// The largest sizes that values at run time may say at nodes, by their names, where nothing in the program bounds them; an empty
     /// name stands for all others.
     pub bounds: Vec<(String, u64)>,
+    /// Whether calls fail where TensorFlow's kernels refuse their values.
+    pub is_checked: bool,
     /// The signatures to take feeds and fetches from; none: the model's default one. More than one only where a module of
     /// several entries is asked for ([`entries()`]), and there `all` stands for every one.
     pub signatures: Vec<String>,
@@ -90,6 +93,8 @@ pub struct Prepared {
     pub axes: Vec<Vec<Option<usize>>>,
     /// The largest sizes that values at run time may say where nothing bounds them.
     pub bounds: Bounds,
+    /// Which run-time checks are compiled in.
+    pub checks: Checks,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
     /// What the signature calls each fetch.
@@ -174,6 +179,7 @@ impl Used {
 
 /// The same with variables; `used` are the bindings that bound something.
 fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared> {
+    let program = if request.is_checked { effects::with_conditions_alone(program) } else { program };
     let names = Names::new(&program);
     let mut assumptions = Vec::new();
     let signature = signature::choose(&program, &names, request)?;
@@ -182,7 +188,7 @@ fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared>
     let asked = defaults::feeds(&program, &names, request, signature, &mut assumptions)?;
     let fetched = fetches.len();
     let ends = [fetches, defaults::run_by(&names, signature)].concat();
-    let needed = prune::needed(&program.graph, &asked, &ends);
+    let needed = prune::needed(&program.graph, &asked, &ends, request.is_checked);
     let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
     let shape::Shaped { feeds: infos, sizes, axes, values } =
         shape::infos(&program, &asked, &request.dims, &mut used.dims, &mut assumptions)?;
@@ -204,9 +210,14 @@ fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared>
         *used = true;
     }
     let feeds: Vec<Feed> = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
-    let warnings = effects::left_out(&skipped, &program);
+    let warnings = effects::left_out(&skipped, &program, request.is_checked);
     let bounds = bounds(request, &feeds);
-    Ok(Prepared { program, feeds, sizes, axes, bounds, fetches, called, roots, assumptions, warnings })
+    let checks = match (request.is_checked, sizes.is_empty()) {
+        (false, _) => Checks::Off,
+        (true, true) => Checks::Unproven,
+        (true, false) => Checks::On,
+    };
+    Ok(Prepared { program, feeds, sizes, axes, bounds, checks, fetches, called, roots, assumptions, warnings })
 }
 
 fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
@@ -297,7 +308,7 @@ pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let fetches = defaults::fetches(program, &names, request, signature, &mut told)?;
     let asked = defaults::feeds(program, &names, request, signature, &mut told)?;
     let ends = [fetches.clone(), defaults::run_by(&names, signature)].concat();
-    let needed = prune::needed(&program.graph, &asked, &ends);
+    let needed = prune::needed(&program.graph, &asked, &ends, false);
     let asked = defaults::add_placeholders(program, &names, asked, &needed, request, signature, &mut told);
     let (feeds, sizes) = shape::open(program, &asked, &request.dims)?;
     let called = fetched(signature, &names, &fetches);

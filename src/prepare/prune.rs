@@ -3,8 +3,8 @@ use super::defaults::Asked;
 use super::implementations;
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::infer::Given;
-use crate::opdef;
 use crate::util::id_vec::IdVec;
+use crate::{opdef, ops};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -18,8 +18,9 @@ pub struct Needed {
 }
 
 /// Walks back from the fetches over data and control edges and stops at feeds. What has an effect that compiled code leaves out
-/// (`Assert`, `PrintV2`) and that only control edges ask for is passed over: what it waits for is needed, what it takes is not.
-pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)]) -> Needed {
+/// (`Assert`, `PrintV2`) and that only control edges ask for is passed over: what it waits for is needed, what it takes is not. Assertions
+/// of code that is checked are needed.
+pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)], is_checked: bool) -> Needed {
     let fed: HashSet<Endpoint> = feeds.iter().map(|f| f.at).collect();
     let mut nodes: IdVec<NodeId, bool> = graph.nodes.ids().map(|_| false).collect();
     let mut passed: HashSet<NodeId> = HashSet::new();
@@ -34,7 +35,8 @@ pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)]) ->
         todo.extend(node.inputs.iter().filter(|e| !fed.contains(e)).map(|e| e.node));
         let mut controls: Vec<NodeId> = node.controls.to_vec();
         while let Some(control) = controls.pop() {
-            if opdef::effect(&graph.nodes[control].op).is_none() {
+            let op = &graph.nodes[control].op;
+            if opdef::effect(op).is_none() || is_checked && ops::is_assertion(op) {
                 todo.extend(Some(control).filter(|c| !only_fed.contains(c)));
             } else if passed.insert(control) {
                 controls.extend(graph.nodes[control].controls.iter().copied());

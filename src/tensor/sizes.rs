@@ -12,6 +12,8 @@ pub struct Size {
     pub most: u64,
     /// Whether the call says it, because it follows from the data or from other sizes; else the caller does.
     pub is_result: bool,
+    /// Whether it is no size, but a run-time check that fails where it is not 0.
+    pub is_check: bool,
 }
 
 /// How large sizes may get that values at run time say, where nothing in the program bounds them.

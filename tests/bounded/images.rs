@@ -99,7 +99,7 @@ fn joined(height: u64) -> Result<Lowered, Error> {
 
 #[test]
 fn heights_are_multiples_where_they_have_to_be() {
-    let given = Size { name: "h".to_string(), least: 1, most: 24, is_result: false };
+    let given = Size { name: "h".to_string(), least: 1, most: 24, is_result: false, is_check: false };
     let exact = Exact(Arc::new(|sizes| joined(sizes[0])));
     let lowered = tfaot::bounded::lower(&[given], vec![vec![None, Some(0), None, None]], exact).expect("code");
     let sized = lowered.sized.as_ref().expect("a size varies");
@@ -123,7 +123,7 @@ fn heights_are_multiples_where_they_have_to_be() {
 #[test]
 fn nets_over_images_are_right_for_every_size() {
     // below 20 some nets leave nothing of an image
-    let size = |name: &str, most| Size { name: name.to_string(), least: 20, most, is_result: false };
+    let size = |name: &str, most| Size { name: name.to_string(), least: 20, most, is_result: false, is_check: false };
     let (mut right, mut refused, mut limited) = (0, 0, 0);
     for seed in 0..crate::rounds() / 10 {
         let axes = vec![vec![None, Some(0), Some(1), None]];

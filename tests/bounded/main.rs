@@ -27,7 +27,7 @@ fn rounds() -> u64 {
 
 #[test]
 fn random_functions_are_right_for_every_size() {
-    let size = |name: &str, most| Size { name: name.to_string(), least: 1, most, is_result: false };
+    let size = |name: &str, most| Size { name: name.to_string(), least: 1, most, is_result: false, is_check: false };
     let (mut right, mut refused, mut limited) = (0, 0, 0);
     for seed in 0..rounds() {
         let axes = vec![vec![Some(0), Some(1), None], vec![]];
@@ -68,7 +68,7 @@ fn random_functions_of_rows_are_the_same_in_pieces() {
             let (n, assumed) = sizes.split_at(1);
             Ok(random(seed, &[&[n[0], 5], assumed].concat(), 1 + seed % 8))
         }));
-        let n = Size { name: "n".to_string(), least: 1, most: 11, is_result: false };
+        let n = Size { name: "n".to_string(), least: 1, most: 11, is_result: false, is_check: false };
         let axes = vec![vec![Some(0), None, None], vec![]];
         let Ok(lowered) = tfaot::bounded::lower(&[n], axes, exact) else { continue };
         let sized = lowered.sized.expect("a size varies");

@@ -26,6 +26,10 @@ pub struct GraphArgs {
     /// asks for more fails.
     #[arg(long = "bound", value_name = "[NODE=]N")]
     pub bounds: Vec<String>,
+    /// Let calls fail where TensorFlow's kernels refuse their values: indices and segment numbers out of range, assertions, `CheckNumerics`,
+    /// integers divided by zero. The failure names the node. Without it such a call goes on, as XLA's does.
+    #[arg(long)]
+    pub checked: bool,
     /// End a loop after N rounds at the latest, as TensorFlow's `maximum_iterations` does; LOOP is what messages call it. Repeats.
     #[arg(long, value_name = "LOOP=N")]
     pub rounds: Vec<String>,

@@ -7,7 +7,8 @@ mod weights;
 use super::library::load;
 use super::pool::{Executor, Pool, Task};
 use super::sizes;
-use crate::codegen::{E_BOUND, E_CPU, E_RANKS, E_SIZE, Object};
+use crate::bounded;
+use crate::codegen::{E_BOUND, E_CHECK, E_CPU, E_RANKS, E_SIZE, Object};
 use crate::compile::Built;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::{Entry, Face, KernelId};
@@ -267,6 +268,13 @@ impl Model {
                 Err(Diagnostic::new(Code::BadInputs, told)
                     .help("a larger bound, where the size is declared; the header lists the sizes and what they may be")
                     .into())
+            }
+            code if code == E_CHECK as c_int => {
+                let all = self.face.entries.get(function).map_or(&[][..], |entry| &entry.sizes.all);
+                // SAFETY: the memory of a call has a number for each size.
+                let fails = |i: usize| unsafe { *memory.sizes.add(i) } != 0;
+                let failed = all.iter().enumerate().find(|(i, size)| size.is_check && fails(*i));
+                Err(bounded::failed_check(failed.map_or("a check failed", |(_, size)| &size.name)))
             }
             code if code == E_RANKS as c_int => {
                 Err(Error::user(Code::RankFailed, "another rank failed or did not come"))

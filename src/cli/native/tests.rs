@@ -66,7 +66,7 @@ fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Low
 }
 
 fn size(name: &str, least: u64, most: u64, is_result: bool) -> Size {
-    Size { name: name.to_string(), least, most, is_result }
+    Size { name: name.to_string(), least, most, is_result, is_check: false }
 }
 
 fn compiled(functions: Functions, target: &Target) -> Compiled {

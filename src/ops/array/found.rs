@@ -2,6 +2,7 @@
 use super::gather::take_axis;
 use crate::diag::Result;
 use crate::hlo::{InstId, Op};
+use crate::ops::checks;
 use crate::ops::compact::{Compact, compact, placed, running};
 use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
 use crate::ops::math::special::same_key;
@@ -19,7 +20,10 @@ pub const ROWS: &[OpRow] = &[
     op("UniqueWithCountsV2", "x axis -> y idx count", |cx| unique(cx, true))
         .shape(|cx| unique_shape(cx, true))
         .constants(&[1]),
-    op("DynamicPartition", "data partitions -> outputs*", partition).moves_strings().shape(partition_shape),
+    op("DynamicPartition", "data partitions -> outputs*", partition)
+        .checked(checks::partitions)
+        .moves_strings()
+        .shape(partition_shape),
 ];
 
 /// No more elements of pairs of rows are compared: a second of work.

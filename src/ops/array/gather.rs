@@ -3,6 +3,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::GatherDims;
 use crate::hlo::{Builder, InstId, Op};
 use crate::ops::ShapeCtx;
+use crate::ops::checks;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::same;
@@ -13,13 +14,20 @@ use crate::tensor::{DType, Tensor};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Gather", "params indices -> output", gather).moves_strings().shape(|cx| gather_shape(cx, Some(0))),
+    op("Gather", "params indices -> output", gather)
+        .checked(checks::rows)
+        .moves_strings()
+        .shape(|cx| gather_shape(cx, Some(0))),
     op("GatherV2", "params indices axis -> output", gather_v2)
+        .checked(checks::along_axis)
         .moves_strings()
         .shape(|cx| gather_shape(cx, cx.constant_int(2)))
         .constants(&[2]),
-    op("GatherNd", "params indices -> output", gather_nd).moves_strings().shape(gather_nd_shape),
-    op("ReverseSequence", "input seq_lengths -> output", reverse_sequence).shape(same),
+    op("GatherNd", "params indices -> output", gather_nd)
+        .checked(checks::places)
+        .moves_strings()
+        .shape(gather_nd_shape),
+    op("ReverseSequence", "input seq_lengths -> output", reverse_sequence).checked(checks::lengths).shape(same),
 ];
 
 pub fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {

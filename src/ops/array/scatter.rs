@@ -3,6 +3,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::ScatterDims;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
+use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same;
@@ -13,14 +14,31 @@ use crate::tensor::{DType, element_count};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("ScatterNd", "indices updates shape -> output", scatter_nd).shape(scatter_nd_shape).constants(&[2]),
-    op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add))).shape(same),
-    op("TensorScatterAdd", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add))).shape(same),
-    op("TensorScatterSub", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Subtract))).shape(same),
-    op("TensorScatterMax", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Maximum))).shape(same),
-    op("TensorScatterMin", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Minimum))).shape(same),
-    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None)).moves_strings().shape(same),
+    op("ScatterNd", "indices updates shape -> output", scatter_nd)
+        .checked(checks::places_in_result::<2>)
+        .shape(scatter_nd_shape)
+        .constants(&[2]),
+    op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add)))
+        .checked(checks::places)
+        .shape(same),
+    op("TensorScatterAdd", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add)))
+        .checked(checks::places)
+        .shape(same),
+    op("TensorScatterSub", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Subtract)))
+        .checked(checks::places)
+        .shape(same),
+    op("TensorScatterMax", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Maximum)))
+        .checked(checks::places)
+        .shape(same),
+    op("TensorScatterMin", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Minimum)))
+        .checked(checks::places)
+        .shape(same),
+    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None))
+        .checked(checks::places)
+        .moves_strings()
+        .shape(same),
     op("SparseToDense", "sparse_indices output_shape sparse_values default_value -> dense", sparse_to_dense)
+        .checked(checks::places_in_result::<1>)
         .moves_strings()
         .shape(sparse_to_dense_shape)
         .constants(&[1]),

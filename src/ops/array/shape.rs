@@ -3,6 +3,7 @@ use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::{InstId, Op, Shape};
 use crate::ops::ShapeCtx;
+use crate::ops::checks;
 use crate::ops::element;
 use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::row::op;
@@ -26,7 +27,7 @@ pub const ROWS: &[OpRow] = &[
     op("Squeeze", "input -> output", squeeze).moves_strings().shape(squeeze_shape),
     op("Transpose", "x perm -> y", transpose).moves_strings().shape(transpose_shape).constants(&[1]),
     op("ConjugateTranspose", "x perm -> y", transpose).shape(transpose_shape).constants(&[1]),
-    op("InvertPermutation", "x -> y", invert_permutation).shape(same),
+    op("InvertPermutation", "x -> y", invert_permutation).checked(checks::permutation).shape(same),
     op("BroadcastTo", "input shape -> output", broadcast_to).moves_strings().shape(broadcast_to_shape).constants(&[1]),
     op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).shape(broadcast_args_shape).constants(&[0, 1]),
     op("BroadcastGradientArgs", "s0 s1 -> r0 r1", broadcast_gradient_args)

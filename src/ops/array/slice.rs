@@ -3,6 +3,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::SliceDim;
 use crate::hlo::{InstId, Op};
 use crate::ops::ShapeCtx;
+use crate::ops::checks;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::same;
@@ -11,7 +12,11 @@ use crate::ops::{LowerCtx, OpRow, Value};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Slice", "input begin size -> output", slice).moves_strings().shape(slice_shape).constants(&[2]),
+    op("Slice", "input begin size -> output", slice)
+        .checked(checks::slice)
+        .moves_strings()
+        .shape(slice_shape)
+        .constants(&[2]),
     op("Split", "split_dim value -> output*", split).moves_strings().shape(split_shape).constants(&[0]),
     op("SplitV", "value size_splits split_dim -> output*", split_v)
         .moves_strings()

@@ -10,7 +10,7 @@ use super::strided_shape::{gradient_shape, shape};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Node;
 use crate::hlo::attrs::{PadDim, SliceDim};
-use crate::hlo::{InstId, Op};
+use crate::hlo::{Check, InstId, Op};
 use crate::ops::element::{self, ElementExpr};
 use crate::ops::math::special;
 use crate::ops::row::op;
@@ -179,6 +179,7 @@ impl Bounds {
                 return Err(cx.mismatch("an index into a dimension without elements"));
             }
             let start = self.wrapped(cx, (self.at, i), d)?;
+            cx.fail_outside(start, d, Check::Index);
             return Ok(Part::new(Some(start), one(0)));
         };
         let start = if begin < 0 { begin.saturating_add(d as i64) } else { begin };

@@ -4,6 +4,7 @@ use crate::graph::TfType;
 use crate::hlo::attrs::GatherDims;
 use crate::hlo::{Builder, InstId, Op};
 use crate::ops::ShapeCtx;
+use crate::ops::checks;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::symbols::Why;
@@ -14,7 +15,7 @@ use crate::tensor::DType;
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).shape(crop_shape).constants(&[3])
+    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).checked(checks::images).shape(crop_shape).constants(&[3])
         .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32").work(Work::Nothing),
 ];
 

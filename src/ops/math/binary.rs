@@ -4,6 +4,7 @@ use super::unary::conj;
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
 use crate::ops::ShapeCtx;
+use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::{binary, op};
 use crate::ops::shape::{PRED, merged, pass_first};
@@ -19,16 +20,16 @@ pub const ROWS: &[OpRow] = &[
     op("AddN", "inputs* -> sum", add_n).shape(add_n_shape).work(Work::EachResult(1)),
     binary("Sub", Builder::sub).sizes(Symbols::sub),
     binary("Mul", Builder::mul).sizes(Symbols::mul),
-    binary("Div", Builder::div).sizes(Symbols::div_floor),
+    binary("Div", Builder::div).checked(checks::divisor).sizes(Symbols::div_floor),
     binary("RealDiv", Builder::div),
-    binary("TruncateDiv", truncate_div).sizes(Symbols::div_floor),
-    binary("FloorDiv", floor_div).sizes(Symbols::div_floor),
-    binary("FloorMod", floor_mod),
-    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)),
-    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)),
+    binary("TruncateDiv", truncate_div).checked(checks::divisor).sizes(Symbols::div_floor),
+    binary("FloorDiv", floor_div).checked(checks::divisor).sizes(Symbols::div_floor),
+    binary("FloorMod", floor_mod).checked(checks::divisor),
+    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::divisor),
+    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::divisor),
     binary("Maximum", Builder::max).sizes(Symbols::most),
     binary("Minimum", Builder::min).sizes(Symbols::least),
-    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)),
+    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)).checked(checks::exponent),
     binary("Atan2", |b, x, y| b.binary(ScalarOp::Atan2, x, y)),
     binary("SquaredDifference", squared_difference),
     binary("DivNoNan", |b, x, y| {

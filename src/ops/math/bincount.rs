@@ -6,6 +6,7 @@ use crate::hlo::InstId;
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
 use crate::ops::array::shape::fitting;
+use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::ragged::{places, rows};
 use crate::ops::row::op;
@@ -15,8 +16,14 @@ use crate::scalar::ScalarOp;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Bincount", "arr size weights -> bins", bincount).shape(bincount_shape).constants(&[1]),
-    op("DenseBincount", "input size weights -> output", dense).shape(dense_shape).constants(&[1]),
+    op("Bincount", "arr size weights -> bins", bincount)
+        .checked(checks::not_negative)
+        .shape(bincount_shape)
+        .constants(&[1]),
+    op("DenseBincount", "input size weights -> output", dense)
+        .checked(checks::not_negative)
+        .shape(dense_shape)
+        .constants(&[1]),
     op("RaggedBincount", "splits values size weights -> output", ragged).shape(ragged_shape).constants(&[2]),
     op("SparseBincount", "indices values dense_shape size weights -> output", sparse)
         .shape(sparse_shape)

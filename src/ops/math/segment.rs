@@ -2,6 +2,7 @@
 use crate::diag::Result;
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
+use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
@@ -11,32 +12,40 @@ use crate::tensor::DType;
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
+        .checked(checks::unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::EachInput),
     op("UnsortedSegmentProd", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
+        .checked(checks::unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::EachInput),
     op("UnsortedSegmentMax", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
+        .checked(checks::unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::EachInput),
     op("UnsortedSegmentMin", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
+        .checked(checks::unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::EachInput),
     op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
+        .checked(checks::sorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::EachInput),
     op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
+        .checked(checks::sorted_segments)
         .shape(segment_shape)
         .constants(&[2]),
     op("SegmentMaxV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
+        .checked(checks::sorted_segments)
         .shape(segment_shape)
         .constants(&[2]),
     op("SegmentMinV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
+        .checked(checks::sorted_segments)
         .shape(segment_shape)
         .constants(&[2]),
 ];

@@ -3,6 +3,7 @@ use super::bias::{sum, wide};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
 use crate::ops::ShapeCtx;
+use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same;
@@ -17,7 +18,7 @@ pub const ROWS: &[OpRow] = &[
     op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(same).dtypes(FLOATS).work(Work::EachResult(5)),
     op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(same).dtypes(FLOATS).work(Work::EachResult(5)),
     op("SoftmaxCrossEntropyWithLogits",       "features labels -> loss backprop", dense_loss).shape(dense_loss_shape).dtypes(FLOATS),
-    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).shape(sparse_loss_shape).dtypes(FLOATS),
+    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).checked(checks::labels).shape(sparse_loss_shape).dtypes(FLOATS),
 ];
 
 /// A value of the sizes of `like` without its last dimension, repeated along it.

@@ -6,6 +6,7 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
+use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::symbols::{Dim, Why};
@@ -16,23 +17,23 @@ use crate::tensor::DType;
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).checked(checks::segments_of_rows).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).checked(checks::segments_of_rows).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).checked(checks::segments_of_rows).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).checked(checks::segments_of_rows).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).checked(checks::segments_of_rows).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).checked(checks::segments_of_rows).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSumGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Sum)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentMeanGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Mean)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSqrtNGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::SqrtN)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSumGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::Sum)).shape(sparse_gradient_shape),
     op("SparseSegmentMeanGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::Mean)).shape(sparse_gradient_shape),
     op("SparseSegmentSqrtNGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::SqrtN)).shape(sparse_gradient_shape),
-    op("SegmentSum", "data segment_ids -> output", |cx| segment(cx, Fold::Sum)).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMean", "data segment_ids -> output", |cx| segment(cx, Fold::Mean)).shape(|cx| found_shape(cx, 1)),
-    op("SegmentProd", "data segment_ids -> output", |cx| segment(cx, Fold::Product)).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMax", "data segment_ids -> output", |cx| segment(cx, Fold::Largest)).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).shape(|cx| found_shape(cx, 1)),
+    op("SegmentSum", "data segment_ids -> output", |cx| segment(cx, Fold::Sum)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMean", "data segment_ids -> output", |cx| segment(cx, Fold::Mean)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentProd", "data segment_ids -> output", |cx| segment(cx, Fold::Product)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMax", "data segment_ids -> output", |cx| segment(cx, Fold::Largest)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
 ];
 
 /// More than that are no segments.

@@ -15,6 +15,7 @@ use super::{LowerCtx, OpRow, ShapeCtx, Value, Work};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, TfType};
 use crate::hlo::{Builder, InstId};
+use crate::ops::checks;
 use crate::tensor::Tensor;
 
 const PLAIN: &[OpRow] = &[
@@ -27,8 +28,10 @@ const PLAIN: &[OpRow] = &[
     op("AssignVariableOp", "resource value ->", assign).shape(nothing).writes(&[0]).work(Work::Nothing),
     op("AssignAddVariableOp", "resource value ->", |cx| change(cx, Builder::add)).shape(nothing).writes(&[0]),
     op("AssignSubVariableOp", "resource value ->", |cx| change(cx, Builder::sub)).shape(nothing).writes(&[0]),
-    op("ResourceGather", "resource indices -> output", |cx| from(cx, gather)).shape(gather_shape),
-    op("ResourceGatherNd", "resource indices -> output", |cx| from(cx, gather_nd)).shape(gather_nd_shape),
+    op("ResourceGather", "resource indices -> output", |cx| from(cx, gather)).checked(checks::rows).shape(gather_shape),
+    op("ResourceGatherNd", "resource indices -> output", |cx| from(cx, gather_nd))
+        .checked(checks::places)
+        .shape(gather_nd_shape),
     op("ResourceStridedSliceAssign", "ref begin end strides value ->", |cx| into(cx, strided_update))
         .shape(nothing)
         .writes(&[0])

@@ -3,6 +3,7 @@ use super::into;
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::array::{scatter, scatter_onto};
+use crate::ops::checks;
 use crate::ops::row::op;
 use crate::ops::shape::nothing;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -13,18 +14,18 @@ const ND: &str = "ref indices updates ->";
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))),
-    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))),
-    rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract)))),
-    rows("ResourceScatterMul", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Multiply)))),
-    rows("ResourceScatterDiv", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Divide)))),
-    rows("ResourceScatterMin", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Minimum)))),
-    rows("ResourceScatterMax", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Maximum)))),
-    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))),
-    nd("ResourceScatterNdAdd", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Add)))),
-    nd("ResourceScatterNdSub", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Subtract)))),
-    nd("ResourceScatterNdMin", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Minimum)))),
-    nd("ResourceScatterNdMax", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Maximum)))),
+    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))).checked(checks::rows),
+    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))).checked(checks::rows),
+    rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract)))).checked(checks::rows),
+    rows("ResourceScatterMul", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Multiply)))).checked(checks::rows),
+    rows("ResourceScatterDiv", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Divide)))).checked(checks::rows),
+    rows("ResourceScatterMin", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Minimum)))).checked(checks::rows),
+    rows("ResourceScatterMax", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Maximum)))).checked(checks::rows),
+    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))).checked(checks::places),
+    nd("ResourceScatterNdAdd", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Add)))).checked(checks::places),
+    nd("ResourceScatterNdSub", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Subtract)))).checked(checks::places),
+    nd("ResourceScatterNdMin", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Minimum)))).checked(checks::places),
+    nd("ResourceScatterNdMax", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Maximum)))).checked(checks::places),
 ];
 
 type Lowering = fn(&mut LowerCtx) -> Result<Vec<Value>>;

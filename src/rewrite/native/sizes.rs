@@ -107,7 +107,7 @@ impl Told {
         while self.sizes.iter().any(|s| s.name == name) {
             name.push('_');
         }
-        self.sizes.push(Size { name, least: 1, most: MOST_EXAMPLES, is_result: false });
+        self.sizes.push(Size { name, least: 1, most: MOST_EXAMPLES, is_result: false, is_check: false });
         Some(format!(
             "the leading size of {} is not known and taken as 1 to {MOST_EXAMPLES}; larger calls are left to TensorFlow \
              (--dim batch=1..N for another bound)",

@@ -1,0 +1,74 @@
+//! Run-time checks (`--checked`): a call in which TensorFlow's kernels would fail fails, and the message names the node.
+mod common;
+
+use common::{said, tfaot};
+use npyz::WriterBuilder;
+
+const INT: &str = "attr { key: 'dtype' value { type: DT_INT32 } }";
+
+/// A fed table of four numbers and a fed index, and `node`, which makes `y` of `table` and `index`.
+fn graph(node: &str) -> String {
+    let shape = |dims: &str| format!("attr {{ key: 'shape' value {{ shape {{ {dims} }} }} }}");
+    format!(
+        "node {{ name: 'table' op: 'Placeholder' {INT} {} }}\nnode {{ name: 'index' op: 'Placeholder' {INT} {} }}\n\
+         node {{ name: 'axis' op: 'Const' {INT} attr {{ key: 'value' value {{ tensor {{ dtype: DT_INT32 tensor_shape {{}} int_val: 0 }} }} }} }}\n{node}",
+        shape("dim { size: 4 }"),
+        shape("")
+    )
+}
+
+/// Whether a call with this index succeeds, and what is said.
+fn call(graph: &str, index: i32, more: &[&str]) -> (bool, String) {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    std::fs::write(at("g.pbtxt"), graph).expect("written");
+    let mut npz = npyz::npz::NpzWriter::create(at("in.npz")).expect("it is made");
+    for (name, dims, values) in [("table:0", &[4u64][..], &[1, 2, 3, 4][..]), ("index:0", &[], &[index])] {
+        let array = npz.array(name, Default::default()).expect("a file in it");
+        let mut writer = array.default_dtype().shape(dims).begin_nd().expect("a header");
+        writer.extend(values.iter().copied()).expect("elements");
+        writer.finish().expect("whole");
+    }
+    drop(npz);
+    let (file, inputs) = (at("g.pbtxt"), at("in.npz"));
+    let mut args = vec!["run", &file, "--inputs", &inputs, "--fetch", "y:0"];
+    args.extend(more);
+    let output = tfaot(&args);
+    (output.status.success(), said(&output))
+}
+
+/// A call with a sound index succeeds; one with the other fails if it is checked and goes on if not.
+fn holds(node: &str, sound: i32, other: i32, why: &str) {
+    let graph = graph(node);
+    for engine in ["native", "interpreter"] {
+        assert!(call(&graph, sound, &["--engine", engine, "--checked"]).0, "{engine}");
+        let (fine, told) = call(&graph, other, &["--engine", engine, "--checked"]);
+        assert!(!fine && told.contains("error[TFA0011]") && told.contains(why), "{engine}: {told}");
+        assert!(call(&graph, other, &["--engine", engine]).0, "{engine} without checks");
+    }
+}
+
+#[test]
+fn an_index_out_of_range_names_its_gather() {
+    let node = "node { name: 'y' op: 'GatherV2' input: 'table' input: 'index' input: 'axis' attr { key: 'Tparams' value { type: DT_INT32 } } attr { key: 'Tindices' value { type: DT_INT32 } } attr { key: 'Taxis' value { type: DT_INT32 } } }";
+    holds(node, 3, 4, "y: an index is out of range");
+    holds(node, 0, -1, "y: an index is out of range");
+}
+
+#[test]
+fn an_integer_divided_by_zero_names_its_division() {
+    let node =
+        "node { name: 'y' op: 'FloorDiv' input: 'table' input: 'index' attr { key: 'T' value { type: DT_INT32 } } }";
+    holds(node, 2, 0, "y: an integer is divided by zero");
+}
+
+#[test]
+fn an_assertion_that_only_a_control_edge_asks_for_is_checked() {
+    let t = "attr { key: 'T' value { type: DT_INT32 } }";
+    let node = format!(
+        "node {{ name: 'less' op: 'Less' input: 'axis' input: 'index' {t} }}\n\
+         node {{ name: 'positive' op: 'Assert' input: 'less' input: 'index' attr {{ key: 'T' value {{ list {{ type: DT_INT32 }} }} }} }}\n\
+         node {{ name: 'y' op: 'Identity' input: 'table' input: '^positive' {t} }}"
+    );
+    holds(&node, 1, 0, "positive: the assertion failed");
+}
