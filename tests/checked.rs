@@ -72,3 +72,47 @@ fn an_assertion_that_only_a_control_edge_asks_for_is_checked() {
     );
     holds(&node, 1, 0, "positive: the assertion failed");
 }
+
+/// The loop reads the table until it finds 100, which is not there: it ends with the round in which the index leaves the table.
+#[test]
+fn a_loop_whose_condition_reads_out_of_range_ends() {
+    let t = |key: &str| format!("attr {{ key: '{key}' value {{ type: DT_INT32 }} }} ");
+    let types = t("Tparams") + &t("Tindices") + &t("Taxis");
+    let args = "input_arg { name: 'k' type: DT_INT32 } input_arg { name: 'table' type: DT_INT32 }";
+    let outs = "output_arg { name: 'k_out' type: DT_INT32 } output_arg { name: 'table_out' type: DT_INT32 }";
+    let constant = |name: &str, value: i32| {
+        format!(
+            "node_def {{ name: '{name}' op: 'Const' {INT} attr {{ key: 'value' value {{ tensor {{ dtype: DT_INT32 tensor_shape {{}} int_val: {value} }} }} }} }}\n"
+        )
+    };
+    let reads = format!(
+        "function {{ signature {{ name: 'reads' {args} output_arg {{ name: 'more' type: DT_BOOL }} }}\n{}{}\
+         node_def {{ name: 'one' op: 'GatherV2' input: 'table' input: 'k' input: 'axis:output:0' {types} }}\n\
+         node_def {{ name: 'less' op: 'Less' input: 'one:output:0' input: 'limit:output:0' {} }}\nret {{ key: 'more' value: 'less:z:0' }} }}\n",
+        constant("axis", 0),
+        constant("limit", 100),
+        t("T")
+    );
+    let counts = format!(
+        "function {{ signature {{ name: 'counts' {args} {outs} }}\n{}\
+         node_def {{ name: 'sum' op: 'AddV2' input: 'k' input: 'by:output:0' {} }}\n\
+         ret {{ key: 'k_out' value: 'sum:z:0' }} ret {{ key: 'table_out' value: 'table' }} }}\n",
+        constant("by", 1),
+        t("T")
+    );
+    let func = |key: &str, name: &str| format!("attr {{ key: '{key}' value {{ func {{ name: '{name}' }} }} }} ");
+    let node = format!(
+        "node {{ name: 'loop' op: 'StatelessWhile' input: 'index' input: 'table' attr {{ key: 'T' value {{ list {{ type: DT_INT32 type: DT_INT32 }} }} }} {}{} }}\n\
+         node {{ name: 'y' op: 'Identity' input: 'loop' {} }}\nlibrary {{ {reads}{counts} }}",
+        func("cond", "reads"),
+        func("body", "counts"),
+        t("T")
+    );
+    for engine in ["native", "interpreter"] {
+        let (fine, told) = call(&graph(&node), 1, &["--engine", engine, "--checked"]);
+        assert!(
+            !fine && told.contains("error[TFA0011]") && told.contains("an index is out of range"),
+            "{engine}: {told}"
+        );
+    }
+}

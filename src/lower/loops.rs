@@ -351,7 +351,24 @@ impl Walker<'_> {
             let more = self.b.compare(Direction::Lt, *count, most);
             root = self.b.binary(ScalarOp::And, root, more);
         }
+        let of_body = beside.asked.iter().zip(behind.get(usize::from(beside.most.is_some())..).unwrap_or_default());
+        let of_body = of_body.filter(|(claim, _)| is_check(claim)).filter_map(|(_, value)| match value {
+            Value::Array(value) => Some(*value),
+            _ => None,
+        });
+        let failed: Vec<InstId> = self.b.claims().iter().map(|claim| claim.value).chain(of_body).collect();
+        for failed in failed {
+            root = self.unless(root, failed);
+        }
         Ok(Some(Condition { comp: self.b.end(root), is_checked }))
+    }
+
+    /// Whether `goes_on` is true and a check, whose value is 1 where it fails, holds: a loop ends with the round in which a check fails,
+    /// since nothing tells how long it would go on with what it computed.
+    fn unless(&mut self, goes_on: InstId, failed: InstId) -> InstId {
+        let none = self.b.full_like(failed, 0.0);
+        let holds = self.b.compare(Direction::Eq, failed, none);
+        self.b.binary(ScalarOp::And, goes_on, holds)
     }
 
     /// Lets calls fail in which a loop, ended after `most` rounds at the latest, would go on from these values.
