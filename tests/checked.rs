@@ -63,6 +63,16 @@ fn an_integer_divided_by_zero_names_its_division() {
 }
 
 #[test]
+fn numbers_that_are_no_permutation_name_its_inverse() {
+    let t = "attr { key: 'T' value { type: DT_INT32 } }";
+    let node = format!(
+        "node {{ name: 'numbers' op: 'Sub' input: 'table' input: 'index' {t} }}\n\
+         node {{ name: 'y' op: 'InvertPermutation' input: 'numbers' {t} }}"
+    );
+    holds(&node, 1, 0, "y: the numbers are no permutation");
+}
+
+#[test]
 fn an_assertion_that_only_a_control_edge_asks_for_is_checked() {
     let t = "attr { key: 'T' value { type: DT_INT32 } }";
     let node = format!(

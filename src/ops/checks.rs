@@ -202,7 +202,9 @@ pub fn permutation(cx: &mut LowerCtx) -> Result<()> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let dtype = cx.b.dtype(x);
     let comp = cx.b.ascending_computation(dtype);
-    let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: false, comp }, &[x]);
+    let places = cx.b.iota(DType::S32, &dims, 0);
+    let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: false, comp }, &[x, places]);
+    let sorted = cx.b.get_tuple_element(sorted, 0);
     let numbers = cx.b.iota(dtype, &dims, 0);
     let wrong = formula(cx.b, [sorted, numbers], |[x, n]| x.differs(n));
     cx.fail_where(wrong, Check::Permutation);
