@@ -288,10 +288,9 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         for (i, (lower, upper, weight)) in args.sampling.linear(from, to).into_iter().enumerate() {
             entries.extend([(lower, i as u64, 1.0 - weight), (upper, i as u64, weight)]);
         }
-        let m = matrix(cx.b, DType::F32, from, to, &entries)?;
+        let m = matrix(cx.b, dtype, from, to, &entries)?;
         y = apply(cx.b, m, y, axis);
     }
-    let y = cx.b.convert(y, dtype);
     cx.one(y)
 }
 
@@ -302,15 +301,15 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
     }
     let args = Args::new(cx, &image, [grad[1] as i64, grad[2] as i64])?;
-    let (mut y, dtype) = (cx.arg(0)?, cx.dtype(1)?);
+    let (grads, dtype) = (cx.arg(0)?, cx.dtype(1)?);
+    let mut y = cx.b.convert(grads, dtype);
     for axis in [1, 2] {
         let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
         let taps = cubic_taps(args.sampling, from, to).into_iter().zip(0..);
         let entries: Vec<_> = taps.flat_map(|(taps, i)| taps.map(|(index, weight)| (index, i, weight))).collect();
-        let m = matrix(cx.b, DType::F32, from, to, &entries)?;
+        let m = matrix(cx.b, dtype, from, to, &entries)?;
         y = apply(cx.b, m, y, axis);
     }
-    let y = cx.b.convert(y, dtype);
     cx.one(y)
 }
 
