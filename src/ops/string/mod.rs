@@ -1,6 +1,6 @@
 //! `string_ops.cc`: strings that are made of integers and constants, and the hashes that numbers come of.
 //!
-//! Compiled code has no strings. While a graph is lowered a string tensor is arrays of numbers ([`text`]), and what leaves the graph
+//! Compiled code has no strings. While a graph is lowered a string tensor is arrays of numbers ([`mod@text`]), and what leaves the graph
 //! must be numbers again: hashes, lengths, comparisons. Ops that only move elements move those of every such array
 //! ([`text::move_strings`]).
 mod column;
