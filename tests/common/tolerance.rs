@@ -18,6 +18,16 @@ fn bounds(dtype: DType) -> (f64, f64) {
     }
 }
 
+/// The smallest normal magnitude: below it an ulp stays what it is there.
+fn least_normal(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 | DType::C128 => f64::MIN_POSITIVE,
+        DType::F32 | DType::C64 | DType::BF16 => f32::MIN_POSITIVE.into(),
+        DType::F16 => 6.103515625e-5,
+        _ => 0.0,
+    }
+}
+
 /// The first element that departs by more than the bound, in words.
 pub fn departure(got: &Tensor, want: &Tensor) -> Option<String> {
     departure_beyond(got, want, 0.0)
@@ -29,12 +39,13 @@ pub fn departure_beyond(got: &Tensor, want: &Tensor, slack: f64) -> Option<Strin
         return Some(format!("{}{:?} instead of {}{:?}", got.dtype, got.dims, want.dtype, want.dims));
     }
     let (relative, of_largest) = bounds(want.dtype);
+    let least_normal = least_normal(want.dtype);
     let (got, want) = (&got.parts(), &want.parts());
     let value = |t: &Tensor, i| t.get_f64(i).unwrap_or(f64::NAN);
     let largest = (0..want.len()).map(|i| value(want, i).abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
     (0..want.len()).find_map(|i| {
         let (g, w) = (value(got, i), value(want, i));
-        let bound = relative * w.abs() + of_largest * largest + slack;
+        let bound = relative * w.abs().max(least_normal) + of_largest * largest + slack;
         // Integers of 64 bits are more than doubles can tell apart.
         let exact = want.get_i64(i).is_none_or(|w| got.get_i64(i) == Some(w));
         let close = exact && g == w || (g.is_nan() && w.is_nan()) || (g - w).abs() <= bound;
