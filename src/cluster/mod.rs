@@ -78,7 +78,7 @@ pub struct Options {
     pub what_if: Vec<String>,
     /// Whether clusters may have what tfaot compiles and XLA does not take: loops, conditions, ops without a kernel of XLA's.
     pub beyond_xla: bool,
-    /// What becomes of nodes beyond XLA that check values or print.
+    /// Treatment of nodes beyond XLA that check values or print.
     pub checks: Checks,
     /// Nodes that no cluster may have.
     pub left_out: HashSet<String>,

@@ -44,7 +44,7 @@ pub struct Builder {
     astray: Option<usize>,
     /// From which one on sizes that values say are taken to be as large as they may be.
     at_most: Option<usize>,
-    /// What there was before each open computation, outermost first.
+    /// Counts of sizes and decisions when each open computation was opened, outermost first.
     before: Vec<Before>,
     /// The constants of each open computation that are sizes of arrays, outermost first.
     told: Vec<HashSet<InstId>>,

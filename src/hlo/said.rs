@@ -91,7 +91,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// What is wrong, in words.
+    /// The text of the error where this check fails.
     pub fn words(self) -> &'static str {
         match self {
             Check::Index => "an index is out of range",
@@ -117,7 +117,7 @@ pub enum Checks {
     Off,
     /// Every check.
     On,
-    /// Those that are not known to hold: every size is fixed, so that what is known for one call is for all.
+    /// Checks that the compiler can't prove. Every size is fixed, so that what is proven for one call holds for all.
     Unproven,
 }
 

@@ -27,7 +27,7 @@ pub fn evaluate_rounded_otherwise(module: &Module, comp: CompId, args: &[Literal
     machine.call(comp, args)
 }
 
-/// What [`opcodes::value`] gives, moved where it was rounded.
+/// The value of [`opcodes::value`], moved by at most one unit where it was rounded to 16 bits.
 fn value(
     machine: &Machine<'_>,
     comp: &Computation,

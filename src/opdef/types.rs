@@ -73,7 +73,7 @@ pub fn type_bit(number: i32) -> u64 {
     1 << u32::try_from(number).map_or(63, |n| n.min(63))
 }
 
-/// What the op definitions of TensorFlow call a `DataType` number, as in `x: float`; `None` where no op takes arrays of it.
+/// The name of a `DataType` number in TensorFlow's op definitions, as in `x: float`; `None` where no op takes arrays of it.
 pub fn spec_name(number: i32) -> Option<&'static str> {
     let array = DType::from_tf(number).is_some();
     NAMES.iter().find(|(_, _, n)| array && *n == number).map(|(_, spec, _)| *spec)

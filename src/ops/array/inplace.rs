@@ -16,7 +16,7 @@ pub const ROWS: &[OpRow] = &[
     op("GuaranteeConst", "input -> output", |cx| cx.one(cx.arg(0)?)).shape(pass_first).forwards(),
 ];
 
-/// What becomes of a row.
+/// How an in-place op changes a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Change {
     Replaced,
