@@ -163,20 +163,24 @@ fn the_c_of_the_readme_compiles() {
     assert!(output.status.success(), "{}", common::said(&output));
 }
 
+/// Every program of the page about linking, in its order, against the header of the graph that it is about.
 #[test]
 fn the_programs_about_linking_compile() {
     let (Some(cc), Some(cpp)) = (program(&["gcc", "clang-22"]), program(&["g++", "clang++-22"])) else { return };
     let folder = scene();
-    shell("tfaot compile model.pb -o . --name net --emit cpp,pool --cpp-class vision::Net", folder.path());
-    for (language, compiler, standard) in [("c", cc, "-std=c11"), ("cpp", cpp, "-std=c++17")] {
+    shell("tfaot compile model.pb -o plain --name net --emit cpp,pool --cpp-class vision::Net", folder.path());
+    shell("tfaot compile wide.pb -o checked --name net --checked", folder.path());
+    for (language, compiler, standard, headers) in
+        [("c", cc, "-std=c11", &["plain", "plain", "checked"][..]), ("cpp", cpp, "-std=c++17", &["plain", "plain"])]
+    {
         let texts = blocks("docs/linking.md", language);
-        assert_eq!(texts.len(), 2, "{language}");
-        for text in texts {
+        assert_eq!(texts.len(), headers.len(), "{language}");
+        for (text, header) in texts.iter().zip(headers) {
             let file = format!("use.{language}");
             std::fs::write(folder.path().join(&file), text).expect("written");
             let mut command = Command::new(compiler);
-            command.args([standard, "-fopenmp", "-Wall", "-Wextra", "-Werror", "-c", &file]).current_dir(folder.path());
-            let output = command.output().expect("the compiler starts");
+            command.args([standard, "-fopenmp", "-Wall", "-Wextra", "-Werror", "-I", header, "-c", &file]);
+            let output = command.current_dir(folder.path()).output().expect("the compiler starts");
             assert!(output.status.success(), "{file}: {}", common::said(&output));
         }
     }
