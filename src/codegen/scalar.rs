@@ -2,14 +2,16 @@
 use super::arith::{bits, fcmp, icmp, reinterpret, select, two};
 use super::function::Function;
 use super::value::Val;
-use super::{complex, convert, float, integer};
+use super::{complex, convert, float, integer, small_float};
 use crate::diag::{Code, Error, Result};
+use crate::scalar::small_float::{is_ieee, is_sign_bit_alone};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, DTypeClass};
 
 /// `op` on values of equal lanes.
 ///
-/// Floats below 32 bits are computed in f32 and rounded after each op, as TensorFlow's CPU kernels do.
+/// Floats below 32 bits are computed in f32 and rounded after each op, as TensorFlow's CPU kernels do, but for ops that change their sign
+/// bit alone.
 /// Errors: `Code::HloUnsupported` where the op has no meaning on the type.
 pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
     if args.len() != op.arity() {
@@ -31,6 +33,7 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
         DTypeClass::Pred | DTypeClass::Signed | DTypeClass::Unsigned => integer::emit(f, op, args),
         DTypeClass::Complex => complex::emit(f, op, args),
         DTypeClass::Float if from.computed() == from => float::emit(f, op, args),
+        DTypeClass::Float if is_sign_bit_alone(op, from) => Ok(small_float::sign_bit(f, op, &args[0])),
         DTypeClass::Float => {
             let wide: Vec<Val> = args.iter().map(|x| convert::convert(f, x, DType::F32)).collect();
             let out = float::emit(f, op, &wide)?;
@@ -42,6 +45,10 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
 fn compare(f: &mut Function, direction: Direction, kind: CompareKind, x: &Val, y: &Val) -> Result<Val> {
     match x.dtype.class() {
         DTypeClass::Complex => return complex::compare(f, direction, kind, x, y),
+        DTypeClass::Float if kind == CompareKind::Total && is_ieee(x.dtype) => {
+            let (x, y) = (total(f, x), total(f, y));
+            return Ok(relation(f, direction, &x, &y));
+        }
         DTypeClass::Float => {
             let t = x.dtype.computed();
             let (x, y) = (convert::convert(f, x, t), convert::convert(f, y, t));
@@ -80,9 +87,14 @@ fn relation(f: &mut Function, direction: Direction, x: &Val, y: &Val) -> Val {
 
 /// A signed integer that orders as the float's total order: negative ones have their magnitude bits flipped.
 fn total(f: &mut Function, x: &Val) -> Val {
-    let (int, shift) = if x.dtype == DType::F64 { (DType::S64, 63) } else { (DType::S32, 31) };
+    let int = match x.dtype.bytes() {
+        1 => DType::S8,
+        2 => DType::S16,
+        4 => DType::S32,
+        _ => DType::S64,
+    };
     let word = reinterpret(f, x, int);
-    let signs = two(f, "ashr", &word, &bits(&word, shift));
+    let signs = two(f, "ashr", &word, &bits(&word, u64::from(int.bits()) - 1));
     let mask = two(f, "lshr", &signs, &bits(&word, 1));
     two(f, "xor", &word, &mask)
 }

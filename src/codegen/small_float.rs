@@ -5,6 +5,7 @@
 use super::arith::{bits, call, fcmp, icmp, number, reinterpret, select, two};
 use super::function::Function;
 use super::value::{Val, value_type};
+use crate::scalar::ScalarOp;
 use crate::scalar::small_float::{Format, Special, format};
 use crate::tensor::DType;
 
@@ -133,6 +134,12 @@ pub fn encode(f: &mut Function, x: &Val, to: DType) -> Val {
         code = select(f, &not_number, &bits(&word, 0), &code);
     }
     f.ins(&format!("trunc {} {} to {}", code.ty(), code.text, value_type(to, x.lanes)), to, x.lanes)
+}
+
+/// `negate` or `abs` by the sign bit, which keeps the payload of a NaN.
+pub fn sign_bit(f: &mut Function, op: ScalarOp, x: &Val) -> Val {
+    let sign = 1 << (x.dtype.bits() - 1);
+    if op == ScalarOp::Negate { two(f, "xor", x, &bits(x, sign)) } else { two(f, "and", x, &bits(x, sign - 1)) }
 }
 
 fn half_type(lanes: u64) -> String {

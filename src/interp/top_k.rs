@@ -11,13 +11,7 @@ use std::ops::Range;
 /// Keys whose order is the total order of the elements.
 fn keys(x: &Tensor) -> Option<Vec<i64>> {
     match x.dtype.class() {
-        DTypeClass::Float if x.dtype == DType::F64 => {
-            Some(x.view::<f64>().iter().map(|&v| eval::total_key64(v)).collect())
-        }
-        DTypeClass::Float => {
-            let wide = eval::convert(x, DType::F32);
-            Some(wide.view::<f32>().iter().map(|&v| i64::from(eval::total_key32(v))).collect())
-        }
+        DTypeClass::Float => eval::total_keys(x).to_i64s(),
         DTypeClass::Unsigned if x.dtype == DType::U64 => {
             Some(x.view::<u64>().iter().map(|&v| (v ^ 1 << 63) as i64).collect())
         }

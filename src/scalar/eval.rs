@@ -9,7 +9,7 @@ mod int;
 
 use bytemuck::Pod;
 
-use super::{CompareKind, Direction, ScalarOp};
+use super::{CompareKind, Direction, ScalarOp, small_float};
 use crate::diag::{Error, Result};
 use crate::tensor::{DType, DTypeClass, Tensor};
 
@@ -71,12 +71,23 @@ fn by_class(op: ScalarOp, args: &[&Tensor], dims: Vec<u64>) -> Result<Tensor> {
         DTypeClass::Signed | DTypeClass::Unsigned => int::eval(op, args, dims),
         DTypeClass::Complex => complex::eval(op, args, dims),
         DTypeClass::Float if matches!(dtype, DType::F32 | DType::F64) => float::eval(op, args, dims),
+        DTypeClass::Float if small_float::is_sign_bit_alone(op, dtype) => Ok(sign_bit(op, args[0], dims)),
         DTypeClass::Float => {
             let wide: Vec<Tensor> = args.iter().map(|t| convert(t, DType::F32)).collect();
             let out = float::eval(op, &wide.iter().collect::<Vec<_>>(), dims)?;
             Ok(if out.dtype == DType::F32 { convert(&out, dtype) } else { out })
         }
     }
+}
+
+/// `negate` or `abs` of floats below 32 bits by their sign bits.
+fn sign_bit(op: ScalarOp, x: &Tensor, dims: Vec<u64>) -> Tensor {
+    let mut bytes = x.bytes.to_vec();
+    let width = x.dtype.bytes();
+    for last in bytes.iter_mut().skip(width - 1).step_by(width) {
+        *last = if op == ScalarOp::Negate { *last ^ 0x80 } else { *last & 0x7f };
+    }
+    Tensor::new(x.dtype, dims, bytes)
 }
 
 /// "This op has no meaning on this type."
@@ -174,17 +185,6 @@ pub fn truth(bytes: &Tensor) -> Tensor {
     Tensor::new(DType::Pred, bytes.dims.clone(), out)
 }
 
-fn holds<T: PartialOrd>(direction: Direction, x: T, y: T) -> bool {
-    match direction {
-        Direction::Eq => x == y,
-        Direction::Ne => x != y,
-        Direction::Ge => x >= y,
-        Direction::Gt => x > y,
-        Direction::Le => x <= y,
-        Direction::Lt => x < y,
-    }
-}
-
 fn relation<T: Pod + PartialOrd>(direction: Direction, a: &Tensor, b: &Tensor) -> Vec<u8> {
     match direction {
         Direction::Eq => map2(a, b, |x: T, y| (x == y) as u8),
@@ -196,10 +196,25 @@ fn relation<T: Pod + PartialOrd>(direction: Direction, a: &Tensor, b: &Tensor) -
     }
 }
 
-/// The place of a float in IEEE total order.
-pub fn total_key32(x: f32) -> i32 {
-    let bits = x.to_bits() as i32;
-    bits ^ (((bits >> 31) as u32) >> 1) as i32
+/// Integers whose order is the total order of these floats.
+pub fn total_keys(x: &Tensor) -> Tensor {
+    let dims = x.dims.clone();
+    match x.dtype {
+        DType::F64 => Tensor::from_vec(DType::S64, dims, map1(x, total_key64)),
+        DType::F32 => Tensor::from_vec(DType::S32, dims, map1(x, |v: f32| total_key(v.to_bits() as i32))),
+        small if small_float::is_ieee(small) && small.bytes() == 2 => {
+            Tensor::from_vec(DType::S32, dims, map1(x, |v: i16| total_key(v.into())))
+        }
+        small if small_float::is_ieee(small) => {
+            Tensor::from_vec(DType::S32, dims, map1(x, |v: i8| total_key(v.into())))
+        }
+        _ => total_keys(&convert(x, DType::F32)),
+    }
+}
+
+/// The place in the total order of the float of this code, whose sign is extended.
+fn total_key(code: i32) -> i32 {
+    code ^ (((code >> 31) as u32) >> 1) as i32
 }
 
 /// The place of a double in IEEE total order.
@@ -209,7 +224,9 @@ pub fn total_key64(x: f64) -> i64 {
 }
 
 fn compare(direction: Direction, kind: CompareKind, a: &Tensor, b: &Tensor, dims: Vec<u64>) -> Result<Tensor> {
-    let total = kind == CompareKind::Total;
+    if kind == CompareKind::Total && a.dtype.is_float() {
+        return compare(direction, CompareKind::Partial, &total_keys(a), &total_keys(b), dims);
+    }
     let out = match a.dtype {
         DType::Pred | DType::U1 | DType::U2 | DType::U4 | DType::U8 => relation::<u8>(direction, a, b),
         DType::S1 | DType::S2 | DType::S4 | DType::S8 => relation::<i8>(direction, a, b),
@@ -219,8 +236,6 @@ fn compare(direction: Direction, kind: CompareKind, a: &Tensor, b: &Tensor, dims
         DType::U16 => relation::<u16>(direction, a, b),
         DType::U32 => relation::<u32>(direction, a, b),
         DType::U64 => relation::<u64>(direction, a, b),
-        DType::F32 if total => map2(a, b, |x: f32, y| holds(direction, total_key32(x), total_key32(y)) as u8),
-        DType::F64 if total => map2(a, b, |x: f64, y| holds(direction, total_key64(x), total_key64(y)) as u8),
         DType::F32 => relation::<f32>(direction, a, b),
         DType::F64 => relation::<f64>(direction, a, b),
         DType::C64 | DType::C128 => return complex::compare(direction, a, b, dims),

@@ -1,4 +1,5 @@
 //! Floats of one byte or less: decoding is exact, encoding rounds to nearest even.
+use super::ScalarOp;
 use crate::tensor::DType;
 
 /// Field widths and special values of a float type below 32 bits.
@@ -68,6 +69,16 @@ pub fn format(dtype: DType) -> Option<Format> {
         | DType::C64
         | DType::C128 => None,
     }
+}
+
+/// Whether `op` on `dtype`, an IEEE float below 32 bits, changes the sign bit alone. Then nothing is rounded, and a NaN keeps its payload.
+pub fn is_sign_bit_alone(op: ScalarOp, dtype: DType) -> bool {
+    matches!(op, ScalarOp::Negate | ScalarOp::Abs) && is_ieee(dtype)
+}
+
+/// Whether a type below 32 bits has the layout of IEEE 754: its codes, as integers of sign and magnitude, are in its total order.
+pub fn is_ieee(dtype: DType) -> bool {
+    format(dtype).is_some_and(|f| f.special == Special::Ieee)
 }
 
 /// The format of a type that [`decode`] and [`encode`] are for.
