@@ -45,4 +45,5 @@ pub mod rewrite;
 pub mod reduce;
 pub mod report;
 pub mod compile;
+pub mod run;
 pub mod cli;

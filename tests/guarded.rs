@@ -1,7 +1,7 @@
 //! Arrays between pages that may not be touched: a fault names the array and is no plain crash.
 #![expect(unsafe_code, reason = "touches memory that is forbidden, in a process of its own")]
 use std::process::Command;
-use tfaot::util::guarded::{self, Edge, Guarded};
+use tfaot::run::guard_pages::{self, Edge, GuardedBuffer};
 
 /// Where a child is to touch, from the array's first byte on.
 const TOUCH: &str = "TFAOT_TEST_TOUCH";
@@ -10,9 +10,9 @@ const TOUCH: &str = "TFAOT_TEST_TOUCH";
 #[test]
 fn child() {
     let Some(offset) = std::env::var(TOUCH).ok().and_then(|n| n.parse::<isize>().ok()) else { return };
-    guarded::report_faults("error[TFA0901]: run: ");
+    guard_pages::report_faults("error[TFA0901]: run: ");
     let edge = if offset < 0 { Edge::Begin } else { Edge::End };
-    let array = Guarded::new(20, 4, edge, "result 3 `y`".to_string()).expect("memory");
+    let array = GuardedBuffer::new(20, 4, edge, "result 3 `y`".to_string()).expect("memory");
     if offset == 5 {
         array.read_only().expect("protected");
     }

@@ -31,6 +31,7 @@ const ROOMS: &[(&str, u32)] = &[
     ("compile", 13),
     ("reduce", 13),
     ("rewrite", 14),
+    ("run", 14),
     ("cli", 15),
 ];
 

@@ -1,13 +1,15 @@
 //! `tfaot bench`: the time of a call of compiled code.
 use super::args::BenchArgs;
-use super::native::{Model, Session};
 use super::times::{self, Times};
-use super::{Verdict, bench_beside, graph, inputs, machine, out, profile, sizes};
+use super::{Verdict, bench_beside, graph, machine, out, profile, sizes};
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled};
 use crate::diag::Result;
 use crate::lower::Lowered;
 use crate::package::metadata;
+use crate::run;
+use crate::run::arguments;
+use crate::run::{Model, Session};
 use crate::target::Target;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -34,15 +36,15 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     if let Some(rows) = rows {
         return table(&built, &lowered, &target, &rows, args);
     }
-    let values = inputs::of_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
-    let given = sizes::of_call(&face.entries[0].sizes, &lowered.args, &values)?;
-    let model = Model::of(&built, args.file.path(), &target, args.threads.into())?;
+    let values = arguments::for_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
+    let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
+    let model = Model::load_compiled(&built, args.file.path(), &target, args.threads.into())?;
     let built = built.only_for(&given)?;
     if !args.profile {
         // what is timed has memory of its own, aligned as vectors are
-        model.call_between_pages(0, &values, &mut model.start()?)?;
+        model.call_guarded(0, &values, &mut model.initial_state()?)?;
     }
-    let mut session = Session::of(model, &values)?;
+    let mut session = Session::new(model, &values)?;
     drop(values);
     if args.profile {
         profile::run(&built, &target, &mut session, args)?;
@@ -139,11 +141,11 @@ fn table(
         ))?;
     }
     for told in rows {
-        let values = inputs::of_function(None, lowered, told)?;
-        let given = sizes::of_call(&entry.sizes, &lowered.args, &values)?;
-        let model = Model::of(built, args.file.path(), target, args.threads.into())?;
-        model.call_between_pages(0, &values, &mut model.start()?)?;
-        let times = measure(&mut Session::of(model, &values)?, args)?;
+        let values = arguments::for_function(None, lowered, told)?;
+        let given = run::sizes::of_arguments(&entry.sizes, &lowered.args, &values)?;
+        let model = Model::load_compiled(built, args.file.path(), target, args.threads.into())?;
+        model.call_guarded(0, &values, &mut model.initial_state()?)?;
+        let times = measure(&mut Session::new(model, &values)?, args)?;
         let (rung, programs) = (entry.rung(&given), &built.bundle.variants[0].0);
         let (most, flops) = (entry.rungs.get(rung).unwrap_or(&given), programs[rung].flops);
         let (min, median, p90) = (times.min_ms, times.median_ms, times.p90_ms);

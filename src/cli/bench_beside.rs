@@ -1,12 +1,14 @@
 //! `tfaot bench` of several models: timed in turns, so that whatever else the machine does meets all of them alike.
 use super::args::{BenchArgs, GraphArgs};
 use super::bench::{Timer, budget};
-use super::native::{Model, Session};
 use super::times::Times;
-use super::{Verdict, graph, inputs, out, sizes};
+use super::{Verdict, graph, out, sizes};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Error, Result};
+use crate::run;
+use crate::run::arguments;
+use crate::run::{Model, Session};
 use crate::target::Target;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -54,13 +56,13 @@ fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, target: &Target) -> R
     let built = compile::build_all(args.file.of(functions), &name, &name, targets, Launches::Direct, &mut []);
     let built = built.map_err(|e| graph::in_file(e, &graph_args))?;
     let face = &built.bundle.face;
-    let values = inputs::of_function(None, &lowered, &sizes::parse(&args.sizes)?)?;
-    let given = sizes::of_call(&face.entries[0].sizes, &lowered.args, &values)?;
-    let model = Model::of(&built, None, target, args.threads.into())?;
+    let values = arguments::for_function(None, &lowered, &sizes::parse(&args.sizes)?)?;
+    let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
+    let model = Model::load_compiled(&built, None, target, args.threads.into())?;
     let (bytes, workspace) = (built.object.content.len(), face.workspace_bytes());
-    model.call_between_pages(0, &values, &mut model.start()?)?;
+    model.call_guarded(0, &values, &mut model.initial_state()?)?;
     let flops = built.only_for(&given)?.program.flops;
-    let mut session = Session::of(model, &values)?;
+    let mut session = Session::new(model, &values)?;
     let timer = Timer::warm(&mut session, args)?;
     let facts = json!({"object_bytes": bytes, "workspace_bytes": workspace, "flops": flops});
     Ok(Racer { name: path.display().to_string(), session, timer, times: Vec::new(), facts })

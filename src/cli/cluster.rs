@@ -3,7 +3,7 @@ use super::args::{ClusterArgs, XlaArgs};
 use super::clustering::{Loaded, find, load, options, tell};
 use super::{Verdict, cluster_files, cluster_text, dump, graph, graph_dump, out};
 use crate::cluster::{Clustering, Options, Verdict as NodeVerdict};
-use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
 use crate::package::files;
 use serde_json::Value;
@@ -110,7 +110,7 @@ fn enough(least: Option<f64>, found: &Clustering) -> bool {
 
 /// Prints how the clusters differ from those of an earlier `--json`; no where a node is in a cluster no more.
 fn compare(path: &Path, found: &Clustering) -> Result<Verdict> {
-    let text = std::fs::read(path).map_err(|e| out::io_error("read", path, &e))?;
+    let text = std::fs::read(path).map_err(|e| io_error("read", path, &e))?;
     let old: Value = serde_json::from_slice(&text).map_err(|e| not_ours(path, &e.to_string()))?;
     let old = old["assignments"].as_object().ok_or_else(|| not_ours(path, "it has no `assignments`"))?;
     let difference = cluster_text::difference(old, found);

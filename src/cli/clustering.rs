@@ -2,7 +2,7 @@
 use super::args::{ClusterPassArgs, GraphArgs};
 use super::{graph, graph_dump, out};
 use crate::cluster::{self, Body, Clustering, Cut, Entrance, JitLevel, Left, Options, Until, Verdict as NodeVerdict};
-use crate::diag::Result;
+use crate::diag::{Error, Result, io_error};
 use crate::graph::Program;
 use crate::hlo;
 use crate::import;
@@ -43,7 +43,7 @@ pub fn load_file(
     options: &mut Options,
 ) -> Result<Loaded> {
     let mut program = import::load_as_saved(path, format)?;
-    let in_file = |e| out::in_file(e, &path.display().to_string());
+    let in_file = |e: Error| e.in_file(path);
     name_ends(&program, request).map_err(in_file)?;
     if cluster::is_dump(&program.graph) {
         return Ok(Loaded { program, gone: Vec::new(), assumed: Vec::new() });
@@ -120,5 +120,5 @@ fn from_file(text: &str) -> Result<String> {
         return Ok(text.to_string());
     }
     let path = Path::new(text);
-    std::fs::read_to_string(path).map_err(|e| out::io_error("read, which TF_XLA_FLAGS names", path, &e))
+    std::fs::read_to_string(path).map_err(|e| io_error("read, which TF_XLA_FLAGS names", path, &e))
 }

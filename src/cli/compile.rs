@@ -121,7 +121,7 @@ pub fn modules(args: &HloCompile) -> Result<Verdict> {
             let functions = Functions { all: vec![(name.clone(), lowered)], init: None };
             compile::build_all(functions, &name, &source, &targets, Launches::Direct, &mut [])
         });
-        let built = built.map_err(|e| out::in_file(e, path))?;
+        let built = built.map_err(|e| e.in_file(path))?;
         let all = contents(&args.emit, &built, &ClassName::of_model(&name), None)?;
         told(&files::write_all(&args.out, &all)?, &needs(&built))?;
     }

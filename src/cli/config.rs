@@ -1,5 +1,4 @@
 //! `--config`: a tf2xla.Config as feeds and fetches, with names for C.
-use super::out;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
 use crate::import::{self, proto};
@@ -29,10 +28,10 @@ pub struct Config {
 /// Reads the file. Errors: `Code::Io`, `Code::BadEncoding`, `Code::BadOption` for ids, types and shapes that can't be.
 pub fn load(path: &Path) -> Result<Config> {
     let file = path.display().to_string();
-    let message = import::load_config(path).map_err(|e| out::in_file(e, &file))?;
+    let message = import::load_config(path).map_err(|e| e.in_file(&file))?;
     let mut config = Config::default();
     for feed in &message.feed {
-        let name = tensor_name(feed.id.as_ref()).map_err(|e| out::in_file(e, &file))?;
+        let name = tensor_name(feed.id.as_ref()).map_err(|e| e.in_file(&file))?;
         let dtype = match TfType::from_number(feed.type_.value()).stored() {
             TfType::Data(t) => Some(t),
             TfType::Unknown(0) => None,
@@ -44,11 +43,11 @@ pub fn load(path: &Path) -> Result<Config> {
         config.feed_names.push(feed.name.clone());
     }
     for fetch in &message.fetch {
-        config.fetches.push(tensor_name(fetch.id.as_ref()).map_err(|e| out::in_file(e, &file))?);
+        config.fetches.push(tensor_name(fetch.id.as_ref()).map_err(|e| e.in_file(&file))?);
         config.fetch_names.push(fetch.name.clone());
     }
     for variable in &message.variable {
-        config.variables.push(declared(variable).map_err(|e| out::in_file(e, &file))?);
+        config.variables.push(declared(variable).map_err(|e| e.in_file(&file))?);
     }
     Ok(config)
 }
@@ -80,7 +79,7 @@ fn no_identifier(name: &str) -> Error {
 }
 
 fn bad(file: &str, message: String) -> Error {
-    out::in_file(Error::user(Code::BadOption, message), file)
+    Error::user(Code::BadOption, message).in_file(file)
 }
 
 fn tensor_name(id: Option<&TensorId>) -> Result<String> {

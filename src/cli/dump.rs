@@ -1,7 +1,7 @@
 //! What `XLA_FLAGS` asks to be dumped: flags in, files out.
 use super::args::XlaArgs;
 use super::out;
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Error, Result, io_error};
 use crate::dump::{Dump, Dumps, Flags, parse};
 use crate::hlo::Module;
 use crate::kernel::Program;
@@ -35,7 +35,7 @@ pub fn flags(args: &XlaArgs) -> Result<Flags> {
 }
 
 fn read(path: &str) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|e| out::io_error("read", Path::new(path), &e))
+    std::fs::read_to_string(path).map_err(|e| io_error("read", Path::new(path), &e))
 }
 
 /// A dump of `module`, if the flags ask for one.

@@ -27,8 +27,7 @@ fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<Verdict> 
     options.refused_edges = true;
     let clustering::Loaded { program, gone, .. } =
         clustering::load_file(path, args.format.as_deref(), args.quiet, &mut Request::default(), &mut options)?;
-    let mut found = crate::cluster::cluster(&program, &program.graph, &options)
-        .map_err(|e| out::in_file(e, &path.display().to_string()))?;
+    let mut found = crate::cluster::cluster(&program, &program.graph, &options).map_err(|e| e.in_file(path))?;
     found.nodes.extend(gone);
     let Some(node) = found.nodes.iter().find(|n| n.name == name) else {
         let near: Vec<&str> =

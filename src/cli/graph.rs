@@ -1,13 +1,13 @@
 //! What the verbs on graphs share: their flags as a request, their answers.
 use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg};
-use super::{config, npz, out};
+use super::{config, out};
 use crate::compile::{self, Functions};
-use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::Literal;
-use crate::interp;
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::lower::Lowered;
 use crate::package::names;
 use crate::prepare::{Binding, FeedSpec, Request};
+use crate::run::calls::Call;
+use crate::run::npz;
 use crate::target::{MathType, Precision, Target, Tuning, WeightType, portable_cpus};
 use crate::tensor::Tensor;
 use std::path::Path;
@@ -102,9 +102,22 @@ pub fn function(args: &GraphArgs) -> Result<Functions> {
     }
 }
 
+/// Flags without a signature get those that the calls name.
+pub fn with_signatures(args: &GraphArgs, calls: &[Call]) -> GraphArgs {
+    let mut args = args.clone();
+    if args.signature.is_empty() {
+        for signature in calls.iter().filter_map(|call| call.signature.as_ref()) {
+            if !args.signature.contains(signature) {
+                args.signature.push(signature.clone());
+            }
+        }
+    }
+    args
+}
+
 /// Says which file the diagnostics are about.
 pub fn in_file(error: Error, args: &GraphArgs) -> Error {
-    out::in_file(error, &args.graph.display().to_string())
+    error.in_file(&args.graph)
 }
 
 /// The target of the flags. Errors: `Code::UnknownTarget`; `Code::BadOption` where several processors are named.
@@ -117,8 +130,8 @@ pub fn target(args: &TargetArgs) -> Result<Target> {
 
 /// The choices of a file of `--tune`. Errors: `Code::Io`, `Code::BadOption`.
 pub fn tuning(path: &Path) -> Result<Tuning> {
-    let text = std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e))?;
-    Tuning::parse(&text).map_err(|e| out::in_file(e, &path.display().to_string()))
+    let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
+    Tuning::parse(&text).map_err(|e| e.in_file(path))
 }
 
 /// The targets of the flags, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`; `Code::BadOption` for two
@@ -126,7 +139,7 @@ pub fn tuning(path: &Path) -> Result<Tuning> {
 pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     let precision = precision(args.weights, args.math);
     let chosen = args.tuning.as_deref().map(tuning).transpose()?.unwrap_or_default();
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e));
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e));
     let plans = args.plan.as_deref().map(read).transpose()?;
     let resolve = |cpu| {
         let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
@@ -194,13 +207,6 @@ pub fn model_name(given: Option<&str>, path: &Path) -> Result<String> {
             .help(format!("for example --name {}", names::identifier(name)))
             .into()),
     }
-}
-
-/// The results of the interpreter on the module, which has no variables, as it is.
-pub fn interpret(lowered: &Lowered, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
-    let literals: Vec<Literal> = args.into_iter().map(Literal::Array).collect();
-    let value = interp::evaluate(&lowered.module, lowered.module.entry, &literals)?;
-    Ok(value.leaves().into_iter().cloned().collect())
 }
 
 /// Keys of the results: the fetches as the user wrote them, else the names of the signature, else the tensors'.

@@ -2,13 +2,15 @@
 use super::args::{Engine, HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 use super::modules::{leaf_infos, literal, load, load_sound, load_whole};
 use super::verify::Bisected;
-use super::{Verdict, dump, graph, inputs, npz, out};
+use super::{Verdict, dump, graph, out};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Error, Result};
 use crate::hlo::{Module, Shape, proto, stablehlo, text, verify};
 use crate::interp;
 use crate::optimize;
+use crate::run;
+use crate::run::{arguments, npz};
 use crate::tensor::Tensor;
 use indexmap::IndexMap;
 use serde_json::json;
@@ -35,11 +37,11 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
 fn print(args: &HloFiles, format: HloFormat, change: impl Fn(&mut Module) -> Result<()>) -> Result<Verdict> {
     for file in &args.files {
         let mut module = load(file, &args.dims)?;
-        change(&mut module).map_err(|e| out::in_file(e, file))?;
+        change(&mut module).map_err(|e| e.in_file(file))?;
         match format {
             HloFormat::Text => out::text(&text::print(&module))?,
-            HloFormat::Proto => out::bytes(&proto::encode(&module).map_err(|e| out::in_file(e, file))?)?,
-            HloFormat::Stablehlo => out::text(&stablehlo::print(&module).map_err(|e| out::in_file(e, file))?)?,
+            HloFormat::Proto => out::bytes(&proto::encode(&module).map_err(|e| e.in_file(file))?)?,
+            HloFormat::Stablehlo => out::text(&stablehlo::print(&module).map_err(|e| e.in_file(file))?)?,
         }
     }
     Ok(Verdict::Yes)
@@ -109,22 +111,22 @@ fn eval(args: &HloCall, max_steps: u64) -> Result<Verdict> {
 /// The leaves of the root by the interpreter.
 fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Tensor>> {
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
-    let mut leaves = inputs::load(args.inputs.as_deref(), &leaf_infos(&shapes, "p"))?.into_iter();
+    let mut leaves = arguments::load(args.inputs.as_deref(), &leaf_infos(&shapes, "p"))?.into_iter();
     let literals = shapes.iter().map(|s| literal(s, &mut leaves)).collect::<Result<Vec<_>>>()?;
     let value = interp::evaluate_within(module, module.entry, &literals, max_steps);
-    let value = value.map_err(|e| out::in_file(e, &args.file))?;
+    let value = value.map_err(|e| e.in_file(&args.file))?;
     Ok(value.leaves().into_iter().cloned().collect())
 }
 
 /// Runs a module by the engines that are asked for; two of them are compared.
 fn by_engines(args: &HloRun) -> Result<Verdict> {
     let module = load_whole(&args.call.file, &args.call.dims)?;
-    let in_file = |e| out::in_file(e, &args.call.file);
+    let in_file = |e: Error| e.in_file(&args.call.file);
     let bisected = match args.bisect {
         false => None,
         true => {
             let lowered = compile::wrap(module.clone()).map_err(in_file)?;
-            let values = inputs::load(args.call.inputs.as_deref(), &lowered.args)?;
+            let values = arguments::load(args.call.inputs.as_deref(), &lowered.args)?;
             Some((lowered, values, graph::target(&args.target)?))
         }
     };
@@ -150,9 +152,9 @@ fn by_engines(args: &HloRun) -> Result<Verdict> {
 
 /// The leaves of the root by compiled code.
 fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<Vec<Tensor>> {
-    module.for_one_device().map_err(|e| out::in_file(e, &args.file))?;
-    let lowered = compile::wrap(module).map_err(|e| out::in_file(e, &args.file))?;
-    let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
+    module.for_one_device().map_err(|e| e.in_file(&args.file))?;
+    let lowered = compile::wrap(module).map_err(|e| e.in_file(&args.file))?;
+    let values = arguments::load(args.inputs.as_deref(), &lowered.args)?;
     let target = graph::target(target)?;
     let flags = dump::flags(&args.xla)?;
     let mut dumped = dump::start(&flags, &lowered.module);
@@ -162,8 +164,8 @@ fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<
         dump::built(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
     });
     dump::write(&flags, dumped)?;
-    let results = built.and_then(|b| super::run::call(&b, &target, &values, args.threads.into()));
-    results.map_err(|e| out::in_file(e, &args.file))
+    let results = built.and_then(|b| run::call_once(&b, &target, &values, args.threads.into()));
+    results.map_err(|e| e.in_file(&args.file))
 }
 
 fn write_results(args: &HloCall, results: Vec<Tensor>) -> Result<Verdict> {

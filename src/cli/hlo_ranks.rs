@@ -1,12 +1,14 @@
 //! `tfaot hlo run --replicas`: a module on all its devices at once, a thread each.
 use super::args::{Engine, HloCall, HloRun};
 use super::modules::{leaf_infos, literal, load};
-use super::{Verdict, dump, graph, inputs, native, npz, out};
+use super::{Verdict, dump, graph, out};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Module, Shape, verify};
 use crate::interp;
+use crate::run;
+use crate::run::{arguments, npz};
 use crate::tensor::{Tensor, TensorInfo};
 
 /// Runs the module by the engines that are asked for, as so many replicas; two engines are compared on every rank.
@@ -16,12 +18,12 @@ use crate::tensor::{Tensor, TensorInfo};
 pub fn run(args: &HloRun, replicas: u64) -> Result<Verdict> {
     let mut module = load(&args.call.file, &args.call.dims)?;
     for_devices(&mut module, replicas)?;
-    verify::verify(&module).map_err(|e| out::in_file(e, &args.call.file))?;
-    compile::write_known_calls(&mut module).map_err(|e| out::in_file(e, &args.call.file))?;
+    verify::verify(&module).map_err(|e| e.in_file(&args.call.file))?;
+    compile::write_known_calls(&mut module).map_err(|e| e.in_file(&args.call.file))?;
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
     let given = given(&args.call, &leaf_infos(&shapes, "p"), replicas)?;
     let plain = match args.engine.contains(&Engine::Interpreter) {
-        true => Some(interpreted(&module, &shapes, &given).map_err(|e| out::in_file(e, &args.call.file))?),
+        true => Some(interpreted(&module, &shapes, &given).map_err(|e| e.in_file(&args.call.file))?),
         false => None,
     };
     let native = if args.engine.contains(&Engine::Native) { Some(compiled(args, module, &given)?) } else { None };
@@ -56,8 +58,9 @@ fn for_devices(module: &mut Module, count: u64) -> Result<()> {
 /// rank to rank.
 fn given(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Result<Vec<Vec<Tensor>>> {
     let Some(path) = &call.inputs else {
-        let of =
-            |rank: u64| (0..).zip(infos).map(|(i, info)| inputs::random(info, rank * infos.len() as u64 + i)).collect();
+        let of = |rank: u64| {
+            (0..).zip(infos).map(|(i, info)| arguments::random(info, rank * infos.len() as u64 + i)).collect()
+        };
         return (0..replicas).map(of).collect();
     };
     let arrays = npz::read(path)?;
@@ -66,10 +69,10 @@ fn given(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Result<Vec<Vec<
             let array = arrays.get(&format!("{}@{rank}", info.name)).or_else(|| arrays.get(&info.name))?;
             Some((info.name.clone(), array.clone()))
         });
-        inputs::select(&own.collect(), infos)
+        arguments::select(&own.collect(), infos)
     };
     let all: Result<Vec<_>> = (0..replicas).map(of).collect();
-    all.map_err(|e| out::in_file(e, &path.display().to_string()))
+    all.map_err(|e| e.in_file(path))
 }
 
 fn interpreted(module: &Module, shapes: &[Shape], given: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
@@ -83,13 +86,13 @@ fn interpreted(module: &Module, shapes: &[Shape], given: &[Vec<Tensor>]) -> Resu
 }
 
 fn compiled(HloRun { call, target, .. }: &HloRun, module: Module, given: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
-    let lowered = compile::wrap(module).map_err(|e| out::in_file(e, &call.file))?;
+    let lowered = compile::wrap(module).map_err(|e| e.in_file(&call.file))?;
     let target = graph::target(target)?;
     let flags = dump::flags(&call.xla)?;
     let mut dumped = dump::start(&flags, &lowered.module);
     let built = compile::build(lowered, "hlo", "hlo", &target, Launches::Direct, &mut dumped);
     dump::write(&flags, dumped)?;
-    built.and_then(|b| native::call_ranks(&b, &target, given)).map_err(|e| out::in_file(e, &call.file))
+    built.and_then(|b| run::call_ranks(&b, &target, given)).map_err(|e| e.in_file(&call.file))
 }
 
 /// Results with their names: `K@R` is result K of rank R.

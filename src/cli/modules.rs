@@ -1,5 +1,5 @@
 //! Modules of HLO in files, and what they take and give as values.
-use super::{graph, out};
+use super::graph;
 use crate::compile;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Literal, Module, Shape, verify};
@@ -15,20 +15,20 @@ pub fn load(file: &str, dims: &[String]) -> Result<Module> {
     };
     read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
     let request = graph::told(&[], dims)?;
-    compile::module_for(&bytes.into(), &request).map(|source| source.module).map_err(|e| out::in_file(e, file))
+    compile::module_for(&bytes.into(), &request).map(|source| source.module).map_err(|e| e.in_file(file))
 }
 
 /// The same, verified.
 pub fn load_sound(file: &str, dims: &[String]) -> Result<Module> {
     let module = load(file, dims)?;
-    verify::verify(&module).map_err(|e| out::in_file(e, file))?;
+    verify::verify(&module).map_err(|e| e.in_file(file))?;
     Ok(module)
 }
 
 /// The same, with instructions in the place of calls that are known.
 pub fn load_whole(file: &str, dims: &[String]) -> Result<Module> {
     let mut module = load_sound(file, dims)?;
-    compile::write_known_calls(&mut module).map_err(|e| out::in_file(e, file))?;
+    compile::write_known_calls(&mut module).map_err(|e| e.in_file(file))?;
     Ok(module)
 }
 

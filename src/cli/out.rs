@@ -116,7 +116,7 @@ fn object(level: &str, d: &Diagnostic) -> Value {
 
 /// Writes warnings about `file` to standard error.
 pub fn warnings(all: &[Diagnostic], file: &str) {
-    for d in in_file(Error::User(all.to_vec()), file).into_diagnostics() {
+    for d in Error::User(all.to_vec()).in_file(file).into_diagnostics() {
         if is_json() { raw(&object("warning", &d)) } else { raw(&render_warning(&d)) }
     }
 }
@@ -125,17 +125,4 @@ pub fn warnings(all: &[Diagnostic], file: &str) {
 pub fn usage(usage: &clap::Error) {
     let text = usage.render();
     let _ = if usage.use_stderr() { write!(std::io::stderr(), "{text}") } else { write!(std::io::stdout(), "{text}") };
-}
-
-/// Says in which file the diagnostics of `error` are, where they don't say it.
-pub fn in_file(error: Error, file: &str) -> Error {
-    error.map(|mut d| {
-        d.place.file.get_or_insert_with(|| file.to_string());
-        d
-    })
-}
-
-/// `Code::Io` on a path.
-pub fn io_error(what: &str, path: &std::path::Path, e: &std::io::Error) -> Error {
-    Error::user(Code::Io, format!("`{}` could not be {what}: {e}", path.display()))
 }

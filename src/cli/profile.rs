@@ -1,11 +1,11 @@
 //! `tfaot bench --profile`: the time of each kernel, beside what the machine could do.
 use super::args::BenchArgs;
 use super::machine::Roof;
-use super::native::{Session, Spent};
 use super::out;
 use crate::compile::Built;
 use crate::diag::Result;
 use crate::kernel::{Kernel, KernelId, Program};
+use crate::run::{KernelTime, Session};
 use crate::target::Target;
 use indexmap::IndexSet;
 use serde_json::json;
@@ -118,7 +118,7 @@ fn row<'a>(
     program: &Program,
     nodes: &HashMap<&str, &str>,
     (id, kernel): (KernelId, &'a Kernel),
-    spent: Spent,
+    spent: KernelTime,
     roof: &Roof,
 ) -> Row<'a> {
     let touched = kernel.touched(&program.buffers);
@@ -140,12 +140,17 @@ fn row<'a>(
 /// The least time of each kernel over the calls that fit into the seconds, and the number of calls.
 ///
 /// Errors: those of a call.
-pub fn measure(program: &Program, session: &mut Session, runs: Option<u64>, seconds: f64) -> Result<(Vec<Spent>, u64)> {
-    let mut least: Vec<Spent> = Vec::new();
+pub fn measure(
+    program: &Program,
+    session: &mut Session,
+    runs: Option<u64>,
+    seconds: f64,
+) -> Result<(Vec<KernelTime>, u64)> {
+    let mut least: Vec<KernelTime> = Vec::new();
     let shared = crate::kernel::shared(program);
     let (start, mut calls) = (Instant::now(), 0);
     loop {
-        let mut spent = vec![Spent::default(); program.kernels.len()];
+        let mut spent = vec![KernelTime::default(); program.kernels.len()];
         session.call_observed(&shared, &mut spent)?;
         calls += 1;
         if least.is_empty() {

@@ -1,7 +1,7 @@
 //! `tfaot reduce`: a failing graph or module made small under a user's command.
 use super::args::ReduceArgs;
 use super::{Verdict, out};
-use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::dump::graphs::proto_text;
 use crate::hlo::{self, Form};
 use crate::import::proto::tensorflow::GraphDef;
@@ -24,7 +24,7 @@ pub fn run(args: &ReduceArgs) -> Result<Verdict> {
     let shown = args.file.display().to_string();
     let (small, told) = match format {
         Format::GraphDef => {
-            let graph = RawGraph::parse(&bytes).map_err(|e| out::in_file(e, &shown))?;
+            let graph = RawGraph::parse(&bytes).map_err(|e| e.in_file(&shown))?;
             let (small, told) = with_trials(args, &spelled(graph.write(), args)?, |verdict| {
                 let mut verdict = |candidate: &[u8]| verdict(&spelled(candidate.to_vec(), args)?);
                 reduce::reduce_graph(graph.clone(), args.max_runs, &mut verdict)
@@ -32,7 +32,7 @@ pub fn run(args: &ReduceArgs) -> Result<Verdict> {
             (spelled(small.write(), args)?, told)
         }
         Format::Module => {
-            let module = hlo::read(&bytes).and_then(Form::fixed).map_err(|e| out::in_file(e, &shown))?.module;
+            let module = hlo::read(&bytes).and_then(Form::fixed).map_err(|e| e.in_file(&shown))?.module;
             let (small, told) = with_trials(args, reduce::print_module(&module).as_bytes(), |verdict| {
                 reduce::reduce_module(module.clone(), args.max_runs, verdict)
             })?;
@@ -104,7 +104,7 @@ enum Outcome {
 /// What the command does with a candidate, whose path stands for `{}`.
 fn outcome(args: &ReduceArgs, candidate: &[u8]) -> Result<Outcome> {
     let end = args.out.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
-    let unwritten = |e: std::io::Error| out::io_error("written", Path::new("a candidate"), &e);
+    let unwritten = |e: std::io::Error| io_error("written", Path::new("a candidate"), &e);
     let folder = unfinished::Folder::new().map_err(unwritten)?;
     let path = folder.path().join(format!("candidate{end}"));
     std::fs::File::create(&path).and_then(|mut file| file.write_all(candidate)).map_err(unwritten)?;
@@ -115,8 +115,8 @@ fn outcome(args: &ReduceArgs, candidate: &[u8]) -> Result<Outcome> {
     };
     let child =
         Command::new(program).args(rest).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let child = child.map_err(|e| out::io_error("started", Path::new(program), &e))?;
-    wait(child, Duration::from_secs(args.timeout)).map_err(|e| out::io_error("waited for", Path::new(program), &e))
+    let child = child.map_err(|e| io_error("started", Path::new(program), &e))?;
+    wait(child, Duration::from_secs(args.timeout)).map_err(|e| io_error("waited for", Path::new(program), &e))
 }
 
 fn wait(mut child: Child, most: Duration) -> std::io::Result<Outcome> {

@@ -1,18 +1,19 @@
 //! `tfaot report`: what became of a graph, as one page.
 use super::args::ReportArgs;
-use super::native::Session;
 use super::progress::{self, Progress};
 use super::scene::Scene;
-use super::{Verdict, dump, graph, inputs, out, profile, report_models};
+use super::{Verdict, dump, graph, out, profile, report_models};
 use crate::cluster::{Clustering, Entrance};
 use crate::codegen::{self, Launches};
 use crate::compile;
-use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::dump::Flags;
 use crate::graph::{NodeId, Program};
 use crate::infer::Facts;
 use crate::package::files;
 use crate::report::{self, Refusal, Report, code, page, whole};
+use crate::run::Session;
+use crate::run::arguments;
 use crate::target::Target;
 use serde_json::Value;
 use std::path::Path;
@@ -84,7 +85,7 @@ fn quoted(word: &str) -> String {
 
 /// The document of an earlier report. Errors: `Code::Io`; `Code::BadEncoding` where it is none.
 fn baseline(path: &Path) -> Result<(&Path, Value)> {
-    let text = std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e))?;
+    let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     Ok((path, serde_json::from_str(&text).map_err(|_| no_report(path))?))
 }
 
@@ -156,7 +157,7 @@ fn compile_cluster(
     if !args.profile {
         return Ok((code::describe(&built.module, &built.program, target, &assembly, None), part.left_out));
     }
-    let mut session = Session::new(&built, target, &inputs::load(None, &infos)?, 1)?;
+    let mut session = Session::load(&built, target, &arguments::load(None, &infos)?, 1)?;
     let (least, runs) = profile::measure(&built.program, &mut session, None, args.seconds)?;
     let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
     let times = code::Times { ms, roofline: Vec::new(), runs };

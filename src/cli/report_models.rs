@@ -1,8 +1,7 @@
 //! The functions of a report's file, each compiled whole as `tfaot compile` would.
 use super::args::ReportArgs;
 use super::machine::Roof;
-use super::native::{Model, Session};
-use super::{graph, inputs, profile, shapes, sizes};
+use super::{graph, profile, shapes};
 use crate::codegen::{self, Launches};
 use crate::compile::{self, Entry, Fronts, Functions};
 use crate::diag::{Code, Error, Result};
@@ -10,6 +9,9 @@ use crate::graph::Endpoint;
 use crate::lower::Lowered;
 use crate::prepare::{self, Request};
 use crate::report::{self, Report, Whole, code, whole};
+use crate::run;
+use crate::run::arguments;
+use crate::run::{Model, Session};
 use crate::target::Target;
 use crate::tensor::TensorInfo;
 use crate::{import, infer};
@@ -89,11 +91,11 @@ fn compiled(
     let targets = std::slice::from_ref(target);
     let built = compile::build_all(functions, name, name, targets, Launches::Observed, &mut [])?;
     let face = built.bundle.face.clone();
-    let values = inputs::of_function(None, &lowered, &[])?;
-    let given = sizes::of_call(&face.entries[0].sizes, &lowered.args, &values)?;
+    let values = arguments::for_function(None, &lowered, &[])?;
+    let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
     let model = Model::load(&face, &built.object, target, 1)?;
     let built = built.only_for(&given)?;
-    let (least, runs) = profile::measure(&built.program, &mut Session::of(model, &values)?, None, args.seconds)?;
+    let (least, runs) = profile::measure(&built.program, &mut Session::new(model, &values)?, None, args.seconds)?;
     let program = &built.program;
     let roof = Roof::measure(target, 1, program.weights_bytes + program.workspace_bytes)?;
     let spent = |at: usize| least.get(at).copied().unwrap_or_default();

@@ -3,7 +3,7 @@ use super::args::{RewriteArgs, RewriteMode};
 use super::progress::Progress;
 use super::{Verdict, clustering, dump, graph, graph_dump, out};
 use crate::cluster::{Body, Checks, Clustering, Options, placed};
-use crate::diag::{Code, Diagnostic, Result};
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
 use crate::package::{files, unfinished};
 use crate::rewrite::{self, Mode, Native, Request, Rewritten};
@@ -25,7 +25,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
     options.beyond_xla = args.beyond_xla;
     options.checks = if args.drop_assertions { Checks::Dropped } else { Checks::Kept };
     let flags = dump::flags(&args.xla)?;
-    let in_file = |e| out::in_file(e, &args.graph.display().to_string());
+    let in_file = |e: Error| e.in_file(&args.graph);
     let shapes = graph::told(&args.feeds, &args.dims)?;
     let (format, bytes) = import::load_bytes(&args.graph, args.format.as_deref())?;
     let program = import::load_as_saved(&args.graph, args.format.as_deref())?;
@@ -128,15 +128,15 @@ fn write_folder(from: &Path, to: &Path, library: &Path, made: Rewritten) -> Resu
         return Err(Diagnostic::new(Code::BadOption, told).into());
     }
     let above = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(above).map_err(|e| out::io_error("made", above, &e))?;
-    let unfinished = unfinished::Folder::new_in(above).map_err(|e| out::io_error("written", to, &e))?;
+    std::fs::create_dir_all(above).map_err(|e| io_error("made", above, &e))?;
+    let unfinished = unfinished::Folder::new_in(above).map_err(|e| io_error("written", to, &e))?;
     copy_folder(from, unfinished.path())?;
     files::write_all(unfinished.path(), &[("saved_model.pb".to_string(), made.bytes)])?;
     if let Some(bytes) = made.library {
         let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
         files::write_all(&unfinished.path().join(EXTRA), &[(name, bytes)])?;
     }
-    std::fs::rename(unfinished.path(), to).map_err(|e| out::io_error("written", to, &e))?;
+    std::fs::rename(unfinished.path(), to).map_err(|e| io_error("written", to, &e))?;
     Ok(to.to_path_buf())
 }
 
@@ -144,10 +144,10 @@ fn write_folder(from: &Path, to: &Path, library: &Path, made: Rewritten) -> Resu
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     let mut open = vec![(from.to_path_buf(), to.to_path_buf())];
     while let Some((from, to)) = open.pop() {
-        std::fs::create_dir_all(&to).map_err(|e| out::io_error("made", &to, &e))?;
-        let entries = std::fs::read_dir(&from).map_err(|e| out::io_error("read", &from, &e))?;
+        std::fs::create_dir_all(&to).map_err(|e| io_error("made", &to, &e))?;
+        let entries = std::fs::read_dir(&from).map_err(|e| io_error("read", &from, &e))?;
         for entry in entries {
-            let entry = entry.map_err(|e| out::io_error("read", &from, &e))?;
+            let entry = entry.map_err(|e| io_error("read", &from, &e))?;
             let (path, name) = (entry.path(), entry.file_name());
             if matches!(&*name.to_string_lossy(), "saved_model.pb" | "saved_model.pbtxt" | "fingerprint.pb") {
                 continue;
@@ -155,7 +155,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
             if path.is_dir() {
                 open.push((path, to.join(name)));
             } else {
-                std::fs::copy(&path, to.join(name)).map_err(|e| out::io_error("copied", &path, &e))?;
+                std::fs::copy(&path, to.join(name)).map_err(|e| io_error("copied", &path, &e))?;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `tfaot completions` and `tfaot man`.
 use super::args::{Cli, CompletionsArgs, ManArgs};
 use super::{Verdict, out};
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Error, Result, io_error};
 use clap::CommandFactory;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub fn manual(args: &ManArgs) -> Result<Verdict> {
     let unwritten = |e: std::io::Error| Error::user(Code::Io, format!("the manual could not be written: {e}"));
     match &args.out {
         Some(dir) => {
-            std::fs::create_dir_all(dir).map_err(|e| out::io_error("made", dir, &e))?;
+            std::fs::create_dir_all(dir).map_err(|e| io_error("made", dir, &e))?;
             clap_mangen::generate_to(Cli::command(), Path::new(dir)).map_err(unwritten)?;
         }
         None => {

@@ -1,8 +1,7 @@
-//! Sizes of a call: those of the flags and of the arrays, and arrays between dense and padded.
-use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::tensor::{Size, Sizes, Tensor, TensorInfo};
+//! Flags that give sizes of a call.
+use crate::diag::{Code, Diagnostic, Result};
 
-/// What `--size` tells: `NAME=N`, or `N` for every size.
+/// Parses `--size` flags: `NAME=N`, or `N` for every size, whose name is then empty.
 ///
 /// Errors: `Code::BadOption`.
 pub fn parse(flags: &[String]) -> Result<Vec<(String, u64)>> {
@@ -17,160 +16,15 @@ pub fn parse(flags: &[String]) -> Result<Vec<(String, u64)>> {
     flags.iter().map(one).collect()
 }
 
-/// What flags say of each size of a function that the caller says; none where they say nothing of it.
-///
-/// Errors: `Code::BadOption` for a name that no size has, and for a number beyond the bounds.
-pub fn chosen(sizes: &Sizes, told: &[(String, u64)]) -> Result<Vec<Option<u64>>> {
-    let given = &sizes.all[..sizes.given()];
-    let mut out = vec![None; given.len()];
-    for (name, n) in told {
-        let named: Vec<usize> = (0..given.len()).filter(|&i| name.is_empty() || given[i].name == *name).collect();
-        if named.is_empty() {
-            let known: Vec<String> = given.iter().map(|s| format!("`{}`", s.name)).collect();
-            let told = match (known.is_empty(), name.is_empty()) {
-                (true, _) => "no size varies from call to call".to_string(),
-                (false, true) => "no size is said by the caller".to_string(),
-                (false, false) => format!("no size is called `{name}`; there is {}", known.join(", ")),
-            };
-            return Err(Diagnostic::new(Code::BadOption, told).help("--dim n=1..64 bounds a size that is open").into());
-        }
-        for i in named {
-            within(&given[i], *n, "--size").map_err(|told| Error::user(Code::BadOption, told))?;
-            out[i] = Some(*n);
-        }
-    }
-    Ok(out)
-}
-
-/// Whether a size is within its bounds, which `by` says.
-fn within(size: &Size, n: u64, by: &str) -> std::result::Result<(), String> {
-    match (size.least..=size.most).contains(&n) {
-        true => Ok(()),
-        false => Err(format!("`{}` is {n} by {by}, and goes from {} to {}", size.name, size.least, size.most)),
-    }
-}
-
-/// The sizes that the caller says, from the arrays that are there and from flags; the largest where neither tells.
-///
-/// Errors: `Code::BadInputs` for a size that arrays contradict each other about, or that is beyond its bounds.
-pub fn given<'a>(
-    sizes: &Sizes,
-    infos: &[TensorInfo],
-    array: impl Fn(usize) -> Option<&'a Tensor>,
-    chosen: &[Option<u64>],
-) -> Result<Vec<u64>> {
-    let bad = |told: String| Error::user(Code::BadInputs, told);
-    let mut known: Vec<Option<(u64, String)>> = chosen.iter().map(|n| n.map(|n| (n, "--size".to_string()))).collect();
-    known.resize(sizes.given(), None);
-    for (i, (info, axes)) in infos.iter().zip(&sizes.args).enumerate() {
-        // arrays of another rank are refused where they are looked at one by one
-        let Some(found) = array(i).filter(|a| a.dims.len() == info.dims.len()) else { continue };
-        for (&n, s) in found.dims.iter().zip(axes).filter_map(|(n, axis)| Some((n, (*axis)?))) {
-            let (size, by) = (&sizes.all[s], format!("`{}`", info.shown()));
-            within(size, n, &by).map_err(bad)?;
-            match known.get_mut(s) {
-                Some(Some((other, first))) if *other != n => {
-                    return Err(bad(format!("`{}` is {other} by {first}, and {n} by {by}", size.name)));
-                }
-                Some(entry) => *entry = Some(entry.take().unwrap_or((n, by))),
-                None => {}
-            }
-        }
-    }
-    Ok(known.into_iter().zip(&sizes.all).map(|(n, size)| n.map_or(size.most, |n| n.0)).collect())
-}
-
-/// The sizes of a call with these arguments.
-pub fn of_call(sizes: &Sizes, infos: &[TensorInfo], args: &[Tensor]) -> Result<Vec<u64>> {
-    given(sizes, infos, |i| args.get(i), &[])
-}
-
-/// Arrays with the sizes of a call on their axes that vary; axes whose size is not known yet have the bound.
-pub fn actual(infos: &[TensorInfo], axes: &[Vec<Option<usize>>], values: &[u64]) -> Vec<TensorInfo> {
-    let dims = |i: usize, info: &TensorInfo| match axes.get(i) {
-        Some(axes) => Sizes::actual(axes, &info.dims, values),
-        None => info.dims.clone(),
-    };
-    infos.iter().enumerate().map(|(i, info)| TensorInfo { dims: dims(i, info), ..info.clone() }).collect()
-}
-
-/// The array with other sizes of as many axes: elements beyond are cut off, new ones are 0.
-pub fn resized(array: &Tensor, dims: &[u64]) -> Tensor {
-    if array.dims == dims {
-        return array.clone();
-    }
-    let bytes = array.dtype.bytes();
-    let common: Vec<u64> = array.dims.iter().zip(dims).map(|(a, b)| *a.min(b)).collect();
-    let total = dims.iter().product::<u64>() as usize * bytes;
-    let mut out = vec![0; total];
-    let last = common.last().copied().unwrap_or(1) as usize * bytes;
-    let rows: u64 = common.iter().rev().skip(1).product();
-    for row in 0..if last == 0 { 0 } else { rows } {
-        let (mut rest, mut from, mut to, mut steps) = (row, 0, 0, [1, 1]);
-        for axis in (0..common.len()).rev() {
-            if axis + 1 < common.len() {
-                let at = rest % common[axis];
-                rest /= common[axis];
-                (from, to) = (from + at * steps[0], to + at * steps[1]);
-            }
-            steps = [steps[0] * array.dims[axis], steps[1] * dims[axis]];
-        }
-        let (from, to) = (from as usize * bytes, to as usize * bytes);
-        out[to..to + last].copy_from_slice(&array.bytes[from..from + last]);
-    }
-    Tensor::new(array.dtype, dims.to_vec(), out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::DType;
-
-    fn info(name: &str, dims: &[u64]) -> TensorInfo {
-        let name = name.to_string();
-        TensorInfo { name: name.clone(), called: None, field: name, dtype: DType::F32, dims: dims.to_vec() }
-    }
-
-    fn sizes() -> Sizes {
-        let size =
-            |name: &str, least, most| Size { name: name.to_string(), least, most, is_result: false, is_check: false };
-        let args = vec![vec![Some(0), None], vec![Some(1), Some(0)]];
-        Sizes { all: vec![size("n", 1, 4), size("m", 0, 9)], args, results: vec![] }
-    }
 
     #[test]
-    fn sizes_come_from_arrays_and_flags() {
-        let infos = [info("x", &[4, 3]), info("y", &[9, 4])];
-        let zeros = |dims: &[u64]| Tensor::of(dims, &vec![0f32; dims.iter().product::<u64>() as usize]);
-        let told = |args: &[Tensor]| of_call(&sizes(), &infos, args).map_err(|e| e.to_string());
-        assert_eq!(told(&[zeros(&[2, 3]), zeros(&[5, 2])]), Ok(vec![2, 5]));
-        assert_eq!(told(&[zeros(&[2, 3])]), Ok(vec![2, 9]), "the bound where nothing tells");
-        let contradiction = told(&[zeros(&[2, 3]), zeros(&[5, 3])]).expect_err("two values");
-        assert!(contradiction.contains("`n` is 2 by `x`, and 3 by `y`"), "{contradiction}");
-        let beyond = told(&[zeros(&[5, 3])]).expect_err("beyond the bound");
-        assert!(beyond.contains("`n` is 5 by `x`, and goes from 1 to 4"), "{beyond}");
-        let flags = |of: &[&str]| {
-            parse(&of.iter().map(|s| s.to_string()).collect::<Vec<_>>()).and_then(|told| chosen(&sizes(), &told))
-        };
-        assert_eq!(flags(&["n=3"]).ok(), Some(vec![Some(3), None]));
-        assert_eq!(flags(&["3", "m=0"]).ok(), Some(vec![Some(3), Some(0)]));
-        for bad in ["k=3", "n=0", "n=", "n=-1"] {
-            assert!(flags(&[bad]).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn arrays_grow_and_shrink() {
-        let all: Vec<f32> = (0..24u8).map(f32::from).collect();
-        let array = Tensor::of(&[2, 3, 4], &all);
-        let small = resized(&array, &[1, 2, 3]);
-        assert_eq!(small.to_vec::<f32>(), [0., 1., 2., 4., 5., 6.]);
-        let large = resized(&small, &[2, 2, 4]);
-        assert_eq!(large.to_vec::<f32>()[..8], [0., 1., 2., 0., 4., 5., 6., 0.]);
-        assert_eq!(resized(&large, &[1, 2, 3]), small);
-        for empty in [[0, 3, 4], [2, 0, 4], [2, 3, 0]] {
-            assert_eq!(resized(&array, &empty).bytes.len(), 0);
-            assert_eq!(resized(&resized(&array, &empty), &[2, 3, 4]).to_vec::<f32>(), [0.; 24]);
-        }
+    fn flags_have_a_name_or_none() {
+        let parsed = |flag: &str| parse(&[flag.to_string()]).ok();
+        assert_eq!(parsed("n=3"), Some(vec![("n".to_string(), 3)]));
+        assert_eq!(parsed("3"), Some(vec![(String::new(), 3)]));
+        assert_eq!((parsed("n="), parsed("n=-1"), parsed("x")), (None, None, None));
     }
 }

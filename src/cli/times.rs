@@ -1,6 +1,5 @@
 //! The times of calls as a distribution, and beside an earlier one.
-use super::out::io_error;
-use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;

@@ -12,13 +12,14 @@
 //! the whole graph once for each place in those lists, profiles it, and takes for each product what is faster by more than
 //! measurements vary. The file is part of the input: no time is in it.
 use super::args::CompileArgs;
-use super::native::Session;
-use super::{graph, inputs, out, profile, progress};
+use super::{graph, out, profile, progress};
 use crate::codegen::Launches;
 use crate::compile;
-use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::lower::Lowered;
 use crate::package::files;
+use crate::run::Session;
+use crate::run::arguments;
 use crate::target::{Choice, HOST_TRIPLE, Method, Target, Trial, Tuning};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -162,14 +163,14 @@ fn compared(lowered: &Lowered, one: &Target, other: &Target) -> Result<(f64, f64
 }
 
 fn session(lowered: &Lowered, target: &Target, launches: Launches) -> Result<(Session, crate::kernel::Program)> {
-    let values = inputs::load(None, &lowered.args)?;
+    let values = arguments::load(None, &lowered.args)?;
     let built = compile::build(lowered.clone(), "tuned", "", target, launches, &mut None)?;
-    let session = Session::new(&built, target, &values, 1)?;
+    let session = Session::load(&built, target, &values, 1)?;
     Ok((session, built.program))
 }
 
 fn write(path: &Path, tuning: &Tuning) -> Result<()> {
     let mut temp = files::temp_beside(path)?;
-    temp.write_all(tuning.to_string().as_bytes()).map_err(|e| out::io_error("written", path, &e))?;
+    temp.write_all(tuning.to_string().as_bytes()).map_err(|e| io_error("written", path, &e))?;
     files::keep(temp, path)
 }

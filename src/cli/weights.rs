@@ -5,9 +5,9 @@
 use super::args::{GraphArgs, WeightsArgs};
 use super::asked::Asked;
 use super::progress::{self, Progress};
-use super::{Verdict, compile as compiling, graph, out};
+use super::{Verdict, compile as compiling, graph};
 use crate::compile;
-use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::kernel::Places;
 use crate::package::files;
 use crate::target::{MathType, Precision, Target, Tuning, WeightType};
@@ -99,12 +99,12 @@ pub fn run(args: &WeightsArgs) -> Result<Verdict> {
 
 /// The metadata in a file. Errors: `Code::Io`; `Code::OtherWeights` where they are of no object that takes weights from a file.
 fn read(path: &Path) -> Result<Object> {
-    let text = std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e))?;
+    let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     serde_json::from_str(&text).map_err(|e| {
         let told = format!("these are no metadata of an object whose weights are in a file: {e}");
         let problem =
             Diagnostic::new(Code::OtherWeights, told).help("compile --weights-file --emit metadata writes them");
-        out::in_file(problem.into(), &path.display().to_string())
+        Error::from(problem).in_file(path)
     })
 }
 

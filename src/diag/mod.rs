@@ -9,6 +9,8 @@ pub use codes::Code;
 pub use groups::{Group, grouped};
 pub use render::{render, render_warning};
 
+use std::path::Path;
+
 /// Where a diagnostic points: a graph has no lines, so file, function and node stand for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -97,6 +99,14 @@ impl Error {
             internal => internal,
         }
     }
+    /// Names the file that the diagnostics are about, where they name none.
+    pub fn in_file(self, file: impl AsRef<Path>) -> Self {
+        let name = file.as_ref().display().to_string();
+        self.map(|mut d| {
+            d.place.file.get_or_insert_with(|| name.clone());
+            d
+        })
+    }
     /// Whether one of its diagnostics has this code.
     pub fn has(&self, code: Code) -> bool {
         matches!(self, Error::User(all) if all.iter().any(|d| d.code == code))
@@ -111,6 +121,11 @@ impl Error {
             ],
         }
     }
+}
+
+/// An error with `Code::Io`: a file could not be `what`, such as "read".
+pub fn io_error(what: &str, path: &Path, e: &std::io::Error) -> Error {
+    Error::user(Code::Io, format!("`{}` could not be {what}: {e}", path.display()))
 }
 
 impl From<Diagnostic> for Error {

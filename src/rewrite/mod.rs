@@ -19,7 +19,7 @@
 //! - The library speaks TensorFlow's C ABI alone. Its glue is C (`native/glue/glue.c`) that is kept as LLVM's text beside it
 //!   (`tools/make_glue`), because it is written once, must read well, and no C compiler may be needed where tfaot runs; what
 //!   differs between libraries is a table. The C ABI gives no thread pool, so the library has that of
-//!   `package/pool.rs`, the same that users are given and that `cli/pool.rs` loads: a call that finds it taken
+//!   `package/pool.rs`, the same that users are given and that `run/pool.rs` loads: a call that finds it taken
 //!   runs alone. Workspaces are kept warm, one for each call that was ever under way at once.
 mod annotate;
 mod calls;

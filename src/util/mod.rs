@@ -1,5 +1,4 @@
 //! What holds no tensor: ids, arenas, hashes, contents of files, work and meetings of threads.
-pub mod guarded;
 pub mod id_vec;
 pub mod meetings;
 pub mod order;

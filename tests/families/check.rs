@@ -11,9 +11,9 @@ use tfaot::codegen::{self, Launches};
 use tfaot::hlo::{Literal, Module, text, verify};
 use tfaot::kernel::Program;
 use tfaot::lower::Lowered;
+use tfaot::run::guard_pages::Edge;
 use tfaot::target::{HOST_TRIPLE, Target};
 use tfaot::tensor::Tensor;
-use tfaot::util::guarded::Edge;
 use tfaot::{compile, interp, reduce};
 
 /// Modules of one library.

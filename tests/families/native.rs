@@ -4,9 +4,9 @@ use super::memory::{packed, unpacked};
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use tfaot::kernel::Program;
+use tfaot::run::guard_pages::{self, Edge, GuardedBuffer};
 use tfaot::target::Target;
 use tfaot::tensor::Tensor;
-use tfaot::util::guarded::{self, Edge, Guarded};
 
 type Task = unsafe extern "C" fn(*mut c_void, i64, i64);
 
@@ -42,7 +42,7 @@ impl Library {
     pub fn open(folder: &Path, objects: &[std::path::PathBuf], target: &Target) -> Result<Library, String> {
         let output = folder.join("families.so");
         tfaot::package::shared::link(objects, &output, "families.so", target).map_err(|e| e.to_string())?;
-        guarded::report_faults("");
+        guard_pages::report_faults("");
         // SAFETY: the library is our own output and has no initialisers.
         unsafe { libloading::Library::new(&output) }.map(Library).map_err(|e| e.to_string())
     }
@@ -62,7 +62,7 @@ impl Library {
     ) -> Result<Vec<Tensor>, String> {
         let symbol = format!("{}_run", program.name);
         let make = |name: String, bytes: usize, align: usize| {
-            let made = Guarded::new(bytes, align, edge, format!("{name} of {what} ({edge:?}, {caller:?})"));
+            let made = GuardedBuffer::new(bytes, align, edge, format!("{name} of {what} ({edge:?}, {caller:?})"));
             made.map_err(|e| e.to_string()).map(|mut memory| {
                 memory.fill(UNTOUCHED);
                 memory
@@ -86,7 +86,7 @@ impl Library {
             state.read_only().map_err(|e| e.to_string())?;
         }
         let arg_pointers: Vec<*const u8> = inputs.iter().map(|m| m.as_ptr().cast_const()).collect();
-        let result_pointers: Vec<*mut u8> = outputs.iter().map(Guarded::as_ptr).collect();
+        let result_pointers: Vec<*mut u8> = outputs.iter().map(GuardedBuffer::as_ptr).collect();
         let parallel_for = if caller == Caller::Threads { on_threads } else { backwards };
         let executor = Executor { this: std::ptr::null_mut(), num_threads: 3, parallel_for };
         let executor = if caller == Caller::Alone { std::ptr::null() } else { std::ptr::from_ref(&executor) };

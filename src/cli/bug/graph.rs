@@ -1,7 +1,6 @@
 //! The graph in the archive: without its weights, or whole.
-use super::super::out;
 use super::archive::Entry;
-use crate::diag::Result;
+use crate::diag::{Result, io_error};
 use crate::import::raw::RawGraph;
 use crate::import::{self, Format};
 use crate::reduce::{Seeded, seed_weights};
@@ -24,7 +23,7 @@ pub struct Form {
 
 /// All files of the graph as they are. Errors: `Io` where it isn't there.
 pub fn whole(path: &Path, format: Option<&str>) -> Result<Form> {
-    let path = std::fs::canonicalize(path).map_err(|e| out::io_error("read", path, &e))?;
+    let path = std::fs::canonicalize(path).map_err(|e| io_error("read", path, &e))?;
     // What can't be read as a graph is one file.
     let files = import::inputs(&path, format).unwrap_or_else(|_| vec![path.clone()]);
     let (word, folder) = placed(&path, files.len());

@@ -10,7 +10,7 @@ mod replay;
 
 use super::args::BugArgs;
 use super::{Verdict, out};
-use crate::diag::{Code, Diagnostic, Result};
+use crate::diag::{Code, Diagnostic, Result, io_error};
 use crate::package::{files, unfinished};
 use crate::reduce::Seeded;
 use crate::target::Target;
@@ -54,7 +54,7 @@ pub fn run(args: &BugArgs) -> Result<Verdict> {
     let about = about(&packed, &tried, &original)?;
     tried.entries.push(Entry::bytes("about.json", format!("{about:#}\n").into_bytes()));
     let mut temp = files::temp_beside(&path)?;
-    archive::write(temp.as_file_mut(), &name, &tried.entries).map_err(|e| out::io_error("written", &path, &e))?;
+    archive::write(temp.as_file_mut(), &name, &tried.entries).map_err(|e| io_error("written", &path, &e))?;
     files::keep(temp, &path)?;
     tell(&path, &packed, &tried, &original)?;
     Ok(if tried.same { Verdict::Yes } else { Verdict::No })
@@ -82,7 +82,7 @@ fn archive_path(given: &Path) -> Result<(PathBuf, String)> {
         return Err(Diagnostic::new(Code::BadOption, told).into());
     }
     let above = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(above).map_err(|e| out::io_error("made", above, &e))?;
+    std::fs::create_dir_all(above).map_err(|e| io_error("made", above, &e))?;
     Ok((path, name))
 }
 
@@ -106,9 +106,9 @@ fn entries(name: &str, packed: &Packed, form: &Form, original: &Ending) -> Vec<E
 fn unpacked(name: &str, entries: &[Entry]) -> Result<unfinished::Folder> {
     let scratch = replay::scratch()?;
     let path = scratch.path().join(format!("{name}{ENDING}"));
-    let unwritten = |e: std::io::Error| out::io_error("written", &path, &e);
+    let unwritten = |e: std::io::Error| io_error("written", &path, &e);
     archive::write(&mut std::fs::File::create(&path).map_err(unwritten)?, name, entries).map_err(unwritten)?;
-    archive::unpack(&path, scratch.path()).map_err(|e| out::io_error("unpacked", &path, &e))?;
+    archive::unpack(&path, scratch.path()).map_err(|e| io_error("unpacked", &path, &e))?;
     Ok(scratch)
 }
 

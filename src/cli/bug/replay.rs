@@ -1,10 +1,9 @@
 //! Running the command on the original files, and what was packed from the unpacked archive.
-use super::super::out;
 use super::DUMPS;
 use super::archive::{Content, Entry};
 use super::command::{Packed, quoted};
 use super::graph::Form;
-use crate::diag::Result;
+use crate::diag::{Result, io_error};
 use crate::package::unfinished;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
@@ -56,7 +55,7 @@ fn errors(stderr: &str) -> String {
 
 /// A folder that is gone afterwards.
 pub fn scratch() -> Result<unfinished::Folder> {
-    unfinished::Folder::new().map_err(|e| out::io_error("made", Path::new("a scratch folder"), &e))
+    unfinished::Folder::new().map_err(|e| io_error("made", Path::new("a scratch folder"), &e))
 }
 
 /// The packed command on the original files, which have the names of the packed ones.
@@ -79,7 +78,7 @@ fn place(entry: &Entry, folder: &Path, by: impl Fn(&Path, &Path) -> std::io::Res
     let to = folder.join(&entry.name);
     let Content::File(from) = &entry.content else { return Ok(()) };
     let made = std::fs::create_dir_all(to.parent().unwrap_or(folder)).and_then(|()| by(from, &to));
-    made.map_err(|e| out::io_error("copied", from, &e))
+    made.map_err(|e| io_error("copied", from, &e))
 }
 
 /// Runs the script in the unpacked `folder`, with nothing else of this process's surroundings than this program.
@@ -122,20 +121,20 @@ pub fn dumps(folder: &Path, packed: &Packed, graph: &str) -> Result<Vec<(String,
     paths.sort();
     let named = |path: PathBuf| {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        std::fs::read(&path).map(|bytes| (name, bytes)).map_err(|e| out::io_error("read", &path, &e))
+        std::fs::read(&path).map(|bytes| (name, bytes)).map_err(|e| io_error("read", &path, &e))
     };
     paths.into_iter().map(named).collect()
 }
 
 fn program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|e| out::io_error("found", Path::new("tfaot"), &e))
+    std::env::current_exe().map_err(|e| io_error("found", Path::new("tfaot"), &e))
 }
 
 fn output(mut command: Command) -> Result<Output> {
-    command.output().map_err(|e| out::io_error("started", Path::new(command.get_program()), &e))
+    command.output().map_err(|e| io_error("started", Path::new(command.get_program()), &e))
 }
 
 /// `path` without links, as processes in it see it.
 fn real(path: &Path) -> Result<PathBuf> {
-    std::fs::canonicalize(path).map_err(|e| out::io_error("read", path, &e))
+    std::fs::canonicalize(path).map_err(|e| io_error("read", path, &e))
 }

@@ -13,7 +13,7 @@ pub use entry::{Entry, Found};
 use super::args::{CacheArgs, CompileArgs};
 use super::out;
 use crate::codegen;
-use crate::diag::Result;
+use crate::diag::{Result, io_error};
 use crate::import;
 use crate::import::mmap::map_file;
 use crate::package::files;
@@ -84,7 +84,7 @@ impl Cache {
             ));
         }
         let kept = std::fs::create_dir_all(&self.folder)
-            .map_err(|e| out::io_error("written", &self.folder, &e))
+            .map_err(|e| io_error("written", &self.folder, &e))
             .and_then(|()| entry::write(entry, &self.path))
             .and_then(|()| self.trim());
         if let Err(e) = kept {
@@ -94,7 +94,7 @@ impl Cache {
     }
 
     fn trim(&self) -> Result<()> {
-        let unread = |e: std::io::Error| out::io_error("read", &self.folder, &e);
+        let unread = |e: std::io::Error| io_error("read", &self.folder, &e);
         let (mut all, now) = (Vec::new(), SystemTime::now());
         for file in std::fs::read_dir(&self.folder).map_err(unread)? {
             let file = file.map_err(unread)?;
@@ -157,7 +157,7 @@ fn key(args: &CompileArgs, targets: &[Target]) -> Result<Option<String>> {
 }
 
 fn content(path: &Path) -> Result<Bytes> {
-    let unread = |e: std::io::Error| out::io_error("read", path, &e);
+    let unread = |e: std::io::Error| io_error("read", path, &e);
     let file = File::open(path).map_err(unread)?;
     // an empty file can't be mapped
     if file.metadata().map_err(unread)?.len() == 0 { Ok(Bytes::new()) } else { map_file(&file).map_err(unread) }

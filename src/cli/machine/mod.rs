@@ -9,14 +9,14 @@ pub use fma::fma_gflops;
 pub use roof::Roof;
 
 use super::args::BenchArgs;
-use super::native::Session;
-use super::pool::Pool;
 use super::{Verdict, graph, out};
 use crate::codegen::{self, Launches};
 use crate::compile::Built;
 use crate::diag::Result;
 use crate::hlo;
 use crate::kernel::Program;
+use crate::run::Pool;
+use crate::run::Session;
 use crate::target::Target;
 use crate::tensor::Tensor;
 use serde_json::json;
@@ -105,7 +105,7 @@ pub fn cores(target: &Target, threads: usize) -> Result<f64> {
 fn least_seconds(program: Program, target: &Target, args: &[Tensor], threads: usize) -> Result<f64> {
     let object = codegen::compile(&program, target, Launches::Direct)?;
     let built = Built { module: hlo::Builder::new("machine").module().clone(), program, object };
-    let mut session = Session::new(&built, target, args, threads)?;
+    let mut session = Session::load(&built, target, args, threads)?;
     let (begin, mut least) = (Instant::now(), Duration::MAX);
     for call in 0..CALLS {
         let start = Instant::now();

@@ -6,14 +6,16 @@
 //! too, these.
 use super::{Bound, Comparison, instructions, worst};
 use crate::cli::args::VerifyArgs;
-use crate::cli::npz::Arrays;
-use crate::cli::{graph, inputs, run};
+use crate::cli::graph;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
 use crate::import::{self, Loaded};
 use crate::infer::{self, Facts, Given};
 use crate::prepare::{FeedSpec, Prepared, Request, prepare};
+use crate::run;
+use crate::run::arguments;
+use crate::run::npz::Arrays;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use serde_json::{Value, json};
@@ -144,9 +146,9 @@ pub fn find(
     let all = Prepared { fetches, called: Vec::new(), ..whole };
     let lowered = compile::lowered(&all)?;
     let infos = lowered.results.clone();
-    let plain = graph::interpret(&lowered, values.to_vec())?;
-    let native = run::native(lowered, name, target, values, args.threads.into())?;
-    let told = |info: &TensorInfo| inputs::find(reference, info, &[]).and_then(|a| inputs::fit(a, info).ok());
+    let plain = run::interpret(&lowered, values.to_vec())?;
+    let native = run::compile_and_call(lowered, name, target, values, args.threads.into())?;
+    let told = |info: &TensorInfo| arguments::find(reference, info, &[]).and_then(|a| arguments::fit(a, info).ok());
     let told: Vec<Option<Tensor>> = infos.iter().map(told).collect();
     let bound = Bound::of(args, target.precision);
     let computed = |i: usize| (&infos[i], &native[i]);
@@ -206,7 +208,7 @@ fn compare_others<'a>(
             bad.push(Diagnostic::new(Code::BadInputs, told).help("tfaot inspect --shapes lists the tensors"));
             continue;
         };
-        match inputs::fit(array, &info) {
+        match arguments::fit(array, &info) {
             Ok(want) => out.push(Comparison::of(key, "expected", got, &want, bound)),
             Err(e) => bad.extend(e.into_diagnostics()),
         }
@@ -303,5 +305,5 @@ fn alone(
     }
     let value = |info: &TensorInfo| values.iter().find(|v| v.0 == info.name).map(|v| v.1.clone());
     let Some(inputs) = lowered.args.iter().map(value).collect::<Option<Vec<Tensor>>>() else { return Ok(None) };
-    Ok(run::native(lowered, name, target, &inputs, args.threads.into())?.into_iter().next())
+    Ok(run::compile_and_call(lowered, name, target, &inputs, args.threads.into())?.into_iter().next())
 }

@@ -1,11 +1,11 @@
 //! Which instruction of a module departs first: what `departs.rs` does for the ops of a graph.
 use super::departs::{Blame, MOST_ALONE, MOST_BYTES, Step};
 use super::{Bound, worst};
-use crate::cli::{graph, run};
 use crate::compile;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Computation, InstId, Op, Shape};
 use crate::lower::Lowered;
+use crate::run;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use std::collections::HashMap;
@@ -28,8 +28,8 @@ pub fn find(
         let told = format!("the intermediate results take {bytes} bytes, and up to {MOST_BYTES} are compared");
         return Err(Error::user(Code::TooLarge, told));
     }
-    let plain = graph::interpret(&all, values.to_vec())?;
-    let native = run::native(all, name, target, values, threads)?;
+    let plain = run::interpret(&all, values.to_vec())?;
+    let native = run::compile_and_call(all, name, target, values, threads)?;
     let mut known: HashMap<InstId, &Tensor> = entry.params.iter().copied().zip(values).collect();
     known.extend(kept.iter().copied().zip(&plain));
     let excess = |got: &Tensor, want: &Tensor| worst(got, want, bound).map_or(0.0, |w| w.excess);
@@ -41,7 +41,7 @@ pub fn find(
         if total > 1.0 && tried < MOST_ALONE {
             tried += 1;
             if let Some((alone, inputs)) = alone(lowered, id, &known) {
-                let got = run::native(alone, name, target, &inputs, threads)?;
+                let got = run::compile_and_call(alone, name, target, &inputs, threads)?;
                 own = got.first().map(|got| excess(got, &plain[i]));
             }
         }

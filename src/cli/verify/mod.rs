@@ -6,15 +6,16 @@ mod instructions;
 mod narrow;
 
 use super::args::VerifyArgs;
-use super::calls::Interpreted;
-use super::npz::Arrays;
 use super::progress::{self, Progress};
-use super::run::Native;
-use super::{Verdict, graph, inputs, npz, out, sizes};
+use super::{Verdict, graph, out, sizes};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::lower::Lowered;
+use crate::run::Instance;
+use crate::run::Interpreter;
+use crate::run::npz::Arrays;
+use crate::run::{arguments, npz};
 use crate::target::{MathType, Precision, Target, WeightType};
 use crate::tensor::{DTypeClass, Tensor, TensorInfo};
 use serde_json::{Value, json};
@@ -138,18 +139,18 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let keys = graph::result_keys(&args.graph, &lowered);
     let named = |r: &TensorInfo| [Some(r.name.clone()), r.called.clone()].into_iter().flatten();
     let names: Vec<String> = lowered.results.iter().flat_map(named).collect();
-    let values = inputs::of_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
+    let values = arguments::for_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
     let results = lowered.results.clone();
     let mut reference = args.expect.as_deref().map(npz::read).transpose()?.unwrap_or_default();
     let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &lowered)).transpose()?;
     let in_file = |e| graph::in_file(e, &args.graph);
     let _progress = Progress::begin("interpreting", args.graph.quiet);
-    let plain = Interpreted::new(&functions).and_then(|mut i| i.call(0, values.clone())).map_err(in_file)?;
+    let plain = Interpreter::new(&functions).and_then(|mut i| i.call(0, values.clone())).map_err(in_file)?;
     let build = |target: &Target| {
         let targets = std::slice::from_ref(target);
         let functions = args.file.of(functions.clone());
         let built = compile::build_all(functions, &name, &name, targets, Launches::Direct, &mut [])?;
-        let results = Native::of(&built, target, args.threads.into(), args.file.path())?.call(0, &values)?;
+        let results = Instance::load(&built, target, args.threads.into(), args.file.path())?.call(0, &values)?;
         Ok((built, results))
     };
     progress::step("compiling");
@@ -174,7 +175,7 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
         let mut rounded = functions.clone();
         rounded.all.iter_mut().zip(built.modules.drain(..)).for_each(|((_, lowered), module)| lowered.module = module);
         let same =
-            Interpreted::new(&rounded).and_then(|i| i.with_padding().call(0, values.clone())).map_err(in_file)?;
+            Interpreter::new(&rounded).and_then(|i| i.with_padding().call(0, values.clone())).map_err(in_file)?;
         // where factors are rounded as they come, a difference of one f32 bit can become one of a bf16 bit
         let bound = if precision.math == MathType::F32 { Bound::of(args, Precision::default()) } else { bound };
         all.extend(compare(&keys, "interpreter, rounded", &native, &same, &vec![bound; keys.len()]));
@@ -186,15 +187,15 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
             "`{other}` is no result: inside of functions with variables or sizes that vary nothing is looked at"
         );
         let error = Error::user(Code::BadInputs, told);
-        return Err(args.expect.iter().fold(error, |e, path| out::in_file(e, &path.display().to_string())));
+        return Err(args.expect.iter().fold(error, |e, path| e.in_file(path)));
     }
     // An op is looked for by TensorFlow's names, whatever the signature calls its result.
     let by_name = results.iter().map(|r| r.name.clone()).zip(wanted.iter().flatten().cloned());
     reference.extend(by_name);
     progress::step("looking for the op that departs");
     if is_plain && (args.ops || !others.is_empty() || all.iter().any(Comparison::departs)) {
-        let in_file = |e| match &args.expect {
-            Some(path) => out::in_file(e, &path.display().to_string()),
+        let in_file = |e: Error| match &args.expect {
+            Some(path) => e.in_file(path),
             None => e,
         };
         let found = departs::find(args, &target, &name, &values, (&reference, &others)).map_err(in_file)?;
@@ -211,9 +212,9 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
 /// Sizes that vary may be any up to their bounds; whether they are those of the call is compared.
 fn expected(reference: &Arrays, path: &std::path::Path, keys: &[String], lowered: &Lowered) -> Result<Vec<Tensor>> {
     let infos = &lowered.results;
-    let in_file = |e| out::in_file(e, &path.display().to_string());
+    let in_file = |e: Error| e.in_file(path);
     let one = |(i, (key, info)): (usize, (&String, &TensorInfo))| {
-        let found = reference.get(key).or_else(|| inputs::find(reference, info, infos));
+        let found = reference.get(key).or_else(|| arguments::find(reference, info, infos));
         let found = found.ok_or_else(|| Error::user(Code::BadInputs, format!("there is no array `{key}`")));
         let found = found.map_err(in_file)?;
         let mut wanted = TensorInfo { called: Some(key.clone()), ..info.clone() };
@@ -223,7 +224,7 @@ fn expected(reference: &Arrays, path: &std::path::Path, keys: &[String], lowered
                 *most = n;
             }
         }
-        inputs::fit(found, &wanted).map_err(in_file)
+        arguments::fit(found, &wanted).map_err(in_file)
     };
     keys.iter().zip(infos).enumerate().map(one).collect()
 }

@@ -11,10 +11,10 @@
 //! of its sample. [`MARGIN`] times the largest departure of any element in [`SAMPLES`] evaluations is then beyond three standard
 //! deviations of the element that varies most. Where nothing is rounded to 16 bits the bound is that of f32, unchanged.
 use super::Bound;
-use crate::cli::calls::Interpreted;
 use crate::compile::Functions;
 use crate::diag::Result;
 use crate::interp;
+use crate::run::Interpreter;
 use crate::tensor::{DType, Tensor};
 
 /// Evaluations with other roundings.
@@ -38,7 +38,7 @@ pub fn bounds(functions: &Functions, args: &[Tensor], plain: &[Tensor], usual: B
         };
     }
     for seed in 1..=SAMPLES {
-        let moved = Interpreted::new(functions)?.with_other_rounding(seed).call(0, args.to_vec())?;
+        let moved = Interpreter::new(functions)?.with_random_rounding(seed).call(0, args.to_vec())?;
         for ((bound, m), p) in all.iter_mut().zip(&moved).zip(plain) {
             let by = if m.dims == p.dims { departure(m, p) } else { 0.0 };
             bound.rounding = bound.rounding.map(|most| most.max(MARGIN * by));

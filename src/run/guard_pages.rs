@@ -16,7 +16,7 @@ pub enum Edge {
 }
 
 /// Memory of one array with a forbidden page before and one behind it; zero at first.
-pub struct Guarded {
+pub struct GuardedBuffer {
     /// All pages, both forbidden ones among them.
     pages: *mut u8,
     pages_bytes: usize,
@@ -29,12 +29,12 @@ pub struct Guarded {
     _label: Box<str>,
 }
 
-impl Guarded {
+impl GuardedBuffer {
     /// `bytes` bytes aligned to `align`, a power of two of at most a page; messages call them `label`.
     ///
     /// # Errors
     /// The system has no such memory.
-    pub fn new(bytes: usize, align: usize, edge: Edge, label: String) -> Result<Guarded> {
+    pub fn new(bytes: usize, align: usize, edge: Edge, label: String) -> Result<GuardedBuffer> {
         let page_bytes = page_bytes();
         let too_large = || Error::new(ErrorKind::OutOfMemory, "more than the address space");
         let held = bytes.max(1).checked_next_multiple_of(align).ok_or_else(too_large)?;
@@ -54,7 +54,7 @@ impl Guarded {
         let at = pages.wrapping_add(page_bytes + from_first);
         let label = label.into_boxed_str();
         let slot = Slot::take(pages as usize, pages_bytes, at as usize, bytes, &label);
-        let made = Guarded { pages, pages_bytes, page_bytes, at, bytes, slot, _label: label };
+        let made = GuardedBuffer { pages, pages_bytes, page_bytes, at, bytes, slot, _label: label };
         made.protect(0, page_bytes, libc::PROT_NONE)?;
         made.protect(page_bytes + inner, page_bytes, libc::PROT_NONE)?;
         Ok(made)
@@ -86,7 +86,7 @@ impl Guarded {
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
-    /// Its bytes, to be written; not behind [`Guarded::read_only`].
+    /// Its bytes, to be written; not behind [`GuardedBuffer::read_only`].
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and `self` is borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes) }
@@ -106,7 +106,7 @@ impl Guarded {
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), self.at, self.bytes) }
     }
 
-    /// Whether what [`Guarded::fill`] put beside the array is still there.
+    /// Whether what [`GuardedBuffer::fill`] put beside the array is still there.
     pub fn is_whole(&self, value: u8) -> bool {
         let from = self.page_bytes;
         let before = self.at as usize - self.pages as usize - from;
@@ -119,7 +119,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedBuffer {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
             SLOTS[slot].pages.store(0, SeqCst);
@@ -293,7 +293,7 @@ mod tests {
     fn arrays_lie_at_their_edges() {
         for bytes in [0, 1, 3, 64, 4095, 4096, 4097, 10_000] {
             for (edge, align) in [(Edge::Begin, 64), (Edge::End, 1), (Edge::End, 64)] {
-                let mut array = Guarded::new(bytes, align, edge, "an array".into()).expect("memory");
+                let mut array = GuardedBuffer::new(bytes, align, edge, "an array".into()).expect("memory");
                 let (page, at) = (page_bytes(), array.as_ptr() as usize);
                 match edge {
                     Edge::Begin => assert_eq!(at % page, 0),

@@ -50,7 +50,10 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts `threads - 1` threads. Errors: `Code::NoLinker`; an internal error where the system has not so many.
+    /// Starts `threads - 1` threads.
+    ///
+    /// # Errors
+    /// `Code::NoLinker`; an internal error where the system has not so many.
     pub fn new(threads: usize) -> Result<Pool> {
         let functions = functions()?;
         // SAFETY: the function takes any number.

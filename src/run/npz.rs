@@ -1,8 +1,7 @@
 //! numpy's archives of arrays.
 //!
 //! Types that numpy's files lack travel as unsigned integers of their width: see [`carried_as`].
-use super::out::io_error;
-use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::import;
 use crate::tensor::{DType, DTypeClass, Tensor, element_count};
 use indexmap::IndexMap;
@@ -26,9 +25,10 @@ pub fn carried_as(dtype: DType) -> DType {
     }
 }
 
-/// Reads every array of `path`.
+/// Reads every array of an npz file.
 ///
-/// Errors: `Code::Io`, `Code::BadEncoding` when it is no npz, `Code::BadInputs` for arrays of strings and objects.
+/// # Errors
+/// `Code::Io`, `Code::BadEncoding` when it is no npz, `Code::BadInputs` for arrays of strings and objects.
 pub fn read(path: &Path) -> Result<Arrays> {
     let file = std::fs::File::open(path).map_err(|e| io_error("opened", path, &e))?;
     let broken = |e: std::io::Error| {
@@ -41,7 +41,7 @@ pub fn read(path: &Path) -> Result<Arrays> {
     let mut arrays = Arrays::new();
     for name in names {
         if let Some(npy) = archive.by_name(&name).map_err(broken)? {
-            let array = read_array(&name, npy).map_err(|e| super::out::in_file(e, &path.display().to_string()))?;
+            let array = read_array(&name, npy).map_err(|e| e.in_file(path))?;
             arrays.insert(name, array);
         }
     }
@@ -53,7 +53,7 @@ fn foreign(path: &Path) -> Option<Error> {
     let found = import::recognised(&import::read_file(path).ok()?)?;
     let told = format!("arrays are wanted, and {}", found.message);
     let told = Diagnostic { code: Code::BadEncoding, message: told, ..found };
-    Some(super::out::in_file(told.into(), &path.display().to_string()))
+    Some(Error::from(told).in_file(path))
 }
 
 fn read_array<R: Read>(name: &str, npy: npyz::NpyFile<R>) -> Result<Tensor> {
@@ -148,7 +148,10 @@ fn descr_of(dtype: DType) -> String {
 
 /// Writes the arrays to `path`, uncompressed, under a temporary name that is renamed when all is written.
 ///
-/// A key that stands twice is written once. The bytes depend on the arrays only. Errors: `Code::Io`.
+/// A key that stands twice is written once. The bytes depend on the arrays only.
+///
+/// # Errors
+/// `Code::Io`.
 pub fn write(path: &Path, arrays: &[(String, Tensor)]) -> Result<()> {
     let temp = crate::package::files::temp_beside(path)?;
     write_to(temp.as_file(), arrays).map_err(|e| io_error("written", path, &e))?;
@@ -193,7 +196,7 @@ mod tests {
         let back = read(&path).expect("read");
         assert_eq!(back.len(), arrays.len());
         for (key, array) in arrays {
-            let got = super::super::inputs::as_dtype(&back[&key], array.dtype);
+            let got = super::super::arguments::as_dtype(&back[&key], array.dtype);
             assert_eq!(got, array, "{key}");
         }
     }

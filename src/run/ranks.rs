@@ -1,6 +1,6 @@
 //! Several ranks in this process, a thread each: the same code with a communicator of tfaot's own, which knows when all wait in vain.
 #![expect(unsafe_code, reason = "functions that compiled code calls; layouts are those of the generated header")]
-use super::Model;
+use super::model::Model;
 use crate::compile::Built;
 use crate::diag::{Code, Error, Result};
 use crate::kernel::Face;
@@ -165,13 +165,14 @@ struct Shared<'a>(&'a Model);
 // SAFETY: compiled code keeps no state of its own, and what is read of the model is facts and addresses of functions.
 unsafe impl Sync for Shared<'_> {}
 
-/// The results of each rank, whose arguments `args` has; every array lies between pages that may not be touched.
+/// Runs a model on several ranks, one for each element of `args`, as threads of this process; returns the results of each
+/// rank. Calls are made as in [`Model::call_guarded`].
 ///
 /// # Errors
-/// `Code::RankFailed` where ranks wait in vain, and those of [`Model::call_between_pages`].
+/// `Code::RankFailed` where ranks wait in vain, and those of [`Model::call_guarded`].
 pub fn call_ranks(built: &Built, target: &Target, args: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
     let face = Face::of(&built.program);
-    let model = Model::linked(&face, &built.object, target, 1)?;
+    let model = Model::link(&face, &built.object, target, 1)?;
     let (shared, meetings) = (&Shared(&model), &Meetings::new(args.len()));
     let size = i32::try_from(args.len()).map_err(|_| Error::internal("ranks", "too many"))?;
     let one = move |number: i32, args: &[Tensor]| {
@@ -187,7 +188,7 @@ pub fn call_ranks(built: &Built, target: &Target, args: &[Vec<Tensor>]) -> Resul
             permute,
             fail,
         };
-        let result = model.start().and_then(|mut state| model.call_as_rank(args, &mut state, &communicator));
+        let result = model.initial_state().and_then(|mut state| model.call_as_rank(args, &mut state, &communicator));
         if result.is_err() {
             meetings.fail();
         }

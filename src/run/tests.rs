@@ -1,11 +1,11 @@
-use super::*;
-use crate::cli::calls::Interpreted;
+use super::{Interpreter, Model, Session};
 use crate::codegen::Launches;
-use crate::compile::{self, Compiled, Functions};
+use crate::compile::{self, Built, Compiled, Functions};
 use crate::hlo::text;
 use crate::kernel::Program;
 use crate::lower::{Exact, Lowered, Rung, Sized, StateVariable};
-use crate::tensor::{DType, Size, Sizes};
+use crate::target::Target;
+use crate::tensor::{DType, Size, Sizes, Tensor};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn a_model_without_work_loads_and_runs() {
     let module = crate::hlo::Builder::new("m").module().clone();
     let built = Built { module, program, object };
     for threads in [1, 3] {
-        match Session::new(&built, &target, &[], threads) {
+        match Session::load(&built, &target, &[], threads) {
             Ok(mut session) => session.call().expect("runs"),
             // a machine without linker can't say
             Err(e) => assert!(e.to_string().contains("TFA0301"), "{e}"),
@@ -83,18 +83,18 @@ fn agree(lowered: Lowered, calls: &[Vec<Tensor>], threads: usize) {
         Ok(model) => model,
         Err(e) => return assert!(e.to_string().contains("TFA0301"), "{e}"),
     };
-    let mut state = model.start().expect("a state");
-    let mut plain = Interpreted::new(&functions).expect("a state");
+    let mut state = model.initial_state().expect("a state");
+    let mut plain = Interpreter::new(&functions).expect("a state");
     if functions.all[0].1.sized.as_ref().is_some_and(|s| s.sizes.all.iter().any(|s| s.is_result)) {
         // what these modules find is not assumed by any instance
         plain = plain.with_padding();
     }
     for args in calls {
-        let got = model.call_between_pages(0, args, &mut state).expect("it runs");
+        let got = model.call_guarded(0, args, &mut state).expect("it runs");
         let want = plain.call(0, args.clone()).expect("it is evaluated");
         assert_eq!(got, want, "on {args:?}");
         assert_eq!(model.variables(&state), plain.state, "on {args:?}");
-        let mut padded = Interpreted::new(&functions).expect("a state").with_padding();
+        let mut padded = Interpreter::new(&functions).expect("a state").with_padding();
         if state.is_empty() {
             assert_eq!(padded.call(0, args.clone()).expect("it is evaluated"), want, "padded, on {args:?}");
         }
@@ -180,7 +180,7 @@ fn what_outgrows_its_bound_is_refused() {
     let made = compiled(Functions { all: vec![("run".into(), lowered)], init: None }, &target);
     let Ok(model) = Model::load(&made.bundle.face, &made.object, &target, 1) else { return };
     for (n, fits) in [(0, true), (3, true), (4, false), (-1, false)] {
-        let got = model.call_between_pages(0, &[Tensor::scalar(n)], &mut []);
+        let got = model.call_guarded(0, &[Tensor::scalar(n)], &mut []);
         match got {
             Ok(got) => assert!(fits && got[0].to_vec::<i32>() == vec![n; n as usize], "{got:?}"),
             Err(e) => assert!(!fits && e.to_string().contains("larger than its bound"), "{e}"),

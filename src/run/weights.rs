@@ -1,41 +1,42 @@
-//! Weights that the object has not: those of the graph, or of a file.
-use super::{ALIGN, Edge, Model, guarded, no_memory, passed, report_faults};
+//! Weights that a model takes from its caller: the graph's own, or those of a file.
+#![expect(unsafe_code, reason = "calls the object's check of weights")]
+use super::guard_pages::{Edge, GuardedBuffer};
+use super::model::{ALIGN, Model, edge_text, guarded, no_memory, report_faults};
 use crate::compile::Compiled;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::Target;
-use crate::util::guarded::Guarded;
 use crate::util::pieces::Pieces;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 impl Model {
-    /// Links and loads compiled functions, with their weights where the object has none: those of `file`, or of the graph.
+    /// Links compiled functions and loads them. An object without weights of its own gets those of `file`, else the graph's.
     ///
     /// # Errors
     /// Those of [`Model::load`]; `Code::OtherWeights` where the file is another object's, `Code::Io`.
-    pub fn of(built: &Compiled, file: Option<&Path>, target: &Target, threads: usize) -> Result<Model> {
+    pub fn load_compiled(built: &Compiled, file: Option<&Path>, target: &Target, threads: usize) -> Result<Model> {
         let mut model = Model::load(&built.bundle.face, &built.object, target, threads)?;
         let Some(check) = model.calls.check else { return Ok(model) };
         let content = built.bundle.file_content().unwrap_or_default();
         report_faults();
-        let what = format!("the weights ({})", passed(Edge::End));
+        let what = format!("the weights ({})", edge_text(Edge::End));
         let mut block = guarded(&what, content.len() as usize, ALIGN, Edge::End)?;
         match file {
             Some(path) => read(path, &mut block)?,
             None => copy(&content, &mut block),
         }
         block.read_only().map_err(no_memory)?;
-        // SAFETY: `info::read` found the function in a table of the loaded library, and it reads so many bytes at most.
+        // SAFETY: `abi::read` found the function in a table of the loaded library, and it reads so many bytes at most.
         if unsafe { check(block.as_ptr().cast_const().cast(), block.bytes().len()) } != 0 {
-            return Err(others(file.unwrap_or(Path::new(""))));
+            return Err(other_weights(file.unwrap_or(Path::new(""))));
         }
         model.weights = Some(block);
         Ok(model)
     }
 }
 
-fn copy(content: &Pieces, block: &mut Guarded) {
+fn copy(content: &Pieces, block: &mut GuardedBuffer) {
     let mut left = block.bytes_mut();
     for piece in content.iter() {
         let (to, behind) = left.split_at_mut(piece.len());
@@ -44,17 +45,17 @@ fn copy(content: &Pieces, block: &mut Guarded) {
     }
 }
 
-/// All of a file, which must have as many bytes.
-fn read(path: &Path, block: &mut Guarded) -> Result<()> {
+/// Fills `block` from a file, which must have exactly as many bytes.
+fn read(path: &Path, block: &mut GuardedBuffer) -> Result<()> {
     let failed = |e: io::Error| Error::user(Code::Io, format!("cannot read `{}`: {e}", path.display()));
     let mut file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.len() != block.bytes().len() as u64 {
-        return Err(others(path));
+        return Err(other_weights(path));
     }
     file.read_exact(block.bytes_mut()).map_err(failed)
 }
 
-fn others(path: &Path) -> Error {
+fn other_weights(path: &Path) -> Error {
     let told = format!("`{}` has not the weights of this graph's code", path.display());
     let help = "the file of an object for the same one processor (--cpu native), sizes and signatures; `tfaot weights` makes others";
     Diagnostic::new(Code::OtherWeights, told).help(help).into()

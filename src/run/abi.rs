@@ -1,13 +1,12 @@
-//! What a loaded object says of itself, checked against what it was made of.
+//! Structs of the generated C header, and the check of a loaded object's metadata against the face that it was compiled from.
 #![expect(unsafe_code, reason = "reads tables of a library; layouts are those of the generated header")]
-use crate::cli::pool::Executor;
+use super::model::ALIGN;
+use super::pool::Executor;
+use super::ranks::Communicator;
 use crate::diag::{Error, Result};
 use crate::kernel::{Face, Program};
 use crate::tensor::{Sizes, TensorInfo};
 use std::ffi::{c_char, c_int, c_void};
-
-use super::ALIGN;
-use super::ranks::Communicator;
 
 /// `tfaot_tensor_info`.
 #[repr(C)]

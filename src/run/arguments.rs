@@ -1,4 +1,4 @@
-//! Arguments of a call: from an npz, or random but the same every time.
+//! Arguments of a call: from an npz file, or random ones that are the same every time.
 use super::npz::{self, Arrays};
 use super::sizes;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -6,36 +6,43 @@ use crate::lower::Lowered;
 use crate::tensor::{DType, DTypeClass, Tensor, TensorInfo};
 use std::path::Path;
 
-/// The arguments `wanted`, from the arrays of `path`, or random without a path.
+/// Reads the arguments `wanted` from an npz file, or makes random ones without a file.
 ///
-/// An array's key is what the signature calls the argument, or the tensor's name; `x` stands for `x:0`.
-/// Errors: `Code::BadInputs` for every argument without a fitting array, and every array that is no argument.
+/// The key of an array is the argument's name in the signature, or the tensor's name; `x` stands for `x:0`.
+///
+/// # Errors
+/// `Code::BadInputs` for every argument without a fitting array, and every array that is no argument.
 pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     let Some(path) = path else {
         return wanted.iter().enumerate().map(|(i, info)| random(info, i as u64)).collect();
     };
-    select(&npz::read(path)?, wanted).map_err(|e| super::out::in_file(e, &path.display().to_string()))
+    select(&npz::read(path)?, wanted).map_err(|e| e.in_file(path))
 }
 
-/// The arguments of a function, whose sizes that vary are those of the arrays, else what flags told, else the largest.
+/// Reads or makes the arguments of a function. Varying sizes are those of the arrays, else those of `values` by name, else the
+/// largest.
 ///
-/// Errors: those of [`load`]; of [`sizes::chosen`] and [`sizes::given`].
-pub fn of_function(path: Option<&Path>, lowered: &Lowered, told: &[(String, u64)]) -> Result<Vec<Tensor>> {
+/// # Errors
+/// Those of [`load`], [`sizes::by_name`] and [`sizes::resolve`].
+pub fn for_function(path: Option<&Path>, lowered: &Lowered, values: &[(String, u64)]) -> Result<Vec<Tensor>> {
     let none = Default::default();
     let sized = lowered.sized.as_ref().map_or(&none, |s| &s.sizes);
-    let chosen = sizes::chosen(sized, told)?;
+    let chosen = sizes::by_name(sized, values)?;
     let infos = &lowered.args;
     let Some(path) = path else {
-        let given = sizes::given(sized, infos, |_| None, &chosen)?;
-        return load(None, &sizes::actual(infos, &sized.args, &given));
+        let given = sizes::resolve(sized, infos, |_| None, &chosen)?;
+        return load(None, &sizes::actual_types(infos, &sized.args, &given));
     };
     let arrays = npz::read(path)?;
-    let given = sizes::given(sized, infos, |i| find(&arrays, &infos[i], infos), &chosen);
-    let selected = given.and_then(|given| select(&arrays, &sizes::actual(infos, &sized.args, &given)));
-    selected.map_err(|e| super::out::in_file(e, &path.display().to_string()))
+    let given = sizes::resolve(sized, infos, |i| find(&arrays, &infos[i], infos), &chosen);
+    let selected = given.and_then(|given| select(&arrays, &sizes::actual_types(infos, &sized.args, &given)));
+    selected.map_err(|e| e.in_file(path))
 }
 
-/// The arguments `wanted` among `arrays`.
+/// Selects the arguments `wanted` from arrays by key.
+///
+/// # Errors
+/// As [`load`].
 pub fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     let mut problems = Vec::new();
     let mut found = Vec::with_capacity(wanted.len());
@@ -58,8 +65,8 @@ pub fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     if problems.is_empty() { Ok(found) } else { Err(Error::User(problems)) }
 }
 
-/// The array of a tensor: under TensorFlow's name for it, the signature's, or TensorFlow's without `:0` if that is not what
-/// the signature calls another one of `all`.
+/// Finds the array of a tensor: by TensorFlow's name for it, by the signature's, or by TensorFlow's name without `:0` unless
+/// that is the signature's name of another one of `all`.
 pub fn find<'a>(arrays: &'a Arrays, info: &TensorInfo, all: &[TensorInfo]) -> Option<&'a Tensor> {
     let name = &info.name;
     let bare = name.strip_suffix(":0").unwrap_or(name);
@@ -69,7 +76,11 @@ pub fn find<'a>(arrays: &'a Arrays, info: &TensorInfo, all: &[TensorInfo]) -> Op
     arrays.get(name).or(called).or_else(short).or_else(|| arrays.get(&format!("{name}:0")))
 }
 
-/// `array` as the argument `info`: equal sizes, and its type or the unsigned integers of its width where numpy lacks the type.
+/// Converts `array` to the argument `info`, which has equal sizes and the same type, or a type that npz files hold as unsigned
+/// integers of its width.
+///
+/// # Errors
+/// `Code::BadInputs` for another type.
 pub fn fit(array: &Tensor, info: &TensorInfo) -> Result<Tensor> {
     let array = as_dtype(array, info.dtype);
     if array.dtype == info.dtype && array.dims == info.dims {
@@ -84,7 +95,7 @@ pub fn fit(array: &Tensor, info: &TensorInfo) -> Result<Tensor> {
     .into())
 }
 
-/// The bytes of `array` as `dtype`, if numpy's files can't hold `dtype` and the widths agree; else `array`.
+/// Reinterprets the bytes of `array` as `dtype`, if npz files can't hold `dtype` and the widths agree; else returns `array`.
 pub fn as_dtype(array: &Tensor, dtype: DType) -> Tensor {
     let carrier = matches!(array.dtype, DType::U8 | DType::S8 | DType::U16);
     if !carrier || npz::carried_as(dtype) == dtype || array.dtype.bytes() != dtype.bytes() {
@@ -98,9 +109,10 @@ pub fn as_dtype(array: &Tensor, dtype: DType) -> Tensor {
     Tensor::new(dtype, array.dims.clone(), bytes)
 }
 
-/// Random values, a function of `info` and `seed`: floats uniform in [0, 1), integers in 0..4, either truth value.
+/// Makes random values, a function of `info` and `seed`: floats uniform in [0, 1), integers in 0..4, booleans.
 ///
-/// Errors: `Code::TooLarge` above 2^34 bytes.
+/// # Errors
+/// `Code::TooLarge` above 2^34 bytes.
 pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
     if info.bytes() > 1 << 34 {
         return Err(Error::user(

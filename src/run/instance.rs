@@ -1,0 +1,81 @@
+//! Compiled functions with the state that their calls leave.
+use super::Model;
+use crate::codegen::Launches;
+use crate::compile::{self, Built, Compiled, Functions};
+use crate::diag::Result;
+use crate::kernel::Face;
+use crate::lower::Lowered;
+use crate::target::Target;
+use crate::tensor::Tensor;
+use std::path::Path;
+
+/// A loaded model with the values of its variables; every call is one of [`Model::call_guarded`].
+pub struct Instance {
+    model: Model,
+    /// The variables as the object lays them out.
+    state: Vec<u8>,
+}
+
+impl Instance {
+    /// Compiles functions and loads them; `weights` is the file of weights where functions take them from their caller.
+    ///
+    /// # Errors
+    /// Those of [`compile::build_all`] and [`Model::load_compiled`].
+    pub fn compile(
+        functions: Functions,
+        name: &str,
+        target: &Target,
+        threads: usize,
+        weights: Option<&Path>,
+    ) -> Result<Instance> {
+        let targets = std::slice::from_ref(target);
+        let compiled = compile::build_all(functions, name, name, targets, Launches::Direct, &mut [])?;
+        Instance::load(&compiled, target, threads, weights)
+    }
+
+    /// Loads compiled functions.
+    ///
+    /// # Errors
+    /// Those of [`Model::load_compiled`].
+    pub fn load(compiled: &Compiled, target: &Target, threads: usize, weights: Option<&Path>) -> Result<Instance> {
+        let model = Model::load_compiled(compiled, weights, target, threads)?;
+        Ok(Instance { state: model.initial_state()?, model })
+    }
+
+    /// Calls the function with index `function`, and updates the variables.
+    ///
+    /// # Errors
+    /// Those of [`Model::call_guarded`].
+    pub fn call(&mut self, function: usize, args: &[Tensor]) -> Result<Vec<Tensor>> {
+        self.model.call_guarded(function, args, &mut self.state)
+    }
+
+    /// Values of the variables.
+    pub fn variables(&self) -> Vec<Tensor> {
+        self.model.variables(&self.state)
+    }
+}
+
+/// Compiles a function and calls it once.
+///
+/// # Errors
+/// Those of [`compile::build`] and [`call_once`].
+pub fn compile_and_call(
+    lowered: Lowered,
+    name: &str,
+    target: &Target,
+    args: &[Tensor],
+    threads: usize,
+) -> Result<Vec<Tensor>> {
+    call_once(&compile::build(lowered, name, name, target, Launches::Direct, &mut None)?, target, args, threads)
+}
+
+/// Loads a compiled function and calls it once, as [`Model::call_guarded`] does.
+///
+/// # Errors
+/// Those of [`Model::load`] and [`Model::call_guarded`].
+pub fn call_once(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Vec<Tensor>> {
+    let model = Model::load(&Face::of(&built.program), &built.object, target, threads)?;
+    let mut state = model.initial_state()?;
+    model.call_guarded(0, args, &mut state)
+}

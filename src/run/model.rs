@@ -1,0 +1,312 @@
+//! A compiled object in this process, called through the same `NAME_info()` that any other program uses.
+#![expect(unsafe_code, reason = "calls C functions of a loaded library")]
+use super::abi::{self, Calls, Init, Run};
+use super::guard_pages::{self, Edge, GuardedBuffer};
+use super::library::load;
+use super::pool::{Executor, Pool};
+use super::ranks::Communicator;
+use super::sizes;
+use crate::bounded;
+use crate::codegen::{E_BOUND, E_CHECK, E_CPU, E_RANKS, E_SIZE, Object};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::kernel::{Entry, Face};
+use crate::target::Target;
+use crate::tensor::{Tensor, TensorInfo};
+use std::ffi::{c_int, c_void};
+
+/// A compiled object that is loaded into this process.
+pub struct Model {
+    pub(super) face: Face,
+    pub(super) calls: Calls,
+    pub(super) pool: Option<Pool>,
+    /// Weights that the caller supplies; none where the object has its own.
+    pub(super) weights: Option<GuardedBuffer>,
+    // dropped last: `calls` points into it
+    _library: libloading::Library,
+}
+
+/// Pointers that are passed in one call.
+pub(super) struct CallMemory {
+    pub args: Vec<*const u8>,
+    pub results: Vec<*mut u8>,
+    pub sizes: *mut i64,
+    pub state: *mut u8,
+    pub workspace: *mut u8,
+}
+
+/// A function of the model as one rank calls it.
+#[derive(Clone, Copy)]
+pub(super) struct Callee {
+    /// Index of the function.
+    pub function: usize,
+    /// How the rank reaches the others; null where there is one rank.
+    pub communicator: *const Communicator,
+}
+
+impl Callee {
+    /// A function that one rank runs.
+    pub fn alone(function: usize) -> Callee {
+        Callee { function, communicator: std::ptr::null() }
+    }
+}
+
+/// Alignment in bytes of memory for calls: that of the widest vector.
+pub(super) const ALIGN: usize = 64;
+
+impl Model {
+    /// Links the object of `face` and loads it; calls run on `threads` threads.
+    ///
+    /// # Errors
+    /// `Code::SeveralDevices` for code of several ranks, `Code::NoBody` where it calls functions of the user, `Code::NoLinker`,
+    /// `Code::TooLarge`; an internal error where the object's metadata contradict `face`.
+    pub fn load(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
+        if let Some(count) = face.ranks {
+            let told = format!("the code is for {count} ranks, and one was to run it");
+            return Err(Error::user(Code::SeveralDevices, told));
+        }
+        Model::link(face, object, target, threads)
+    }
+
+    pub(super) fn link(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
+        if let Some(callee) = face.calls.first() {
+            let told =
+                format!("the code calls `{}`, a function in C that is not here, and can't be run here", callee.name);
+            let help = "compile it, and link the object with the file that defines the function";
+            return Err(Diagnostic::new(Code::NoBody, told).help(help).into());
+        }
+        let library = load(&[&object.content], &face.name, target)?;
+        let calls = abi::read(&library, face)?;
+        let pool = if threads > 1 { Some(Pool::new(threads)?) } else { None };
+        Ok(Model { face: face.clone(), calls, pool, weights: None, _library: library })
+    }
+
+    /// The initial values of the variables, laid out as the object expects them; empty without variables.
+    ///
+    /// A memory fault ends the process as in [`Model::call_guarded`].
+    ///
+    /// # Errors
+    /// `Code::TooLarge`; an internal error where the object returns a code.
+    pub fn initial_state(&self) -> Result<Vec<u8>> {
+        let bytes = self.face.state_bytes() as usize;
+        if bytes == 0 {
+            return Ok(Vec::new());
+        }
+        report_faults();
+        let mut block =
+            guarded(&format!("the state ({})", edge_text(Edge::End)), bytes, self.state_align(), Edge::End)?;
+        // bytes that are not initialized show
+        block.fill(0xff);
+        self.fill_state(block.as_ptr())?;
+        Ok(block.bytes().to_vec())
+    }
+
+    /// Reads the values of the variables from a state.
+    pub fn variables(&self, state: &[u8]) -> Vec<Tensor> {
+        let value = |v: &crate::kernel::Variable| {
+            let bytes = state[v.offset as usize..v.end() as usize].to_vec();
+            Tensor::new(v.info.dtype, v.info.dims.clone(), bytes)
+        };
+        self.face.state.iter().map(value).collect()
+    }
+
+    pub(super) fn fill_state(&self, state: *mut u8) -> Result<()> {
+        let init = self.calls.init.ok_or_else(|| Error::internal("load", "the model has no start"))?;
+        // SAFETY: `abi::read` made sure that it fills as many bytes as the state of the face has, which are at `state`.
+        let code = unsafe {
+            match init {
+                Init::Alone(init) => {
+                    init(state.cast());
+                    0
+                }
+                Init::Weights(init) => init(state.cast(), self.weights()),
+            }
+        };
+        if code == 0 { Ok(()) } else { Err(Error::internal("load", format!("the start returned {code}"))) }
+    }
+
+    /// Pointer to the weights that functions take; null where they take none.
+    fn weights(&self) -> *const c_void {
+        self.weights.as_ref().map_or(std::ptr::null(), |block| block.as_ptr().cast_const().cast())
+    }
+
+    fn state_align(&self) -> usize {
+        self.face.state.iter().map(|v| v.info.dtype.bytes()).max().unwrap_or(1)
+    }
+
+    /// Calls a function twice with every array between guard pages, and returns the results of the second call.
+    ///
+    /// The first call has arrays that end at a guard page, as far as their alignment allows, the second one arrays that begin
+    /// at one. The header promises arguments, results and the state nothing but the alignment of their types, and the
+    /// workspace that of a cache line; a function that only reads the state can't write to it. Both calls start with
+    /// `state`, which is updated by the second.
+    ///
+    /// A memory fault ends the process with status 1 and a message that names the array.
+    ///
+    /// # Errors
+    /// `Code::BadInputs` for sizes beyond their bounds and for checks that fail; `Code::BadOption` where the code is for other
+    /// processors; an internal error for any other code that the object returns.
+    pub fn call_guarded(&self, function: usize, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
+        self.call_at_both_edges(Callee::alone(function), args, state)
+    }
+
+    /// Calls the only function of the model as one of several ranks, otherwise as [`Model::call_guarded`].
+    pub(super) fn call_as_rank(
+        &self,
+        args: &[Tensor],
+        state: &mut [u8],
+        communicator: &Communicator,
+    ) -> Result<Vec<Tensor>> {
+        self.call_at_both_edges(Callee { function: 0, communicator }, args, state)
+    }
+
+    fn call_at_both_edges(&self, callee: Callee, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
+        report_faults();
+        self.call_at_edge(callee, args, &mut state.to_vec(), Edge::End)?;
+        self.call_at_edge(callee, args, state, Edge::Begin)
+    }
+
+    fn call_at_edge(&self, callee: Callee, args: &[Tensor], state: &mut [u8], edge: Edge) -> Result<Vec<Tensor>> {
+        let how = edge_text(edge);
+        let make = |what: &str, bytes: usize, align: usize| guarded(&format!("{what} ({how})"), bytes, align, edge);
+        let entry = self.face.entries.get(callee.function).ok_or_else(no_function)?;
+        let program = &entry.program;
+        let numbers = size_values(entry, args)?;
+        let mut inputs = Vec::new();
+        for (i, (info, arg)) in program.args.iter().zip(args).enumerate() {
+            let mut input = make(&format!("argument {i} `{}`", info.name), arg.bytes.len(), info.dtype.bytes())?;
+            input.copy_from(&arg.bytes);
+            input.read_only().map_err(no_memory)?;
+            inputs.push(input);
+        }
+        let outputs = result_capacities(entry, &numbers)
+            .into_iter()
+            .enumerate()
+            .map(|(i, info)| make(&format!("result {i} `{}`", info.name), info.bytes() as usize, info.dtype.bytes()));
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        let workspace = make("the workspace", program.workspace_bytes as usize, ALIGN)?;
+        let mut block = make("the state", state.len(), self.state_align())?;
+        block.copy_from(state);
+        if !program.changes_state() {
+            block.read_only().map_err(no_memory)?;
+        }
+        let mut sizes = make("the sizes", 8 * numbers.len(), align_of::<i64>())?;
+        sizes.copy_from(bytemuck::cast_slice(&numbers));
+        let memory = CallMemory {
+            args: inputs.iter().map(|b| b.as_ptr().cast_const()).collect(),
+            results: outputs.iter().map(GuardedBuffer::as_ptr).collect(),
+            sizes: sizes.as_ptr().cast(),
+            state: block.as_ptr(),
+            workspace: workspace.as_ptr(),
+        };
+        self.call(callee, &memory)?;
+        state.copy_from_slice(block.bytes());
+        Ok(read_results(entry, bytemuck::cast_slice(sizes.bytes()), outputs.iter().map(GuardedBuffer::bytes)))
+    }
+
+    /// One call on the pool, if there is one, else on this thread.
+    pub(super) fn call(&self, callee: Callee, memory: &CallMemory) -> Result<()> {
+        let executor = self.pool.as_ref().map(Pool::executor);
+        let executor = executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        self.call_on(callee, memory, executor)
+    }
+
+    /// One call on an executor; null is this thread alone.
+    pub(super) fn call_on(&self, callee: Callee, memory: &CallMemory, executor: *const Executor) -> Result<()> {
+        let Callee { function, communicator } = callee;
+        let run = *self.calls.runs.get(function).ok_or_else(no_function)?;
+        let (args, results) = (memory.args.as_ptr().cast(), memory.results.as_ptr().cast());
+        // SAFETY: `abi::read` made sure that the function takes this many pointers to memory of these sizes; the caller's
+        // buffers, the pool and the library live until it returns.
+        let code = unsafe {
+            match run {
+                Run::Alone(run) => run(args, results, memory.workspace.cast(), executor),
+                Run::Entry(run) => {
+                    run(args, results, memory.sizes, memory.state.cast(), memory.workspace.cast(), executor)
+                }
+                Run::Weights(run) => {
+                    let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
+                    run(args, results, memory.sizes, state, self.weights(), workspace, executor)
+                }
+                Run::Rank(run) => {
+                    let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
+                    run(args, results, memory.sizes, state, workspace, executor, communicator)
+                }
+            }
+        };
+        match code {
+            0 => Ok(()),
+            code if code == E_CPU as c_int => {
+                let told = "this machine lacks instructions that the code is for";
+                Err(Diagnostic::new(Code::BadOption, told)
+                    .help("without --cpu and --features it is for this one")
+                    .into())
+            }
+            code if code == E_BOUND as c_int => {
+                let told = "the data ask for a result that is larger than its bound, or a size is no multiple of what it has to be";
+                Err(Diagnostic::new(Code::BadInputs, told)
+                    .help("a larger bound, where the size is declared; the header lists the sizes and what they may be")
+                    .into())
+            }
+            code if code == E_CHECK as c_int => {
+                let all = self.face.entries.get(function).map_or(&[][..], |entry| &entry.sizes.all);
+                // SAFETY: the memory of a call has a number for each size.
+                let fails = |i: usize| unsafe { *memory.sizes.add(i) } != 0;
+                let failed = all.iter().enumerate().find(|(i, size)| size.is_check && fails(*i));
+                Err(bounded::failed_check(failed.map_or("a check failed", |(_, size)| &size.name)))
+            }
+            code if code == E_RANKS as c_int => {
+                Err(Error::user(Code::RankFailed, "another rank failed or did not come"))
+            }
+            code if code == E_SIZE as c_int => Err(Error::internal("run", "sizes within their bounds are refused")),
+            code => Err(Error::internal("run", format!("the compiled code returned {code}"))),
+        }
+    }
+}
+
+/// Values of a function's sizes as a call passes them: those of the arguments, and 0 where the call returns them.
+pub(super) fn size_values(entry: &Entry, args: &[Tensor]) -> Result<Vec<i64>> {
+    let given = sizes::of_arguments(&entry.sizes, &entry.program.args, args)?;
+    let mut numbers: Vec<i64> = given.into_iter().map(|n| n as i64).collect();
+    numbers.resize(entry.sizes.all.len(), 0);
+    Ok(numbers)
+}
+
+/// Types of the results with as much capacity as a call may need: the caller's sizes, and the bounds of data-dependent ones.
+pub(super) fn result_capacities(entry: &Entry, numbers: &[i64]) -> Vec<TensorInfo> {
+    let given: Vec<u64> = numbers[..entry.sizes.given()].iter().map(|&n| n as u64).collect();
+    sizes::actual_types(&entry.program.results, &entry.sizes.results, &given)
+}
+
+/// Copies the results of a call out of their memory, as large as the sizes that the call returned.
+pub(super) fn read_results<'a>(entry: &Entry, numbers: &[i64], memory: impl Iterator<Item = &'a [u8]>) -> Vec<Tensor> {
+    let values: Vec<u64> = numbers.iter().map(|&n| n as u64).collect();
+    let infos = sizes::actual_types(&entry.program.results, &entry.sizes.results, &values);
+    let one = |(info, bytes): (TensorInfo, &[u8])| {
+        let bytes = bytes[..info.bytes() as usize].to_vec();
+        Tensor::new(info.dtype, info.dims, bytes)
+    };
+    infos.into_iter().zip(memory).map(one).collect()
+}
+
+pub(super) fn report_faults() {
+    guard_pages::report_faults(&format!("error[{}]: run: ", Code::Internal.id()));
+}
+
+pub(super) fn edge_text(edge: Edge) -> &'static str {
+    match edge {
+        Edge::End => "passed so that it ends at the last byte of a page",
+        Edge::Begin => "passed so that it begins at the first byte of a page",
+    }
+}
+
+pub(super) fn guarded(label: &str, bytes: usize, align: usize, edge: Edge) -> Result<GuardedBuffer> {
+    GuardedBuffer::new(bytes, align, edge, label.to_string()).map_err(no_memory)
+}
+
+pub(super) fn no_memory(e: std::io::Error) -> Error {
+    Error::user(Code::TooLarge, format!("an array could not be allocated: {e}"))
+}
+
+pub(super) fn no_function() -> Error {
+    Error::internal("load", "the model has no such function")
+}
