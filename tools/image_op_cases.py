@@ -7,7 +7,8 @@ F16, F32, F64, I32, U8 = np.float16, np.float32, np.float64, np.int32, np.uint8
 
 
 def random(seed, *shape, dtype=F32):
-    return np.random.RandomState(seed).standard_normal(shape).astype(dtype)
+    normal = np.random.RandomState(seed).standard_normal(shape)
+    return (normal * 3).astype(np.int64).astype(dtype) if np.dtype(dtype).kind in "iu" else normal.astype(dtype)
 
 
 def cases(F, C):
@@ -47,7 +48,8 @@ def cases(F, C):
     def dilated(op):
         """With windows of nothing but NaN or -inf, holes and edges."""
         out = []
-        for dtype, padding, strides, rates, strange in ((F32, "SAME", (1, 2), (1, 1), 0), (F64, "VALID", (2, 1), (2, 1), 0), (F32, "SAME", (3, 2), (2, 2), np.nan), (F32, "VALID", (1, 1), (1, 1), -np.inf), (F16, "SAME", (2, 2), (1, 2), 0)):
+        for dtype, padding, strides, rates, strange in ((F32, "SAME", (1, 2), (1, 1), 0), (F64, "VALID", (2, 1), (2, 1), 0), (F32, "SAME", (3, 2), (2, 2), np.nan), (F32, "VALID", (1, 1), (1, 1), -np.inf), (F16, "SAME", (2, 2), (1, 2), 0),
+                                                       (np.uint16, "SAME", (1, 2), (1, 1), 0), (np.int64, "SAME", (2, 2), (2, 1), 0), (np.uint8, "VALID", (1, 1), (1, 1), 0)):
             x, filter = random(8, 2, 7, 8, 3, dtype=dtype), random(9, 2, 3, 3, dtype=dtype)
             if strange != 0:
                 x[0, 1:6, 1:7] = strange

@@ -8,11 +8,12 @@ use crate::hlo::{Builder, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
-use crate::scalar::Direction;
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] =
-    &[op("Dilation2D", "input filter -> output", dilation).shape(dilation_shape).dtypes("f16, bf16, f32, f64")];
+    &[op("Dilation2D", "input filter -> output", dilation).shape(dilation_shape).dtypes("real numbers")];
 
 /// The sizes of the result of these windows over an image.
 pub(super) fn output_sizes(cx: &LowerCtx, image: &[u64], filter: &[u64], windows: &[WindowDim]) -> Result<Vec<u64>> {
@@ -44,29 +45,52 @@ fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = windows(cx.node)?;
     let windows = args.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
     let out = output_sizes(cx, &image, &filter, &windows)?;
-    let (x, filter_at, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
-    let b = &mut *cx.b;
-    let least = lowest(b, dtype);
-    let pads: Vec<PadDim> = (0..4).map(|axis| padding(&windows, axis)).collect();
-    let padded = b.pad(x, least, &pads);
-    let start = least_number(b, dtype);
-    let mut y = b.broadcast(start, &out, &[]);
-    for row in 0..filter[0] {
-        for column in 0..filter[1] {
-            let part = under(b, padded, &windows, [row, column], &out);
-            let weight = b.slice_axis(filter_at, 0, row, row + 1);
-            let weight = b.slice_axis(weight, 1, column, column + 1);
-            let weight = b.reshape(weight, &[filter[2]]);
-            let weight = b.broadcast(weight, &out, &[3]);
-            let sum = b.add(part, weight);
-            let is_larger = b.compare(Direction::Gt, sum, y);
-            y = b.select(is_larger, sum, y);
-        }
-    }
+    let y = largest_sums(cx, &windows, &out, |_, _, _| {})?;
     cx.one(y)
 }
 
-pub(super) fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
+/// The largest sum of a pixel, of input 0, and the element of the filter, input 1, over it, under each window; the least number where no
+/// sum is larger. `visit` is called for each element of the filter in order, with its row and column and with the windows, an array
+/// `pred`, in which its sum is larger than all before.
+pub(super) fn largest_sums(
+    cx: &mut LowerCtx,
+    windows: &[WindowDim],
+    out: &[u64],
+    mut visit: impl FnMut(&mut Builder, [u64; 2], InstId),
+) -> Result<InstId> {
+    let (x, filter, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
+    let b = &mut *cx.b;
+    let pads: Vec<PadDim> = (0..4).map(|axis| padding(windows, axis)).collect();
+    let outside = lowest(b, dtype);
+    let padded = b.pad(x, outside, &pads);
+    // no sum with -inf is larger; integers have no such number
+    let is_inside = dtype.is_integer().then(|| {
+        let (dims, none) = (b.dims(x).to_vec(), b.scalar(DType::Pred, 0.0));
+        let all = b.full(DType::Pred, &dims, 1.0);
+        b.pad(all, none, &pads)
+    });
+    let sizes = b.dims(filter).to_vec();
+    let start = least_number(b, dtype);
+    let mut largest = b.broadcast(start, out, &[]);
+    for at in (0..sizes[0]).flat_map(|row| (0..sizes[1]).map(move |column| [row, column])) {
+        let pixels = under(b, padded, windows, at, out);
+        let weight = b.slice_axis(filter, 0, at[0], at[0] + 1);
+        let weight = b.slice_axis(weight, 1, at[1], at[1] + 1);
+        let weight = b.reshape(weight, &[sizes[2]]);
+        let weight = b.broadcast(weight, out, &[3]);
+        let sum = b.add(pixels, weight);
+        let mut is_larger = b.compare(Direction::Gt, sum, largest);
+        if let Some(is_inside) = is_inside {
+            let is_inside = under(b, is_inside, windows, at, out);
+            is_larger = b.binary(ScalarOp::And, is_larger, is_inside);
+        }
+        largest = b.select(is_larger, sum, largest);
+        visit(b, at, is_larger);
+    }
+    Ok(largest)
+}
+
+fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
     match axis.checked_sub(1).and_then(|i| windows.get(i)) {
         Some(window) => PadDim { low: window.pad_low, high: window.pad_high, interior: 0 },
         None => PadDim { low: 0, high: 0, interior: 0 },
@@ -74,7 +98,7 @@ pub(super) fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
 }
 
 /// The pixels under one element of each window.
-pub(super) fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[u64]) -> InstId {
+fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[u64]) -> InstId {
     let slices = (0..4).map(|axis| match axis {
         1 | 2 => {
             let window = &windows[axis - 1];

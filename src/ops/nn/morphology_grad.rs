@@ -2,10 +2,9 @@
 //!
 //! Source: TensorFlow's `dilation_ops.cc`. The gradient goes to the first largest sum of each window; where no sum is a number above the
 //! least one it goes to the first pixel of the window that is in the image, or to the first element.
-use super::morphology::{output_sizes, padding, under, windows};
-use super::pool::{least_number, lowest};
+use super::morphology::{largest_sums, output_sizes, windows};
 use crate::diag::Result;
-use crate::hlo::attrs::{PadDim, WindowDim};
+use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Builder, InstId};
 use crate::ops::array::scatter;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
@@ -15,13 +14,11 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-const FLOATS: &str = "f16, bf16, f32, f64";
-
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Dilation2DBackpropInput",  "input filter out_backprop -> in_backprop", of_image).shape(same).dtypes(FLOATS),
-    op("Dilation2DBackpropFilter", "input filter out_backprop -> filter_backprop", of_filter).shape(same_as_second).dtypes(FLOATS),
+    op("Dilation2DBackpropInput",  "input filter out_backprop -> in_backprop", of_image).shape(same).dtypes("real numbers"),
+    op("Dilation2DBackpropFilter", "input filter out_backprop -> filter_backprop", of_filter).shape(same_as_second).dtypes("real numbers"),
 ];
 
 /// The element of the filter with the largest sum under each window: arrays `s32` of the sizes of the result, -1 where there is none.
@@ -38,30 +35,13 @@ fn largest(cx: &mut LowerCtx) -> Result<Largest> {
     if cx.dims(2)? != out {
         return Err(cx.mismatch(format!("a gradient {:?}, where {out:?} is needed", cx.dims(2)?)));
     }
-    let (x, filter_at, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
-    let b = &mut *cx.b;
-    let least = lowest(b, dtype);
-    let pads: Vec<PadDim> = (0..4).map(|axis| padding(&windows, axis)).collect();
-    let padded = b.pad(x, least, &pads);
-    let start = least_number(b, dtype);
-    let mut best = b.broadcast(start, &out, &[]);
-    let mut at = [b.full(DType::S32, &out, -1.0), b.full(DType::S32, &out, -1.0)];
-    for row in 0..filter[0] {
-        for column in 0..filter[1] {
-            let part = under(b, padded, &windows, [row, column], &out);
-            let weight = b.slice_axis(filter_at, 0, row, row + 1);
-            let weight = b.slice_axis(weight, 1, column, column + 1);
-            let weight = b.reshape(weight, &[filter[2]]);
-            let weight = b.broadcast(weight, &out, &[3]);
-            let sum = b.add(part, weight);
-            let is_larger = b.compare(Direction::Gt, sum, best);
-            best = b.select(is_larger, sum, best);
-            for (at, place) in at.iter_mut().zip([row, column]) {
-                let place = b.full_like(*at, place as f64);
-                *at = b.select(is_larger, place, *at);
-            }
+    let mut at = [cx.b.full(DType::S32, &out, -1.0), cx.b.full(DType::S32, &out, -1.0)];
+    largest_sums(cx, &windows, &out, |b, element, is_larger| {
+        for (at, place) in at.iter_mut().zip(element) {
+            let place = b.full_like(*at, place as f64);
+            *at = b.select(is_larger, place, *at);
         }
-    }
+    })?;
     Ok(Largest { row: at[0], column: at[1], windows })
 }
 

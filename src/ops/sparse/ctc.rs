@@ -21,17 +21,25 @@ pub const ROWS: &[OpRow] = &[op(
 .shape(decode_shape)
 .dtypes("f32, f64")];
 
+/// The sizes `[time, batch, classes]` of the inputs of an op of this family, which also has a length for each item of the batch.
+///
+/// # Errors
+/// `Code::ShapeMismatch` for other shapes and, as in TensorFlow, for inputs without elements.
+pub(super) fn sizes(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[u64; 3]> {
+    let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
+    if time == 0 || batch == 0 || classes == 0 || cx.b.dims(lengths) != [batch] {
+        let (lengths, inputs) = (cx.b.dims(lengths), [time, batch, classes]);
+        return Err(cx.mismatch(format!("lengths of {lengths:?} for inputs {inputs:?}")));
+    }
+    Ok([time, batch, classes])
+}
+
 /// The most likely class at each time, without blanks, and without repetitions where the node says so.
 ///
 /// Shapes: `inputs [time, batch, classes]`, `sequence_length s32[batch]` -> `s64[n, 2]`, `s64[n]`, `s64[2]`, `[batch, 1]`.
 fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
-    let (&[time, batch, classes], dtype) = (cx.b.dims(x), cx.b.dtype(x)) else {
-        return Err(cx.mismatch("inputs must be of rank 3"));
-    };
-    if cx.b.dims(lengths) != [batch] || time == 0 || classes == 0 {
-        return Err(cx.mismatch(format!("lengths of {:?} for a batch of {batch}", cx.b.dims(lengths))));
-    }
+    let ([time, batch, classes], dtype) = (sizes(cx, x, lengths)?, cx.b.dtype(x));
     let blank = cx.node.int("blank_index").unwrap_or(-1);
     let blank = if blank < 0 { blank + classes as i64 } else { blank };
     let x = cx.b.transpose(x, &[1, 0, 2]);

@@ -4,7 +4,7 @@
 //! what its parent leads to only while the parent is a leaf too, and a child that fell out of the leaves within a step does not grow in
 //! that step if its parent, which grows before it, leads to it. Both are kept. Here a leaf has the numbers of all nodes on its way, so
 //! that leaves of one node know each other; nodes that no leaf goes through are not remembered, as nothing asks for them.
-use super::ctc::sparse_rows;
+use super::ctc::{sizes, sparse_rows};
 use super::ctc_step::step;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Builder, InstId};
@@ -74,14 +74,7 @@ impl Leaves {
 
 fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
-    let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
-    if cx.b.dims(lengths) != [batch] || time == 0 || batch == 0 || classes == 0 {
-        return Err(cx.mismatch(format!(
-            "lengths of {:?} for inputs {:?}",
-            cx.b.dims(lengths),
-            [time, batch, classes]
-        )));
-    }
+    let [time, batch, classes] = sizes(cx, x, lengths)?;
     let number = |name: &str| cx.required(cx.node.int(name), name);
     let (width, paths) = (number("beam_width")?, number("top_paths")?);
     if !(1..=1 << 16).contains(&width) || !(1..=width).contains(&paths) {

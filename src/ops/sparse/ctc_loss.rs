@@ -4,6 +4,7 @@
 //! Recurrent Neural Networks", section 7.4), whose sums are computed in f32 for f64 too. In shapes, `states` are the places of a path:
 //! a blank before, between and behind the labels, `2 * labels + 1`.
 use super::column;
+use super::ctc::sizes;
 use crate::diag::Result;
 use crate::hlo::attrs::{PadDim, SliceDim};
 use crate::hlo::{Builder, InstId, Op, Shape};
@@ -49,14 +50,7 @@ struct Paths {
 
 fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(3)?);
-    let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
-    if cx.b.dims(lengths) != [batch] || time == 0 || batch == 0 || classes == 0 {
-        return Err(cx.mismatch(format!(
-            "lengths of {:?} for inputs {:?}",
-            cx.b.dims(lengths),
-            [time, batch, classes]
-        )));
-    }
+    let [time, batch, classes] = sizes(cx, x, lengths)?;
     let labels = labels(cx, batch, time, classes)?;
     let y = softmax(cx.b, x);
     let paths = paths(cx, y, &labels, lengths)?;
