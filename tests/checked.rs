@@ -121,8 +121,63 @@ fn a_loop_whose_condition_reads_out_of_range_ends() {
     for engine in ["native", "interpreter"] {
         let (fine, told) = call(&graph(&node), 1, &["--engine", engine, "--checked"]);
         assert!(
-            !fine && told.contains("error[TFA0011]") && told.contains("an index is out of range"),
+            !fine && told.contains("error[TFA0011]") && told.contains("one in reads: an index is out of range"),
             "{engine}: {told}"
         );
+        assert!(!told.contains("range_2"), "{engine}: {told}");
+    }
+}
+
+#[test]
+fn a_negative_index_names_the_stitch() {
+    let node = "node { name: 'y' op: 'DynamicStitch' input: 'index' input: 'axis' attr { key: 'N' value { i: 1 } } attr { key: 'T' value { type: DT_INT32 } } }";
+    holds(node, 3, -1, "y: an index is out of range");
+}
+
+#[test]
+fn an_index_out_of_range_names_the_op_on_a_list() {
+    let t = "attr { key: 'element_dtype' value { type: DT_INT32 } }";
+    let shape = "node { name: 'shape' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 0 } } } } } }";
+    let list = format!(
+        "{shape} node {{ name: 'list' op: 'TensorListFromTensor' input: 'table' input: 'shape' {t} attr {{ key: 'shape_type' value {{ type: DT_INT32 }} }} }}"
+    );
+    let get =
+        format!("{list} node {{ name: 'y' op: 'TensorListGetItem' input: 'list' input: 'index' input: 'shape' {t} }}");
+    holds(&get, 3, 4, "y: an index is out of range");
+    let set = format!(
+        "{list} node {{ name: 'set' op: 'TensorListSetItem' input: 'list' input: 'index' input: 'axis' {t} }}\n\
+         node {{ name: 'y' op: 'TensorListStack' input: 'set' input: 'shape' {t} }}"
+    );
+    holds(&set, 0, -1, "set: an index is out of range");
+}
+
+#[test]
+fn an_index_out_of_range_names_the_op_on_a_tensor_array() {
+    let t = "attr { key: 'dtype' value { type: DT_INT32 } }";
+    let array = format!(
+        "node {{ name: 'size' op: 'Const' {INT} attr {{ key: 'value' value {{ tensor {{ dtype: DT_INT32 tensor_shape {{}} int_val: 4 }} }} }} }}\n\
+         node {{ name: 'array' op: 'TensorArrayV3' input: 'size' {t} }}\n\
+         node {{ name: 'set' op: 'TensorArrayWriteV3' input: 'array' input: 'index' input: 'axis' input: 'array:1' attr {{ key: 'T' value {{ type: DT_INT32 }} }} }}\n"
+    );
+    let write =
+        format!("{array} node {{ name: 'y' op: 'TensorArrayReadV3' input: 'array' input: 'axis' input: 'set' {t} }}");
+    holds(&write, 0, 4, "set: an index is out of range");
+    let read = write.replace("input: 'index'", "input: 'axis'").replacen(
+        "'y' op: 'TensorArrayReadV3' input: 'array' input: 'axis'",
+        "'y' op: 'TensorArrayReadV3' input: 'array' input: 'index'",
+        1,
+    );
+    holds(&read, 0, -1, "y: an index is out of range");
+}
+
+#[test]
+fn modules_refuse_options_about_nodes() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("m.hlo").display().to_string();
+    std::fs::write(&file, "HloModule m\nENTRY e { ROOT p = f32[2] parameter(0) }\n").expect("written");
+    for option in [&["--checked"][..], &["--bound", "8"], &["--state", "all"], &["--rounds", "f=3"]] {
+        let output = tfaot(&[&["run", &file][..], option].concat());
+        let told = said(&output);
+        assert!(!output.status.success() && told.contains("error[TFA0007]") && told.contains(option[0]), "{told}");
     }
 }

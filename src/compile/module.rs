@@ -17,10 +17,24 @@ use std::collections::HashSet;
 /// Those of [`hlo::read`] and of the verifier; `Code::UnknownDim` for open sizes that are not told; `Code::OpenSize` for bounds up to
 /// which no code is known; `Code::BadOption` where part of a module is asked for, or sizes of one that has them.
 pub fn of_module(bytes: &Bytes, request: &Request) -> Result<Lowered> {
+    of_graphs_alone(request)?;
     match hlo::read(bytes)? {
         Form::Open(open) => open::lowered(*open, request),
         Form::Fixed(source) => named(whole(source, request)?),
     }
+}
+
+/// Refuses options that say something of nodes or variables, which a module has not. Errors: `Code::BadOption`.
+fn of_graphs_alone(request: &Request) -> Result<()> {
+    let asked = [
+        ("--checked", request.is_checked),
+        ("--bound", !request.bounds.is_empty()),
+        ("--rounds", !request.rounds.is_empty()),
+        ("--state", !request.state.is_empty()),
+    ];
+    let Some((option, _)) = asked.iter().find(|(_, is_asked)| *is_asked) else { return Ok(()) };
+    let told = format!("`{option}` is about the nodes of a TensorFlow graph, and this is a module");
+    Err(Diagnostic::new(Code::BadOption, told).help(format!("without {option}")).into())
 }
 
 /// The same as it was written, for sizes that are numbers.

@@ -86,6 +86,8 @@ pub enum Check {
     Label,
     /// A length is out of range.
     Length,
+    /// An element is taken from a list or stack without elements.
+    EmptyList,
     /// Parameters of a distribution are out of range.
     Parameters,
 }
@@ -104,6 +106,7 @@ impl Check {
             Check::Permutation => "the numbers are no permutation",
             Check::Label => "a label is out of range",
             Check::Length => "a length is out of range",
+            Check::EmptyList => "the list is empty",
             Check::Parameters => "the parameters are out of range",
         }
     }

@@ -293,6 +293,7 @@ fn finish(
         parts.extend(Some(now).filter(|_| variable.changed));
         variables.push(variable);
     }
+    carried::merge_checks(&mut b);
     parts.extend(b.claims().iter().map(|c| c.value));
     let claims = b.claims().to_vec();
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));

@@ -266,3 +266,35 @@ pub fn random_range<const FIRST: usize>(cx: &mut LowerCtx) -> Result<()> {
     cx.fail_where(wrong, Check::Parameters);
     Ok(())
 }
+
+/// Lets calls fail in which an index, of one or more in input 1, is no place in a list of `length` elements (`None`: a list that grows).
+pub fn fail_outside_list(cx: &mut LowerCtx, length: Option<InstId>) -> Result<()> {
+    let indices = cx.arg(1)?;
+    let indices = cx.b.convert(indices, DType::S64);
+    let wrong = match length {
+        None => formula(cx.b, [indices], |[x]| x.lt(0.0)),
+        Some(length) => {
+            let (length, dims) = (cx.b.convert(length, DType::S64), cx.b.dims(indices).to_vec());
+            let length = cx.b.broadcast(length, &dims, &[]);
+            formula(cx.b, [indices, length], |[x, length]| x.lt(0.0).or(x.ge(length)))
+        }
+    };
+    cx.fail_where(wrong, Check::Index);
+    Ok(())
+}
+
+/// Lets calls fail in which a list of `length` elements has none.
+pub fn fail_if_empty(cx: &mut LowerCtx, length: InstId) {
+    let wrong = formula(cx.b, [length], |[n]| n.le(0.0));
+    cx.fail_where(wrong, Check::EmptyList);
+}
+
+/// The indices, the first half of the inputs, which are not below 0 in any of them.
+pub fn stitched(cx: &mut LowerCtx) -> Result<()> {
+    for i in 0..cx.args.len() / 2 {
+        let indices = cx.arg(i)?;
+        let wrong = formula(cx.b, [indices], |[x]| x.lt(0.0));
+        cx.fail_where(wrong, Check::Index);
+    }
+    Ok(())
+}

@@ -1,4 +1,5 @@
 //! `list_ops.cc`: TensorLists of equal elements, with a bound to their number, and of unlike ones.
+pub mod checks;
 mod jagged;
 mod room;
 mod shape;
@@ -22,14 +23,22 @@ const NODES: &[OpRow] = &[
     op("TensorListReserve", "element_shape num_elements -> handle", reserve).shape(shape::reserve).constants(&[1]),
     op("EmptyTensorList", "element_shape max_num_elements -> handle", empty).shape(shape::empty),
     op("TensorListFromTensor", "tensor element_shape -> output_handle", from_tensor).shape(shape::from_tensor),
-    op("TensorListSetItem", "input_handle index item -> output_handle", set_item).shape(shape::set_item),
-    op("TensorListGetItem", "input_handle index element_shape -> item", get_item).shape(shape::get_item),
+    op("TensorListSetItem", "input_handle index item -> output_handle", set_item)
+        .checked(checks::place)
+        .shape(shape::set_item),
+    op("TensorListGetItem", "input_handle index element_shape -> item", get_item)
+        .checked(checks::element)
+        .shape(shape::get_item),
     op("TensorListStack", "input_handle element_shape -> tensor", stack).shape(shape::stack),
     op("TensorListLength", "input_handle -> length", length).shape(shape::length),
     op("TensorListElementShape", "input_handle -> element_shape", element_shape).shape(shape::element_shape),
-    op("TensorListGather", "input_handle indices element_shape -> values", gather).shape(shape::gather),
+    op("TensorListGather", "input_handle indices element_shape -> values", gather)
+        .checked(checks::element)
+        .shape(shape::gather),
     op("TensorListPushBack", "input_handle tensor -> output_handle", push_back).shape(shape::push_back),
-    op("TensorListPopBack", "input_handle element_shape -> output_handle tensor", pop_back).shape(shape::pop_back),
+    op("TensorListPopBack", "input_handle element_shape -> output_handle tensor", pop_back)
+        .checked(checks::not_empty)
+        .shape(shape::pop_back),
     op("TensorListConcatV2", "input_handle element_shape leading_dims -> tensor lengths", concat).shape(shape::concat),
     op("TensorListConcat", "input_handle -> tensor lengths", concat).shape(shape::concat),
     op("TensorListResize", "input_handle size -> output_handle", resize).shape(shape::resize),

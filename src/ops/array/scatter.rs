@@ -42,8 +42,12 @@ pub const ROWS: &[OpRow] = &[
         .moves_strings()
         .shape(sparse_to_dense_shape)
         .constants(&[1]),
-    op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch).moves_strings().shape(dynamic_stitch_shape),
+    op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
+        .checked(checks::stitched)
+        .moves_strings()
+        .shape(dynamic_stitch_shape),
     op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
+        .checked(checks::stitched)
         .moves_strings()
         .shape(dynamic_stitch_shape),
 ];

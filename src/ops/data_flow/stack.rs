@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub const ROWS: &[OpRow] = &[
     op("StackV2", "max_size -> handle", make).shape(handle_shape),
     op("StackPushV2", "handle elem -> output", push).shape(|cx| cx.like(1, cx.dims(1)?)).writes(&[0]),
-    op("StackPopV2", "handle -> elem", pop).shape(pop_shape).writes(&[0]),
+    op("StackPopV2", "handle -> elem", pop).checked(not_empty).shape(pop_shape).writes(&[0]),
     op("StackCloseV2", "handle ->", |_| Ok(vec![])).shape(shape::nothing),
 ];
 
@@ -41,6 +41,12 @@ fn push(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let elements = on_list(cx, elements, std::slice::from_ref(&item), list::push_back)?;
     cx.holders.get_mut(id)?.elements = elements;
     Ok(vec![item])
+}
+
+/// Checks that a stack has an element to take.
+fn not_empty(cx: &mut LowerCtx) -> Result<()> {
+    let (_, elements) = stack(cx)?;
+    list::checks::not_empty(&mut cx.with_args(vec![elements]))
 }
 
 fn pop(cx: &mut LowerCtx) -> Result<Vec<Value>> {

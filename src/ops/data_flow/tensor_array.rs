@@ -4,6 +4,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 use crate::hlo::InstId;
 use crate::ops::array::{gather, scatter};
+use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::holder::{Holder, HolderId, HolderKind};
 use crate::ops::list;
@@ -19,10 +20,14 @@ use std::sync::Arc;
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("TensorArrayV3", "size -> handle flow", make).shape(make_shape).constants(&[0]),
-    op("TensorArrayWriteV3", "handle index value flow_in -> flow_out", write).shape(|cx| cx.like(3, vec![])),
-    op("TensorArrayReadV3", "handle index flow_in -> value", read).shape(opaque),
-    op("TensorArrayGatherV3", "handle indices flow_in -> value", gathered).shape(gather_shape),
-    op("TensorArrayScatterV3", "handle indices value flow_in -> flow_out", scattered).shape(|cx| cx.like(3, vec![])),
+    op("TensorArrayWriteV3", "handle index value flow_in -> flow_out", write)
+        .checked(place)
+        .shape(|cx| cx.like(3, vec![])),
+    op("TensorArrayReadV3", "handle index flow_in -> value", read).checked(element).shape(opaque),
+    op("TensorArrayGatherV3", "handle indices flow_in -> value", gathered).checked(element).shape(gather_shape),
+    op("TensorArrayScatterV3", "handle indices value flow_in -> flow_out", scattered)
+        .checked(place)
+        .shape(|cx| cx.like(3, vec![])),
     op("TensorArrayConcatV3", "handle flow_in -> value lengths", concat).shape(concat_shape),
     op("TensorArraySplitV3", "handle value lengths flow_in -> flow_out", split)
         .shape(|cx| cx.like(3, vec![]))
@@ -70,6 +75,21 @@ fn array(cx: &LowerCtx) -> Result<(HolderId, Value, bool, bool)> {
             Code::TypeMismatch,
             "input 0 must be the handle of a TensorArray, and it is that of a stack",
         )),
+    }
+}
+
+/// Checks the indices, input 1, of elements that are read.
+fn element(cx: &mut LowerCtx) -> Result<()> {
+    let (_, elements, ..) = array(cx)?;
+    let args = vec![elements, cx.args[1].clone()];
+    list::checks::element(&mut cx.with_args(args))
+}
+
+/// Checks the indices, input 1, of elements that are written; a TensorArray that grows takes every index from 0 on.
+fn place(cx: &mut LowerCtx) -> Result<()> {
+    match array(cx)? {
+        (_, _, true, _) => checks::fail_outside_list(cx, None),
+        _ => element(cx),
     }
 }
 
