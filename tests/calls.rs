@@ -40,6 +40,18 @@ fn lists_are_as_long_as_values_say() {
     assert!(document["ok"] == true && with("expected") == 33 && with("interpreter") == 33, "{document:#}");
 }
 
+/// Keys that calls add and take out, the list of all keys in TensorFlow's order, and calls of several numbers of keys by one object.
+#[test]
+fn tables_change_from_call_to_call() {
+    for sizes in [&["--dim", "batch=1..16"][..], &["--dim", "batch=1..16", "--bound", "600"]] {
+        let args = ["verify", &model("changing_tables"), "--calls", &calls("changing_tables"), "--json", "-q"];
+        let document: Value = serde_json::from_str(&succeed(&[&args[..], sizes].concat())).expect("JSON");
+        let all = document["comparisons"].as_array().expect("a list");
+        let with = |what: &str| all.iter().filter(|c| c["with"] == what).count();
+        assert!(document["ok"] == true && with("expected") == 93 && with("interpreter") == 108, "{document:#}");
+    }
+}
+
 /// The calls of a module with results to be written, beside its inputs.
 fn with_outputs(name: &str, folder: &Path) -> Vec<(String, String)> {
     let mut lines = String::new();

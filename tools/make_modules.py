@@ -419,6 +419,83 @@ def tables():
 
 
 @module
+def changing_tables():
+    """Tables that calls change: keys that are new, known or named twice, tables that grow over several numbers of buckets, removed keys,
+    the list of all keys in its order, rows as values, dense and anonymous tables, changes in branches and loops."""
+    m, look, draw = tf.Module(), tf.lookup.experimental, np.random.default_rng(5)
+    ints = lambda *all: tf.constant(all, tf.int64)
+    m.numbers = look.MutableHashTable(tf.int64, tf.float32, -1.0)
+    m.rows = look.MutableHashTable(tf.int32, tf.float32, [0.0, 5.0])
+    m.dense = look.DenseHashTable(tf.int64, tf.int64, 7, -1, -2, initial_num_buckets=16)
+    m.unnamed = look.MutableHashTable(tf.int64, tf.int64, -5, experimental_is_anonymous=True)
+    m.large = look.MutableHashTable(tf.int64, tf.int32, -1)
+    m.numbers.insert(ints(3, -5, 1 << 40), [1.0, 2.0, 3.0])
+    m.dense.insert(ints(30, 50, 70), ints(1, 2, 3))
+    m.dense.remove(ints(50))
+    m.unnamed.insert(ints(7, 8), ints(70, 80))
+    m.large.insert(ints(*(draw.permutation(400)[:300] * 7 - 500)), tf.range(300))
+
+    def insert(k, v):
+        m.numbers.insert(k, v)
+        return {"size": m.numbers.size(), "found": m.numbers.lookup(k)}
+
+    def remove(k):
+        m.numbers.remove(k)
+        m.dense.remove(k)
+        return {"size": m.numbers.size(), "dense": m.dense.size()}
+
+    def export():
+        (keys, values), (rows_keys, rows) = m.numbers.export(), m.rows.export()
+        return {"keys": keys, "values": values, "rows_keys": rows_keys, "rows": rows}
+
+    def dense(k, v):
+        old = m.dense.lookup(k)
+        m.dense.insert(k, v)
+        return {"old": old, "new": m.dense.lookup(k), "size": m.dense.size()}
+
+    def rows(k, v, adds):
+        if adds:
+            m.rows.insert(k, v)
+        else:
+            m.rows.remove(k[:2])
+        for i in tf.range(3):
+            m.rows.insert(k[:1] + i, v[:1] * tf.cast(i, tf.float32))
+        return {"found": m.rows.lookup(k[None] + 1), "own": m.rows.lookup(k + 2, dynamic_default_values=v), "size": m.rows.size()}
+
+    def unnamed(k):
+        m.unnamed.insert(k, k * 2)
+        m.unnamed.remove(k[:1])
+        return {"found": m.unnamed.lookup(k), "size": m.unnamed.size()}
+
+    def large(k, v):
+        before, (keys, values) = m.large.lookup(k), m.large.export()
+        m.large.insert(tf.reshape(k, [8, 10]), tf.reshape(v, [8, 10]))
+        m.large.remove(k[:7])
+        return {"before": before, "keys": keys, "values": values, "after": m.large.export()[0]}
+
+    count = [4], [None]
+    signatures = {
+        "insert": (insert, dict(k=(count[1], tf.int64), v=count[1])),
+        "remove": (remove, dict(k=([3], tf.int64))),
+        "export": (export, {}),
+        "dense": (dense, dict(k=(count[0], tf.int64), v=(count[0], tf.int64))),
+        "rows": (rows, dict(k=(count[0], tf.int32), v=[4, 2], adds=([], tf.bool))),
+        "unnamed": (unnamed, dict(k=([2], tf.int64))),
+        "large": (large, dict(k=([80], tf.int64), v=([80], tf.int32))),
+    }
+    keys = lambda n, low, high, dtype=np.int64: draw.integers(low, high, n).astype(dtype)
+    calls = [("export", {}), ("insert", dict(k=np.array([3, 5, 7, 3]), v=real(4))), ("export", {}), ("remove", dict(k=np.array([5, 6, 70])))]
+    for n in 1, 4, 9, 14:
+        calls += [("insert", dict(k=keys(n, -40, 40), v=real(n, seed=n))), ("export", {})]
+    calls += [("remove", dict(k=calls[-2][1]["k"][:3])), ("export", {})]
+    calls += [("dense", dict(k=keys(4, 0, 20), v=keys(4, 0, 99))) for _ in range(3)]
+    for i in range(4):
+        calls += [("rows", dict(k=keys(4, 0, 6, np.int32), v=real(4, 2, seed=i), adds=np.array(i % 2 == 0))), ("export", {})]
+    calls += [("unnamed", dict(k=np.array(k))) for k in ([7, 9], [9, 1], [1, 9])]
+    return m, signatures, calls + [("large", dict(k=keys(80, -900, 3000), v=keys(80, 0, 99, np.int32))) for _ in range(2)]
+
+
+@module
 def lists():
     """Lists whose length only values tell: all their elements, what is computed of these, and elements one behind the other."""
     array = lambda n=0: tf.TensorArray(tf.float32, n, dynamic_size=True, clear_after_read=False, element_shape=None)

@@ -34,6 +34,8 @@ pub enum Role {
     Model,
     /// The state of the generator behind ops that draw random numbers without one of their own: TensorFlow keeps it out of sight.
     Random,
+    /// An array of a lookup table that calls change. The table's handle stands for [`TABLE_PARTS`] of them, one behind the other.
+    Table,
 }
 
 impl Variable {
@@ -45,6 +47,9 @@ impl Variable {
         }
     }
 }
+
+/// The variables of a table that calls change: its keys, a value for each of them, and its size.
+pub const TABLE_PARTS: usize = 3;
 
 /// Whether a node gives the handle of a variable.
 pub fn is_handle(node: &Node) -> bool {

@@ -90,6 +90,8 @@ pub enum Check {
     EmptyList,
     /// Parameters of a distribution are out of range.
     Parameters,
+    /// A key marks empty or deleted places of the table.
+    Key,
 }
 
 impl Check {
@@ -108,6 +110,7 @@ impl Check {
             Check::Length => "a length is out of range",
             Check::EmptyList => "the list is empty",
             Check::Parameters => "the parameters are out of range",
+            Check::Key => "a key marks empty or deleted places of the table",
         }
     }
 }

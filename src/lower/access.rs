@@ -1,5 +1,5 @@
 //! What functions do to the variables whose handles they get.
-use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType, is_handle};
+use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType, is_handle, is_table};
 use crate::ops::{self, Calls, OpRow};
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -80,7 +80,7 @@ impl Accesses {
         self.open.pop();
         let of = |id: &NodeId| found.handles.get(id).copied().unwrap_or_default();
         let mut named = BTreeMap::new();
-        for (id, node) in function.graph.nodes.iter().filter(|(_, n)| is_handle(n)) {
+        for (id, node) in function.graph.nodes.iter().filter(|(_, n)| is_source(n)) {
             named.insert(node.variable().to_string(), of(&id));
         }
         let argument = |e: &Endpoint| {
@@ -127,7 +127,7 @@ impl Accesses {
                 || called(program, node).iter().any(|name| self.function(program, name).draws);
         }
         let sources: Vec<NodeId> =
-            graph.nodes.iter().filter(|(_, n)| is_handle(n) || is_resource(n)).map(|(id, _)| id).collect();
+            graph.nodes.iter().filter(|(_, n)| is_source(n) || is_resource(n)).map(|(id, _)| id).collect();
         if sources.is_empty() {
             return found;
         }
@@ -196,6 +196,11 @@ fn called(program: &Program, node: &Node) -> Vec<Arc<str>> {
     let mut names = node.called();
     names.retain(|name| program.functions.contains_key(name));
     names
+}
+
+/// Whether a node gives the handle of a variable or table.
+fn is_source(node: &Node) -> bool {
+    is_handle(node) || is_table(node)
 }
 
 /// Whether a node is an argument that is a handle.

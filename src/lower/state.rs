@@ -18,13 +18,16 @@ impl Walker<'_> {
     /// The variables that functions use which are called with `args`.
     pub(super) fn threaded(&mut self, functions: &[&FuncRef], args: &[Value]) -> Threaded {
         let mut all: BTreeMap<usize, Access> = BTreeMap::new();
-        let mut add = |id: usize, access: Access| {
-            let most = all.entry(id).or_default();
-            *most = access.max(*most);
-        };
         if self.store.ids().is_empty() {
             return Threaded::default();
         }
+        let parts = |id: usize| self.store.parts(id);
+        let mut add = |id: usize, access: Access| {
+            for id in parts(id) {
+                let most = all.entry(id).or_default();
+                *most = access.max(*most);
+            }
+        };
         for f in functions {
             let uses = self.accesses.function(self.program, &f.name);
             for (value, access) in args.iter().zip(&uses.args) {

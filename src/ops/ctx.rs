@@ -91,7 +91,10 @@ impl LowerCtx<'_> {
     /// # Errors
     /// Those of [`LowerCtx::arg`], and `Code::UnsupportedCase` in scalar functions.
     pub fn read(&self, i: usize) -> Result<InstId> {
-        if let Some(Value::Variable(id)) = self.args.get(i) { self.store.read(*id) } else { self.arg(i) }
+        match self.args.get(i) {
+            Some(Value::Variable(id)) if !self.store.is_table(*id) => self.store.read(*id),
+            _ => self.arg(i),
+        }
     }
     /// Gives the variable whose handle input `i` is a value.
     ///
@@ -99,7 +102,9 @@ impl LowerCtx<'_> {
     /// `VariableAssigned` for a variable that is a constant, `DynamicShape` for a value of another size.
     pub fn write(&mut self, i: usize, value: InstId) -> Result<()> {
         match self.args.get(i) {
-            Some(Value::Variable(id)) => self.store.write(*id, value, self.b.dtype(value), self.b.dims(value)),
+            Some(Value::Variable(id)) if !self.store.is_table(*id) => {
+                self.store.write(*id, value, self.b.dtype(value), self.b.dims(value))
+            }
             Some(Value::Array(_)) => {
                 let told = format!("{} changes a variable that is a constant of the code", self.node.op);
                 Err(Error::user(Code::VariableAssigned, told))
@@ -360,6 +365,18 @@ impl LowerCtx<'_> {
         let (asked, taken) = self.clamped(count, most);
         self.claim(asked, (most, false));
         taken
+    }
+    /// Lets calls fail that ask for more than `most` elements of state, the room that the caller allows `owner`.
+    ///
+    /// # Errors
+    /// `Code::UnsupportedCase` in computations from which nothing is carried to where calls can fail.
+    pub fn hold_state(&mut self, owner: &str, asked: InstId, most: u64) -> Result<()> {
+        if !self.b.carries() {
+            return Err(self.unsupported(format!("`{owner}` grows in a function of scalars or in a condition")));
+        }
+        let value = self.b.convert(asked, DType::S32);
+        self.b.claim(Claim { node: owner.to_string(), asks: Asked::Size, value, most, is_allowed: true });
+        Ok(())
     }
     /// A number of elements for which a list has room, and the most that the caller allows where nothing bounds it: calls fail that ask
     /// for more, or for less than nothing. `None` inside of a loop or branch.

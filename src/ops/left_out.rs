@@ -65,8 +65,8 @@ pub const LEFT_OUT: &[LeftOut] = &[
     },
     LeftOut {
         title: "Tables",
-        reason: "its table changes from call to call or is found by a string, and compiled code has tables that are constants of the model",
-        help: "look up before the call, or save the model with `tf.lookup.StaticHashTable`",
+        reason: "its table is found by a string, as before TensorFlow had resources",
+        help: "save the model again with a TensorFlow from 1.4 on, whose tables are resources",
         code: TYPE,
         names: "HashTable InitializeTable LookupTable* Mutable*Table* MutableHashTable MutableDenseHashTable MutableHashTableOfTensors",
     },

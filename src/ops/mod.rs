@@ -47,7 +47,7 @@ pub use ctx::LowerCtx;
 pub use left_out::{LEFT_OUT, LeftOut, left_out};
 pub use linalg::lapack;
 pub use list::resizes_list;
-pub use lookup::{Table, changes_table};
+pub use lookup::{Table, TableContents, changes_table, table_contents};
 pub use outputs::output_count;
 pub use row::{Calls, Lower, OpRow, Shapes};
 pub use shape_ctx::ShapeCtx;

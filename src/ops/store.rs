@@ -1,6 +1,6 @@
 //! The variables of a program while it is lowered.
 use crate::diag::{Code, Error, Result};
-use crate::graph::{Node, Variable};
+use crate::graph::{Node, Role, TABLE_PARTS, Variable};
 use crate::hlo::InstId;
 use crate::tensor::DType;
 use std::collections::HashMap;
@@ -11,6 +11,8 @@ pub struct Store {
     slots: Vec<Slot>,
     /// Variables by the nodes that give their handles, and by the names that nodes inside of functions use.
     handles: HashMap<String, usize>,
+    /// The keys that mark places of dense tables, by the number of the table's first variable.
+    marks: HashMap<usize, Vec<u64>>,
     /// The variable that holds the state of the generator which no handle names.
     pub random: Option<usize>,
 }
@@ -23,6 +25,8 @@ struct Slot {
     dims: Vec<u64>,
     /// Whether its handle is a reference, which stands for its value where that is wanted.
     reference: bool,
+    /// Whether it is an array of a table.
+    of_table: bool,
     /// `None` in a computation that it was not handed to.
     now: Option<InstId>,
 }
@@ -30,10 +34,13 @@ struct Slot {
 impl Store {
     /// Adds a variable of this type and these sizes whose value is `now`; its number.
     pub fn add(&mut self, variable: &Variable, dtype: DType, dims: &[u64], now: InstId) -> usize {
-        let (name, reference) = (variable.name.clone(), variable.by_reference);
+        let (name, reference, of_table) = (variable.name.clone(), variable.by_reference, variable.role == Role::Table);
         let number = self.slots.len();
-        self.slots.push(Slot { name, dtype, dims: dims.to_vec(), reference, now: Some(now) });
-        self.handles.extend(variable.handles.iter().map(|node| (node.to_string(), number)));
+        self.slots.push(Slot { name, dtype, dims: dims.to_vec(), reference, of_table, now: Some(now) });
+        for node in &variable.handles {
+            // that of a table is its first variable
+            self.handles.entry(node.to_string()).or_insert(number);
+        }
         if !variable.shared_name.is_empty() {
             self.handles.entry(variable.shared_name.clone()).or_insert(number);
         }
@@ -50,6 +57,27 @@ impl Store {
     /// The numbers of all variables.
     pub fn ids(&self) -> std::ops::Range<usize> {
         0..self.slots.len()
+    }
+    /// The variables that the handle of variable `id` stands for: several for a table.
+    pub fn parts(&self, id: usize) -> std::ops::Range<usize> {
+        id..id + if self.is_table(id) { TABLE_PARTS } else { 1 }
+    }
+    /// The node that gives the handle of the table whose first variable this is.
+    pub fn name(&self, id: usize) -> &str {
+        let name = self.slots.get(id).map_or("", |s| &s.name);
+        name.rsplit_once('/').map_or(name, |(node, _)| node)
+    }
+    /// Whether a variable is an array of a table.
+    pub fn is_table(&self, id: usize) -> bool {
+        self.slots.get(id).is_some_and(|s| s.of_table)
+    }
+    /// Says which keys mark empty and deleted places of a dense table, by the number of its first variable.
+    pub fn mark(&mut self, id: usize, marks: Vec<u64>) {
+        self.marks.insert(id, marks);
+    }
+    /// The keys that mark places of a table; none where it is not dense.
+    pub fn marks(&self, id: usize) -> &[u64] {
+        self.marks.get(&id).map_or(&[], Vec::as_slice)
     }
     /// The type and the sizes of a variable.
     pub fn array(&self, id: usize) -> Option<(DType, &[u64])> {

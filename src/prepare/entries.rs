@@ -4,7 +4,7 @@
 //! list of variables, so that one block of memory serves them all.
 use super::defaults::feeds;
 use super::names::Names;
-use super::{FeedSpec, Prepared, Request, Used, prune, run, signature};
+use super::{FeedSpec, Prepared, Request, Used, prune, run, signature, tables};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Role, Signature, TfType, Variable};
 use crate::hlo::Checks;
@@ -14,7 +14,7 @@ use crate::tensor::{Bounds, DType, Tensor, element_count};
 use std::collections::BTreeMap;
 
 /// A variable that is declared has no more elements.
-const MOST_ELEMENTS: u64 = 1 << 32;
+pub(super) const MOST_ELEMENTS: u64 = 1 << 32;
 
 /// What a program without signatures is called.
 const ONLY: &str = "run";
@@ -66,6 +66,8 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
             *most = access.max(*most);
         }
     }
+    let tables = tables::variables(&program, request, &used)?;
+    program.variables.extend(tables);
     let state = chosen(&program, request, &used)?;
     let initialisers = initialisers(&program, &state)?;
     let before = prune::needed(&program.graph, &[], &ends(&initialisers), false);
@@ -158,7 +160,7 @@ fn chosen(program: &Program, request: &Request, used: &BTreeMap<NodeId, Access>)
     let mut most: BTreeMap<&str, Access> = BTreeMap::new();
     for (id, access) in used {
         let node = &program.graph.nodes[*id];
-        if let Some(variable) = program.variables.iter().find(|v| v.handles.contains(&node.name)) {
+        for variable in program.variables.iter().filter(|v| v.handles.contains(&node.name)) {
             let entry = most.entry(&variable.name).or_default();
             *entry = (*access).max(*entry);
         }

@@ -15,6 +15,7 @@ mod prune;
 mod served;
 mod shape;
 mod signature;
+mod tables;
 
 pub use binding::{Binding, Bound, Varying};
 pub use entries::{Entries, Entry, entries};

@@ -1,8 +1,11 @@
-//! `lookup_ops.cc`: tables from numbers to numbers that nothing changes, whose contents become constants of the code.
+//! `lookup_ops.cc`: tables from integers to numbers.
 //!
-//! `import` finds what a table is filled with and writes it to the nodes that give its handle, as the attributes [`KEYS`] and [`VALUES`];
-//! looking something up is a perfect hash function ([`hash`]) and a gather. Ops that change a table are refused.
+//! `import` finds what a table is filled with and writes it to the nodes that give its handle, as the attributes [`KEYS`] and [`VALUES`].
+//! A table that no call changes is a constant of the code: looking something up is a perfect hash function ([`hash`]) and a gather. One that
+//! calls change is state ([`mutable`]).
 mod hash;
+mod mutable;
+mod order;
 
 use super::array::gather::take_axis;
 use super::fact::Fact;
@@ -15,6 +18,7 @@ use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
 use crate::hlo::InstId;
 use crate::tensor::{Tensor, element_count};
 use hash::{PerfectHash, bits};
+pub use mutable::{TableContents, table_contents};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -30,16 +34,31 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("AnonymousMutableDenseHashTable", "empty_key deleted_key -> table_handle", handle).shape(handle_shape),
     op("LookupTableFindV2", "table_handle keys default_value -> values", find)
         .shape(find_shape)
-        .dtypes("integers to numbers, of tables that nothing changes"),
+        .dtypes("integers to numbers"),
     op("LookupTableSizeV2", "table_handle -> size", size).shape(|cx| cx.one(S64, vec![])),
-    op("LookupTableImportV2", "table_handle keys values ->", change).shape(nothing).writes(&[0]).dtypes(FILLS),
-    op("LookupTableInsertV2", "table_handle keys values ->", change).shape(nothing).writes(&[0]).dtypes(NEVER),
-    op("LookupTableRemoveV2", "table_handle keys ->", change).shape(nothing).writes(&[0]).dtypes(NEVER),
-    op("InitializeTableV2", "table_handle keys values ->", change).shape(nothing).writes(&[0]).dtypes(FILLS),
+    op("LookupTableImportV2", "table_handle keys values ->", |cx| change(cx, |cx, id| mutable::insert(cx, id, true)))
+        .shape(nothing)
+        .writes(&[0])
+        .dtypes(CHANGES),
+    op("LookupTableInsertV2", "table_handle keys values ->", |cx| change(cx, |cx, id| mutable::insert(cx, id, false)))
+        .shape(nothing)
+        .writes(&[0])
+        .dtypes(CHANGES),
+    op("LookupTableRemoveV2", "table_handle keys ->", |cx| change(cx, mutable::remove))
+        .shape(nothing)
+        .writes(&[0])
+        .dtypes(CHANGES),
+    op("LookupTableExportV2", "table_handle -> keys values", export)
+        .shape(export_shape)
+        .dtypes("integers to numbers, of tables that calls change and that are not dense"),
+    op("InitializeTableV2", "table_handle keys values ->", |cx| Err(unchangeable(cx)))
+        .shape(nothing)
+        .writes(&[0])
+        .dtypes(FILLS),
 ]];
 
 const FILLS: &str = "integers to numbers, where the file fills a table before any call";
-const NEVER: &str = "none: refused where a call would change a table";
+const CHANGES: &str = "integers to numbers, up to a number of keys (`--bound`)";
 
 /// A table whose contents are known.
 #[derive(Debug, PartialEq)]
@@ -50,6 +69,8 @@ pub struct Table {
     keys: Tensor,
     /// A value for each key.
     values: Tensor,
+    /// The same in the order in which TensorFlow lists the keys, of a table that calls may change.
+    listed: Option<TableContents>,
     /// Where a key is; `None` for a table that holds nothing.
     hash: Option<PerfectHash>,
 }
@@ -68,6 +89,14 @@ fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let d = Diagnostic::new(Code::UnsupportedType, told).help("feed what is looked up");
             return Err(d.into());
         }
+    }
+    if let Some(id) = cx.store.handle(cx.node) {
+        if (0..cx.args.len()).any(|i| cx.dims(i).is_ok_and(|dims| !dims.is_empty())) {
+            return Err(cx.unsupported("a table whose keys are no scalars"));
+        }
+        let marks = marks(cx)?;
+        cx.store.mark(id, marks);
+        return Ok(vec![Value::Variable(id)]);
     }
     let (Some(Attr::Tensor(keys)), Some(Attr::Tensor(values))) = (cx.node.attr(KEYS), cx.node.attr(VALUES)) else {
         let why = cx.node.str(CONTENTS_UNKNOWN).unwrap_or("nothing in the file fills it");
@@ -116,7 +145,9 @@ impl Table {
         }
         let values = Tensor::new(values.dtype, [&[count], &one[..]].concat(), rows);
         let hash = PerfectHash::new(&bits(&keys)).map_err(|told| Error::user(Code::TooLarge, told))?;
-        Ok(Table { name: cx.node.name.to_string(), keys, values, hash })
+        let is_listed = mutable && !cx.node.op.contains("Dense");
+        let listed = is_listed.then(|| table_contents(cx.node, &one, &[])).transpose()?;
+        Ok(Table { name: cx.node.name.to_string(), keys, values, listed, hash })
     }
 }
 
@@ -144,6 +175,9 @@ fn table(cx: &LowerCtx) -> Result<Arc<Table>> {
 ///
 /// Shapes: `keys [k..]`, values of the table `[n, v..]`, `default_value [v..]` or `[k.., v..]` -> `[k.., v..]`.
 fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(id) = mutable::table(cx) {
+        return mutable::find(cx, id);
+    }
     let table = table(cx)?;
     let (keys, default) = (cx.arg(1)?, cx.arg(2)?);
     if cx.b.dtype(keys) != table.keys.dtype || cx.b.dtype(default) != table.values.dtype {
@@ -171,19 +205,53 @@ fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(id) = mutable::table(cx) {
+        return mutable::size(cx, id);
+    }
     let n = table(cx)?.keys.len() as i64;
     let n = cx.b.constant(Tensor::scalar(n));
     cx.one(n)
 }
 
+/// A change of the table whose handle is input 0, if it is one that calls may change.
+fn change(
+    cx: &mut LowerCtx,
+    f: impl FnOnce(&mut LowerCtx, mutable::TableId) -> Result<Vec<Value>>,
+) -> Result<Vec<Value>> {
+    match mutable::table(cx) {
+        Some(id) => f(cx, id),
+        None => Err(unchangeable(cx)),
+    }
+}
+
 /// What fills a table before any call is known from the file; a call can't change it.
-fn change(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let told = format!("{} changes a table, and tables are constants of the code", cx.node.op);
-    Err(Error::user(Code::VariableAssigned, told))
+fn unchangeable(cx: &LowerCtx) -> Error {
+    let told = format!("{} changes a table that is a constant of the code", cx.node.op);
+    Error::user(Code::VariableAssigned, told)
+}
+
+fn export(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    match mutable::table(cx) {
+        Some(id) => mutable::export(cx, id),
+        None => match &table(cx)?.listed {
+            Some(contents) => Ok(contents.constants().map(|t| Value::Array(cx.b.constant(t))).to_vec()),
+            None => Err(cx.unsupported("the list of the keys of a dense table, or of one that never changes")),
+        },
+    }
 }
 
 fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one(TfType::Resource, vec![])
+}
+
+/// As many keys as there are, and a value for each.
+fn export_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let count = cx.fresh(Why::Value(0));
+    let values = cx.unranked(Why::NoShapeFunction);
+    let (keys, types) = (vec![count], ["Tkeys", "Tvalues"].map(|name| cx.attr_type(name)));
+    let keys = cx.one(types[0], keys)?;
+    let values = cx.one(types[1], values)?;
+    Ok([keys, values].concat())
 }
 
 /// One value a key. A default that is no scalar may be one value, or one for each key.

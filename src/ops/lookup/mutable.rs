@@ -1,0 +1,487 @@
+//! Tables that calls change: keys, a value for each of them and their number as variables, with room for as many keys as the caller allows.
+//!
+//! The keys are a list in TensorFlow's order ([`super::order`]), so that exporting them gives it. Finding a key compares it with all of them;
+//! adding and removing goes key by key. A call that adds more keys than there is room for fails.
+use super::hash::bits;
+use super::order::{self, BUCKETS};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Attr, KEYS, Node, VALUES};
+use crate::hlo::attrs::PadDim;
+use crate::hlo::{Builder, Check, InstId, Op};
+use crate::ops::array::gather::take_axis;
+use crate::ops::{LowerCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+use std::collections::HashMap;
+
+/// What a table holds before any call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableContents {
+    keys: Tensor,
+    values: Tensor,
+    buckets: u64,
+}
+
+/// What the handle of a table is filled with, with values of sizes `row`; nothing of `marks` is a key.
+///
+/// # Errors
+/// `Code::BadGraph` where keys and values do not belong together.
+pub fn table_contents(node: &Node, row: &[u64], marks: &[&Tensor]) -> Result<TableContents> {
+    let dtype = |name: &str| {
+        let found = node.tf_type(name).and_then(crate::graph::TfType::dtype);
+        found.ok_or_else(|| Error::user(Code::BadAttr, format!("attribute `{name}` is missing or of the wrong kind")))
+    };
+    let (key_type, value_type) = (dtype("key_dtype")?, dtype("value_dtype")?);
+    let size = row.iter().product::<u64>() as usize * value_type.bytes();
+    let (Some(Attr::Tensor(keys)), Some(Attr::Tensor(values))) = (node.attr(KEYS), node.attr(VALUES)) else {
+        let (keys, values) = (Vec::new(), Vec::new());
+        return Ok(TableContents {
+            keys: Tensor::new(key_type, vec![0], keys),
+            values: Tensor::new(value_type, [&[0], row].concat(), values),
+            buckets: 0,
+        });
+    };
+    if keys.dtype != key_type || values.dtype != value_type || values.bytes.len() != keys.len() * size {
+        let told = format!("keys {:?} and values {:?} of a table with values {row:?}", keys.dims, values.dims);
+        return Err(Error::user(Code::BadGraph, told));
+    }
+    let marks: Vec<u64> = marks.iter().flat_map(|mark| bits(mark)).collect();
+    let mut last: HashMap<u64, usize> = HashMap::new();
+    let (mut numbers, mut places) = (Vec::new(), Vec::new());
+    for (i, key) in bits(keys).into_iter().enumerate().filter(|(_, key)| !marks.contains(key)) {
+        match last.get(&key) {
+            Some(&at) => places[at] = i,
+            None => {
+                last.insert(key, numbers.len());
+                numbers.push(key);
+                places.push(i);
+            }
+        }
+    }
+    let (list, buckets) = order::listed(&numbers);
+    let width = key_type.bytes();
+    let row_of = |bytes: &[u8], size: usize| -> Vec<u8> {
+        list.iter().flat_map(|&i| &bytes[places[i] * size..(places[i] + 1) * size]).copied().collect()
+    };
+    let count = list.len() as u64;
+    Ok(TableContents {
+        keys: Tensor::new(key_type, vec![count], row_of(&keys.bytes, width)),
+        values: Tensor::new(value_type, [&[count], row].concat(), row_of(&values.bytes, size)),
+        buckets,
+    })
+}
+
+impl TableContents {
+    /// How many keys there are.
+    pub fn count(&self) -> usize {
+        self.keys.len()
+    }
+    /// The keys, in the order in which TensorFlow lists them, and their values.
+    pub fn constants(&self) -> [Tensor; 2] {
+        [self.keys.clone(), self.values.clone()]
+    }
+    /// The variables of a table that holds this, by what they are, with room for `room` keys, not less than there are.
+    pub fn parts(&self, room: u64) -> [(&'static str, Tensor); 3] {
+        let grown = |t: &Tensor| {
+            let dims = [&[room], &t.dims[1..]].concat();
+            let size = dims.iter().product::<u64>() as usize * t.dtype.bytes();
+            let mut bytes = t.bytes.to_vec();
+            bytes.resize(size, 0);
+            Tensor::new(t.dtype, dims, bytes)
+        };
+        let size = Tensor::of(&[2], &[self.count() as i64, self.buckets as i64]);
+        [("keys", grown(&self.keys)), ("values", grown(&self.values)), ("size", size)]
+    }
+}
+
+/// A table of the store, by the number of its first variable.
+#[derive(Clone, Copy)]
+pub struct TableId(usize);
+
+/// What a table holds at one point of the walk.
+#[derive(Clone, Copy)]
+struct Held {
+    /// `[room]`, of which the first `count` count.
+    keys: InstId,
+    /// `[room, r..]`.
+    values: InstId,
+    /// `s32[]`, the number of keys.
+    count: InstId,
+    /// `u64[]`, the number of hash buckets; 0 where the order of the keys does not show.
+    buckets: InstId,
+}
+
+/// The table that calls change whose handle is input 0.
+pub fn table(cx: &LowerCtx) -> Option<TableId> {
+    match cx.args.first() {
+        Some(Value::Variable(id)) if cx.store.is_table(*id) => Some(TableId(*id)),
+        _ => None,
+    }
+}
+
+impl TableId {
+    /// The table's contents here.
+    fn held(self, cx: &mut LowerCtx) -> Result<Held> {
+        let [keys, values, size] = [0, 1, 2].map(|part| cx.store.read(self.0 + part));
+        let size = size?;
+        let number = |b: &mut Builder, at: u64| {
+            let one = b.slice_axis(size, 0, at, at + 1);
+            b.reshape(one, &[])
+        };
+        let (count, buckets) = (number(cx.b, 0), number(cx.b, 1));
+        let (count, buckets) = (cx.b.convert(count, DType::S32), cx.b.convert(buckets, DType::U64));
+        Ok(Held { keys: keys?, values: values?, count, buckets })
+    }
+    /// Gives the table these contents.
+    fn set(self, cx: &mut LowerCtx, held: Held) -> Result<()> {
+        let numbers = [held.count, held.buckets].map(|x| {
+            let x = cx.b.convert(x, DType::S64);
+            cx.b.reshape(x, &[1])
+        });
+        let size = cx.b.concatenate(&numbers, 0);
+        for (part, now) in [held.keys, held.values, size].into_iter().enumerate() {
+            let (dtype, dims) = (cx.b.dtype(now), cx.b.dims(now).to_vec());
+            cx.store.write(self.0 + part, now, dtype, &dims)?;
+        }
+        Ok(())
+    }
+    fn is_dense(self, cx: &LowerCtx) -> bool {
+        !cx.store.marks(self.0).is_empty()
+    }
+    /// Keys of input 1 as a vector, which must be of the table's type and, in a dense table, no marks of places.
+    fn keys(self, cx: &mut LowerCtx) -> Result<InstId> {
+        let keys = cx.arg(1)?;
+        let own = cx.store.array(self.0).map(|(dtype, _)| dtype);
+        if own != Some(cx.b.dtype(keys)) {
+            let own = own.map_or_else(|| "none".to_string(), |t| t.to_string());
+            let told = format!("keys of {}, and the table has keys of {own}", cx.b.dtype(keys));
+            return Err(Error::user(Code::TypeMismatch, told));
+        }
+        for mark in cx.store.marks(self.0).to_vec() {
+            let mark = cx.b.constant(Tensor::scalar(mark));
+            let (wide, mark) = (word(cx.b, keys), cx.b.convert(mark, DType::U64));
+            let wrong = cx.b.compare(Direction::Eq, wide, mark);
+            cx.fail_where(wrong, Check::Key);
+        }
+        Ok(keys)
+    }
+}
+
+/// Keys as 64 bits, those with a sign extended.
+fn word(b: &mut Builder, keys: InstId) -> InstId {
+    let wide = if b.dtype(keys).is_signed() { b.convert(keys, DType::S64) } else { keys };
+    b.convert(wide, DType::U64)
+}
+
+impl Held {
+    fn room(&self, b: &Builder) -> u64 {
+        b.dims(self.keys)[0]
+    }
+    fn parts(&self) -> [InstId; 4] {
+        [self.keys, self.values, self.count, self.buckets]
+    }
+    fn of([keys, values, count, buckets]: [InstId; 4]) -> Held {
+        Held { keys, values, count, buckets }
+    }
+    /// The places of keys, `s32[room]`.
+    fn places(&self, b: &mut Builder) -> InstId {
+        let room = self.room(b);
+        b.iota(DType::S32, &[room], 0)
+    }
+    /// Whether each place holds `key`.
+    fn holds(&self, b: &mut Builder, key: InstId) -> InstId {
+        let places = self.places(b);
+        let is_used = b.compare(Direction::Lt, places, self.count);
+        let is_it = b.compare(Direction::Eq, self.keys, key);
+        b.binary(ScalarOp::And, is_used, is_it)
+    }
+    /// The first place of which `mask` holds; `room` where there is none.
+    fn first(&self, b: &mut Builder, mask: InstId) -> InstId {
+        let (places, room) = (self.places(b), self.room(b) as f64);
+        let (behind, none) = (b.full_like(places, room), b.scalar(DType::S32, room));
+        let places = b.select(mask, places, behind);
+        b.reduce(places, none, ScalarOp::Minimum, &[0])
+    }
+    /// The table with `key` and its value at the place where TensorFlow lists it; as it is where `grows` is false. The table has no such key.
+    fn inserted(&self, b: &mut Builder, key: InstId, row: InstId, grows: InstId, listing: Listing) -> Held {
+        let room = self.room(b);
+        let (none, behind) = (b.scalar(DType::S32, 0.0), b.scalar(DType::S32, room as f64));
+        let at = match listing {
+            Listing::AtEnd => self.count,
+            Listing::ByBucket => {
+                let places = self.places(b);
+                let is_used = b.compare(Direction::Lt, places, self.count);
+                let [own, all] = [key, self.keys].map(|x| {
+                    let x = word(b, x);
+                    b.binary(ScalarOp::Remainder, x, self.buckets)
+                });
+                let is_same = b.compare(Direction::Eq, all, own);
+                let mask = b.binary(ScalarOp::And, is_used, is_same);
+                let first = self.first(b, mask);
+                let is_new = b.compare(Direction::Eq, first, behind);
+                b.select(is_new, none, first)
+            }
+        };
+        let at = b.select(grows, at, behind);
+        let [keys, values] = [(self.keys, key), (self.values, row)].map(|(x, new)| with_row(b, x, new, at));
+        let more = b.convert(grows, DType::S32);
+        Held { keys, values, count: b.add(self.count, more), buckets: self.buckets }
+    }
+}
+
+/// Where a new key is listed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    /// Behind all others.
+    AtEnd,
+    /// At the front of its hash bucket.
+    ByBucket,
+}
+
+/// Elements along the first axis, one place further from place `at` on, where `new` stands then; the last is lost.
+fn with_row(b: &mut Builder, x: InstId, new: InstId, at: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let (first, most) = (b.slice_axis(x, 0, 0, 1), b.slice_axis(x, 0, 0, dims[0] - 1));
+    let moved = b.concatenate(&[first, most], 0);
+    let places = b.iota(DType::S32, &dims, 0);
+    let (is_before, is_there) = (b.compare(Direction::Lt, places, at), b.compare(Direction::Eq, places, at));
+    let new = b.broadcast(new, &dims, &(1..dims.len()).collect::<Vec<_>>());
+    let rest = b.select(is_there, new, moved);
+    b.select(is_before, x, rest)
+}
+
+/// Elements along the first axis without that at place `at`; as they are where there is no such place.
+fn without_row(b: &mut Builder, x: InstId, at: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let (most, last) = (b.slice_axis(x, 0, 1, dims[0]), b.slice_axis(x, 0, dims[0] - 1, dims[0]));
+    let moved = b.concatenate(&[most, last], 0);
+    let places = b.iota(DType::S32, &dims, 0);
+    let is_before = b.compare(Direction::Lt, places, at);
+    b.select(is_before, x, moved)
+}
+
+/// Element `i` of the first axis of an array, which has one more than are counted.
+fn element(b: &mut Builder, x: InstId, i: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let zero = b.scalar(DType::S32, 0.0);
+    let at: Vec<InstId> = std::iter::once(i).chain(dims[1..].iter().map(|_| zero)).collect();
+    let one = b.add_inst(Op::DynamicSlice([&[1], &dims[1..]].concat()), &[&[x], &at[..]].concat());
+    b.reshape(one, &dims[1..])
+}
+
+/// The state of a loop over some keys with its round in front.
+struct Rounds {
+    parts: Vec<InstId>,
+}
+
+impl Rounds {
+    /// Runs `step` `count` times, or for as long as a counter is below part `end` of the state; it gets the round and the state, and gives
+    /// the state's first parts.
+    fn run(
+        self,
+        b: &mut Builder,
+        end: End,
+        step: impl FnOnce(&mut Builder, InstId, &[InstId]) -> Vec<InstId>,
+    ) -> Vec<InstId> {
+        let zero = b.scalar(DType::S32, 0.0);
+        let start = b.tuple(&[&[zero], &self.parts[..]].concat());
+        let shape = b.shape(start).clone();
+        let cond = match end {
+            End::After(count) => b.counter_below("keys_left", &shape, count),
+            End::At(part) => {
+                b.begin("keys_left");
+                let state = b.parameter(shape.clone());
+                let (round, end) = (b.get_tuple_element(state, 0), b.get_tuple_element(state, part + 1));
+                let root = b.compare(Direction::Lt, round, end);
+                b.end(root)
+            }
+        };
+        b.begin("next_key");
+        let state = b.parameter(shape);
+        let round = b.get_tuple_element(state, 0);
+        let old: Vec<InstId> = (0..self.parts.len()).map(|i| b.get_tuple_element(state, i + 1)).collect();
+        let new = step(b, round, &old);
+        let one = b.scalar(DType::S32, 1.0);
+        let next = b.add(round, one);
+        let root = b.tuple(&[&[next], &new[..], &old[new.len()..]].concat());
+        let body = b.end(root);
+        let last = b.add_inst(Op::While { cond, body }, &[start]);
+        (0..self.parts.len()).map(|i| b.get_tuple_element(last, i + 1)).collect()
+    }
+}
+
+/// Where a loop over keys ends.
+enum End {
+    After(u64),
+    At(usize),
+}
+
+/// The table with more buckets where it `grows` beyond them: its keys, added to an empty one in their order.
+fn rehashed(b: &mut Builder, held: Held, grows: InstId) -> Held {
+    let (none, next) = (b.scalar(DType::S32, 0.0), b.convert(held.count, DType::U64));
+    let is_full = b.compare(Direction::Ge, next, held.buckets);
+    let needs = b.binary(ScalarOp::And, grows, is_full);
+    let all = b.constant(Tensor::of(&[BUCKETS.len() as u64], &BUCKETS));
+    let is_larger = b.compare(Direction::Gt, all, held.buckets);
+    let most = b.constant(Tensor::scalar(BUCKETS[BUCKETS.len() - 1]));
+    let larger = b.select(is_larger, all, most);
+    let more = b.reduce(larger, most, ScalarOp::Minimum, &[0]);
+    let buckets = b.select(needs, more, held.buckets);
+    let end = b.select(needs, held.count, none);
+    let count = b.select(needs, none, held.count);
+    let parts = vec![held.keys, held.values, count, buckets, end, held.keys, held.values];
+    let rounds = Rounds { parts };
+    let end = rounds.run(b, End::At(4), |b, round, state| {
+        let own = Held::of([state[0], state[1], state[2], state[3]]);
+        let (key, row) = (element(b, state[5], round), element(b, state[6], round));
+        let always = b.constant(Tensor::preds(&[], &[true]));
+        own.inserted(b, key, row, always, Listing::ByBucket).parts().to_vec()
+    });
+    Held::of([end[0], end[1], end[2], end[3]])
+}
+
+/// One element more along the first axis, so that there is one to read where there are none.
+fn with_one_more(b: &mut Builder, x: InstId) -> InstId {
+    let zero = b.scalar(b.dtype(x), 0.0);
+    let mut dims = vec![PadDim::default(); b.rank(x)];
+    dims[0].high = 1;
+    b.pad(x, zero, &dims)
+}
+
+/// Adds keys, or gives those that are there another value: in a table that was emptied before, if so.
+///
+/// Shapes: `keys [k..]`, `values [k.., r..]`, values of the table `[room, r..]`.
+pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Value>> {
+    let (keys, values) = (id.keys(cx)?, cx.arg(2)?);
+    let mut held = id.held(cx)?;
+    let (places, row) = (cx.b.dims(keys).to_vec(), cx.b.dims(held.values)[1..].to_vec());
+    if cx.b.dims(values) != [&places[..], &row].concat() || cx.b.dtype(values) != cx.b.dtype(held.values) {
+        let (own, given) = (cx.b.shape(held.values).clone(), cx.b.shape(values).clone());
+        return Err(cx.mismatch(format!("values {given} for keys {places:?}, and the table has values {own}")));
+    }
+    let count = places.iter().product();
+    let keys = if places.len() == 1 { keys } else { cx.b.reshape(keys, &[count]) };
+    let values = if places.len() == 1 { values } else { cx.b.reshape(values, &[&[count], &row[..]].concat()) };
+    let listing = if id.is_dense(cx) { Listing::AtEnd } else { Listing::ByBucket };
+    let none = cx.b.scalar(DType::S32, 0.0);
+    if is_import {
+        held.count = none;
+    }
+    let room = held.room(cx.b);
+    let [keys, values] = [keys, values].map(|x| with_one_more(cx.b, x));
+    let parts = [&held.parts()[..], &[none, keys, values]].concat();
+    let end = Rounds { parts }.run(cx.b, End::After(count), |b, round, state| {
+        let held = Held::of([state[0], state[1], state[2], state[3]]);
+        let (key, row) = (element(b, state[5], round), element(b, state[6], round));
+        let (held, more) = put(b, held, key, row, listing);
+        let over = b.add(state[4], more);
+        [&held.parts()[..], &[over]].concat()
+    });
+    let held = Held::of([end[0], end[1], end[2], end[3]]);
+    let asked = cx.b.add(held.count, end[4]);
+    let owner = cx.store.name(id.0).to_string();
+    cx.hold_state(&owner, asked, room)?;
+    id.set(cx, held)?;
+    Ok(vec![])
+}
+
+/// The table with a value for a key, and 1 if there was no room for the key, else 0.
+fn put(b: &mut Builder, held: Held, key: InstId, row: InstId, listing: Listing) -> (Held, InstId) {
+    let room = b.scalar(DType::S32, held.room(b) as f64);
+    let is_it = held.holds(b, key);
+    let (at, dims) = (held.first(b, is_it), b.dims(held.values).to_vec());
+    let is_new = b.compare(Direction::Eq, at, room);
+    let has_room = b.compare(Direction::Lt, held.count, room);
+    let grows = b.binary(ScalarOp::And, is_new, has_room);
+    let is_it = b.broadcast(is_it, &dims, &[0]);
+    let new = b.broadcast(row, &dims, &(1..dims.len()).collect::<Vec<_>>());
+    let values = b.select(is_it, new, held.values);
+    let mut held = Held { values, ..held };
+    if listing == Listing::ByBucket {
+        held = rehashed(b, held, grows);
+    }
+    let after = held.inserted(b, key, row, grows, listing);
+    let no_room = b.unary(ScalarOp::Not, has_room);
+    let fails = b.binary(ScalarOp::And, is_new, no_room);
+    (after, b.convert(fails, DType::S32))
+}
+
+/// Takes keys out; those that are not there are passed over.
+pub fn remove(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
+    let keys = id.keys(cx)?;
+    let held = id.held(cx)?;
+    let count = cx.b.dims(keys).iter().product();
+    let keys = if cx.b.rank(keys) == 1 { keys } else { cx.b.reshape(keys, &[count]) };
+    let keys = with_one_more(cx.b, keys);
+    let parts = [&held.parts()[..], &[keys]].concat();
+    let end = Rounds { parts }.run(cx.b, End::After(count), |b, round, state| {
+        let held = Held::of([state[0], state[1], state[2], state[3]]);
+        let (key, room) = (element(b, state[4], round), b.scalar(DType::S32, held.room(b) as f64));
+        let is_it = held.holds(b, key);
+        let at = held.first(b, is_it);
+        let [keys, values] = [held.keys, held.values].map(|x| without_row(b, x, at));
+        let is_there = b.compare(Direction::Lt, at, room);
+        let less = b.convert(is_there, DType::S32);
+        Held { keys, values, count: b.sub(held.count, less), ..held }.parts().to_vec()
+    });
+    id.set(cx, Held::of([end[0], end[1], end[2], end[3]]))?;
+    Ok(vec![])
+}
+
+/// The value of each key, and `default` where there is none.
+///
+/// Shapes: `keys [k..]`, `default [r..]` or `[k.., r..]` -> `[k.., r..]`.
+pub fn find(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
+    let (keys, default) = (id.keys(cx)?, cx.arg(2)?);
+    let held = id.held(cx)?;
+    if cx.b.dtype(default) != cx.b.dtype(held.values) {
+        let told = format!("a default of {}", cx.b.dtype(default));
+        let own = format!("the table has values of {}", cx.b.dtype(held.values));
+        return Err(Diagnostic::new(Code::TypeMismatch, told).note(own).into());
+    }
+    let (places, row) = (cx.b.dims(keys).to_vec(), cx.b.dims(held.values)[1..].to_vec());
+    let out = [&places[..], &row].concat();
+    if cx.b.dims(default) != row && cx.b.dims(default) != out {
+        return Err(cx.mismatch(format!("a default value of {:?} for values of {row:?}", cx.b.dims(default))));
+    }
+    let default = cx.b.broadcast_to(default, &out);
+    let pairs = [&places[..], &[held.room(cx.b)]].concat();
+    let last = places.len();
+    let numbers = cx.b.iota(DType::S32, &pairs, last);
+    let is_used = cx.b.compare(Direction::Lt, numbers, held.count);
+    let asked = cx.b.broadcast(keys, &pairs, &(0..last).collect::<Vec<_>>());
+    let own = cx.b.broadcast(held.keys, &pairs, &[last]);
+    let is_it = cx.b.compare(Direction::Eq, asked, own);
+    let is_it = cx.b.binary(ScalarOp::And, is_used, is_it);
+    let none = cx.b.full_like(numbers, -1.0);
+    let numbers = cx.b.select(is_it, numbers, none);
+    let none = cx.b.scalar(DType::S32, -1.0);
+    let at = cx.b.reduce(numbers, none, ScalarOp::Maximum, &[last]);
+    let first = cx.b.full_like(at, 0.0);
+    let is_there = cx.b.compare(Direction::Ge, at, first);
+    let at = cx.b.max(at, first);
+    let found = take_axis(cx, held.values, at, 0, 0)?;
+    let is_there = cx.b.broadcast(is_there, &out, &(0..last).collect::<Vec<_>>());
+    let y = cx.b.select(is_there, found, default);
+    cx.one(y)
+}
+
+/// The number of keys.
+pub fn size(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
+    let count = id.held(cx)?.count;
+    let count = cx.b.convert(count, DType::S64);
+    cx.one(count)
+}
+
+/// All keys and their values, in TensorFlow's order.
+pub fn export(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
+    if id.is_dense(cx) {
+        return Err(
+            cx.unsupported("a dense table lists its places, empty ones too, in an order that follows from all calls")
+        );
+    }
+    let held = id.held(cx)?;
+    let room = held.room(cx.b);
+    let count = cx.found(held.count, room, "the list of keys")?;
+    Ok([held.keys, held.values].map(|x| Value::Array(cx.b.slice_axis(x, 0, 0, count))).to_vec())
+}
