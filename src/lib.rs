@@ -46,4 +46,6 @@ pub mod reduce;
 pub mod report;
 pub mod compile;
 pub mod run;
+pub mod measure;
+pub mod verify;
 pub mod cli;

@@ -32,7 +32,9 @@ const ROOMS: &[(&str, u32)] = &[
     ("reduce", 13),
     ("rewrite", 14),
     ("run", 14),
-    ("cli", 15),
+    ("measure", 15),
+    ("verify", 15),
+    ("cli", 16),
 ];
 
 /// Arrows inside one layer: a tensor's small floats are decoded by `scalar`, whose ops speak of element types.

@@ -1,7 +1,6 @@
 //! `tfaot hlo`: modules as text or messages.
 use super::args::{Engine, HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 use super::modules::{leaf_infos, literal, load, load_sound, load_whole};
-use super::verify::Bisected;
 use super::{Verdict, dump, graph, out};
 use crate::codegen::Launches;
 use crate::compile;
@@ -12,6 +11,7 @@ use crate::optimize;
 use crate::run;
 use crate::run::{arguments, npz};
 use crate::tensor::Tensor;
+use crate::verify::{Bisection, Conditions, Tolerance, compare_engines};
 use indexmap::IndexMap;
 use serde_json::json;
 use std::time::Duration;
@@ -141,10 +141,14 @@ fn by_engines(args: &HloRun) -> Result<Verdict> {
             if args.call.outputs.is_some() {
                 write_results(&args.call, native.clone())?;
             }
-            let threads = args.call.threads.into();
-            let bisected = bisected.as_ref();
-            let bisected = bisected.map(|(lowered, values, target)| Bisected { lowered, target, values, threads });
-            super::verify::two_engines(&keys, &native, &plain, bisected).map_err(in_file)
+            let (threads, exact) = (args.call.threads.into(), Tolerance::EXACT);
+            let bisection = bisected.as_ref().map(|(lowered, values, target)| {
+                let conditions =
+                    Conditions { name: "hlo", target, threads, rtol: Some(exact.rtol), atol: Some(exact.atol) };
+                Bisection { lowered, args: values, conditions }
+            });
+            let compared = compare_engines(&keys, &native, &plain, bisection).map_err(in_file)?;
+            super::verify::print(&compared, false, false)
         }
         (results, others) => write_results(&args.call, results.or(others).unwrap_or_default()),
     }

@@ -10,6 +10,7 @@ use crate::interp;
 use crate::run;
 use crate::run::{arguments, npz};
 use crate::tensor::{Tensor, TensorInfo};
+use crate::verify::compare_engines;
 
 /// Runs the module by the engines that are asked for, as so many replicas; two engines are compared on every rank.
 ///
@@ -33,7 +34,8 @@ pub fn run(args: &HloRun, replicas: u64) -> Result<Verdict> {
                 write(&args.call, &native)?;
             }
             let keys: Vec<String> = keyed(&native).into_iter().map(|(key, _)| key).collect();
-            super::verify::two_engines(&keys, &native.concat(), &plain.concat(), None)
+            let compared = compare_engines(&keys, &native.concat(), &plain.concat(), None)?;
+            super::verify::print(&compared, false, false)
         }
         (results, others) => write(&args.call, &results.or(others).unwrap_or_default()),
     }

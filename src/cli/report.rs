@@ -2,7 +2,7 @@
 use super::args::ReportArgs;
 use super::progress::{self, Progress};
 use super::scene::Scene;
-use super::{Verdict, dump, graph, out, profile, report_models};
+use super::{Verdict, dump, graph, out, report_models};
 use crate::cluster::{Clustering, Entrance};
 use crate::codegen::{self, Launches};
 use crate::compile;
@@ -10,6 +10,7 @@ use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::dump::Flags;
 use crate::graph::{NodeId, Program};
 use crate::infer::Facts;
+use crate::measure::profile::kernel_times;
 use crate::package::files;
 use crate::report::{self, Refusal, Report, code, page, whole};
 use crate::run::Session;
@@ -158,7 +159,7 @@ fn compile_cluster(
         return Ok((code::describe(&built.module, &built.program, target, &assembly, None), part.left_out));
     }
     let mut session = Session::load(&built, target, &arguments::load(None, &infos)?, 1)?;
-    let (least, runs) = profile::measure(&built.program, &mut session, None, args.seconds)?;
+    let (least, runs) = kernel_times(&built.program, &mut session, None, args.seconds)?;
     let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
     let times = code::Times { ms, roofline: Vec::new(), runs };
     Ok((code::describe(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))

@@ -1,12 +1,13 @@
 //! The functions of a report's file, each compiled whole as `tfaot compile` would.
 use super::args::ReportArgs;
-use super::machine::Roof;
-use super::{graph, profile, shapes};
+use super::{graph, shapes};
 use crate::codegen::{self, Launches};
 use crate::compile::{self, Entry, Fronts, Functions};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Endpoint;
 use crate::lower::Lowered;
+use crate::measure::Roofline;
+use crate::measure::profile::kernel_times;
 use crate::prepare::{self, Request};
 use crate::report::{self, Report, Whole, code, whole};
 use crate::run;
@@ -95,9 +96,9 @@ fn compiled(
     let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
     let model = Model::load(&face, &built.object, target, 1)?;
     let built = built.only_for(&given)?;
-    let (least, runs) = profile::measure(&built.program, &mut Session::new(model, &values)?, None, args.seconds)?;
+    let (least, runs) = kernel_times(&built.program, &mut Session::new(model, &values)?, None, args.seconds)?;
     let program = &built.program;
-    let roof = Roof::measure(target, 1, program.weights_bytes + program.workspace_bytes)?;
+    let roof = Roofline::measure(target, 1, program.weights_bytes + program.workspace_bytes)?;
     let spent = |at: usize| least.get(at).copied().unwrap_or_default();
     let roofline = program.kernels.iter().map(|(id, kernel)| {
         spent(id.0 as usize).launches as f64 * roof.least_ms(kernel.flops, kernel.touched(&program.buffers))

@@ -3,7 +3,7 @@ use super::args::{Engine, RunArgs};
 use super::{Verdict, graph, sizes};
 use crate::diag::{Code, Error, Result};
 use crate::optimize;
-use crate::run::{Instance, Interpreter, calls};
+use crate::run::{Instance, Interpreter, WeightSource, calls};
 
 /// Runs the graph once, or the calls of a file.
 pub fn run(args: &RunArgs) -> Result<Verdict> {
@@ -27,7 +27,7 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
     }
     let told = sizes::parse(&args.sizes)?;
     let mut machine = match args.engine {
-        Engine::Interpreter if args.file.is_asked_for() => {
+        Engine::Interpreter if !matches!(args.file.source(), WeightSource::Object) => {
             return Err(Error::user(
                 Code::BadOption,
                 "the interpreter has the graph's weights: a file is for compiled code",
@@ -40,8 +40,14 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
         Engine::Native => {
             let name = graph::model_name(None, &graph.graph)?;
             let target = graph::target(&args.target)?;
-            let file = args.file.path();
-            let native = Instance::compile(args.file.of(functions.clone()), &name, &target, args.threads.into(), file);
+            let file = args.file.source().file();
+            let native = Instance::compile(
+                args.file.source().prepare(functions.clone()),
+                &name,
+                &target,
+                args.threads.into(),
+                file,
+            );
             Machine::Native(Box::new(native.map_err(|e| graph::in_file(e, &graph))?))
         }
     };

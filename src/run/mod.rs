@@ -28,6 +28,7 @@ pub use model::Model;
 pub use pool::Pool;
 pub use ranks::call_ranks;
 pub use session::{KernelTime, Session};
+pub use weights::WeightSource;
 
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,42 @@
 #![expect(unsafe_code, reason = "calls the object's check of weights")]
 use super::guard_pages::{Edge, GuardedBuffer};
 use super::model::{ALIGN, Model, edge_text, guarded, no_memory, report_faults};
-use crate::compile::Compiled;
+use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::Target;
 use crate::util::pieces::Pieces;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+/// Weights that compiled functions compute with.
+#[derive(Clone, Copy, Debug)]
+pub enum WeightSource<'a> {
+    /// Constants of the object.
+    Object,
+    /// An argument of the functions, which is filled with the graph's own weights.
+    Graph,
+    /// An argument of the functions, which is read from a file.
+    File(&'a Path),
+}
+
+impl<'a> WeightSource<'a> {
+    /// Marks functions that take weights as an argument, before they are compiled.
+    pub fn prepare(self, mut functions: Functions) -> Functions {
+        if !matches!(self, WeightSource::Object) {
+            compile::in_file(&mut functions);
+        }
+        functions
+    }
+
+    /// The file of the weights, if there is one.
+    pub fn file(self) -> Option<&'a Path> {
+        match self {
+            WeightSource::File(path) => Some(path),
+            WeightSource::Object | WeightSource::Graph => None,
+        }
+    }
+}
 
 impl Model {
     /// Links compiled functions and loads them. An object without weights of its own gets those of `file`, else the graph's.

@@ -72,10 +72,10 @@
 //! - Indices (`kernel/index.rs`) are sums of loop variables, quotients and remainders that simplify themselves; a load is a
 //!   vector load where the lane variable's coefficient is 1.
 //! - `bench --profile` compiles with `Launches::Observed`: every kernel goes through the executor, which times it and counts
-//!   its launches; a table in the object says which is which. The roofline of a kernel (`cli/machine/roof.rs`) is the longer of
+//!   its launches; a table in the object says which is which. The roofline of a kernel (`measure/roofline.rs`) is the longer of
 //!   its multiply-adds at the measured peak and of the elements that its indices name (`kernel/touched.rs`) at the measured
 //!   speed of the memory that holds them; Winograd's kernels also say what direct sums would take. `bench --machine`
-//!   (`cli/machine/`) measures what the machine can do with kernels written by hand.
+//!   (`measure/`) measures what the machine can do with kernels written by hand.
 //! - `kernel/verify/` holds thirteen numbered rules (bounds of every index, types, registers, memory defined before it is read
 //!   and not overwritten between) against every program before it becomes code; `kernel/eval.rs` runs a program on tensors, and
 //!   `tests/kernels.rs` compares that with the interpreter of the HLO.

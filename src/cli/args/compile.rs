@@ -1,7 +1,7 @@
 //! What says which graph, and for which machine; and the verbs that compile it whole.
-use crate::compile::{self, Functions};
+use crate::run::WeightSource;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Which graph, and which part of it.
 #[derive(Args, Clone, Debug, Default)]
@@ -231,20 +231,13 @@ pub struct FileArgs {
 }
 
 impl FileArgs {
-    /// Functions, which take their weights if that is asked for.
-    pub fn of(&self, mut functions: Functions) -> Functions {
-        if self.weights_file.is_some() {
-            compile::in_file(&mut functions);
+    /// Where the weights of compiled functions come from.
+    pub fn source(&self) -> WeightSource<'_> {
+        match &self.weights_file {
+            None => WeightSource::Object,
+            Some(None) => WeightSource::Graph,
+            Some(Some(path)) => WeightSource::File(path),
         }
-        functions
-    }
-    /// Whether functions take their weights.
-    pub fn is_asked_for(&self) -> bool {
-        self.weights_file.is_some()
-    }
-    /// The file that is named.
-    pub fn path(&self) -> Option<&Path> {
-        self.weights_file.as_ref()?.as_deref()
     }
 }
 

@@ -1,24 +1,29 @@
 //! `tfaot bench`: the time of a call of compiled code.
+mod change;
+mod machine;
+mod profile;
+mod race;
+
 use super::args::BenchArgs;
-use super::times::{self, Times};
-use super::{Verdict, bench_beside, graph, machine, out, profile, sizes};
+use super::{Verdict, graph, out, sizes};
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled};
 use crate::diag::Result;
 use crate::lower::Lowered;
+use crate::measure::{Effort, Times, parallel_speedup, time_calls};
 use crate::package::metadata;
 use crate::run;
 use crate::run::arguments;
 use crate::run::{Model, Session};
 use crate::target::Target;
 use serde_json::{Map, Value, json};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Compiles, warms up, measures, prints.
 pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let Some(graph_args) = &args.graph else { return machine::run(args) };
     if !args.others.is_empty() {
-        return bench_beside::run(graph_args, args);
+        return race::run(graph_args, args);
     }
     let start = Instant::now();
     let target = graph::target(&args.target)?;
@@ -29,7 +34,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let rows = args.row.as_deref().map(|row| sizes_of(row, args)).transpose()?;
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
     let targets = std::slice::from_ref(&target);
-    let built = compile::build_all(args.file.of(functions), &name, &name, targets, launches, &mut []);
+    let built = compile::build_all(args.file.source().prepare(functions), &name, &name, targets, launches, &mut []);
     let built = built.map_err(|e| graph::in_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let face = built.bundle.face.clone();
@@ -38,7 +43,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     }
     let values = arguments::for_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
     let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
-    let model = Model::load_compiled(&built, args.file.path(), &target, args.threads.into())?;
+    let model = Model::load_compiled(&built, args.file.source().file(), &target, args.threads.into())?;
     let built = built.only_for(&given)?;
     if !args.profile {
         // what is timed has memory of its own, aligned as vectors are
@@ -50,8 +55,8 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
         profile::run(&built, &target, &mut session, args)?;
         return Ok(Verdict::Yes);
     }
-    let old = args.compare.as_deref().map(times::load).transpose()?;
-    let measured = measure(&mut session, args)?;
+    let old = args.compare.as_deref().map(change::load).transpose()?;
+    let measured = time_calls(&mut session, &effort(args))?;
     // nanoseconds where calls are short
     let digits = if measured.min_ms < 0.01 { 6 } else { 3 };
     let flops = built.program.flops as f64;
@@ -64,7 +69,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let change = old.map(|old| old.against(&measured, &circumstances));
     if args.json {
         let handover = session.handover();
-        let cores = handover.map(|_| machine::cores(&target, args.threads.into())).transpose()?;
+        let cores = handover.map(|_| parallel_speedup(&target, args.threads.into())).transpose()?;
         let mut document = json!({
             "min_ms": measured.min_ms,
             "median_ms": measured.median_ms,
@@ -86,7 +91,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "cpu": target.cpu,
             "weights_bytes": face.weights_bytes,
             "precision": metadata::precision(&built.program.reduced),
-            "change": change.as_ref().map(times::Change::json),
+            "change": change.as_ref().map(change::Change::json),
         });
         if !named.is_empty() {
             document["sizes"] = named.into();
@@ -143,9 +148,9 @@ fn table(
     for told in rows {
         let values = arguments::for_function(None, lowered, told)?;
         let given = run::sizes::of_arguments(&entry.sizes, &lowered.args, &values)?;
-        let model = Model::load_compiled(built, args.file.path(), target, args.threads.into())?;
+        let model = Model::load_compiled(built, args.file.source().file(), target, args.threads.into())?;
         model.call_guarded(0, &values, &mut model.initial_state()?)?;
-        let times = measure(&mut Session::new(model, &values)?, args)?;
+        let times = time_calls(&mut Session::new(model, &values)?, &effort(args))?;
         let (rung, programs) = (entry.rung(&given), &built.bundle.variants[0].0);
         let (most, flops) = (entry.rungs.get(rung).unwrap_or(&given), programs[rung].flops);
         let (min, median, p90) = (times.min_ms, times.median_ms, times.p90_ms);
@@ -166,69 +171,9 @@ fn table(
     Ok(Verdict::Yes)
 }
 
-/// Calls that take less are timed several together, since reading the clock takes some 25 ns.
-const SHORTEST: Duration = Duration::from_micros(4);
-
-/// The time that was asked for.
-pub fn budget(args: &BenchArgs) -> Duration {
-    Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0))
-}
-
-/// How calls of a session are timed: so many between two looks at the clock.
-pub struct Timer {
-    together: u32,
-    warmup_runs: u64,
-}
-
-impl Timer {
-    /// Warms up, and finds how many calls are timed together: single ones where a number of runs was asked for.
-    pub fn warm(session: &mut Session, args: &BenchArgs) -> Result<Timer> {
-        let mut timer = Timer { together: 1, warmup_runs: 0 };
-        let warm = Instant::now();
-        while timer.warmup_runs < args.warmup.unwrap_or(3) {
-            timer.timed(session)?;
-            timer.warmup_runs += 1;
-            if args.warmup.is_none() && warm.elapsed() > budget(args) / 4 {
-                break;
-            }
-        }
-        while args.runs.is_none() && timer.together < 1 << 16 && timer.timed(session)? < SHORTEST {
-            timer.warmup_runs += u64::from(timer.together);
-            timer.together *= 2;
-        }
-        Ok(timer)
-    }
-
-    /// The time of that many calls.
-    pub fn timed(&self, session: &mut Session) -> Result<Duration> {
-        let start = Instant::now();
-        for _ in 0..self.together {
-            session.call()?;
-        }
-        Ok(start.elapsed())
-    }
-
-    /// What such times say.
-    pub fn distribution(&self, times: Vec<Duration>) -> Times {
-        Times::of(times, self.together, self.warmup_runs)
-    }
-}
-
-/// The times of calls after a warm-up; at least one, by default at least five.
-fn measure(session: &mut Session, args: &BenchArgs) -> Result<Times> {
-    let timer = Timer::warm(session, args)?;
-    let (start, budget) = (Instant::now(), budget(args));
-    let mut times = Vec::new();
-    loop {
-        times.push(timer.timed(session)?);
-        let enough = match args.runs {
-            Some(runs) => times.len() as u64 >= runs,
-            None => (times.len() >= 5 && start.elapsed() > budget) || start.elapsed() > budget * 10,
-        };
-        if enough {
-            return Ok(timer.distribution(times));
-        }
-    }
+/// How long the flags ask to measure.
+fn effort(args: &BenchArgs) -> Effort {
+    Effort { runs: args.runs, seconds: args.seconds, warmup: args.warmup }
 }
 
 /// The most memory that this process has had, or 0 where the system does not say.

@@ -1,17 +1,18 @@
-//! The least time in which this machine could do a kernel: that of its multiply-adds, or of what it reads and writes.
-use super::caches::LEVELS;
-use super::{Caches, fma_gflops, read};
+//! The roofline of a kernel: the least time in which this machine could run it, that of its multiply-adds or that of its reads and
+//! writes.
+use super::caches::{Caches, LEVELS};
+use super::{bandwidth, multiply_adds};
 use crate::diag::Result;
 use crate::kernel::Touched;
 use crate::target::Target;
 
-/// What so many threads can do at most.
-pub struct Roof {
-    /// GFLOP/s of multiply-adds of registers.
+/// Limits of a number of threads.
+pub struct Roofline {
+    /// GFLOP/s of multiply-adds on registers.
     pub gflops: f64,
-    /// The memories, the nearest first.
+    /// Caches and memory, the nearest first.
     memories: Vec<Memory>,
-    /// Bytes per nanosecond of the memory that holds all that a call touches: its constants come from there.
+    /// GB/s of the nearest memory that holds all bytes of a call: constants are read from there.
     constants_gbs: f64,
 }
 
@@ -20,31 +21,34 @@ struct Memory {
     gbs: f64,
 }
 
-impl Roof {
-    /// Measures; `bytes` is what a call touches in all. Errors: those of compiling and loading.
-    pub fn measure(target: &Target, threads: usize, bytes: u64) -> Result<Roof> {
+impl Roofline {
+    /// Measures the limits; `bytes` is the number of bytes that a call reads and writes.
+    ///
+    /// # Errors
+    /// Those of compiling and loading.
+    pub fn measure(target: &Target, threads: usize, bytes: u64) -> Result<Roofline> {
         let caches = Caches::of_this_machine();
         let mut memories = Vec::new();
         for &level in LEVELS {
-            let Some(region) = caches.bytes_of_a_thread(level, threads) else { continue };
-            let gbs = read::gbs(target, region, threads)?;
+            let Some(region) = caches.bytes_per_thread(level, threads) else { continue };
+            let gbs = bandwidth::gbs(target, region, threads)?;
             let holds = caches.get(level).map_or(u64::MAX, |c| c.bytes * c.count.min(threads as u64));
             memories.push(Memory { bytes: holds, gbs });
         }
-        let gflops = fma_gflops(target)? * threads as f64;
-        let mut roof = Roof { gflops, memories, constants_gbs: 0.0 };
+        let gflops = multiply_adds::gflops_of_one_thread(target)? * threads as f64;
+        let mut roof = Roofline { gflops, memories, constants_gbs: 0.0 };
         roof.constants_gbs = roof.gbs(bytes);
         Ok(roof)
     }
 
-    /// Milliseconds that a launch takes at least. Constants come from where all of the model is, since a call goes through
-    /// all of them; values were just written, and come from the nearest memory that holds those of the kernel.
+    /// Least milliseconds of a launch. Constants come from the memory that holds all of the model, since a call reads all of
+    /// them; values were just written, and come from the nearest memory that holds those of the kernel.
     pub fn least_ms(&self, flops: u64, touched: Touched) -> f64 {
         let read = touched.constants as f64 / self.constants_gbs + touched.values as f64 / self.gbs(touched.values);
         (flops as f64 / self.gflops).max(read) / 1e6
     }
 
-    /// The speed of the nearest memory that holds so much.
+    /// GB/s of the nearest memory that holds `bytes` bytes.
     fn gbs(&self, bytes: u64) -> f64 {
         let holds = self.memories.iter().find(|m| bytes <= m.bytes);
         holds.or(self.memories.last()).map_or(f64::INFINITY, |m| m.gbs)
@@ -58,7 +62,7 @@ mod tests {
     #[test]
     fn a_kernel_is_bound_by_what_takes_longer() {
         let memories = vec![Memory { bytes: 1000, gbs: 200.0 }, Memory { bytes: u64::MAX, gbs: 10.0 }];
-        let roof = Roof { gflops: 100.0, memories, constants_gbs: 10.0 };
+        let roof = Roofline { gflops: 100.0, memories, constants_gbs: 10.0 };
         let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-12, "{a} is not {b}");
         near(roof.least_ms(100_000_000, Touched { constants: 0, values: 1000 }), 1.0);
         near(roof.least_ms(1, Touched { constants: 10_000_000, values: 0 }), 1.0);

@@ -1,25 +1,19 @@
-//! Which instruction of a module departs first: what `departs.rs` does for the ops of a graph.
-use super::departs::{Blame, MOST_ALONE, MOST_BYTES, Step};
-use super::{Bound, worst};
+//! The instruction of a module that departs first, found as `blame.rs` finds the op of a graph.
+use super::Conditions;
+use super::blame::{Blame, MOST_ALONE, MOST_BYTES, OpComparison};
 use crate::compile;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Computation, InstId, Op, Shape};
 use crate::lower::Lowered;
 use crate::run;
-use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use std::collections::HashMap;
 
-/// Compares the result of every instruction of the entry that is an array.
+/// Compares the result of every instruction of the entry computation that is an array.
 ///
-/// Errors: those of compiling and running; `Code::TooLarge` for too many bytes.
-pub fn find(
-    lowered: &Lowered,
-    (bound, threads): (Bound, usize),
-    target: &Target,
-    name: &str,
-    values: &[Tensor],
-) -> Result<Blame> {
+/// # Errors
+/// those of compiling and running; `Code::TooLarge` for too many bytes.
+pub(super) fn find(lowered: &Lowered, args: &[Tensor], conditions: &Conditions) -> Result<Blame> {
     let entry = lowered.module.entry();
     let kept: Vec<InstId> = entry.post_order().into_iter().filter(|&id| is_computed(entry, id)).collect();
     let all = with_results(lowered, &kept);
@@ -28,37 +22,42 @@ pub fn find(
         let told = format!("the intermediate results take {bytes} bytes, and up to {MOST_BYTES} are compared");
         return Err(Error::user(Code::TooLarge, told));
     }
-    let plain = run::interpret(&all, values.to_vec())?;
-    let native = run::compile_and_call(all, name, target, values, threads)?;
-    let mut known: HashMap<InstId, &Tensor> = entry.params.iter().copied().zip(values).collect();
+    let plain = run::interpret(&all, args.to_vec())?;
+    let native = conditions.call(all, args)?;
+    let mut known: HashMap<InstId, &Tensor> = entry.params.iter().copied().zip(args).collect();
     known.extend(kept.iter().copied().zip(&plain));
-    let excess = |got: &Tensor, want: &Tensor| worst(got, want, bound).map_or(0.0, |w| w.excess);
     let mut steps = Vec::with_capacity(kept.len());
     let mut tried = 0;
     for (i, &id) in kept.iter().enumerate() {
-        let total = excess(&native[i], &plain[i]);
+        let total = conditions.excess(&native[i], &plain[i]);
         let mut own = None;
         if total > 1.0 && tried < MOST_ALONE {
             tried += 1;
             if let Some((alone, inputs)) = alone(lowered, id, &known) {
-                let got = run::compile_and_call(alone, name, target, &inputs, threads)?;
-                own = got.first().map(|got| excess(got, &plain[i]));
+                let got = conditions.call(alone, &inputs)?;
+                own = got.first().map(|got| conditions.excess(got, &plain[i]));
             }
         }
         let inst = &entry.insts[id];
-        steps.push(Step { tensor: inst.name.clone(), op: inst.op.name().to_string(), total, own, expectation: false });
+        steps.push(OpComparison {
+            tensor: inst.name.clone(),
+            op: inst.op.name().to_string(),
+            total,
+            own,
+            expectation: false,
+        });
     }
     Ok(Blame { steps, others: Vec::new() })
 }
 
-/// Whether an instruction makes an array of what it is given.
+/// Whether an instruction computes an array: it is neither a parameter nor a constant.
 fn is_computed(entry: &Computation, id: InstId) -> bool {
     let inst = &entry.insts[id];
-    let given = matches!(inst.op, Op::Parameter(_) | Op::Constant(_));
-    !given && inst.shape.as_array().is_some()
+    let is_input = matches!(inst.op, Op::Parameter(_) | Op::Constant(_));
+    !is_input && inst.shape.as_array().is_some()
 }
 
-/// The module with these arrays of its entry as results.
+/// Copies the module with these instructions of its entry computation as results.
 fn with_results(lowered: &Lowered, kept: &[InstId]) -> Lowered {
     let mut all = lowered.clone();
     let entry = all.module.entry;
@@ -91,7 +90,7 @@ fn infos(comp: &Computation, ids: &[InstId]) -> Vec<TensorInfo> {
     ids.iter().enumerate().map(one).collect()
 }
 
-/// One instruction as a module of its own, with the arrays that it is given; `None` where it is given anything else.
+/// Makes a module of one instruction; returns it with the arrays that are its operands, `None` where an operand is no known array.
 fn alone(lowered: &Lowered, id: InstId, known: &HashMap<InstId, &Tensor>) -> Option<(Lowered, Vec<Tensor>)> {
     let mut module = lowered.module.clone();
     let entry = module.entry;

@@ -1,25 +1,31 @@
-//! Multiply-adds of registers: the most floating-point work that a thread can do.
-use super::least_seconds;
+//! Multiply-adds on registers: the most floating-point work that a thread can do.
+use super::machine::least_seconds;
 use crate::diag::Result;
 use crate::kernel::{Buffer, Expr, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
 use crate::scalar::ScalarOp;
 use crate::target::Target;
 use crate::tensor::{DType, TensorInfo};
 
-/// Multiply-adds in flight: enough for two pipes of latency five.
+/// Number of multiply-adds in flight: enough for two pipes of latency five.
 const ACCUMULATORS: u64 = 12;
-/// Rounds of a chunk.
+/// Iterations of a chunk.
 const ROUNDS: u64 = 10_000;
-/// Chunks of each thread.
+/// Number of chunks of each thread.
 const CHUNKS: u64 = 4;
 
-/// The most f32 GFLOP/s of one thread with the vectors that code for `target` uses. Errors: those of compiling and loading.
-pub fn fma_gflops(target: &Target) -> Result<f64> {
+/// Measures the most f32 GFLOP/s of one thread with the vectors that code for `target` uses.
+///
+/// # Errors
+/// Those of compiling and loading.
+pub fn gflops_of_one_thread(target: &Target) -> Result<f64> {
     gflops(target, target.lanes(4), 1)
 }
 
-/// f32 GFLOP/s of `threads` on vectors of `lanes`. Errors: those of compiling and loading.
-pub(super) fn gflops(target: &Target, lanes: u64, threads: usize) -> Result<f64> {
+/// Measures the f32 GFLOP/s of `threads` threads on vectors of `lanes` elements.
+///
+/// # Errors
+/// Those of compiling and loading.
+pub fn gflops(target: &Target, lanes: u64, threads: usize) -> Result<f64> {
     let program = program(lanes, threads);
     let flops = program.flops;
     Ok(flops as f64 / least_seconds(program, target, &[], threads)? / 1e9)

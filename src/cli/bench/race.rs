@@ -1,11 +1,11 @@
 //! `tfaot bench` of several models: timed in turns, so that whatever else the machine does meets all of them alike.
-use super::args::{BenchArgs, GraphArgs};
-use super::bench::{Timer, budget};
-use super::times::Times;
-use super::{Verdict, graph, out, sizes};
+use super::effort;
+use crate::cli::args::{BenchArgs, GraphArgs};
+use crate::cli::{Verdict, graph, out, sizes};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Error, Result};
+use crate::measure::{Timer, Times};
 use crate::run;
 use crate::run::arguments;
 use crate::run::{Model, Session};
@@ -26,22 +26,17 @@ struct Racer {
 /// Compiles all, warms each up, times them in turns, prints a line each.
 pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<Verdict> {
     let target = graph::target(&args.target)?;
-    if args.file.path().is_some() {
+    if args.file.source().file().is_some() {
         return Err(Error::user(Code::BadOption, "a file of weights is for one graph, and several are timed"));
     }
     let paths = std::iter::once(&first.graph).chain(&args.others);
     let mut racers = paths.map(|path| racer(path, first, args, &target)).collect::<Result<Vec<_>>>()?;
-    let (start, budget) = (Instant::now(), budget(args) * racers.len() as u32);
+    let (start, effort, models) = (Instant::now(), effort(args), racers.len() as u32);
     loop {
         for racer in &mut racers {
-            racer.times.push(racer.timer.timed(&mut racer.session)?);
+            racer.times.push(racer.timer.time(&mut racer.session)?);
         }
-        let rounds = racers[0].times.len() as u64;
-        let enough = match args.runs {
-            Some(runs) => rounds >= runs,
-            None => (rounds >= 5 && start.elapsed() > budget) || start.elapsed() > budget * 10,
-        };
-        if enough {
+        if effort.is_done(racers[0].times.len() as u64, start, models) {
             return told(racers, args, &target);
         }
     }
@@ -53,7 +48,8 @@ fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, target: &Target) -> R
     let functions = graph::function(&graph_args)?;
     let lowered = functions.all[0].1.clone();
     let targets = std::slice::from_ref(target);
-    let built = compile::build_all(args.file.of(functions), &name, &name, targets, Launches::Direct, &mut []);
+    let built =
+        compile::build_all(args.file.source().prepare(functions), &name, &name, targets, Launches::Direct, &mut []);
     let built = built.map_err(|e| graph::in_file(e, &graph_args))?;
     let face = &built.bundle.face;
     let values = arguments::for_function(None, &lowered, &sizes::parse(&args.sizes)?)?;
@@ -63,7 +59,7 @@ fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, target: &Target) -> R
     model.call_guarded(0, &values, &mut model.initial_state()?)?;
     let flops = built.only_for(&given)?.program.flops;
     let mut session = Session::new(model, &values)?;
-    let timer = Timer::warm(&mut session, args)?;
+    let timer = Timer::warm_up(&mut session, &effort(args))?;
     let facts = json!({"object_bytes": bytes, "workspace_bytes": workspace, "flops": flops});
     Ok(Racer { name: path.display().to_string(), session, timer, times: Vec::new(), facts })
 }

@@ -1,17 +1,20 @@
-//! Bytes a second out of caches and memory: every thread reads a region of its own again and again.
-use super::least_seconds;
+//! Bandwidth of caches and memory: every thread reads a region of its own again and again.
+use super::machine::least_seconds;
 use crate::diag::Result;
 use crate::kernel::{Buffer, Expr, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
 use crate::scalar::ScalarOp;
 use crate::target::Target;
 use crate::tensor::{DType, Tensor, TensorInfo};
 
-/// Vectors a step, each into a register of its own.
+/// Number of vectors of a step, each into a register of its own.
 const VECTORS: u64 = 8;
 /// Bytes that a call reads at least, so that starting it does not count.
 const LEAST_BYTES: u64 = 64 << 20;
 
-/// GB/s of `threads` that read `bytes` each. Errors: those of compiling and loading.
+/// Measures the GB/s of `threads` threads that read `bytes` bytes each.
+///
+/// # Errors
+/// Those of compiling and loading.
 pub fn gbs(target: &Target, bytes: u64, threads: usize) -> Result<f64> {
     let rounds = LEAST_BYTES.div_ceil(bytes.max(1)).max(1);
     let program = program(target, bytes, rounds, threads);

@@ -1,4 +1,4 @@
-//! The bound of graphs that compute in f16 or bf16.
+//! Tolerance of graphs that compute in f16 or bf16.
 //!
 //! A type of p bits of precision rounds by up to u = 2^-p of each result: 2^-11 for f16, 2^-8 for bf16, a thousand times the bound of f32
 //! and more. Which of the two numbers beside an exact value a result becomes depends on what was kept in f32 before it and on the order of
@@ -10,45 +10,50 @@
 //! square of 2/3 of a unit, a rounding that goes the other way of at most 1): an element's standard deviation is at most √(3/2) of that
 //! of its sample. [`MARGIN`] times the largest departure of any element in [`SAMPLES`] evaluations is then beyond three standard
 //! deviations of the element that varies most. Where nothing is rounded to 16 bits the bound is that of f32, unchanged.
-use super::Bound;
+use super::Tolerance;
 use crate::compile::Functions;
 use crate::diag::Result;
 use crate::interp;
 use crate::run::Interpreter;
 use crate::tensor::{DType, Tensor};
 
-/// Evaluations with other roundings.
+/// Number of evaluations with random roundings.
 const SAMPLES: u64 = 3;
-/// How much more than the largest departure of the samples is allowed.
+/// Ratio of the tolerance to the largest difference of the samples.
 const MARGIN: f64 = 3.0;
 
-/// The bound of each result of the first function on these arguments: `usual`, and what rounding to 16 bits explains.
-pub fn bounds(functions: &Functions, args: &[Tensor], plain: &[Tensor], usual: Bound) -> Result<Vec<Bound>> {
+/// Tolerance of each result of the first function on these arguments: `usual`, and the differences that rounding to 16 bits explains.
+pub(super) fn tolerances(
+    functions: &Functions,
+    args: &[Tensor],
+    plain: &[Tensor],
+    usual: Tolerance,
+) -> Result<Vec<Tolerance>> {
     let mut all = vec![usual; plain.len()];
     if !interp::rounds_to_16_bits(&functions.all[0].1.module) {
         return Ok(all);
     }
     // a unit in the last place of a result that is itself of 16 bits
-    for (bound, result) in all.iter_mut().zip(plain).filter(|(_, r)| r.dtype.is_float()) {
-        bound.rounding = Some(0.0);
-        bound.rtol = match result.dtype {
+    for (tolerance, result) in all.iter_mut().zip(plain).filter(|(_, r)| r.dtype.is_float()) {
+        tolerance.rounding = Some(0.0);
+        tolerance.rtol = match result.dtype {
             DType::F16 => f64::powi(2.0, -10),
             DType::BF16 => f64::powi(2.0, -7),
-            _ => bound.rtol,
+            _ => tolerance.rtol,
         };
     }
     for seed in 1..=SAMPLES {
         let moved = Interpreter::new(functions)?.with_random_rounding(seed).call(0, args.to_vec())?;
-        for ((bound, m), p) in all.iter_mut().zip(&moved).zip(plain) {
-            let by = if m.dims == p.dims { departure(m, p) } else { 0.0 };
-            bound.rounding = bound.rounding.map(|most| most.max(MARGIN * by));
+        for ((tolerance, m), p) in all.iter_mut().zip(&moved).zip(plain) {
+            let by = if m.dims == p.dims { largest_difference(m, p) } else { 0.0 };
+            tolerance.rounding = tolerance.rounding.map(|most| most.max(MARGIN * by));
         }
     }
     Ok(all)
 }
 
-/// The largest difference of two arrays where both are finite.
-fn departure(x: &Tensor, y: &Tensor) -> f64 {
+/// Largest difference of two arrays over elements that are finite in both.
+fn largest_difference(x: &Tensor, y: &Tensor) -> f64 {
     let (x, y) = (x.parts(), y.parts());
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
     let by = (0..x.len()).map(|i| (number(&x, i) - number(&y, i)).abs());

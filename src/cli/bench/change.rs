@@ -1,44 +1,8 @@
-//! The times of calls as a distribution, and beside an earlier one.
+//! `tfaot bench --compare`: times of calls beside those of an earlier output.
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
+use crate::measure::Times;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Duration;
-
-/// What calls took, in milliseconds of one call. A percentile is the least time that so many of the calls did not exceed.
-#[derive(Clone, Debug)]
-pub struct Times {
-    pub min_ms: f64,
-    pub median_ms: f64,
-    pub p90_ms: f64,
-    pub p99_ms: f64,
-    pub max_ms: f64,
-    /// Calls that were measured.
-    pub runs: u64,
-    /// Calls between two looks at the clock: where it is more than one, each time is their mean.
-    pub together: u32,
-    /// Calls before those.
-    pub warmup_runs: u64,
-}
-
-impl Times {
-    /// Of `times`, at least one, of `together` calls each.
-    pub fn of(mut times: Vec<Duration>, together: u32, warmup_runs: u64) -> Times {
-        times.sort();
-        let last = times.len().saturating_sub(1);
-        let at = |index: usize| times.get(index).map_or(0.0, |t| t.as_nanos() as f64 / 1e6 / f64::from(together));
-        let percentile = |percent: usize| at((times.len() * percent).div_ceil(100).saturating_sub(1));
-        Times {
-            min_ms: at(0),
-            median_ms: at(times.len() / 2),
-            p90_ms: percentile(90),
-            p99_ms: percentile(99),
-            max_ms: at(last),
-            runs: times.len() as u64 * u64::from(together),
-            together,
-            warmup_runs,
-        }
-    }
-}
 
 /// An earlier output of `bench --json`.
 pub struct Earlier {
@@ -119,19 +83,10 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn times(microseconds: impl Iterator<Item = u64>) -> Times {
-        Times::of(microseconds.map(Duration::from_micros).collect(), 1, 0)
-    }
-
-    #[test]
-    fn percentiles_are_times_that_were_measured() {
-        let all = times((1..=100).rev());
-        assert_eq!([all.min_ms, all.p90_ms, all.p99_ms, all.max_ms], [0.001, 0.09, 0.099, 0.1]);
-        let one = times([7].into_iter());
-        assert_eq!([one.min_ms, one.median_ms, one.p90_ms, one.p99_ms, one.max_ms], [0.007; 5]);
-        let five = times(1..=5);
-        assert_eq!([five.median_ms, five.p90_ms], [0.003, 0.005]);
+        Times::new(microseconds.map(Duration::from_micros).collect(), 1, 0)
     }
 
     #[test]

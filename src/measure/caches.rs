@@ -1,8 +1,8 @@
-//! How large this machine's caches are, and what to read so that it comes out of one of them.
+//! Sizes of this machine's data caches, and the number of bytes to read so that they come out of a given cache.
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Where memory may be.
+/// A level of the memory hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The first-level data cache.
@@ -15,11 +15,11 @@ pub enum Level {
     Dram,
 }
 
-/// All of them, the nearest first.
+/// All levels, the nearest first.
 pub const LEVELS: &[Level] = &[Level::L1, Level::L2, Level::L3, Level::Dram];
 
 impl Level {
-    /// What it is called.
+    /// The level's name for people.
     pub fn name(self) -> &'static str {
         match self {
             Level::L1 => "L1",
@@ -30,31 +30,31 @@ impl Level {
     }
 }
 
-/// Caches of one level.
+/// The caches of one level.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cache {
-    /// Bytes of one.
+    /// Bytes of each cache.
     pub bytes: u64,
-    /// How many the machine has.
+    /// Number of caches that the machine has.
     pub count: u64,
 }
 
 /// The data caches of the machine.
 #[derive(Clone, Debug)]
 pub struct Caches {
-    /// By level; a machine may lack a third.
+    /// Caches by level; a machine may lack a third level.
     all: BTreeMap<Level, Cache>,
-    /// Whether the system told the sizes; else they are assumed.
+    /// Whether the sizes are the system's; else they are assumed.
     pub known: bool,
 }
 
-/// Most bytes that are read from main memory.
+/// Most bytes that are read from main memory, by all threads together.
 const MOST_BYTES: u64 = 1 << 30;
 
 impl Caches {
-    /// What Linux tells below `/sys`; elsewhere sizes that are usual, with `known` false.
+    /// Reads the caches from `/sys` on Linux; elsewhere usual sizes, with `known` false.
     pub fn of_this_machine() -> Caches {
-        let all = told(Path::new("/sys/devices/system/cpu"));
+        let all = read_caches(Path::new("/sys/devices/system/cpu"));
         if all.contains_key(&Level::L1) && all.contains_key(&Level::L2) {
             return Caches { all, known: true };
         }
@@ -69,9 +69,9 @@ impl Caches {
         self.all.get(&level).copied()
     }
 
-    /// How much each of so many threads reads again and again so that it comes out of `level` and not out of a nearer one;
-    /// nothing where there is no such amount.
-    pub fn bytes_of_a_thread(&self, level: Level, threads: usize) -> Option<u64> {
+    /// Number of bytes that each of `threads` threads reads repeatedly so that they come out of `level` and not out of a nearer
+    /// one; `None` where there is no such number.
+    pub fn bytes_per_thread(&self, level: Level, threads: usize) -> Option<u64> {
         let threads = threads as u64;
         let share = |c: Cache| c.bytes / threads.div_ceil(c.count.max(1)).max(1);
         let nearer = match level {
@@ -92,7 +92,7 @@ impl Caches {
 }
 
 /// The data caches of all processors below this folder, each once.
-fn told(folder: &Path) -> BTreeMap<Level, Cache> {
+fn read_caches(folder: &Path) -> BTreeMap<Level, Cache> {
     let mut found: BTreeMap<(Level, String), u64> = BTreeMap::new();
     let is_number = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
     for cpu in names(folder).into_iter().filter(|n| n.strip_prefix("cpu").is_some_and(is_number)) {
@@ -159,12 +159,12 @@ mod tests {
                 }
             }
         }
-        let caches = Caches { all: told(folder.path()), known: true };
+        let caches = Caches { all: read_caches(folder.path()), known: true };
         let of = |level| caches.get(level).map(|c| (c.bytes, c.count));
         assert_eq!(of(Level::L1), Some((48 << 10, 4)));
         assert_eq!(of(Level::L2), Some((2 << 20, 4)));
         assert_eq!(of(Level::L3), Some((32 << 20, 1)));
-        assert_eq!(caches.bytes_of_a_thread(Level::L3, 1), Some(16 << 20));
-        assert_eq!(caches.bytes_of_a_thread(Level::L3, 4), Some(4 << 20));
+        assert_eq!(caches.bytes_per_thread(Level::L3, 1), Some(16 << 20));
+        assert_eq!(caches.bytes_per_thread(Level::L3, 4), Some(4 << 20));
     }
 }

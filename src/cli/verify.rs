@@ -1,0 +1,147 @@
+//! `tfaot verify`: compares compiled code with the interpreter and with expected results, and prints the comparisons.
+use super::args::VerifyArgs;
+use super::progress::{self, Progress};
+use super::{Verdict, graph, out, sizes};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::run::{arguments, calls};
+use crate::target::Target;
+use crate::verify::comparison::RelativeError;
+use crate::verify::sequence::{Sequence, verify_calls};
+use crate::verify::{Case, Comparison, Conditions, OpComparison, Verification, verify};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Compares one call, or the calls of a file.
+pub fn run(args: &VerifyArgs) -> Result<Verdict> {
+    if let Some(path) = &args.calls {
+        let comparisons = sequence(args, path)?;
+        return print(&Verification { comparisons, blame: None }, args.json, args.ops);
+    }
+    let target = graph::target(&args.target)?;
+    let name = graph::model_name(None, &args.graph.graph)?;
+    let functions = graph::function(&args.graph)?;
+    let lowered = &functions.all[0].1;
+    let keys = graph::result_keys(&args.graph, lowered);
+    let values = arguments::for_function(args.inputs.as_deref(), lowered, &sizes::parse(&args.sizes)?)?;
+    let case = Case {
+        graph: &args.graph.graph,
+        format: args.graph.format.as_deref(),
+        request: &graph::request(&args.graph)?,
+        functions: &functions,
+        keys: &keys,
+        args: &values,
+        expect: args.expect.as_deref(),
+        weights: args.file.source(),
+        all_ops: args.ops,
+        conditions: conditions(args, &name, &target),
+    };
+    let _progress = Progress::begin("reading", args.graph.quiet);
+    print(&verify(&case, &|step| progress::step(step))?, args.json, args.ops)
+}
+
+fn conditions<'a>(args: &VerifyArgs, name: &'a str, target: &'a Target) -> Conditions<'a> {
+    Conditions { name, target, threads: args.threads.into(), rtol: args.rtol, atol: args.atol }
+}
+
+/// Compares the calls of a file.
+fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
+    let calls = calls::read(path)?;
+    let graph = graph::with_signatures(&args.graph, &calls);
+    let target = graph::target(&args.target)?;
+    let name = graph::model_name(None, &graph.graph)?;
+    let (functions, _) = graph::functions(&graph)?;
+    let sequence = Sequence {
+        graph: &graph.graph,
+        functions: &functions,
+        calls: &calls,
+        sizes: &sizes::parse(&args.sizes)?,
+        weights: args.file.source(),
+        conditions: conditions(args, &name, &target),
+    };
+    verify_calls(&sequence, |lowered| graph::result_keys(&graph, lowered))
+}
+
+/// Prints a line for each comparison, or a JSON document; the worst mismatch is a diagnostic.
+pub(super) fn print(report: &Verification, as_json: bool, all_ops: bool) -> Result<Verdict> {
+    let all = &report.comparisons;
+    let bad = all.iter().filter(|c| c.departs()).max_by(|a, b| a.excess().total_cmp(&b.excess()));
+    if as_json {
+        out::json(&document(report))?;
+    } else {
+        print_lines(report, all_ops)?;
+    }
+    let Some(bad) = bad else { return Ok(Verdict::Yes) };
+    let Some(diagnostic) = mismatch(bad, report) else { return Ok(Verdict::Yes) };
+    out::error(diagnostic.into());
+    Ok(Verdict::No)
+}
+
+fn document(report: &Verification) -> Value {
+    let all = &report.comparisons;
+    let list: Vec<Value> = all.iter().map(comparison_json).collect();
+    let mut document = json!({"ok": !all.iter().any(Comparison::departs), "comparisons": list});
+    if let Some(blame) = &report.blame {
+        document["first"] = blame.first().map_or(Value::Null, |step| json!(step.tensor));
+        document["expectation"] = blame.expectation().map_or(Value::Null, |step| json!(step.tensor));
+        document["ops"] = blame.steps.iter().map(OpComparison::as_json).collect();
+    }
+    document
+}
+
+fn print_lines(report: &Verification, all_ops: bool) -> Result<()> {
+    for c in &report.comparisons {
+        let verdict = if c.departs() { "differs" } else { "equal" };
+        let error = c.unrounded.map_or_else(String::new, |u| {
+            format!(
+                "; error {:.2e} of the largest element, {:.2e} in the mean (without rounding {:.2e}, {:.2e})",
+                c.error.largest, c.error.rms, u.largest, u.rms
+            )
+        });
+        let told = format!("{verdict:8} {} with {}, worst {:.3} of the bound", c.output, c.with, c.excess());
+        let rounding = c
+            .tolerance
+            .rounding
+            .map_or_else(String::new, |by| format!("; the bound has {by:.2e} for results rounded to 16 bits"));
+        out::line(format_args!("{told}{rounding}{error}"))?;
+    }
+    for step in report.blame.iter().flat_map(|b| &b.steps).filter(|s| all_ops || s.own.is_some()) {
+        out::line(step)?;
+    }
+    Ok(())
+}
+
+/// The diagnostic of the comparison that departs most.
+fn mismatch(bad: &Comparison, report: &Verification) -> Option<Diagnostic> {
+    if let Some([got, want]) = &bad.types {
+        let told = format!("`{}` is {got}, and {want} by the {}", bad.output, bad.with);
+        return Some(Diagnostic::new(Code::Mismatch, told));
+    }
+    let worst = bad.worst.as_ref()?;
+    let message = format!(
+        "`{}` departs most: element {} is {}, and {} by the {}",
+        bad.output, worst.index, worst.got.text, worst.want.text, bad.with
+    );
+    let mut diagnostic = Diagnostic::new(Code::Mismatch, message).note(format!("{:.3} times the bound", worst.excess));
+    if let Some(blame) = &report.blame {
+        diagnostic = diagnostic.note(blame.in_words());
+        if let Some(step) = blame.first() {
+            diagnostic = diagnostic.at_node(step.node(), &step.op);
+        }
+    }
+    Some(diagnostic)
+}
+
+fn comparison_json(c: &Comparison) -> Value {
+    let worst =
+        c.worst.as_ref().map(|w| json!({"index": w.index, "got": w.got.json, "want": w.want.json, "excess": w.excess}));
+    let error = |e: &RelativeError| json!({"largest": e.largest, "rms": e.rms});
+    json!({
+        "output": c.output,
+        "with": c.with,
+        "ok": !c.departs(),
+        "bound": {"rtol": c.tolerance.rtol, "atol": c.tolerance.atol, "rounding": c.tolerance.rounding},
+        "error": error(&c.error),
+        "unrounded_error": c.unrounded.as_ref().map(error),
+        "worst": worst,
+    })
+}

@@ -1,0 +1,157 @@
+//! Tuning: the choices of the cost model against others, measured on this machine in the model that they are for.
+//!
+//! All products take the second best tile, then all the third, and so on, and all convolutions the other algorithm, direct or
+//! Winograd's; each time every kernel is timed in whole calls, so that caches are as they will be. A choice that wins by more than
+//! measurements vary becomes a row of the [`Tuning`].
+//!
+//! # How it works
+//!
+//! `schedule/plan/tile.rs` lists all register tiles with their predicted times; the row of a target's [`Tuning`] for a product, or
+//! its trial, takes the place of the best; `schedule/plan/convolution.rs` asks it in the same way for the algorithm of a convolution.
+//! A kernel has the product that it computes and the choice (`Kernel::chosen`, `Kernel::method`). The whole graph is compiled
+//! once for each position in those lists and profiled, and each product takes what is faster by more than measurements vary.
+use super::profile;
+use crate::codegen::Launches;
+use crate::compile;
+use crate::diag::Result;
+use crate::kernel::Program;
+use crate::lower::Lowered;
+use crate::run::{Session, arguments};
+use crate::target::{Choice, Method, Target, Trial, Tuning};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Choices that are tried beside that of the cost model.
+const TRIALS: [Trial; 8] = [
+    Trial::Tile(1),
+    Trial::Tile(2),
+    Trial::Tile(3),
+    Trial::Tile(4),
+    Trial::Tile(5),
+    Trial::Tile(6),
+    Trial::OtherOrder,
+    Trial::OtherMethod,
+];
+/// Seconds that each trial is measured for.
+const SECONDS: f64 = 0.4;
+/// Seconds for the comparison of the tuned model with the untuned one.
+const LAST_SECONDS: f64 = 1.5;
+/// Share of the time of the cost model's choice that another choice must save.
+const LEAST_GAIN: f64 = 0.03;
+
+/// The choice for each product or convolution, and its milliseconds in a call.
+type Timed<T> = BTreeMap<String, (T, f64)>;
+
+/// Choices for a model, and what they gain.
+pub struct Tuned {
+    /// The rows that were there, and those of this model.
+    pub tuning: Tuning,
+    /// Number of products of the model.
+    pub products: usize,
+    /// Number of products for which another choice than the cost model's was faster.
+    pub changed_products: usize,
+    /// Number of convolutions with two algorithms.
+    pub convolutions: usize,
+    /// Number of convolutions for which the other algorithm was faster.
+    pub changed_convolutions: usize,
+    /// Milliseconds of a call with the choices of the cost model.
+    pub untuned_ms: f64,
+    /// Milliseconds of a call with the measured choices.
+    pub tuned_ms: f64,
+}
+
+/// Measures a function without variables, and adds the faster choices to `tuning`. `progress` is called before each trial with
+/// its number and the number of trials.
+///
+/// # Errors
+/// Those of compiling, loading and calling.
+pub fn tune(lowered: &Lowered, target: &Target, mut tuning: Tuning, progress: impl Fn(usize, usize)) -> Result<Tuned> {
+    let measure = |trial| {
+        let tried = Target { tuning: Tuning { trial, ..Tuning::default() }, ..target.clone() };
+        times(lowered, &tried)
+    };
+    let model = measure(Trial::None)?;
+    let mut best = model.clone();
+    for (i, trial) in TRIALS.iter().copied().enumerate() {
+        progress(i + 1, TRIALS.len());
+        let (products, convolutions) = measure(trial)?;
+        take_faster(&model.0, &mut best.0, products);
+        take_faster(&model.1, &mut best.1, convolutions);
+    }
+    let (changed_products, changed_convolutions) = (count_changed(&model.0, &best.0), count_changed(&model.1, &best.1));
+    let (products, convolutions) = (best.0.len(), best.1.len());
+    add_rows(&mut tuning, best);
+    let mut tuned = Target { tuning, ..target.clone() };
+    let (untuned_ms, tuned_ms) = compare(lowered, target, &tuned)?;
+    // what wins kernel by kernel and loses in the whole was chance
+    if tuned_ms >= untuned_ms {
+        add_rows(&mut tuned.tuning, model);
+    }
+    let tuning = tuned.tuning;
+    Ok(Tuned { tuning, products, changed_products, convolutions, changed_convolutions, untuned_ms, tuned_ms })
+}
+
+/// Replaces choices in `best` by those that take less, and less than the cost model's choice by [`LEAST_GAIN`].
+fn take_faster<T: Copy>(model: &Timed<T>, best: &mut Timed<T>, tried: Timed<T>) {
+    for (form, (choice, ms)) in tried {
+        let Some((_, of_model)) = model.get(&form) else { continue };
+        let Some(slot) = best.get_mut(&form) else { continue };
+        if ms < slot.1 && ms < of_model * (1.0 - LEAST_GAIN) {
+            *slot = (choice, ms);
+        }
+    }
+}
+
+/// Number of choices that are not the cost model's.
+fn count_changed<T: PartialEq>(model: &Timed<T>, best: &Timed<T>) -> usize {
+    best.iter().filter(|(form, row)| model.get(*form).is_some_and(|m| m.0 != row.0)).count()
+}
+
+/// Adds rows, which replace those of the same products and convolutions.
+fn add_rows(tuning: &mut Tuning, (products, convolutions): (Timed<Choice>, Timed<Method>)) {
+    tuning.rows.extend(products.into_iter().map(|(form, (choice, _))| (form, choice)));
+    tuning.methods.extend(convolutions.into_iter().map(|(form, (method, _))| (form, method)));
+}
+
+/// Measures the milliseconds of each product in a call, and of each convolution that has two algorithms.
+fn times(lowered: &Lowered, target: &Target) -> Result<(Timed<Choice>, Timed<Method>)> {
+    let (mut session, program) = load(lowered, target, Launches::Observed)?;
+    let (least, _) = profile::kernel_times(&program, &mut session, None, SECONDS)?;
+    let (mut products, mut convolutions) = (Timed::new(), Timed::new());
+    for (kernel, time) in program.kernels.values().zip(least) {
+        let ms = time.time.as_secs_f64() * 1e3;
+        if let Some((form, choice)) = &kernel.chosen {
+            products.entry(form.clone()).or_insert((*choice, 0.0)).1 += ms;
+        }
+        if let Some((form, method)) = &kernel.method {
+            convolutions.entry(form.clone()).or_insert((*method, 0.0)).1 += ms;
+        }
+    }
+    Ok((products, convolutions))
+}
+
+/// Measures the least milliseconds of a call for each of two targets, in turn.
+fn compare(lowered: &Lowered, one: &Target, other: &Target) -> Result<(f64, f64)> {
+    let (mut first, _) = load(lowered, one, Launches::Direct)?;
+    let (mut second, _) = load(lowered, other, Launches::Direct)?;
+    let (start, mut least, mut calls) = (Instant::now(), [Duration::MAX; 2], 0);
+    while calls < 5 || start.elapsed().as_secs_f64() < LAST_SECONDS {
+        for (session, least) in [&mut first, &mut second].into_iter().zip(&mut least) {
+            // the first of two calls brings its own constants near
+            session.call()?;
+            let call = Instant::now();
+            session.call()?;
+            *least = (*least).min(call.elapsed());
+        }
+        calls += 1;
+    }
+    Ok((least[0].as_secs_f64() * 1e3, least[1].as_secs_f64() * 1e3))
+}
+
+/// Compiles the model and loads it, with random arguments.
+fn load(lowered: &Lowered, target: &Target, launches: Launches) -> Result<(Session, Program)> {
+    let values = arguments::load(None, &lowered.args)?;
+    let built = compile::build(lowered.clone(), "tuned", "", target, launches, &mut None)?;
+    let session = Session::load(&built, target, &values, 1)?;
+    Ok((session, built.program))
+}

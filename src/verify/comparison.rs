@@ -1,0 +1,188 @@
+//! Comparison of results: tolerances, and the element of an output that differs most.
+use crate::target::{MathType, Precision, WeightType};
+use crate::tensor::{DTypeClass, Tensor};
+use serde_json::{Value, json};
+
+/// Largest difference that an element of a result may have from its reference: the sum of all parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance {
+    /// Relative to the element.
+    pub rtol: f64,
+    /// Relative to the largest element of the output.
+    pub atol: f64,
+    /// Absolute.
+    pub floor: f64,
+    /// Absolute, for results that are rounded to f16 or bf16 on the way; `None` where none are.
+    pub rounding: Option<f64>,
+}
+
+impl Tolerance {
+    /// Tolerance of code that computes in the graph's own types.
+    pub const EXACT: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-5, floor: 0.0, rounding: None };
+
+    /// Usual tolerance of code of this precision.
+    pub fn for_precision(precision: Precision) -> Tolerance {
+        match (precision.weights, precision.math) {
+            (WeightType::F32, MathType::F32) => Tolerance::EXACT,
+            (WeightType::F32 | WeightType::Bf16, MathType::F32 | MathType::Bf16) => {
+                Tolerance { rtol: 0.0, atol: 0.05, floor: 0.0, rounding: None }
+            }
+            (WeightType::Int8, MathType::F32 | MathType::Bf16) => {
+                Tolerance { rtol: 0.0, atol: 0.1, floor: 0.0, rounding: None }
+            }
+        }
+    }
+
+    /// Replaces the relative parts by those that are given.
+    pub fn with(self, rtol: Option<f64>, atol: Option<f64>) -> Tolerance {
+        Tolerance { rtol: rtol.unwrap_or(self.rtol), atol: atol.unwrap_or(self.atol), ..self }
+    }
+}
+
+/// One output of compiled code beside a reference.
+pub struct Comparison {
+    /// Name of the output.
+    pub output: String,
+    /// Name of the reference, such as "interpreter".
+    pub with: &'static str,
+    /// Largest difference that is allowed.
+    pub tolerance: Tolerance,
+    /// The element that differs most; `None` where there are no elements, or the sizes differ.
+    pub worst: Option<WorstElement>,
+    /// Types of the output and of the reference where their sizes differ.
+    pub types: Option<[String; 2]>,
+    /// Differences of the output from the reference.
+    pub error: RelativeError,
+    /// Differences of code that rounds nothing from the reference, where this code rounds on request.
+    pub unrounded: Option<RelativeError>,
+}
+
+/// Differences relative to the largest element of an output.
+#[derive(Clone, Copy, Debug)]
+pub struct RelativeError {
+    /// The largest difference.
+    pub largest: f64,
+    /// Root of the mean square of the differences.
+    pub rms: f64,
+}
+
+impl Comparison {
+    /// Compares a tensor of compiled code, `got`, with the reference `want`.
+    pub fn new(name: &str, with: &'static str, got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Self {
+        let output = name.to_string();
+        if got.dims != want.dims {
+            let types = [got, want].map(|t| format!("{}{:?}", t.dtype, t.dims));
+            let error = RelativeError { largest: f64::INFINITY, rms: f64::INFINITY };
+            return Comparison { output, with, tolerance, worst: None, types: Some(types), error, unrounded: None };
+        }
+        let (worst, error) = (worst(got, want, tolerance), relative_error(got, want));
+        Comparison { output, with, tolerance, worst, types: None, error, unrounded: None }
+    }
+    /// Whether some element differs by more than the tolerance.
+    pub fn departs(&self) -> bool {
+        self.excess() > 1.0
+    }
+
+    /// Ratio of the largest difference to the tolerance; infinite where the sizes differ.
+    pub fn excess(&self) -> f64 {
+        let of_elements = self.worst.as_ref().map_or(0.0, |w| w.excess);
+        if self.types.is_some() { f64::INFINITY } else { of_elements }
+    }
+}
+
+/// The element of an output that differs most from the reference.
+pub struct WorstElement {
+    /// Row-major index of the element.
+    pub index: usize,
+    /// The element of the output.
+    pub got: Element,
+    /// The element of the reference.
+    pub want: Element,
+    /// Ratio of the difference to the tolerance; above 1 is a mismatch.
+    pub excess: f64,
+}
+
+/// A value of an element, for people and for programs.
+pub struct Element {
+    /// The value with all its digits.
+    pub text: String,
+    /// The value as a JSON number, two for a complex one; null for values that JSON can't write.
+    pub json: Value,
+}
+
+impl Element {
+    fn at(t: &Tensor, i: usize) -> Element {
+        let part = |i: usize| json!(t.parts().get_f64(i));
+        let json = match (t.dtype.class(), t.get_i64(i)) {
+            (DTypeClass::Unsigned, Some(v)) => json!(v as u64),
+            (_, Some(v)) => json!(v),
+            (DTypeClass::Complex, None) => json!([part(2 * i), part(2 * i + 1)]),
+            (_, None) => json!(t.get_f64(i)),
+        };
+        Element { text: t.element_text(i), json }
+    }
+}
+
+/// Compares each output of compiled code with a reference, by a tolerance for each.
+pub fn compare(
+    keys: &[String],
+    with: &'static str,
+    got: &[Tensor],
+    want: &[Tensor],
+    tolerances: &[Tolerance],
+) -> Vec<Comparison> {
+    let pairs = keys.iter().zip(got.iter().zip(want)).zip(tolerances);
+    pairs.map(|((key, (g, w)), &tolerance)| Comparison::new(key, with, g, w, tolerance)).collect()
+}
+
+/// Differences of `got` from `want` over elements that are finite; [`worst`] compares the others.
+pub fn relative_error(got: &Tensor, want: &Tensor) -> RelativeError {
+    let (got, want) = (got.parts(), want.parts());
+    let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
+    let finite = |i: &usize| number(&got, *i).is_finite() && number(&want, *i).is_finite();
+    let (mut largest, mut most, mut squares, mut count) = (0.0f64, 0.0f64, 0.0, 0.0);
+    for i in (0..want.len()).filter(finite) {
+        let difference = (number(&got, i) - number(&want, i)).abs();
+        largest = largest.max(number(&want, i).abs());
+        most = most.max(difference);
+        (squares, count) = (squares + difference * difference, count + 1.0);
+    }
+    if most == 0.0 {
+        return RelativeError { largest: 0.0, rms: 0.0 };
+    }
+    RelativeError { largest: most / largest, rms: (squares / count).sqrt() / largest }
+}
+
+/// Finds the element with the largest ratio of its difference to the tolerance `rtol * |want| + atol * max |want| + floor + rounding`;
+/// integers must be equal.
+pub fn worst(got: &Tensor, want: &Tensor, allowed: Tolerance) -> Option<WorstElement> {
+    let (whole_got, whole_want) = (got, want);
+    let (got, want) = (got.parts(), want.parts());
+    let inexact = want.dtype.is_float();
+    let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
+    let largest = (0..want.len()).map(|i| number(&want, i).abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let mut found: Option<(usize, f64)> = None;
+    for index in 0..want.len() {
+        let (g, w) = (number(&got, index), number(&want, index));
+        // Integers of 64 bits are more than doubles can tell apart.
+        let same =
+            if inexact { g == w || (g.is_nan() && w.is_nan()) } else { got.get_i64(index) == want.get_i64(index) };
+        let bound = if inexact {
+            allowed.rtol * w.abs() + allowed.atol * largest + allowed.floor + allowed.rounding.unwrap_or(0.0)
+        } else {
+            0.0
+        };
+        let excess = match (same, (g - w).abs() / bound) {
+            (true, _) => 0.0,
+            (false, ratio) if ratio.is_nan() => f64::INFINITY,
+            (false, ratio) => ratio,
+        };
+        if found.is_none_or(|(_, most)| excess > most) {
+            found = Some((index, excess));
+        }
+    }
+    found.map(|(part, excess)| {
+        let index = part * whole_want.len() / want.len();
+        WorstElement { index, got: Element::at(whole_got, index), want: Element::at(whole_want, index), excess }
+    })
+}

@@ -1,0 +1,75 @@
+//! Verification of calls in order, by compiled code and by the interpreter, each with a state of its own.
+use super::comparison::compare;
+use super::{Comparison, Conditions, Tolerance, expected_results};
+use crate::compile::Functions;
+use crate::diag::{Error, Result};
+use crate::lower::Lowered;
+use crate::run::calls::{self, Call};
+use crate::run::{Instance, Interpreter, WeightSource, npz};
+use crate::tensor::Tensor;
+use std::path::Path;
+
+/// Number of roundings that may add up where terms cancel.
+const ROUNDINGS: f64 = 8.0;
+
+/// Calls in order that are to be verified.
+pub struct Sequence<'a> {
+    /// The file of the graph, which diagnostics name.
+    pub graph: &'a Path,
+    /// The functions of the graph.
+    pub functions: &'a Functions,
+    /// The calls.
+    pub calls: &'a [Call],
+    /// Values by name of varying sizes that no array has.
+    pub sizes: &'a [(String, u64)],
+    /// Weights that the compiled code computes with.
+    pub weights: WeightSource<'a>,
+    /// How to compile and compare.
+    pub conditions: Conditions<'a>,
+}
+
+/// Compares the results of every call, and the variables after the last one. Outputs are named with the index of the call; `keys`
+/// has the names of a function's results.
+///
+/// # Errors
+/// Those of compiling and running; `Code::BadInputs` for arrays of other names or types.
+pub fn verify_calls(sequence: &Sequence, keys: impl Fn(&Lowered) -> Vec<String>) -> Result<Vec<Comparison>> {
+    let Sequence { functions, conditions, .. } = *sequence;
+    let in_graph = |e: Error| e.in_file(sequence.graph);
+    let mut plain = Interpreter::new(functions).map_err(in_graph)?;
+    let prepared = sequence.weights.prepare(functions.clone());
+    let native =
+        Instance::compile(prepared, conditions.name, conditions.target, conditions.threads, sequence.weights.file());
+    let mut native = native.map_err(in_graph)?;
+    let tolerance = conditions.tolerance(conditions.target.precision);
+    let mut all = Vec::new();
+    for (number, call) in sequence.calls.iter().enumerate() {
+        let function = calls::find_function(functions, call.signature.as_deref())?;
+        let (signature, lowered) = &functions.all[function];
+        let keys = keys(lowered);
+        let names: Vec<String> = keys.iter().map(|key| format!("call {number}, {signature}: {key}")).collect();
+        let tolerances = vec![tolerance; names.len()];
+        let values = calls::read_arguments(call, lowered, sequence.sizes)?;
+        let got = native.call(function, &values).map_err(in_graph)?;
+        let want = plain.call(function, values).map_err(in_graph)?;
+        all.extend(compare(&names, "interpreter", &got, &want, &tolerances));
+        if let Some(path) = &call.expect {
+            let wanted = expected_results(&npz::read(path)?, path, &keys, lowered)?;
+            all.extend(compare(&names, "expected", &got, &wanted, &tolerances));
+        }
+    }
+    let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
+    let names: Vec<String> = state.iter().map(|v| format!("state: {}", v.info.name)).collect();
+    let tolerance = Tolerance { floor: state_rounding(&plain.state), ..tolerance };
+    let tolerances = vec![tolerance; names.len()];
+    all.extend(compare(&names, "interpreter", &native.variables(), &plain.state, &tolerances));
+    Ok(all)
+}
+
+/// Difference that [`ROUNDINGS`] roundings leave, relative to the largest number of a state. A variable may hold nothing else: the
+/// moments of a gradient that is 0, such as that of a bias before a normalization.
+fn state_rounding(state: &[Tensor]) -> f64 {
+    let floats = state.iter().filter(|t| t.dtype.is_float());
+    let numbers = floats.flat_map(|t| (0..t.len()).filter_map(|i| t.get_f64(i)));
+    numbers.map(f64::abs).filter(|v| v.is_finite()).fold(0.0, f64::max) * ROUNDINGS * f64::from(f32::EPSILON)
+}
