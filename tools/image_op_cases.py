@@ -69,6 +69,8 @@ def cases(F, C):
             if op.endswith("DotHybrid"):
                 x = np.concatenate([random(12, 3, 4), np.abs(random(13, 1, 4)), np.zeros((1, 4), F32)])
                 out.append(R.UniformQuantizedDotHybrid(lhs=F(x), **args))
+                # items of one number
+                out.append(R.UniformQuantizedDotHybrid(lhs=F(x[:, :1]), **{**args, "rhs": tf.bitcast(F(weights[:1], np.int8), tf.qint8)}))
             else:
                 out += [R.UniformQuantizedConvolutionHybrid(lhs=F(random(14, 2, 3, 5, 6)), **args, padding=padding, window_strides=[1, 2]) for padding in ("SAME", "VALID")]
         return out

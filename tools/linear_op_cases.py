@@ -253,7 +253,8 @@ def cases(F, C):
     def sparse_count(t, weights, **more):
         x = sparse(V, [3, 3, 7, 7, 1], [5, 5], t)
         one = sparse([[0], [2], [3]], [4, 4, 2], [5], t)
-        return [*R.SparseCountSparseOutput(indices=x[0], values=x[1], dense_shape=x[2], weights=weights([5]), **more), *R.SparseCountSparseOutput(indices=one[0], values=one[1], dense_shape=one[2], weights=weights([3]), **more)]
+        return [*R.SparseCountSparseOutput(indices=x[0], values=x[1], dense_shape=x[2], weights=weights([5]), **more), *R.SparseCountSparseOutput(indices=one[0], values=one[1], dense_shape=one[2], weights=weights([3]), **more),
+                *R.SparseCountSparseOutput(indices=one[0][:1], values=one[1][:1], dense_shape=one[2], weights=weights([1]), **more)]
 
     def ragged_count(t, weights, **more):
         return [*R.RaggedCountSparseOutput(splits=F([0, 2, 2, 5], I64), values=F(np.array([3, 3, 7, 1, 7], t)), weights=weights([5]), **more)]

@@ -104,6 +104,9 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = cx.b.add(offsets, start);
     let at_end = compare_scalar(cx.b, Direction::Eq, index, (num - 1) as f64);
     let y = cx.b.select(at_end, stop, y);
+    // an infinite start has no step, and is what it is
+    let at_start = compare_scalar(cx.b, Direction::Eq, index, 0.0);
+    let y = cx.b.select(at_start, start, y);
     cx.one(y)
 }
 

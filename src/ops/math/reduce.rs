@@ -108,7 +108,7 @@ fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let wide = cx.b.convert(x, work);
     let sum = fold_axes(cx.b, wide, ScalarOp::Add, 0.0, &axes);
-    let y = if dtype.is_integer() && count == 0 {
+    let y = if !dtype.is_float() && count == 0 {
         cx.b.full_like(sum, 0.0)
     } else {
         let n = cx.b.full_like(sum, count as f64);
@@ -120,17 +120,16 @@ fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn euclidean_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, axes) = (cx.arg(0)?, axes(cx)?);
-    if cx.b.dtype(x).is_integer() {
-        return Err(cx.unsupported("EuclideanNorm of integers; floats and complex numbers are supported"));
-    }
     let dtype = cx.b.dtype(x);
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let x = cx.b.convert(x, work);
     let c = super::unary::conj(cx.b, x);
     let square = cx.b.mul(x, c);
     let sum = fold_axes(cx.b, square, ScalarOp::Add, 0.0, &axes);
+    // squares of integers wrap around in their own type, as in TensorFlow
+    let sum = if dtype.is_integer() { cx.b.convert(sum, DType::F64) } else { sum };
     let y = cx.b.unary(ScalarOp::Sqrt, sum);
-    let y = cx.b.convert(y, dtype);
+    let y = super::cast::convert(cx.b, y, dtype);
     keep(cx, y, &axes)
 }
 

@@ -209,6 +209,9 @@ fn lrn_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let scaled = b.mul(weight, x);
     let others = b.mul(scaled, total);
     let dx = b.add(own, others);
+    // the kernel adds both to 0, which has no sign
+    let zero = b.full_like(dx, 0.0);
+    let dx = b.add(dx, zero);
     let dx = b.convert(dx, dtype);
     cx.one(dx)
 }

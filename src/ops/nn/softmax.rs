@@ -93,7 +93,9 @@ fn loss_of(
 ) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let log = log_softmax(b, x);
-    let cost = b.unary(ScalarOp::Negate, log);
+    // not a negation, by which the cost of a certain class would be -0.0
+    let zero = b.full_like(log, 0.0);
+    let cost = b.sub(zero, log);
     let terms = terms(b, labels, cost);
     let loss = sum(b, terms, &[1]);
     let probability = b.unary(ScalarOp::Exp, log);

@@ -31,9 +31,12 @@ struct Quantized {
 fn quantized(b: &mut Builder, x: InstId, items: usize) -> Quantized {
     let dims = b.dims(x).to_vec();
     let others: Vec<usize> = (0..dims.len()).filter(|&a| a != items).collect();
-    let zero = b.scalar(DType::F32, 0.0);
-    let [min, max] = [ScalarOp::Minimum, ScalarOp::Maximum].map(|op| {
-        let end = b.reduce(x, zero, op, &others);
+    let folds = [(ScalarOp::Minimum, f64::INFINITY), (ScalarOp::Maximum, f64::NEG_INFINITY)];
+    let [min, max] = folds.map(|(op, neutral)| {
+        let neutral = b.scalar(DType::F32, neutral);
+        let end = b.reduce(x, neutral, op, &others);
+        let zero = b.full_like(end, 0.0);
+        let end = b.binary(op, end, zero);
         b.convert(end, DType::F64)
     });
     let width = b.sub(max, min);

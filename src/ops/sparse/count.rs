@@ -115,9 +115,10 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
     let places = columns(cx, &taken, size);
     let width = if most < 0 {
         let least = cx.node.int("minlength").unwrap_or(-1).max(1);
-        let none = cx.b.scalar(DType::S64, least as f64 - 1.0);
+        let (none, least) = (cx.b.scalar(DType::S64, -1.0), cx.b.scalar(DType::S64, least as f64));
         let last = cx.b.reduce(values, none, ScalarOp::Maximum, &[0]);
-        add_scalar(cx.b, last, 1.0)
+        let width = add_scalar(cx.b, last, 1.0);
+        cx.b.max(width, least)
     } else {
         cx.b.scalar(DType::S64, most as f64)
     };

@@ -63,7 +63,9 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let counted = cx.b.select(inside, best, none);
     let zero = cx.b.scalar(dtype, 0.0);
     let sum = cx.b.reduce(counted, zero, ScalarOp::Add, &[1]);
-    let sum = cx.b.unary(ScalarOp::Negate, sum);
+    // from 0, which is the result of no steps
+    let none = cx.b.full_like(sum, 0.0);
+    let sum = cx.b.sub(none, sum);
     let probability = cx.b.reshape(sum, &[batch, 1]);
     Ok(sparse.into_iter().chain([probability]).map(Value::Array).collect())
 }
@@ -102,18 +104,26 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
     Ok([indices, taken[2], shape])
 }
 
-/// The largest element of the last axis of three and the first place that has it: `[a, b]`, `s32[a, b]`.
+/// The largest element of the last axis of three and the first place that has it: `[a, b]`, `s32[a, b]`. As in TensorFlow's kernel nothing
+/// is larger than a NaN at the first place, and a NaN behind it is larger than nothing.
 fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
     let dims = cx.b.dims(x).to_vec();
+    let first = cx.b.slice_axis(x, 2, 0, 1);
+    let first = cx.b.reshape(first, &dims[..2]);
+    let is_nan = cx.b.compare(Direction::Ne, first, first);
     let least = cx.b.scalar(dtype, f64::NEG_INFINITY);
-    let best = cx.b.reduce(x, least, ScalarOp::Maximum, &[2]);
+    let (lowest, is_number) = (cx.b.full_like(x, f64::NEG_INFINITY), cx.b.compare(Direction::Eq, x, x));
+    let numbers = cx.b.select(is_number, x, lowest);
+    let best = cx.b.reduce(numbers, least, ScalarOp::Maximum, &[2]);
     let spread = cx.b.broadcast(best, &dims, &[0, 1]);
     let is_best = cx.b.compare(Direction::Eq, x, spread);
     let number = cx.b.iota(DType::S32, &dims, 2);
     let none = cx.b.full(DType::S32, &dims, dims[2] as f64 - 1.0);
     let number = cx.b.select(is_best, number, none);
     let last = cx.b.scalar(DType::S32, dims[2] as f64 - 1.0);
-    (best, cx.b.reduce(number, last, ScalarOp::Minimum, &[2]))
+    let place = cx.b.reduce(number, last, ScalarOp::Minimum, &[2]);
+    let start = cx.b.full_like(place, 0.0);
+    (cx.b.select(is_nan, first, best), cx.b.select(is_nan, start, place))
 }
 
 fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
