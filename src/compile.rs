@@ -71,8 +71,7 @@ pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fr
             return Ok(Fronts { entries: vec![entry], init: None, assumptions: Vec::new(), warnings: Vec::new() });
         }
     };
-    let prepare::Entries { mut entries, init } = prepare::entries(program, request)?;
-    let mut all = lowered_entries(&entries)?;
+    let (prepare::Entries { mut entries, init }, mut all) = prepared_and_lowered(program, request)?;
     let draws = |l: &Lowered, p: &Prepared| {
         p.program.variables.iter().zip(&l.state).any(|(v, s)| v.role == Role::Random && s.changed)
     };
@@ -88,8 +87,11 @@ pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fr
     let mut fronts = Fronts { entries: Vec::new(), init, assumptions: Vec::new(), warnings: Vec::new() };
     for (entry, lowered) in entries.into_iter().zip(all) {
         let bounds = lowered.claims.iter().filter(|c| c.is_allowed).map(assumption);
-        let bounds: Vec<String> = bounds.filter(|a| !fronts.assumptions.contains(a)).collect();
-        fronts.assumptions.extend(bounds);
+        for bound in bounds {
+            if !fronts.assumptions.contains(&bound) {
+                fronts.assumptions.push(bound);
+            }
+        }
         fronts.entries.push(Entry { name: entry.name, lowered });
         let new: Vec<String> =
             entry.prepared.assumptions.into_iter().filter(|a| !fronts.assumptions.contains(a)).collect();
@@ -97,6 +99,23 @@ pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fr
         fronts.warnings.extend(entry.prepared.warnings);
     }
     Ok(fronts)
+}
+
+/// The entries of a program, prepared and lowered. Variables whose declared shapes leave axes open have the sizes of their first values,
+/// or, if that is not to be compiled, values of several sizes.
+fn prepared_and_lowered(program: Program, request: &Request) -> Result<(prepare::Entries, Vec<Lowered>)> {
+    let attempt = |program: Program, request: &Request| {
+        let entries = prepare::entries(program, request)?;
+        let lowered = lowered_entries(&entries.entries)?;
+        Ok((entries, lowered))
+    };
+    if !prepare::may_grow(&program) {
+        return attempt(program, request);
+    }
+    attempt(program.clone(), request).or_else(|error: Error| match error {
+        Error::User(_) => attempt(program, &Request { variables_grow: true, ..request.clone() }),
+        internal => Err(internal),
+    })
 }
 
 /// What is said of a bound that does not follow from the program.

@@ -40,16 +40,33 @@ fn lists_are_as_long_as_values_say() {
     assert!(document["ok"] == true && with("expected") == 33 && with("interpreter") == 33, "{document:#}");
 }
 
+/// What `verify` says of the calls of a module, with these flags.
+fn verified(name: &str, more: &[&str]) -> (bool, usize, usize) {
+    let args = ["verify", &model(name), "--calls", &calls(name), "--json", "-q"];
+    let document: Value = serde_json::from_str(&succeed(&[&args[..], more].concat())).expect("JSON");
+    let all = document["comparisons"].as_array().expect("a list");
+    let with = |what: &str| all.iter().filter(|c| c["with"] == what).count();
+    (document["ok"] == true, with("expected"), with("interpreter"))
+}
+
 /// Keys that calls add and take out, the list of all keys in TensorFlow's order, and calls of several numbers of keys by one object.
 #[test]
 fn tables_change_from_call_to_call() {
-    for sizes in [&["--dim", "batch=1..16"][..], &["--dim", "batch=1..16", "--bound", "600"]] {
-        let args = ["verify", &model("changing_tables"), "--calls", &calls("changing_tables"), "--json", "-q"];
-        let document: Value = serde_json::from_str(&succeed(&[&args[..], sizes].concat())).expect("JSON");
-        let all = document["comparisons"].as_array().expect("a list");
-        let with = |what: &str| all.iter().filter(|c| c["with"] == what).count();
-        assert!(document["ok"] == true && with("expected") == 93 && with("interpreter") == 108, "{document:#}");
+    for room in [&[][..], &["--bound", "600"]] {
+        let flags = [&["--dim", "batch=1..16"], room].concat();
+        assert_eq!(verified("changing_tables", &flags), (true, 93, 108), "{room:?}");
     }
+}
+
+#[test]
+fn variables_grow_from_call_to_call() {
+    for room in [&[][..], &["--bound", "12"]] {
+        assert_eq!(verified("growing_variables", room), (true, 72, 82), "{room:?}");
+    }
+    let args = ["verify", &model("growing_variables"), "--calls", &calls("growing_variables"), "--bound", "6"];
+    let output = common::tfaot(&args);
+    let said = common::said(&output);
+    assert!(!output.status.success() && said.contains("error[TFA0008]"), "{said}");
 }
 
 /// The calls of a module with results to be written, beside its inputs.

@@ -496,6 +496,74 @@ def changing_tables():
 
 
 @module
+def growing_variables():
+    """Variables whose declared shape leaves axes open and whose calls give them values of several sizes: joined, cut, filtered, emptied,
+    in branches and loops, along inner axes and along two, changed in place, and one whose size stays."""
+    m, draw = tf.Module(), np.random.default_rng(5)
+    m.rows = tf.Variable(tf.zeros([0, 4]), shape=[None, 4])
+    m.cache = tf.Variable(real(2, 3, 5), shape=[2, None, 5])
+    m.numbers = tf.Variable([1, 2], shape=[None], dtype=tf.int64)
+    m.both = tf.Variable(tf.ones([1, 2]), shape=[None, None])
+    m.same = tf.Variable(tf.zeros([2, 3]), shape=[None, 3])
+
+    def push(x):
+        m.rows.assign(tf.concat([m.rows, x], 0))
+        return {"sum": tf.reduce_sum(m.rows, 0), "shape": tf.shape(m.rows), "all": m.rows.read_value(), "sorted": tf.sort(m.rows, 0)}
+
+    def drop():
+        m.rows.assign(m.rows[1:])
+        return {"mean": tf.reduce_mean(m.rows, 0), "n": tf.shape(m.rows)[0]}
+
+    def clear():
+        m.rows.assign(tf.zeros([0, 4]))
+        m.numbers.assign([7])
+        return {"shape": tf.shape(m.rows)}
+
+    def attend(q):
+        m.cache.assign(tf.concat([m.cache, q], 1))
+        return {"y": tf.matmul(tf.nn.softmax(tf.matmul(q, m.cache, transpose_b=True)), m.cache)}
+
+    def number(x):
+        if x > 5:
+            m.numbers.assign(tf.concat([m.numbers, x[None]], 0))
+        m.numbers.assign_add(tf.ones_like(m.numbers))
+        m.numbers.scatter_update(tf.IndexedSlices(x[None] * 2, [0]))
+        return {"last": m.numbers[-1], "total": tf.reduce_sum(m.numbers), "first": m.numbers.sparse_read([0])}
+
+    def kept(x):
+        m.numbers.assign(tf.boolean_mask(x, x > 3))
+        return {"all": m.numbers.read_value(), "size": tf.size(m.numbers)}
+
+    def rounds(x, n):
+        for i in tf.range(n):
+            m.rows.assign(tf.concat([m.rows, (x * tf.cast(i, tf.float32))[None]], 0))
+            if tf.shape(m.rows)[0] > 5:
+                m.rows.assign(m.rows[2:])
+        return {"all": m.rows.read_value()}
+
+    def square(x):
+        wide = tf.concat([tf.concat([m.both, m.both * x[0]], 0), tf.concat([m.both * x[1], m.both + 1], 0)], 1)
+        m.both.assign(wide[:5, :7])
+        return {"all": m.both.read_value(), "sum": tf.reduce_sum(m.both, 1), "shape": tf.shape(m.both)}
+
+    def same(x):
+        m.same.assign(m.same + x)
+        return {"y": m.same.read_value()}
+
+    signatures = {
+        "push": (push, dict(x=[2, 4])), "drop": (drop, {}), "clear": (clear, {}), "attend": (attend, dict(q=[2, 1, 5])), "number": (number, dict(x=([], tf.int64))),
+        "kept": (kept, dict(x=([5], tf.int64))), "rounds": (rounds, dict(x=[4], n=([], tf.int32))), "square": (square, dict(x=[2])), "same": (same, dict(x=[2, 3])),
+    }
+    calls = []
+    for i in range(2):
+        calls += [("push", dict(x=real(2, 4, seed=i))), ("push", dict(x=real(2, 4, seed=i + 5))), ("drop", {}), ("attend", dict(q=real(2, 1, 5, seed=i)))]
+        calls += [("number", dict(x=np.int64(7))), ("number", dict(x=np.int64(3))), ("attend", dict(q=real(2, 1, 5, seed=i + 9))), ("same", dict(x=real(2, 3, seed=i)))]
+        calls += [("rounds", dict(x=real(4, seed=i), n=np.int32(i + 3))), ("square", dict(x=real(2, seed=i))), ("square", dict(x=real(2, seed=i + 2)))]
+        calls += [("kept", dict(x=draw.integers(0, 9, 5))), ("number", dict(x=np.int64(8))), ("clear", {}), ("push", dict(x=real(2, 4, seed=i + 3)))]
+    return m, signatures, calls
+
+
+@module
 def lists():
     """Lists whose length only values tell: all their elements, what is computed of these, and elements one behind the other."""
     array = lambda n=0: tf.TensorArray(tf.float32, n, dynamic_size=True, clear_after_read=False, element_shape=None)

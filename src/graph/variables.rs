@@ -36,9 +36,19 @@ pub enum Role {
     Random,
     /// An array of a lookup table that calls change. The table's handle stands for [`TABLE_PARTS`] of them, one behind the other.
     Table,
+    /// A variable whose declared shape leaves axes open and whose values are of several sizes: its value has room for the largest of them,
+    /// and the variable behind it holds the sizes of these axes.
+    Growing,
+    /// The sizes of the variable in front.
+    Sizes,
 }
 
 impl Variable {
+    /// The axes whose size the declared shape leaves open; none where even their number is open.
+    pub fn open_axes(&self) -> Vec<usize> {
+        let dims = self.shape.0.as_deref().unwrap_or_default();
+        (0..dims.len()).filter(|&axis| dims[axis].is_none()).collect()
+    }
     /// The type and the sizes of its values, if both are settled.
     pub fn array(&self) -> Option<(DType, Vec<u64>)> {
         match &self.value {

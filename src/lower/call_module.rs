@@ -110,7 +110,7 @@ impl Walker<'_> {
     fn array(&self, value: &Value) -> Result<InstId> {
         match value {
             Value::Array(id) => Ok(*id),
-            Value::Variable(id) => self.store.read(*id),
+            Value::Variable(id) if self.store.parts(*id).len() == 1 => self.store.read(*id),
             Value::List(_)
             | Value::UnshapedList { .. }
             | Value::Unlike(_)
@@ -118,6 +118,7 @@ impl Walker<'_> {
             | Value::Optional(_)
             | Value::Jagged(_)
             | Value::Ragged(_)
+            | Value::Variable(_)
             | Value::Holder(_)
             | Value::Table(_)
             | Value::Text(_)

@@ -3,6 +3,7 @@ use super::carried;
 use super::holders::Reached;
 use super::rounds::Border;
 use super::walker::{Scope, Slot, Walker};
+use super::written::without_values;
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
 use crate::hlo::{Claim, CompId, InstId, Op};
@@ -175,7 +176,7 @@ impl<'p> Walker<'p> {
         }
         self.return_to(&mark);
         self.errors.extend(told);
-        made
+        without_values(made)
     }
 
     /// What a call asks for in branch `i`, and 0 in place of what it asks for in others.

@@ -25,6 +25,11 @@ pub(super) struct Mark {
     pub module: hlo::Mark,
 }
 
+/// What was lowered and is no longer there, as errors say: as many results, and a value for none of them.
+pub(super) fn without_values(made: Result<Vec<Slot>>) -> Result<Vec<Slot>> {
+    made.map(|values| vec![None; values.len()])
+}
+
 impl Walker<'_> {
     /// The final values of a loop's variables: of a loop of HLO; where its body has sizes that values say, of written rounds; else of a
     /// loop whose lists have room for as many rounds as the caller allows.
@@ -57,7 +62,7 @@ impl Walker<'_> {
             self.return_to(&mark);
         }
         self.errors.extend(told);
-        looped
+        without_values(looped)
     }
 
     /// The values that a loop or branches leave, in which values may say sizes. Errors: `DynamicShape` where one of these is the size of

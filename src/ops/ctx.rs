@@ -90,9 +90,9 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// Those of [`LowerCtx::arg`], and `Code::UnsupportedCase` in scalar functions.
-    pub fn read(&self, i: usize) -> Result<InstId> {
+    pub fn read(&mut self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
-            Some(Value::Variable(id)) if !self.store.is_table(*id) => self.store.read(*id),
+            Some(&Value::Variable(id)) if !self.store.is_table(id) => self.grown(id),
             _ => self.arg(i),
         }
     }
@@ -102,6 +102,7 @@ impl LowerCtx<'_> {
     /// `VariableAssigned` for a variable that is a constant, `DynamicShape` for a value of another size.
     pub fn write(&mut self, i: usize, value: InstId) -> Result<()> {
         match self.args.get(i) {
+            Some(&Value::Variable(id)) if !self.store.axes(id).is_empty() => self.grow(id, value),
             Some(Value::Variable(id)) if !self.store.is_table(*id) => {
                 self.store.write(*id, value, self.b.dtype(value), self.b.dims(value))
             }

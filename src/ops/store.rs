@@ -25,8 +25,10 @@ struct Slot {
     dims: Vec<u64>,
     /// Whether its handle is a reference, which stands for its value where that is wanted.
     reference: bool,
-    /// Whether it is an array of a table.
-    of_table: bool,
+    /// What it is for.
+    role: Role,
+    /// The axes along which it grows, whose sizes the next variable holds.
+    axes: Vec<usize>,
     /// `None` in a computation that it was not handed to.
     now: Option<InstId>,
 }
@@ -34,11 +36,12 @@ struct Slot {
 impl Store {
     /// Adds a variable of this type and these sizes whose value is `now`; its number.
     pub fn add(&mut self, variable: &Variable, dtype: DType, dims: &[u64], now: InstId) -> usize {
-        let (name, reference, of_table) = (variable.name.clone(), variable.by_reference, variable.role == Role::Table);
+        let (name, reference, role) = (variable.name.clone(), variable.by_reference, variable.role);
+        let axes = if role == Role::Growing { variable.open_axes() } else { Vec::new() };
         let number = self.slots.len();
-        self.slots.push(Slot { name, dtype, dims: dims.to_vec(), reference, of_table, now: Some(now) });
+        self.slots.push(Slot { name, dtype, dims: dims.to_vec(), reference, role, axes, now: Some(now) });
         for node in &variable.handles {
-            // that of a table is its first variable
+            // that of several variables is the first of them
             self.handles.entry(node.to_string()).or_insert(number);
         }
         if !variable.shared_name.is_empty() {
@@ -58,18 +61,27 @@ impl Store {
     pub fn ids(&self) -> std::ops::Range<usize> {
         0..self.slots.len()
     }
-    /// The variables that the handle of variable `id` stands for: several for a table.
+    /// The variables that the handle of variable `id` stands for: several for a table, and for a variable that grows.
     pub fn parts(&self, id: usize) -> std::ops::Range<usize> {
-        id..id + if self.is_table(id) { TABLE_PARTS } else { 1 }
+        let count = match self.slots.get(id).map(|s| s.role) {
+            Some(Role::Table) => TABLE_PARTS,
+            Some(Role::Growing) => 2,
+            Some(Role::Model | Role::Random | Role::Sizes) | None => 1,
+        };
+        id..id + count
     }
-    /// The node that gives the handle of the table whose first variable this is.
+    /// The axes along which a variable grows.
+    pub fn axes(&self, id: usize) -> &[usize] {
+        self.slots.get(id).map_or(&[], |s| &s.axes)
+    }
+    /// The node that gives the handle of a variable, or of the table whose first variable it is.
     pub fn name(&self, id: usize) -> &str {
         let name = self.slots.get(id).map_or("", |s| &s.name);
-        name.rsplit_once('/').map_or(name, |(node, _)| node)
+        if self.is_table(id) { name.rsplit_once('/').map_or(name, |(node, _)| node) } else { name }
     }
     /// Whether a variable is an array of a table.
     pub fn is_table(&self, id: usize) -> bool {
-        self.slots.get(id).is_some_and(|s| s.of_table)
+        self.slots.get(id).is_some_and(|s| s.role == Role::Table)
     }
     /// Says which keys mark empty and deleted places of a dense table, by the number of its first variable.
     pub fn mark(&mut self, id: usize, marks: Vec<u64>) {

@@ -9,6 +9,7 @@ mod entries;
 mod feed_spec;
 mod fields;
 mod functional;
+mod growing;
 mod implementations;
 mod names;
 mod prune;
@@ -22,6 +23,7 @@ pub use entries::{Entries, Entry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{field_names, is_reserved};
 pub use functional::is_control_flow;
+pub use growing::may_grow;
 pub use served::{Served, served};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -55,6 +57,8 @@ pub struct Request {
     /// Names of variables that keep their values between calls though no entry changes them: `*` in them stands for any letters,
     /// and `all` for all of them.
     pub state: Vec<String>,
+    /// Whether variables whose declared shape leaves axes open may have values of several sizes.
+    pub variables_grow: bool,
     /// Variables that are state whatever is done to them, with what the graph may leave open.
     pub declared: Vec<Declared>,
     /// After how many rounds loops end at the latest, by the names of their bodies.

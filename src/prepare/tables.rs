@@ -8,8 +8,8 @@ use crate::ops;
 use crate::tensor::{Tensor, element_count};
 use std::collections::BTreeMap;
 
-/// Keys for which a table has room where the caller says nothing, but not less than twice as many as it holds before any call.
-const ASSUMED_ROOM: usize = 1024;
+/// Elements for which state has room where the caller says nothing, but not less than twice as many as it holds before any call.
+const ASSUMED_ROOM: u64 = 1024;
 
 /// The variables of those tables that calls change; `used` is what is done with the handles of the program's nodes.
 ///
@@ -75,14 +75,19 @@ fn parts(graph: &Graph, node: &Node, request: &Request) -> Result<[(&'static str
     let row = row.ok_or_else(|| Error::user(Code::UnsupportedCase, "the values of the table have no fixed sizes"))?;
     let marks: Vec<&Tensor> = node.inputs.iter().filter_map(|e| constant(graph, e.node)).collect();
     let given = ops::table_contents(node, &row, &marks)?;
-    let bound = |name: &str| request.bounds.iter().rev().find(|(of, _)| of == name).map(|(_, most)| *most);
-    let assumed = ASSUMED_ROOM.max(2 * given.count()) as u64;
-    let room = bound(&node.name).or_else(|| bound("")).unwrap_or(assumed).max(given.count() as u64).max(1);
+    let room = room(request, &node.name, given.count() as u64);
     let bytes = [&[room], &row[..]].concat();
     if element_count(&bytes).is_none_or(|n| n > MOST_ELEMENTS || room > 1 << 24) {
         return Err(Error::user(Code::TooLarge, format!("the table has room for {room} keys of values {row:?}")));
     }
     Ok(given.parts(room))
+}
+
+/// The elements for which state has room that holds `count` of them before any call: as many as the caller allows at the node of its handle.
+pub(super) fn room(request: &Request, handle: &str, count: u64) -> u64 {
+    let bound = |name: &str| request.bounds.iter().rev().find(|(of, _)| of == name).map(|(_, most)| *most);
+    let assumed = ASSUMED_ROOM.max(count.saturating_mul(2));
+    bound(handle).or_else(|| bound("")).unwrap_or(assumed).max(count).max(1)
 }
 
 /// The tensor of a constant, behind nodes that pass it on.

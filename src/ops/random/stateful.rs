@@ -66,7 +66,7 @@ fn int_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// The state of the generator whose handle input 0 is.
-fn state(cx: &LowerCtx) -> Result<InstId> {
+fn state(cx: &mut LowerCtx) -> Result<InstId> {
     match cx.constant_int(1)? {
         1 | 3 => {}
         other => {

@@ -3,6 +3,7 @@
 //! A handle is a number, and what a variable holds at this point of the walk is an instruction like any other. So an op that
 //! changes a variable is what it is on values, with the result written back. The handle of a variable that nothing changes is its
 //! value: reading it is an identity.
+mod growing;
 mod reference;
 mod scatter;
 
@@ -91,13 +92,15 @@ fn initialised(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    cx.one(cx.read(0)?)
+    let value = cx.read(0)?;
+    cx.one(value)
 }
 
 fn variable_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.read(0)?;
     let sizes: Vec<i64> = cx.b.dims(x).iter().map(|&d| d as i64).collect();
     let sizes = cx.b.constant(Tensor::of(&[sizes.len() as u64], &sizes));
+    cx.b.tell_size(sizes);
     let dtype = cx.attr_dtype("out_type")?;
     let sizes = cx.b.convert(sizes, dtype);
     cx.one(sizes)

@@ -107,7 +107,8 @@ fn declared(cx: &LowerCtx) -> Result<(Vec<&'static str>, usize)> {
 
 /// What variables hold and all other inputs, of the variables' type; numbers are scalars.
 fn operands(cx: &mut LowerCtx, names: &[&'static str], variables: usize) -> Result<Vec<InstId>> {
-    let dtype = cx.b.dtype(cx.read(0)?);
+    let first = cx.read(0)?;
+    let dtype = cx.b.dtype(first);
     let mut values = Vec::with_capacity(names.len());
     for (i, name) in names.iter().enumerate() {
         let value = if i < variables { cx.read(i)? } else { cx.arg(i)? };

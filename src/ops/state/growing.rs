@@ -1,0 +1,59 @@
+//! Variables whose values are of several sizes, up to the room that the caller allows.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::InstId;
+use crate::hlo::attrs::PadDim;
+use crate::ops::LowerCtx;
+use crate::ops::array::shape::integers;
+use crate::tensor::DType;
+
+impl LowerCtx<'_> {
+    /// The value of variable `id`, of the sizes that it has here.
+    ///
+    /// # Errors
+    /// `Code::UnsupportedCase` in scalar functions; those of [`LowerCtx::found`].
+    pub fn grown(&mut self, id: usize) -> Result<InstId> {
+        let mut value = self.store.read(id)?;
+        let axes = self.store.axes(id).to_vec();
+        for (i, &axis) in axes.iter().enumerate() {
+            let sizes = self.store.read(id + 1)?;
+            let count = self.b.slice_axis(sizes, 0, i as u64, i as u64 + 1);
+            let count = self.b.reshape(count, &[]);
+            let count = self.b.convert(count, DType::S32);
+            let made = format!("the variable `{}`", self.store.name(id));
+            let size = self.found(count, self.b.dims(value)[axis], &made)?;
+            value = self.b.slice_axis(value, axis, 0, size);
+        }
+        Ok(value)
+    }
+    /// Gives variable `id`, which grows, a value; a call in which there is no room for it fails.
+    ///
+    /// # Errors
+    /// `DynamicShape` where the axes that do not grow have other sizes, those of [`LowerCtx::hold_state`].
+    pub fn grow(&mut self, id: usize, value: InstId) -> Result<()> {
+        let (axes, name) = (self.store.axes(id).to_vec(), self.store.name(id).to_string());
+        let given = self.b.dims(value).to_vec();
+        let room = self.store.array(id).map(|(_, dims)| dims.to_vec()).unwrap_or_default();
+        let is_fixed = |axis: &usize| !axes.contains(axis);
+        if given.len() != room.len() || (0..room.len()).filter(is_fixed).any(|axis| given[axis] != room[axis]) {
+            let told = format!("the variable `{name}` has room for {room:?}, and is given {given:?}");
+            return Err(Error::user(Code::DynamicShape, told));
+        }
+        let mut whole = value;
+        let mut sizes = Vec::with_capacity(axes.len());
+        for &axis in &axes {
+            let size = integers(self, DType::S64, &[1], &[given[axis]])?;
+            sizes.push(size);
+            let asked = self.b.reshape(size, &[]);
+            self.hold_state(&name, asked, room[axis])?;
+            // room behind what is there, and of that as much as the variable has
+            let zero = self.b.scalar(self.b.dtype(value), 0.0);
+            let mut pads = vec![PadDim::default(); room.len()];
+            pads[axis].high = i64::try_from(room[axis]).unwrap_or(i64::MAX);
+            whole = self.b.pad(whole, zero, &pads);
+            whole = self.b.slice_axis(whole, axis, 0, room[axis]);
+        }
+        let sizes = self.b.concatenate(&sizes, 0);
+        self.store.write(id, whole, self.b.dtype(whole), self.b.dims(whole))?;
+        self.store.write(id + 1, sizes, DType::S64, self.b.dims(sizes))
+    }
+}
