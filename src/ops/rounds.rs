@@ -11,6 +11,9 @@ pub fn rounds(
     state: &[InstId],
     body: impl FnOnce(&mut Builder, InstId, Vec<InstId>) -> Vec<InstId>,
 ) -> Vec<InstId> {
+    if count == 0 {
+        return state.to_vec();
+    }
     let zero = b.scalar(DType::S32, 0.0);
     let start = b.tuple(&[&[zero], state].concat());
     let shape = b.shape(start).clone();

@@ -33,7 +33,10 @@ fn with_rows(cx: &mut LowerCtx, change: Change) -> Result<Vec<Value>> {
     let (Some((&rows, row)), &[count]) = (dims.split_first(), &places[..]) else {
         return Err(cx.mismatch(format!("rows {places:?} of {dims:?}")));
     };
-    if cx.b.dims(v) != [&places[..], row].concat() || rows == 0 {
+    if rows == 0 {
+        return cx.one(x);
+    }
+    if cx.b.dims(v) != [&places[..], row].concat() {
         return Err(cx.mismatch(format!("{} for rows {places:?} of {dims:?}", cx.b.shape(v))));
     }
     let all = cx.b.full_like(i, rows as f64);

@@ -77,6 +77,11 @@ fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let is_candidate = b.compare(Direction::Gt, scores, least);
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let scores = b.select(is_candidate, scores, nothing);
+    if sizes.are_none() {
+        let [boxes, scores, classes] = [&[sizes.images, total, 4][..], &[sizes.images, total], &[sizes.images, total]]
+            .map(|dims| Value::Array(b.full(DType::F32, dims, 0.0)));
+        return Ok(vec![boxes, scores, classes, Value::Array(b.full(DType::S32, &[sizes.images], 0.0))]);
+    }
     let (chosen, of) = of_each_class(b, sizes, [boxes, scores, iou]);
     best_of_all(cx.b, sizes, (boxes, chosen, of), total, clip)
 }
@@ -112,9 +117,6 @@ fn of_each_class(b: &mut Builder, sizes: Sizes, [boxes, scores, iou]: [InstId; 3
     let [images, classes] = sizes.of_classes();
     let chosen = b.full(DType::F32, &[images, classes, sizes.each], f64::NEG_INFINITY);
     let of = b.full(DType::S32, &[images, classes, sizes.each], 0.0);
-    if sizes.are_none() {
-        return (chosen, of);
-    }
     let zero = b.scalar(DType::S32, 0.0);
     let state = b.tuple(&[zero, scores, chosen, of, boxes, iou]);
     let shape = b.shape(state).clone();
@@ -212,10 +214,7 @@ fn best_of_all(
     // an index of what is not there names the first box
     let zero = b.full_like(at, 0.0);
     let class_of_box = if b.dims(boxes)[1] == 1 { zero } else { class };
-    let selected = match sizes.are_none() {
-        true => b.full(DType::F32, &[images, k, 4], 0.0),
-        false => picked(b, boxes, &[class_of_box, at]),
-    };
+    let selected = picked(b, boxes, &[class_of_box, at]);
     let selected = match clip {
         true => {
             let (low, high) = (b.full_like(selected, 0.0), b.full_like(selected, 1.0));

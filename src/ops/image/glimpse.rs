@@ -34,7 +34,7 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
     let (&[batch, height, width, depth], &[rows, columns]) = (&dims[..], &size[..]) else {
         return Err(cx.mismatch(format!("images {dims:?} and a size {size:?}")));
     };
-    if cx.b.dims(offsets) != [batch, 2] || rows < 0 || columns < 0 || height == 0 || width == 0 {
+    if cx.b.dims(offsets) != [batch, 2] || rows < 0 || columns < 0 {
         return Err(cx.mismatch(format!("offsets {:?} and a size {size:?} for {dims:?}", cx.b.dims(offsets))));
     }
     let is_uniform = cx.node.bool("uniform_noise").unwrap_or(true);
@@ -43,6 +43,11 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("noise {noise}, which a generator without a seed draws; zero is supported")));
     }
     let (rows, columns) = (rows as u64, columns as u64);
+    if dims.contains(&0) {
+        // no pixel is in the image
+        let y = cx.b.full(cx.b.dtype(x), &[batch, rows, columns, depth], 0.0);
+        return cx.one(y);
+    }
     let how = |name: &str| cx.node.bool(name).unwrap_or(true);
     let (normalized, centered) = (how("normalized"), how("centered"));
     let b = &mut *cx.b;

@@ -63,8 +63,11 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Element `k` of every window over `n` elements, as a slice of the padded axis.
 fn offsets(w: &WindowDim, n: u64, k: u64) -> Result<SliceDim> {
     let out = w.output_size(n).ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))?;
+    if out == 0 {
+        return Ok(SliceDim { start: 0, limit: 0, stride: 1 });
+    }
     let start = k * w.rhs_dilate;
-    let limit = if out == 0 { start } else { start + (out - 1) * w.stride + 1 };
+    let limit = start + (out - 1) * w.stride + 1;
     Ok(SliceDim { start, limit, stride: w.stride })
 }
 

@@ -35,10 +35,10 @@ enum Fill {
 /// Shapes: images `[batch, h, w, c]`, transforms `[batch, 8]` or `[1, 8]` -> `[batch, out_h, out_w, c]`.
 fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, transforms, to) = (cx.dims(0)?, cx.dims(1)?, cx.constant_ints(2)?);
-    let ([batch, height, width, _], [count, 8], [rows, columns]) = (&image[..], &transforms[..], &to[..]) else {
+    let ([batch, height, width, depth], [count, 8], [rows, columns]) = (&image[..], &transforms[..], &to[..]) else {
         return Err(cx.mismatch(format!("images {image:?}, transforms {transforms:?} and size {to:?} do not fit")));
     };
-    if (count != batch && *count != 1) || *height == 0 || *width == 0 {
+    if count != batch && *count != 1 {
         return Err(cx.mismatch(format!("{count} transforms of images {image:?}")));
     }
     let size = |v: i64| match u64::try_from(v) {
@@ -56,6 +56,11 @@ fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let fill = if cx.args.len() > 3 { cx.arg(3)? } else { cx.b.scalar(DType::F32, 0.0) };
     let b = &mut *cx.b;
     let fill = b.convert(fill, dtype);
+    if image.contains(&0) {
+        // no pixel is in the image
+        let y = b.broadcast(fill, &[&grid[..], &[*depth]].concat(), &[]);
+        return cx.one(y);
+    }
     let view = View { x, fill, grid };
     let (at_row, at_column, is_finite) = places(b, transforms, grid);
     let row = mapped(b, at_row, *height, mode);

@@ -31,16 +31,23 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             return Err(cx.mismatch(format!("a diagonal of {:?}, where {line:?} is needed", cx.dims(i)?)));
         }
     }
+    if m == 0 {
+        return cx.one(rhs);
+    }
     let by_row: Vec<usize> = (0..rank - 1).collect();
     let zero = cx.b.scalar(cx.b.dtype(rhs), 0.0);
     let mut sum = None;
-    for (i, (low, high)) in [(-1, 1), (0, 0), (1, -1)].into_iter().enumerate() {
+    for (i, (low, high)) in [(0, 1), (0, 0), (1, 0)].into_iter().enumerate() {
         let diagonal = cx.b.reshape(cx.arg(i)?, &[batch, &[m]].concat());
         let factor = cx.b.broadcast(diagonal, &dims, &by_row);
-        let mut moves = vec![PadDim::default(); rank];
-        moves[rank - 2] = PadDim { low, high, interior: 0 };
-        let neighbour = if low == 0 { rhs } else { cx.b.pad(rhs, zero, &moves) };
-        let part = cx.b.mul(factor, neighbour);
+        // the last number of the superdiagonal and the first of the subdiagonal meet no row
+        let row = rank - 2;
+        let factor = cx.b.slice_axis(factor, row, low, m - high);
+        let neighbour = cx.b.slice_axis(rhs, row, high, m - low);
+        let product = cx.b.mul(factor, neighbour);
+        let mut margins = vec![PadDim::default(); rank];
+        margins[row] = PadDim { low: low as i64, high: high as i64, interior: 0 };
+        let part = cx.b.pad(product, zero, &margins);
         sum = Some(sum.map_or(part, |sum| cx.b.add(sum, part)));
     }
     cx.one(sum.unwrap_or(rhs))

@@ -100,10 +100,10 @@ fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
 /// The pixels under one element of each window.
 fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[u64]) -> InstId {
     let slices = (0..4).map(|axis| match axis {
-        1 | 2 => {
+        1 | 2 if out[axis] > 0 => {
             let window = &windows[axis - 1];
             let start = at[axis - 1] * window.rhs_dilate;
-            let limit = if out[axis] == 0 { start } else { start + (out[axis] - 1) * window.stride + 1 };
+            let limit = start + (out[axis] - 1) * window.stride + 1;
             SliceDim { start, limit, stride: window.stride }
         }
         _ => SliceDim { start: 0, limit: out[axis], stride: 1 },

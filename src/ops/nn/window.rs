@@ -154,7 +154,9 @@ pub fn window_dim(n: u64, k: u64, stride: u64, dilation: u64, padding: &Padding,
         }
     };
     let padded = n_signed.checked_add(pad_low).and_then(|v| v.checked_add(pad_high)).ok_or_else(too_large)?;
-    if k == 0 || padded.saturating_sub(reach).saturating_add(s) < 0 {
+    // SAME has no window over no elements
+    let fits = padded.saturating_sub(reach).saturating_add(s) >= 0 || matches!(padding, Padding::Same) && n == 0;
+    if k == 0 || !fits {
         return Err(Error::user(
             Code::ShapeMismatch,
             format!("a window of {reach} does not fit over {padded} elements (padding included) of dimension {axis}"),
