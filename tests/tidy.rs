@@ -34,7 +34,8 @@ const ROOMS: &[(&str, u32)] = &[
     ("run", 14),
     ("measure", 15),
     ("verify", 15),
-    ("cli", 16),
+    ("model", 16),
+    ("cli", 17),
 ];
 
 /// Arrows inside one layer: a tensor's small floats are decoded by `scalar`, whose ops speak of element types.

@@ -1,41 +1,17 @@
 //! `tfaot check`: whether a whole graph can be compiled.
 use super::args::CheckArgs;
 use super::{Verdict, graph, out};
-use crate::diag::{Code, Diagnostic, Error, Group, Result, grouped};
-use crate::graph::Endpoint;
-use crate::import::{self, Loaded};
-use crate::prepare::{self, Request};
-use crate::{compile, infer, lower};
+use crate::diag::{Diagnostic, Error, Group, Result, grouped};
+use crate::model::{Check, ModelFile, check};
 use serde_json::{Value, json};
 
-/// Prints the verdict, with everything that blocks. A broken invariant of ours is a blocker like any other.
+/// Prints the verdict, with all blockers.
 pub fn run(args: &CheckArgs) -> Result<Verdict> {
     let request = graph::request(&args.graph)?;
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
-    let fronts = compile::fronts(&args.graph.graph, args.graph.format.as_deref(), &request);
-    let warnings = fronts.as_ref().map_or(Vec::new(), |fronts| fronts.warnings.clone());
-    let problem = match fronts {
-        Ok(fronts) => fronts.entries.into_iter().find_map(|e| compile::plan(e.lowered, &name, "", &target).err()),
-        Err(e) => Some(e),
-    };
-    let mut all = problem.map(|e| graph::in_file(e, &args.graph).into_diagnostics()).unwrap_or_default();
-    if let [only] = &all[..]
-        && only.code == Code::Io
-    {
-        return Err(Error::User(all));
-    }
-    if !all.is_empty() {
-        // a file that can't be read to its end says so already
-        let more = hidden(args, &request).unwrap_or_default();
-        for d in graph::in_file(Error::User(more), &args.graph).into_diagnostics() {
-            let told = |a: &Diagnostic| a.code == d.code && a.place == d.place;
-            if !all.iter().any(told) {
-                all.push(d);
-            }
-        }
-        all = lower::grouped(all);
-    }
+    let model = ModelFile::open(&args.graph.graph).with_format(args.graph.format.as_deref());
+    let Check { blockers: all, warnings } = check(&model, &request, &name, &target)?;
     out::warnings(&warnings, &args.graph.graph.display().to_string());
     if args.json {
         let list = |of: &[Diagnostic]| of.iter().map(blocker).collect::<Vec<Value>>();
@@ -60,24 +36,6 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
         out::error(Error::User(all))
     }
     Ok(Verdict::No)
-}
-
-/// Blockers that others may hide: ops without a lowering, which stand behind open feeds or behind one another, and shapes that contradict
-/// each other whatever the open sizes are.
-fn hidden(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
-    let Loaded::Graph(mut program) = import::load_any(&args.graph.graph, args.graph.format.as_deref())? else {
-        return Ok(Vec::new());
-    };
-    program.freeze(|_| false);
-    let mut reached = prepare::reach(*program, request)?;
-    if let Err(error) = prepare::functionalize(&mut reached) {
-        return Ok(error.into_diagnostics());
-    }
-    let feeds: Vec<Endpoint> = reached.feeds.iter().map(|f| f.at).collect();
-    let fetches: Vec<Endpoint> = reached.fetches.iter().map(|f| f.1).collect();
-    let mut all = lower::refusals(&reached.program, &feeds, &fetches);
-    all.extend(infer::infer(&reached.program, &reached.feeds).problems);
-    Ok(all)
 }
 
 fn group(group: &Group) -> Value {

@@ -1,10 +1,11 @@
 //! `tfaot cluster`: TensorFlow's auto-clusters, and why nodes are outside.
 use super::args::{ClusterArgs, XlaArgs};
-use super::clustering::{Loaded, find, load, options, tell};
+use super::clustering::{find, load, options, tell};
 use super::{Verdict, cluster_files, cluster_text, dump, graph, graph_dump, out};
 use crate::cluster::{Clustering, Options, Verdict as NodeVerdict};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
+use crate::model::ClusterInput;
 use crate::package::files;
 use serde_json::Value;
 use std::fmt::Write;
@@ -19,7 +20,7 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     options.refused_edges = args.json || args.tsv.is_none();
     tell_of_modules(args.graph.quiet)?;
     let mut request = graph::request(&args.graph)?;
-    let Loaded { program, gone, .. } = load(&args.graph, &mut request, &mut options)?;
+    let ClusterInput { program, gone, .. } = load(&args.graph, &mut request, &mut options)?;
     graph_dump::ask(&mut options);
     let mut found = find(&args.graph, &program, &options)?;
     let bodies = tell(&args.graph, &program, &options, &mut found)?;

@@ -3,7 +3,7 @@
 //! Clusters are those of TensorFlow's pass, and calls of functions that are marked with `jit_compile=True`, which are clusters that
 //! the user drew.
 use super::args::{ClusterArgs, Emit};
-use super::scene::Scene;
+use super::clustering::analyze;
 use super::{Verdict, compile as verb, dump, graph, out};
 use crate::cluster::Left;
 use crate::codegen::Launches;
@@ -13,6 +13,7 @@ use crate::dump::Flags;
 use crate::graph::{Endpoint, NodeId, is_handle};
 use crate::hlo::{proto, text};
 use crate::lower::{Feed, Lowered};
+use crate::model::Analysis;
 use crate::package::clusters::{self, Chain, Piece, Wire};
 use crate::package::cpp::ClassName;
 use crate::package::{files, names};
@@ -47,7 +48,7 @@ struct Made {
 pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let flags = dump::flags(&args.files.xla)?;
     let targets = graph::portable_targets(&args.files.target)?;
-    let mut scene = Scene::load(&args.graph, &args.pass)?;
+    let mut scene = analyze(&args.graph, &args.pass)?;
     let (wanted, member) = wanted(&scene);
     chosen(&args.files.only, &wanted)?;
     let in_part = |id: NodeId| member.get(id.index()).copied().flatten();
@@ -98,7 +99,7 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
 }
 
 /// The clusters of a graph, and for each node the number of its cluster.
-fn wanted(scene: &Scene) -> (Vec<Wanted>, Vec<Option<u32>>) {
+fn wanted(scene: &Analysis) -> (Vec<Wanted>, Vec<Option<u32>>) {
     let mut all: Vec<Wanted> = Vec::new();
     for cluster in &scene.found.clusters {
         all.push(Wanted { name: cluster.name.clone(), function: None, nodes: cluster.nodes });
@@ -152,7 +153,7 @@ fn identifiers(prefix: Option<&str>, wanted: &[Wanted]) -> Result<Vec<String>> {
 fn made(
     args: &ClusterArgs,
     flags: &Flags,
-    scene: &Scene,
+    scene: &Analysis,
     inside: &dyn Fn(NodeId) -> bool,
     name: &str,
     targets: &[Target],
@@ -220,7 +221,7 @@ fn piece(wanted: &Wanted, made: &Made) -> Piece {
 }
 
 /// Says of each argument and result which tensor of the graph it is; `inside` tells nodes that are in a piece.
-fn wire(chain: &mut Chain, parts: &[Part], scene: &Scene, inside: &dyn Fn(NodeId) -> bool) {
+fn wire(chain: &mut Chain, parts: &[Part], scene: &Analysis, inside: &dyn Fn(NodeId) -> bool) {
     let nodes = &scene.program.graph.nodes;
     let mut taken: HashSet<Endpoint> = HashSet::new();
     for (_, node) in nodes.iter().filter(|(id, _)| !inside(*id)) {

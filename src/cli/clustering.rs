@@ -1,24 +1,12 @@
 //! What the verbs about clusters begin with: a graph brought to what TensorFlow's pass sees, the flags of the pass, its clusters.
 use super::args::{ClusterPassArgs, GraphArgs};
 use super::{graph, graph_dump, out};
-use crate::cluster::{self, Body, Clustering, Cut, Entrance, JitLevel, Left, Options, Until, Verdict as NodeVerdict};
-use crate::diag::{Error, Result, io_error};
+use crate::cluster::{self, Body, Clustering, JitLevel, Options, Until};
+use crate::diag::{Result, io_error};
 use crate::graph::Program;
-use crate::hlo;
-use crate::import;
-use crate::infer::Given;
-use crate::prepare::{self, FeedSpec, Request};
+use crate::model::{Analysis, ClusterInput, ModelFile, load_for_clustering};
+use crate::prepare::Request;
 use std::path::Path;
-
-/// A program, brought to what TensorFlow's pass sees.
-pub struct Loaded {
-    /// The program.
-    pub program: Program,
-    /// The nodes of the file that it has no more.
-    pub gone: Vec<NodeVerdict>,
-    /// What was assumed, a sentence each; it went to standard error.
-    pub assumed: Vec<String>,
-}
 
 /// The clusters of the bodies that `found`, those of the graph, leaves to be called; both are logged and dumped.
 pub fn tell(args: &GraphArgs, program: &Program, options: &Options, found: &mut Clustering) -> Result<Vec<Body>> {
@@ -29,58 +17,21 @@ pub fn tell(args: &GraphArgs, program: &Program, options: &Options, found: &mut 
     Ok(bodies)
 }
 
-/// The program of the flags; a signature that `request` names becomes its feeds and fetches.
-pub fn load(args: &GraphArgs, request: &mut Request, options: &mut Options) -> Result<Loaded> {
-    load_file(&args.graph, args.format.as_deref(), args.quiet, request, options)
+/// The program of the flags; a signature that `request` names becomes its feeds and fetches. Assumptions go to standard error.
+pub fn load(args: &GraphArgs, request: &mut Request, options: &mut Options) -> Result<ClusterInput> {
+    load_file(&model(args), args.quiet, request, options)
 }
 
-/// The program at `path`, brought to what TensorFlow's pass sees.
-pub fn load_file(
-    path: &Path,
-    format: Option<&str>,
-    quiet: bool,
-    request: &mut Request,
-    options: &mut Options,
-) -> Result<Loaded> {
-    let mut program = import::load_as_saved(path, format)?;
-    let in_file = |e: Error| e.in_file(path);
-    name_ends(&program, request).map_err(in_file)?;
-    if cluster::is_dump(&program.graph) {
-        return Ok(Loaded { program, gone: Vec::new(), assumed: Vec::new() });
-    }
-    options.entrance = Entrance::Saved;
-    let feeds = request.feeds.iter().map(|f| f.name.clone()).collect();
-    let brought = cluster::bring(&mut program, &Cut { feeds, fetches: request.fetches.clone() }).map_err(in_file)?;
-    brought.assumed.iter().filter(|_| !quiet).for_each(|a| out::note(format_args!("note: {a}")));
-    let gone = brought.gone.into_iter().map(|(name, op, expanded)| NodeVerdict {
-        name,
-        op,
-        cluster: Err(if expanded { Left::Expanded } else { Left::Pruned }),
-    });
-    Ok(Loaded { program, gone: gone.collect(), assumed: brought.assumed })
+/// The file of the flags.
+pub fn model(args: &GraphArgs) -> ModelFile {
+    ModelFile::open(&args.graph).with_format(args.format.as_deref())
 }
 
-/// Puts the feeds and fetches of the signature that `request` takes in its place, or those of all signatures where it leaves open
-/// which is meant, and tensors in the place of names that are a signature's. A request with fetches of its own, and one of a file
-/// without signatures, keeps what it has. Errors: `BadOption` for a signature that is not there.
-fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
-    let says = !request.fetches.is_empty() || !prepare::has_signature(program);
-    if request.signatures.is_empty() && says {
-        *request = prepare::in_tensor_names(program, request);
-        return Ok(());
-    }
-    let ends = prepare::open(program, &prepare::of_all_signatures(program, request))?;
-    request.signatures.clear();
-    request.fetches = ends.fetches.into_iter().map(|(name, _)| name).collect();
-    let feed = |given: Given| FeedSpec {
-        name: format!("{}:{}", program.graph.nodes[given.at.node].name, given.at.port),
-        value: given.value.as_ref().map(hlo::text::print_elements),
-        dtype: given.dtype.and_then(|of| of.dtype()),
-        dims: given.shape.0.map(|dims| dims.to_vec()),
-        ..FeedSpec::default()
-    };
-    request.feeds = ends.feeds.into_iter().map(feed).collect();
-    Ok(())
+/// The program of a file as TensorFlow's pass sees it. Assumptions go to standard error.
+pub fn load_file(model: &ModelFile, quiet: bool, request: &mut Request, options: &mut Options) -> Result<ClusterInput> {
+    let input = load_for_clustering(model, request, options)?;
+    input.assumed.iter().filter(|_| !quiet).for_each(|a| out::note(format_args!("note: {a}")));
+    Ok(input)
 }
 
 /// The clusters of a program that was loaded here.
@@ -121,4 +72,18 @@ fn from_file(text: &str) -> Result<String> {
     }
     let path = Path::new(text);
     std::fs::read_to_string(path).map_err(|e| io_error("read, which TF_XLA_FLAGS names", path, &e))
+}
+
+/// The graph of the flags with its clusters, which are logged and dumped where that is asked for, and the facts about its tensors.
+pub fn analyze(args: &GraphArgs, pass: &ClusterPassArgs) -> Result<Analysis> {
+    let mut options = options(pass, args.quiet)?;
+    options.refused_edges = true;
+    let mut request = graph::request(args)?;
+    let input = load(args, &mut request, &mut options)?;
+    graph_dump::ask(&mut options);
+    let mut dump = |program: &Program, options: &Options, found: &mut Clustering| match options.seen {
+        true => tell(args, program, options, found).map(drop),
+        false => Ok(()),
+    };
+    Analysis::new(&model(args), input, request, options, &mut dump)
 }

@@ -2,6 +2,7 @@
 use super::{Verdict, args::ExplainArgs, cluster_text, clustering, out};
 use crate::diag::codes::{CODES, CodeRow};
 use crate::diag::{Code, Diagnostic, Result};
+use crate::model::{ClusterInput, ModelFile};
 use crate::prepare::Request;
 use std::path::Path;
 
@@ -25,8 +26,9 @@ pub fn run(args: &ExplainArgs) -> Result<Verdict> {
 fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<Verdict> {
     let mut options = clustering::options(&args.pass, args.quiet)?;
     options.refused_edges = true;
-    let clustering::Loaded { program, gone, .. } =
-        clustering::load_file(path, args.format.as_deref(), args.quiet, &mut Request::default(), &mut options)?;
+    let model = ModelFile::open(path).with_format(args.format.as_deref());
+    let ClusterInput { program, gone, .. } =
+        clustering::load_file(&model, args.quiet, &mut Request::default(), &mut options)?;
     let mut found = crate::cluster::cluster(&program, &program.graph, &options).map_err(|e| e.in_file(path))?;
     found.nodes.extend(gone);
     let Some(node) = found.nodes.iter().find(|n| n.name == name) else {

@@ -33,7 +33,6 @@ mod report;
 mod report_models;
 mod rewrite;
 mod run;
-mod scene;
 mod shapes;
 mod shell;
 mod sizes;

@@ -1,7 +1,7 @@
 //! `tfaot report`: what became of a graph, as one page.
 use super::args::ReportArgs;
+use super::clustering::analyze;
 use super::progress::{self, Progress};
-use super::scene::Scene;
 use super::{Verdict, dump, graph, out, report_models};
 use crate::cluster::{Clustering, Entrance};
 use crate::codegen::{self, Launches};
@@ -11,6 +11,7 @@ use crate::dump::Flags;
 use crate::graph::{NodeId, Program};
 use crate::infer::Facts;
 use crate::measure::profile::kernel_times;
+use crate::model::Analysis;
 use crate::package::files;
 use crate::report::{self, Refusal, Report, code, page, whole};
 use crate::run::Session;
@@ -22,7 +23,7 @@ use std::path::Path;
 /// Writes the page, or the data of it.
 pub fn run(args: &ReportArgs) -> Result<Verdict> {
     let flags = dump::flags(&args.xla)?;
-    let Scene { mut program, found, facts, options, gone, assumed, .. } = Scene::load(&args.graph, &args.pass)?;
+    let Analysis { mut program, found, facts, options, gone, assumed, .. } = analyze(&args.graph, &args.pass)?;
     let source = title(&args.graph.graph);
     let input = report::Input { program: &program, found: &found, facts: &facts, gone, assumed, source };
     let mut made = report::report(&input);

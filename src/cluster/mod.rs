@@ -149,7 +149,16 @@ pub struct RefusedEdge {
     pub why: EdgeReason,
 }
 
-/// The clusters of a graph.
+/// The clusters of a graph, and for each node its cluster or the reason why it is in none.
+///
+/// ```
+/// let clustering = tfaot::ModelFile::open("testdata/graphs/attention/graph.pb").cluster()?;
+/// for cluster in &clustering.clusters {
+///     println!("{} has {} nodes on {}", cluster.name, cluster.nodes, cluster.device);
+/// }
+/// # assert!(clustering.clustered() > 0);
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Clustering {
     /// Every node, in the order of the graph.

@@ -17,7 +17,15 @@ pub struct CodeRow {
 
 macro_rules! codes {
     ($($variant:ident $number:literal $slug:literal $about:literal $cure:literal;)*) => {
-        /// A stable diagnostic code.
+        /// A stable diagnostic code, such as TFA0101.
+        ///
+        /// ```
+        /// use tfaot::Code;
+        ///
+        /// let row = Code::parse("TFA0101").expect("it is a code");
+        /// assert_eq!((row.code, row.slug), (Code::UnsupportedOp, "unsupported-op"));
+        /// println!("{} What helps: {}", row.about, row.cure);
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code { $(#[doc = $about] $variant,)* }
         /// Every code, by number.

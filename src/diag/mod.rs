@@ -26,7 +26,14 @@ pub struct Place {
     pub line: Option<(usize, usize)>,
 }
 
-/// One problem of the user's input.
+/// One problem of the user's input: a stable code, a message, its place and its remedy.
+///
+/// ```
+/// use tfaot::{Code, Diagnostic, Error};
+///
+/// let error: Error = Diagnostic::new(Code::BadOption, "there is no such size").help("for example --size n=5").into();
+/// assert!(error.has(Code::BadOption));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The stable code.
@@ -67,6 +74,16 @@ impl Diagnostic {
 }
 
 /// Why a step failed.
+///
+/// ```
+/// use tfaot::{Code, ModelFile, Request};
+///
+/// let error = ModelFile::open("missing.pb").lower(&Request::default()).expect_err("there is no such file");
+/// assert!(error.has(Code::Io));
+/// for diagnostic in error.into_diagnostics() {
+///     println!("error[{}]: {}", diagnostic.code.id(), diagnostic.message);
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The user's input is at fault; never empty.
@@ -81,6 +98,13 @@ pub enum Error {
 }
 
 /// The result of every step.
+///
+/// ```
+/// fn lanes() -> tfaot::Result<u64> {
+///     Ok(tfaot::Target::resolve(Some("aarch64-unknown-linux-gnu"), None, None)?.lanes(4))
+/// }
+/// assert_eq!(lanes(), Ok(4));
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

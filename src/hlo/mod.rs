@@ -81,7 +81,17 @@ pub struct Computation {
     pub sizes: Vec<(usize, InstId)>,
 }
 
-/// A program.
+/// A program in HLO: computations, one of which is the entry.
+///
+/// ```
+/// use tfaot::Module;
+///
+/// let text = "HloModule double\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] add(x, x)\n}\n";
+/// let module: Module = text.parse()?;
+/// assert_eq!(module.name, "double");
+/// assert_eq!(module.to_string().parse::<Module>()?.to_string(), module.to_string());
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
     /// Its name.

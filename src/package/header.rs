@@ -43,7 +43,17 @@ typedef struct tfaot_model_info {
 #endif /* TFAOT_ABI_1 */
 "#;
 
-/// The text of `NAME.h`: the code is for each of `targets`, which have one triple.
+/// The C99 header of a compiled model; the code is for each of `targets`, which have one triple.
+///
+/// ```
+/// use tfaot::{ModelFile, Request, Target, header};
+///
+/// let target = Target::resolve(Some("aarch64-unknown-linux-gnu"), None, None)?;
+/// let model = ModelFile::open("testdata/graphs/attention/graph.pb");
+/// let face = model.compile(&Request::default(), &target)?.bundle.face;
+/// assert!(header(&face, &[&target]).contains("_run("));
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 pub fn header(face: &Face, targets: &[&Target]) -> String {
     let program = match &face.entries[..] {
         [only] if !face.is_module() => &only.program,

@@ -36,7 +36,15 @@ use crate::tensor::{Bounds, DType, Size, Sizes};
 use names::Names;
 use prune::Needed;
 
-/// What the user asks of a program.
+/// Feeds, fetches, signatures and sizes of a model, where its file leaves them open; the default is what the file says.
+///
+/// ```
+/// use tfaot::{ModelFile, Request};
+///
+/// let request = Request { fetches: vec!["no_such_node".to_string()], ..Request::default() };
+/// let error = ModelFile::open("testdata/graphs/attention/graph.pb").lower(&request).expect_err("there is no such node");
+/// assert!(error.has(tfaot::Code::UnknownTensor));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The tensors to feed; none: the signature's inputs or the Placeholders.

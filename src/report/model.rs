@@ -8,7 +8,15 @@ use serde::Serialize;
 /// Raised when a reader of the last version could misread the document.
 pub const VERSION: u32 = 1;
 
-/// The whole document.
+/// A report on a graph: its clusters, the reasons for nodes outside of them, and the gain of each reason's removal. It is written as
+/// JSON.
+///
+/// ```
+/// let report = tfaot::ModelFile::open("testdata/graphs/attention/graph.pb").report()?;
+/// let json = serde_json::to_value(&report).expect("it is JSON");
+/// assert_eq!(json["version"], report.version);
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The version of this form.

@@ -45,7 +45,16 @@ use units::Rewriter;
 
 pub use native::Native;
 
-/// What a rewritten graph is.
+/// The form that clusters get in a rewritten graph.
+///
+/// ```
+/// use tfaot::{ModelFile, RewriteMode};
+///
+/// let rewritten = ModelFile::open("testdata/graphs/attention/graph.pb").rewrite(RewriteMode::Xla)?;
+/// println!("{} nodes in {} clusters", rewritten.nodes, rewritten.clusters);
+/// # assert!(rewritten.library.is_none());
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Mode<'a> {
     /// Nodes carry `_XlaCluster`.

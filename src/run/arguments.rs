@@ -22,6 +22,15 @@ pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
 /// Reads or makes the arguments of a function. Varying sizes are those of the arrays, else those of `values` by name, else the
 /// largest.
 ///
+/// ```
+/// use tfaot::{ModelFile, Request, arguments};
+///
+/// let functions = ModelFile::open("testdata/graphs/attention/graph.pb").lower(&Request::default())?;
+/// let random = arguments(None, &functions.all[0].1, &[])?;
+/// assert_eq!(random.len(), functions.all[0].1.args.len());
+/// # Ok::<(), tfaot::Error>(())
+/// ```
+///
 /// # Errors
 /// Those of [`load`], [`sizes::by_name`] and [`sizes::resolve`].
 pub fn for_function(path: Option<&Path>, lowered: &Lowered, values: &[(String, u64)]) -> Result<Vec<Tensor>> {

@@ -9,7 +9,19 @@ use crate::target::Target;
 use crate::tensor::Tensor;
 use std::path::Path;
 
-/// A loaded model with the values of its variables; every call is one of [`Model::call_guarded`].
+/// A compiled model in this process, with the values of its variables; every call is one of [`Model::call_guarded`].
+///
+/// ```
+/// use tfaot::{Instance, ModelFile, Request, Target, arguments};
+///
+/// let target = Target::resolve(None, None, None)?;
+/// let functions = ModelFile::open("testdata/graphs/attention/graph.pb").lower(&Request::default())?;
+/// let args = arguments(None, &functions.all[0].1, &[])?;
+/// let mut instance = Instance::compile(functions, "attention", &target, 1, None)?;
+/// let results = instance.call(0, &args)?;
+/// # assert!(!results.is_empty());
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 pub struct Instance {
     model: Model,
     /// The variables as the object lays them out.

@@ -17,7 +17,17 @@ pub fn interpret(lowered: &Lowered, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
     Ok(value.leaves().into_iter().cloned().collect())
 }
 
-/// A model's functions as the interpreter evaluates them, with the values of its variables.
+/// A model that is evaluated without being compiled, with the values of its variables.
+///
+/// ```
+/// use tfaot::{Interpreter, ModelFile, Request, arguments};
+///
+/// let functions = ModelFile::open("testdata/graphs/attention/graph.pb").lower(&Request::default())?;
+/// let args = arguments(None, &functions.all[0].1, &[])?;
+/// let results = Interpreter::new(&functions)?.call(0, args)?;
+/// # assert!(!results.is_empty());
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 pub struct Interpreter<'a> {
     functions: &'a Functions,
     /// Values of the variables, in the order of the model.

@@ -25,6 +25,12 @@ use machine::{Caches, Ports};
 pub const LINE: u64 = 64;
 
 /// A target machine, and how exact code for it must be.
+///
+/// ```
+/// let board = tfaot::Target::resolve(Some("aarch64-unknown-linux-gnu"), Some("cortex-a72"), None)?;
+/// println!("{} with {} bits a vector", board.cpu, board.vector_bits);
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// LLVM's triple.
@@ -58,8 +64,18 @@ pub struct Target {
 }
 
 impl Target {
-    /// The target of `--target`, `--cpu`, `--features`; what is missing is this machine's (or, for another
-    /// architecture, its baseline).
+    /// Resolves a triple, a processor and features; what is missing is this machine's (or, for another architecture, its
+    /// baseline).
+    ///
+    /// ```
+    /// use tfaot::Target;
+    ///
+    /// let here = Target::resolve(None, None, None)?;
+    /// let server = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v3"), None)?;
+    /// assert_eq!(server.vector_bits, 256);
+    /// # let _ = here;
+    /// # Ok::<(), tfaot::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Code::UnknownTarget`.

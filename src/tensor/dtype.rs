@@ -3,6 +3,12 @@
 macro_rules! dtypes {
     ($($variant:ident $name:literal $xla:literal $bits:literal $class:ident $tf:expr;)*) => {
         /// An element type of an array.
+        ///
+        /// ```
+        /// use tfaot::DType;
+        ///
+        /// assert_eq!((DType::BF16.to_string(), DType::BF16.bytes()), ("bf16".to_string(), 2));
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum DType { $(#[doc = $name] $variant,)* }
         /// Every type, in XLA's order.

@@ -10,6 +10,14 @@ pub use sizes::{Bounds, Size, Sizes};
 use bytes::Bytes;
 
 /// A dense array: row-major, little-endian, one byte or more an element (`pred` is 0 or 1).
+///
+/// ```
+/// use tfaot::{DType, Tensor};
+///
+/// let matrix = Tensor::of(&[2, 3], &[1f32, 2., 3., 4., 5., 6.]);
+/// assert_eq!((matrix.dtype, matrix.dims.as_slice(), matrix.bytes.len()), (DType::F32, &[2, 3][..], 24));
+/// assert_eq!(matrix.to_vec::<f32>()[5], 6.0);
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tensor {
     /// The element type.

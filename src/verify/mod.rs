@@ -80,6 +80,15 @@ pub struct Case<'a> {
 }
 
 /// The outcome of a verification.
+///
+/// ```
+/// use tfaot::verify::compare_engines;
+///
+/// let double = [tfaot::Tensor::of(&[4], &[2f32, 4., 6., 8.])];
+/// let outcome = compare_engines(&["y".to_string()], &double, &double, None)?;
+/// assert!(outcome.comparisons.iter().all(|c| !c.departs()) && outcome.blame.is_none());
+/// # Ok::<(), tfaot::Error>(())
+/// ```
 pub struct Verification {
     /// One for each result and reference.
     pub comparisons: Vec<Comparison>,

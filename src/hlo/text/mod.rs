@@ -26,12 +26,26 @@ pub(in crate::hlo) use printer::{callees_first, operands_first};
 pub use printer::{Style, unique_names};
 
 use super::Module;
-use crate::diag::Result;
+use crate::diag::{Error, Result};
 use crate::tensor::Tensor;
 
 /// Whether `opcode` is `foo-start`, `foo-update` or `foo-done` of an opcode that has no such form of its own.
 pub(crate) fn is_sugar(opcode: &str) -> bool {
     table::attributes(opcode).is_none() && table::sugar(opcode).is_some()
+}
+
+impl std::str::FromStr for Module {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Module> {
+        parse(text)
+    }
+}
+
+impl std::fmt::Display for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&print(self))
+    }
 }
 
 /// Reads a module, a single computation or a single instruction of XLA's text; errors carry line and column.

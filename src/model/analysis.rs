@@ -1,7 +1,6 @@
-//! A graph with its clusters and what is known of its tensors: what verbs need that compile clusters alone.
-use super::args::{ClusterPassArgs, GraphArgs};
-use super::{clustering, graph, graph_dump};
-use crate::cluster::{Clustering, Entrance, Options};
+//! A graph with its clusters and the facts that are known of its tensors.
+use super::{ClusterInput, ModelFile};
+use crate::cluster::{self, Clustering, Entrance, Options};
 use crate::diag::Result;
 use crate::graph::Program;
 use crate::infer::{self, Facts};
@@ -9,45 +8,52 @@ use crate::prepare::{self, FeedSpec, Request};
 use crate::report;
 use std::collections::HashMap;
 
-/// The scene.
-pub struct Scene {
-    /// The program as TensorFlow's pass sees it, with the copies of constants that clusters have.
+/// A graph with its clusters and the facts that are known of its tensors.
+pub struct Analysis {
+    /// The program as TensorFlow's clustering pass receives it, with the copies of constants that clusters have.
     pub program: Program,
     /// Its clusters, with the edges that joined nothing.
     pub found: Clustering,
-    /// What is known of its tensors.
+    /// Types, shapes and values that are known of its tensors.
     pub facts: Facts,
     /// How the clusters were formed.
     pub options: Options,
-    /// Nodes of the file that the program has no more.
+    /// Number of nodes of the file that the program does not have.
     pub gone: usize,
-    /// What was assumed, a sentence each; it went to standard error.
+    /// Assumptions, a sentence each.
     pub assumed: Vec<String>,
-    /// The tensors of the file that arguments of the program stand for, by the argument's output.
+    /// Tensors of the file that arguments of the program stand for, by the argument's output.
     pub fed: HashMap<String, String>,
 }
 
-impl Scene {
-    /// The scene of a file. Errors: those of reading, clustering and inferring it.
-    pub fn load(args: &GraphArgs, pass: &ClusterPassArgs) -> Result<Scene> {
-        let mut options = clustering::options(pass, args.quiet)?;
-        options.refused_edges = true;
-        let mut request = graph::request(args)?;
-        let clustering::Loaded { mut program, gone, assumed } = clustering::load(args, &mut request, &mut options)?;
-        graph_dump::ask(&mut options);
-        let mut found = clustering::find(args, &program, &options)?;
-        if options.seen {
-            clustering::tell(args, &program, &options, &mut found)?;
-        }
+/// Is called with the clusters before anything is made of them, to log, name or dump them.
+pub type OnClusters<'a> = dyn FnMut(&Program, &Options, &mut Clustering) -> Result<()> + 'a;
+
+impl Analysis {
+    /// Clusters a program and infers its tensors. `request` and `options` are those that [`super::load_for_clustering`] left.
+    ///
+    /// # Errors
+    /// Those of clustering, inference and `on_clusters`.
+    pub fn new(
+        model: &ModelFile,
+        input: ClusterInput,
+        mut request: Request,
+        options: Options,
+        on_clusters: &mut OnClusters,
+    ) -> Result<Analysis> {
+        let mut program = input.program;
+        let found = cluster::cluster(&program, &program.graph, &options);
+        let mut found = found.map_err(|e| e.in_file(&model.path))?;
+        on_clusters(&program, &options, &mut found)?;
         report::with_copies(&mut program, &found);
-        let fed = if options.entrance == Entrance::Saved { name_arguments(&mut request) } else { HashMap::new() };
         let saved = options.entrance == Entrance::Saved;
-        let facts = facts(&mut program, request, saved).map_err(|e| graph::in_file(e, args))?;
-        Ok(Scene { program, found, facts, options, gone: gone.len(), assumed, fed })
+        let fed = if saved { name_arguments(&mut request) } else { HashMap::new() };
+        let facts = facts(&mut program, request, saved).map_err(|e| e.in_file(&model.path))?;
+        Ok(Analysis { program, found, facts, options, gone: input.gone.len(), assumed: input.assumed, fed })
     }
 }
 
-/// Names feeds as the arguments that the cut made of them, where it made any; the tensors by the arguments' outputs.
+/// Renames feeds to the arguments that the cut made of them, where it made any; returns the tensors by the arguments' outputs.
 fn name_arguments(request: &mut Request) -> HashMap<String, String> {
     let mut fed = HashMap::new();
     if request.fetches.is_empty() {
@@ -62,8 +68,8 @@ fn name_arguments(request: &mut Request) -> HashMap<String, String> {
     fed
 }
 
-/// What is known of the tensors of a program that was brought to the pass. A feed that the cut made an argument has the
-/// argument's name.
+/// Infers types, shapes and values of the tensors of a program that is input of clustering. A feed that the cut made an argument
+/// has the argument's name.
 fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Facts> {
     // Calls are inlined: what signatures name may be gone, and Placeholders are there whatever signature is called.
     program.signatures.clear();

@@ -1,0 +1,66 @@
+//! Everything that keeps a model from being compiled.
+use super::ModelFile;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::Endpoint;
+use crate::import::{self, Loaded};
+use crate::prepare::{self, Request};
+use crate::target::Target;
+use crate::{compile, infer, lower};
+
+/// The outcome of a check.
+#[derive(Clone, Debug, Default)]
+pub struct Check {
+    /// Everything that keeps the model from being compiled; empty where it can be.
+    pub blockers: Vec<Diagnostic>,
+    /// Effects that compiled code leaves out.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Lowers and schedules a model, and looks for blockers that others hide. An internal error is a blocker like any other.
+///
+/// # Errors
+/// `Code::Io` where there is no such file.
+pub fn check(model: &ModelFile, request: &Request, name: &str, target: &Target) -> Result<Check> {
+    let fronts = compile::fronts(&model.path, model.format.as_deref(), request);
+    let warnings = fronts.as_ref().map_or(Vec::new(), |fronts| fronts.warnings.clone());
+    let problem = match fronts {
+        Ok(fronts) => fronts.entries.into_iter().find_map(|e| compile::plan(e.lowered, name, "", target).err()),
+        Err(e) => Some(e),
+    };
+    let mut all = problem.map(|e| e.in_file(&model.path).into_diagnostics()).unwrap_or_default();
+    if let [only] = &all[..]
+        && only.code == Code::Io
+    {
+        return Err(Error::User(all));
+    }
+    if !all.is_empty() {
+        // a file that can't be read to its end says so already
+        let more = hidden(model, request).unwrap_or_default();
+        for d in Error::User(more).in_file(&model.path).into_diagnostics() {
+            let is_known = |a: &Diagnostic| a.code == d.code && a.place == d.place;
+            if !all.iter().any(is_known) {
+                all.push(d);
+            }
+        }
+        all = lower::grouped(all);
+    }
+    Ok(Check { blockers: all, warnings })
+}
+
+/// Finds blockers that others may hide: ops without a lowering behind open feeds or behind one another, and shapes that contradict
+/// each other whatever the open sizes are.
+fn hidden(model: &ModelFile, request: &Request) -> Result<Vec<Diagnostic>> {
+    let Loaded::Graph(mut program) = import::load_any(&model.path, model.format.as_deref())? else {
+        return Ok(Vec::new());
+    };
+    program.freeze(|_| false);
+    let mut reached = prepare::reach(*program, request)?;
+    if let Err(error) = prepare::functionalize(&mut reached) {
+        return Ok(error.into_diagnostics());
+    }
+    let feeds: Vec<Endpoint> = reached.feeds.iter().map(|f| f.at).collect();
+    let fetches: Vec<Endpoint> = reached.fetches.iter().map(|f| f.1).collect();
+    let mut all = lower::refusals(&reached.program, &feeds, &fetches);
+    all.extend(infer::infer(&reached.program, &reached.feeds).problems);
+    Ok(all)
+}

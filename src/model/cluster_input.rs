@@ -1,0 +1,66 @@
+//! Graphs as TensorFlow's clustering pass receives them.
+use super::ModelFile;
+use crate::cluster::{self, Cut, Entrance, Left, Options, Verdict as NodeVerdict};
+use crate::diag::{Error, Result};
+use crate::graph::Program;
+use crate::infer::Given;
+use crate::prepare::{self, FeedSpec, Request};
+use crate::{hlo, import};
+
+/// A program as TensorFlow's clustering pass receives it.
+pub struct ClusterInput {
+    /// The program after the passes that TensorFlow runs before clustering.
+    pub program: Program,
+    /// Nodes of the file that those passes removed.
+    pub gone: Vec<NodeVerdict>,
+    /// Assumptions, a sentence each.
+    pub assumed: Vec<String>,
+}
+
+/// Reads a model and runs the passes that TensorFlow runs before clustering; a dump of TensorFlow's is taken as it is. A signature
+/// in `request` is replaced by its feeds and fetches, and `options` get the kind of file.
+///
+/// # Errors
+/// Those of reading the file; `Code::BadOption` for a signature that is not there.
+pub fn load_for_clustering(model: &ModelFile, request: &mut Request, options: &mut Options) -> Result<ClusterInput> {
+    let mut program = import::load_as_saved(&model.path, model.format.as_deref())?;
+    let in_file = |e: Error| e.in_file(&model.path);
+    name_ends(&program, request).map_err(in_file)?;
+    if cluster::is_dump(&program.graph) {
+        return Ok(ClusterInput { program, gone: Vec::new(), assumed: Vec::new() });
+    }
+    options.entrance = Entrance::Saved;
+    let feeds = request.feeds.iter().map(|f| f.name.clone()).collect();
+    let brought = cluster::bring(&mut program, &Cut { feeds, fetches: request.fetches.clone() }).map_err(in_file)?;
+    let gone = brought.gone.into_iter().map(|(name, op, expanded)| NodeVerdict {
+        name,
+        op,
+        cluster: Err(if expanded { Left::Expanded } else { Left::Pruned }),
+    });
+    Ok(ClusterInput { program, gone: gone.collect(), assumed: brought.assumed })
+}
+
+/// Replaces the signature of a request by its feeds and fetches, or by those of all signatures where the request leaves the signature
+/// open, and names of a signature by tensors. A request with fetches of its own, and one of a file without signatures, is kept.
+///
+/// # Errors
+/// `Code::BadOption` for a signature that is not there.
+fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
+    let says = !request.fetches.is_empty() || !prepare::has_signature(program);
+    if request.signatures.is_empty() && says {
+        *request = prepare::in_tensor_names(program, request);
+        return Ok(());
+    }
+    let ends = prepare::open(program, &prepare::of_all_signatures(program, request))?;
+    request.signatures.clear();
+    request.fetches = ends.fetches.into_iter().map(|(name, _)| name).collect();
+    let feed = |given: Given| FeedSpec {
+        name: format!("{}:{}", program.graph.nodes[given.at.node].name, given.at.port),
+        value: given.value.as_ref().map(hlo::text::print_elements),
+        dtype: given.dtype.and_then(|of| of.dtype()),
+        dims: given.shape.0.map(|dims| dims.to_vec()),
+        ..FeedSpec::default()
+    };
+    request.feeds = ends.feeds.into_iter().map(feed).collect();
+    Ok(())
+}
