@@ -118,6 +118,7 @@ impl Walker<'_> {
             | Value::Optional(_)
             | Value::Jagged(_)
             | Value::Ragged(_)
+            | Value::Sparse(_)
             | Value::Variable(_)
             | Value::Holder(_)
             | Value::Table(_)

@@ -257,6 +257,7 @@ fn array(value: Value) -> Result<InstId> {
         }
         Value::Optional(_) => "an optional".to_string(),
         Value::Ragged(_) => "a RaggedTensor in a variant".to_string(),
+        Value::Sparse(_) => "a CSR matrix in a variant".to_string(),
         Value::Variable(_) => "the handle of a variable".to_string(),
         Value::Holder(_) => "a TensorArray or stack".to_string(),
         Value::Table(_) => "a lookup table".to_string(),

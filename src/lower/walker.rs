@@ -177,6 +177,7 @@ impl<'p> Walker<'p> {
             | Value::Structured(_)
             | Value::Optional(_)
             | Value::Ragged(_)
+            | Value::Sparse(_)
             | Value::Variable(_)
             | Value::Holder(_)
             | Value::Table(_)

@@ -63,6 +63,10 @@ impl LowerCtx<'_> {
                 Code::UnsupportedType,
                 format!("input {i} is a RaggedTensor in a variant, and the op needs an array"),
             )),
+            Some(Value::Sparse(_)) => Err(Error::user(
+                Code::UnsupportedType,
+                format!("input {i} is a CSR matrix in a variant, and the op needs an array"),
+            )),
             Some(Value::Optional(_)) => {
                 Err(Error::user(Code::UnsupportedType, format!("input {i} is an optional, and the op needs an array")))
             }

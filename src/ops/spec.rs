@@ -7,7 +7,8 @@ mod leaves;
 
 use super::holder::HolderId;
 use super::value::{
-    Alternative, Count, Elements, JaggedList, ListValue, OptionalValue, RaggedValue, StructuredList, UnlikeList,
+    Alternative, Count, Elements, JaggedList, ListValue, OptionalValue, RaggedValue, SparseMatrix, StructuredList,
+    UnlikeList,
 };
 use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
@@ -41,6 +42,8 @@ pub enum ValueSpec {
     Structured(StructuredSpec),
     /// A RaggedTensor in a variant.
     Ragged(RaggedSpec),
+    /// A CSR matrix: the shapes of indices and values, and its sizes.
+    Sparse([Shape; 2], Vec<u64>),
     /// An optional, and the specs of the components that its value may have.
     Optional(Vec<AlternativeSpec>),
     /// The handle of the variable of this number.
@@ -230,6 +233,10 @@ impl ValueSpec {
                 values: b.shape(ragged.values).clone(),
                 is_rows: ragged.is_rows,
             }),
+            Value::Sparse(matrix) => {
+                let shapes = [matrix.indices, matrix.values].map(|id| b.shape(id).clone());
+                ValueSpec::Sparse(shapes, matrix.dims.clone())
+            }
             Value::Optional(optional) => {
                 let spec = |one: &Alternative| AlternativeSpec {
                     makers: one.makers.clone(),
@@ -271,6 +278,7 @@ impl ValueSpec {
                 vec![Shape::array(list.dtype, list.dims.clone()), Shape::array(DType::S32, &list.dims[..1])]
             }
             ValueSpec::Ragged(ragged) => ragged.splits.iter().chain([&ragged.values]).cloned().collect(),
+            ValueSpec::Sparse(shapes, _) => shapes.to_vec(),
             ValueSpec::Unshaped(list) => list.is_counted.then(number).into_iter().collect(),
             ValueSpec::Text(text) => text.shapes(),
             ValueSpec::Constant { .. }
@@ -327,6 +335,10 @@ impl ValueSpec {
                 let splits = ragged.splits.iter().map(|_| part(b)).collect();
                 Value::Ragged(RaggedValue { splits, values: part(b), is_rows: ragged.is_rows })
             }
+            ValueSpec::Sparse(_, dims) => {
+                let (indices, values) = (part(b), part(b));
+                Value::Sparse(SparseMatrix { indices, values, dims: dims.clone() })
+            }
             ValueSpec::Optional(alternatives) => {
                 let has_value = part(b);
                 let mut value = |one: &AlternativeSpec| Alternative {
@@ -362,7 +374,7 @@ impl ValueSpec {
             ValueSpec::List(list) if list.count.is_some() => data[last] = false,
             ValueSpec::Unshaped(_) | ValueSpec::Text(_) => data.fill(false),
             ValueSpec::Jagged(_) => data[last] = false,
-            ValueSpec::Ragged(_) => data[..last].fill(false),
+            ValueSpec::Ragged(_) | ValueSpec::Sparse(..) => data[..last].fill(false),
             ValueSpec::Structured(list) => {
                 let element = list.element.data();
                 for (i, is_data) in data.iter_mut().enumerate() {
@@ -413,6 +425,7 @@ impl ValueSpec {
             | ValueSpec::Array(_)
             | ValueSpec::Jagged(_)
             | ValueSpec::Ragged(_)
+            | ValueSpec::Sparse(..)
             | ValueSpec::Variable(_)
             | ValueSpec::Holder(_)
             | ValueSpec::Table(_)

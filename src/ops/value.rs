@@ -86,6 +86,17 @@ pub struct RaggedValue {
     pub is_rows: bool,
 }
 
+/// A matrix, or a vector of them, of few elements, as TensorFlow's CSR matrices in variants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseMatrix {
+    /// `s64[n, rank]`, of rank 2 or 3: matrix, row and column of each element, in the order of matrices and rows.
+    pub indices: InstId,
+    /// `[n]`, the elements.
+    pub values: InstId,
+    /// The sizes of the dense array, as many as the rank.
+    pub dims: Vec<u64>,
+}
+
 /// What is known of the elements of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elements {
@@ -149,6 +160,8 @@ pub enum Value {
     Jagged(JaggedList),
     /// A RaggedTensor in a variant, or a vector or list of those.
     Ragged(RaggedValue),
+    /// A CSR matrix in a variant.
+    Sparse(SparseMatrix),
     /// An optional.
     Optional(OptionalValue),
     /// The handle of the variable of this number in the [`super::Store`].

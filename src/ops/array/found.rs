@@ -30,7 +30,7 @@ pub const ROWS: &[OpRow] = &[
 const MOST_PAIRS: u64 = 1 << 30;
 
 /// The indices of what is not zero, in row-major order: `s64[count, rank]`.
-fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(in crate::ops) fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let dims = cx.b.dims(x).to_vec();
     let total = element_count(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;

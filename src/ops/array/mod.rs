@@ -6,7 +6,7 @@ mod create;
 mod diag;
 mod diag_places;
 mod format;
-mod found;
+pub(super) mod found;
 pub(in crate::ops) mod gather;
 mod inplace;
 mod join;

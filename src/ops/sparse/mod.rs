@@ -3,6 +3,8 @@
 //! A sparse tensor is three inputs: `indices s64[n, rank]`, `values [n]` and `shape s64[rank]`. Indices out of range are dropped or
 //! clamped, where TensorFlow's kernels refuse them at run time.
 mod count;
+mod csr;
+mod csr_product;
 mod ctc;
 mod ctc_beam;
 mod ctc_loss;
@@ -26,6 +28,8 @@ use crate::tensor::DType;
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[
     product::ROWS,
+    csr::ROWS,
+    csr_product::ROWS,
     order::ROWS,
     parts::ROWS,
     rows::ROWS,

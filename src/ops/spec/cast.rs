@@ -109,6 +109,9 @@ impl Cast<'_> {
                 }
                 self.rest(from)
             }
+            (ValueSpec::Sparse(..), ValueSpec::Sparse(..)) if from != to => {
+                self.differs("it is a CSR matrix of another size or number of elements")
+            }
             (ValueSpec::Unlike(_) | ValueSpec::Structured(_), _)
             | (_, ValueSpec::Unlike(_) | ValueSpec::Structured(_)) => {
                 self.other("a list of lists or of unlike elements here and another list there")

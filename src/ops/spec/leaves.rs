@@ -38,6 +38,7 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
         }
         Value::Jagged(list) => out.extend([list.buffer, list.lengths]),
         Value::Ragged(ragged) => out.extend(ragged.splits.iter().copied().chain([ragged.values])),
+        Value::Sparse(matrix) => out.extend([matrix.indices, matrix.values]),
         Value::Optional(optional) => {
             out.push(optional.has_value);
             let ValueSpec::Optional(specs) = spec else { return };

@@ -1,0 +1,212 @@
+//! CSR matrices in variants: from and to sparse and dense tensors, transposed, and their parts.
+//!
+//! A matrix is the list of its elements ([`SparseMatrix`]), in the order in which they are given: TensorFlow's kernels ask for rows in
+//! order and do not look at columns.
+use super::{column, columns};
+use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
+use crate::hlo::InstId;
+use crate::ops::array::gather::{gather_nd, take_axis};
+use crate::ops::array::scatter::scatter;
+use crate::ops::array::shape::{integers, sizes};
+use crate::ops::fact::Fact;
+use crate::ops::math::unary::conj;
+use crate::ops::row::op;
+use crate::ops::shape::{S32, S64};
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::value::SparseMatrix;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("SparseTensorToCSRSparseMatrix", "indices values dense_shape -> sparse_matrix", from_sparse).shape(matrix_shape).constants(&[2]).dtypes(TYPES),
+    op("DenseToCSRSparseMatrix", "dense_input indices -> sparse_output", from_dense).shape(matrix_shape).dtypes(TYPES),
+    op("CSRSparseMatrixToDense", "sparse_input -> dense_output", to_dense).shape(dense_shape).dtypes(TYPES),
+    op("CSRSparseMatrixToSparseTensor", "sparse_matrix -> indices values dense_shape", to_sparse).shape(sparse_shape).dtypes(TYPES),
+    op("CSRSparseMatrixComponents", "csr_sparse_matrix index -> row_ptrs col_inds values", components).shape(components_shape).dtypes("f32, f64, c64, c128; one matrix"),
+    op("SparseMatrixTranspose", "input -> output", transpose).shape(matrix_shape).dtypes(TYPES),
+    op("SparseMatrixNNZ", "sparse_matrix -> nnz", count).shape(count_shape).dtypes(TYPES),
+];
+
+/// The types of elements.
+pub const TYPES: &str = "f32, f64, c64, c128";
+
+/// The matrix that input `i` is.
+pub fn matrix(cx: &LowerCtx, i: usize) -> Result<SparseMatrix> {
+    match cx.args.get(i) {
+        Some(Value::Sparse(matrix)) => Ok(matrix.clone()),
+        Some(Value::Unavailable(_)) => Err(cx.unsupported("a CSR matrix that comes from outside of the graph")),
+        _ => Err(Error::user(Code::TypeMismatch, format!("input {i} must be a CSR matrix in a variant"))),
+    }
+}
+
+/// A matrix of these elements. Errors: `UnsupportedType`, `ShapeMismatch` for what is no matrix or vector of matrices.
+fn checked(cx: &LowerCtx, matrix: SparseMatrix) -> Result<Vec<Value>> {
+    let (dtype, rank) = (cx.b.dtype(matrix.values), matrix.dims.len());
+    if !(matches!(dtype, DType::F32 | DType::F64) || dtype.is_complex()) {
+        return Err(Error::user(Code::UnsupportedType, format!("a CSR matrix of {dtype}; {TYPES} are supported")));
+    }
+    let places = cx.b.dims(matrix.indices);
+    if !matches!(rank, 2 | 3)
+        || places.len() != 2
+        || places[1] != rank as u64
+        || cx.b.dims(matrix.values) != &places[..1]
+    {
+        return Err(cx.mismatch(format!("indices {places:?} of a CSR matrix of {:?}", matrix.dims)));
+    }
+    Ok(vec![Value::Sparse(matrix)])
+}
+
+fn from_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (indices, values, dims) = (cx.arg(0)?, cx.arg(1)?, sizes(cx, 2)?);
+    checked(cx, SparseMatrix { indices, values, dims })
+}
+
+fn from_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dense, indices) = (cx.arg(0)?, cx.arg(1)?);
+    let dims = cx.b.dims(dense).to_vec();
+    let mut own = cx.with_args(vec![Value::Array(dense), Value::Array(indices)]);
+    let [Value::Array(values)] = gather_nd(&mut own)?[..] else {
+        return Err(Error::internal("lower", "a gather without a result"));
+    };
+    checked(cx, SparseMatrix { indices, values, dims })
+}
+
+impl SparseMatrix {
+    /// Column `k` of the indices, counted from the last, the column of a matrix.
+    pub fn index(&self, cx: &mut LowerCtx, k: usize) -> InstId {
+        column(cx, self.indices, self.dims.len() - 1 - k)
+    }
+    /// How many elements there are.
+    pub fn len(&self, cx: &LowerCtx) -> u64 {
+        cx.b.dims(self.values)[0]
+    }
+    /// The dense array; of elements at one place the last counts, or with `adds` their sum.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` where the indices are not those of such an array.
+    pub fn dense(&self, cx: &mut LowerCtx, adds: bool) -> Result<InstId> {
+        let zeros = cx.b.full(cx.b.dtype(self.values), &self.dims, 0.0);
+        scatter(cx, zeros, self.indices, self.values, adds.then_some(ScalarOp::Add))
+    }
+    /// The same matrices with rows as columns.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` where the indices are not those of such matrices.
+    pub fn transposed(&self, cx: &mut LowerCtx) -> Result<SparseMatrix> {
+        let rank = self.dims.len();
+        let n = self.len(cx);
+        let mut all: Vec<InstId> = (0..rank).map(|k| column(cx, self.indices, k)).collect();
+        all.swap(rank - 2, rank - 1);
+        let mut dims = self.dims.clone();
+        dims.swap(rank - 2, rank - 1);
+        let mut keys = all[rank - 2];
+        if rank == 3 {
+            let rows = cx.b.scalar(DType::S64, dims[1] as f64);
+            let first = cx.b.mul(all[0], rows);
+            keys = cx.b.add(first, keys);
+        }
+        let indices = columns(cx, &all, n);
+        let order = super::order::sorted(cx, keys);
+        let (indices, values) = (take_axis(cx, indices, order, 0, 0)?, take_axis(cx, self.values, order, 0, 0)?);
+        Ok(SparseMatrix { indices, values, dims })
+    }
+    /// The same with conjugated elements, if so.
+    pub fn conjugated(self, cx: &mut LowerCtx, is_conjugated: bool) -> SparseMatrix {
+        if !(is_conjugated && cx.b.dtype(self.values).is_complex()) {
+            return self;
+        }
+        SparseMatrix { values: conj(cx.b, self.values), ..self }
+    }
+}
+
+fn to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let dense = matrix(cx, 0)?.dense(cx, false)?;
+    cx.one(dense)
+}
+
+fn to_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let matrix = matrix(cx, 0)?;
+    let shape = integers(cx, DType::S64, &[matrix.dims.len() as u64], &matrix.dims)?;
+    Ok([matrix.indices, matrix.values, shape].map(Value::Array).to_vec())
+}
+
+/// Where rows begin, the column of each element, and the elements.
+fn components(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let matrix = matrix(cx, 0)?;
+    let &[rows, _] = &matrix.dims[..] else {
+        return Err(cx.unsupported("the parts of one of several CSR matrices"));
+    };
+    let pairs = [rows + 1, matrix.len(cx)];
+    let row = matrix.index(cx, 1);
+    let row = cx.b.broadcast(row, &pairs, &[1]);
+    let ends = cx.b.iota(DType::S64, &pairs, 0);
+    let is_before = cx.b.compare(Direction::Lt, row, ends);
+    let begins = counted(cx, is_before, 1);
+    let at = matrix.index(cx, 0);
+    let at = cx.b.convert(at, DType::S32);
+    Ok([begins, at, matrix.values].map(Value::Array).to_vec())
+}
+
+/// How many truth values along an axis are true, `s32`.
+fn counted(cx: &mut LowerCtx, mask: InstId, axis: usize) -> InstId {
+    let ones = cx.b.convert(mask, DType::S32);
+    let zero = cx.b.scalar(DType::S32, 0.0);
+    cx.b.reduce(ones, zero, ScalarOp::Add, &[axis])
+}
+
+fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let transposed = matrix(cx, 0)?.transposed(cx)?;
+    let transposed = transposed.conjugated(cx, cx.flag("conjugate"));
+    Ok(vec![Value::Sparse(transposed)])
+}
+
+/// How many elements each matrix has.
+fn count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let matrix = matrix(cx, 0)?;
+    let n = matrix.len(cx);
+    let y = match matrix.dims[..] {
+        [matrices, ..] if matrix.dims.len() == 3 => {
+            let pairs = [matrices, n];
+            let own = matrix.index(cx, 2);
+            let (own, each) = (cx.b.broadcast(own, &pairs, &[1]), cx.b.iota(DType::S64, &pairs, 0));
+            let is_own = cx.b.compare(Direction::Eq, own, each);
+            counted(cx, is_own, 1)
+        }
+        _ => integers(cx, DType::S32, &[], &[n])?,
+    };
+    cx.one(y)
+}
+
+/// A variant.
+pub fn matrix_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    cx.one(TfType::Variant, vec![])
+}
+
+fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.unranked(Why::NoShapeFunction);
+    cx.typed("type", dims)
+}
+
+fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (n, rank) = (cx.fresh(Why::NoShapeFunction), cx.fresh(Why::NoShapeFunction));
+    let indices = cx.one(S64, vec![n, rank])?;
+    let values = cx.typed("type", vec![n])?;
+    let shape = cx.one(S64, vec![rank])?;
+    Ok([indices, values, shape].concat())
+}
+
+fn components_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (rows, n): (Dim, Dim) = (cx.fresh(Why::NoShapeFunction), cx.fresh(Why::NoShapeFunction));
+    let (begins, at) = (cx.one(S32, vec![rows])?, cx.one(S32, vec![n])?);
+    let values = cx.typed("type", vec![n])?;
+    Ok([begins, at, values].concat())
+}
+
+fn count_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.unranked(Why::NoShapeFunction);
+    cx.one(S32, dims)
+}
