@@ -5,6 +5,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Builder, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
+use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
@@ -18,6 +19,7 @@ const GRAD: &str = "orig_input orig_output grad -> output";
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax).shape(with_argmax_shape).work(Work::Pool),
+    op("MaxPoolGradWithArgmax", "input grad argmax -> output", gradient).shape(|cx| cx.like(0, cx.dims(0)?)).dtypes("real numbers"),
     op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)).shape(same_as_second),
     op("MaxPoolGradGradV2",   "orig_input orig_output grad ksize strides -> output", |cx| grad_grad(cx, 2)).shape(same_as_second).constants(&[3, 4]),
     op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)).shape(same_as_second),
@@ -44,6 +46,34 @@ fn largest_with(b: &mut Builder, x: InstId, payload: InstId, begins: InstId, win
     let (least, nothing, none) = (lowest(b, types[0]), b.scalar(types[1], 0.0), b.scalar(DType::Pred, 0.0));
     let both = b.add_inst(Op::ReduceWindow { window, comp }, &[x, payload, begins, least, nothing, none]);
     [0, 1].map(|i| b.get_tuple_element(both, i))
+}
+
+/// The gradient of each window, added at the place of its largest element.
+fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, grad, at) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let (dims, windows, dtype) = (cx.b.dims(x).to_vec(), cx.b.dims(grad).to_vec(), cx.b.dtype(x));
+    let ([batch, ..], [images, rest @ ..]) = (&dims[..], &windows[..]) else {
+        return Err(cx.mismatch("images have a batch"));
+    };
+    if batch != images || cx.b.dims(at) != windows || cx.b.dtype(grad) != dtype {
+        return Err(cx.mismatch(format!("a gradient {windows:?} of a pool of {dims:?}, and as many places")));
+    }
+    let each: u64 = rest.iter().product();
+    let all: u64 = dims[1..].iter().product();
+    let wide = cx.b.convert(at, DType::S64);
+    let mut at = cx.b.reshape(wide, &[batch * each]);
+    if !cx.flag("include_batch_in_index") {
+        let image = cx.b.iota(DType::S64, &[*batch, each], 0);
+        let size = cx.b.scalar(DType::S64, all as f64);
+        let first = cx.b.mul(image, size);
+        let first = cx.b.reshape(first, &[batch * each]);
+        at = cx.b.add(at, first);
+    }
+    let zeros = cx.b.full(dtype, &[batch * all], 0.0);
+    let (at, grad) = (cx.b.reshape(at, &[batch * each, 1]), cx.b.reshape(grad, &[batch * each]));
+    let y = scatter(cx, zeros, at, grad, Some(ScalarOp::Add))?;
+    let y = cx.b.reshape(y, &dims);
+    cx.one(y)
 }
 
 /// The pool and the place of each largest element: `(row * columns + column) * channels + channel`, with the batch in front if
