@@ -1,15 +1,14 @@
 //! HLO to kernels.
 //!
-//! `plan/` says what is done, as data, before there is any kernel; `emit/` writes it as loops, one file a family; `search.rs`
-//! looks at the memory that takes and asks for other plans (`plan/choices.rs`, keyed by computation and instruction). The `//!`
-//! of a file has its method and when it pays.
+//! `plan/` decides as data, before there is any kernel; `emit/` has the loops, and each folder of `families/` the decisions and the
+//! loops of one family of kernels. `search.rs` looks at the memory of a plan and asks for other plans (`plan/choices.rs`, keyed by
+//! computation and instruction). The `//!` of a file has its method and when it pays.
 //!
 //! # Where a question is answered
 //! - *How is this convolution done, which margins does its operand need*: `plan/convolution.rs`: `Way` and `margins`, asked
 //!   once for each before anything else; everyone else reads `Convolutions`.
-//! - *How are the kernels of this root made, with which parameters*: `families.rs` has the families in order, a row and a file each
-//!   (`emit/cholesky.rs` is a small one): the first that takes a root makes it. What it says is the root's `Recipe`
-//!   (`plan/recipe.rs`), and its file has the loops too. A new family is a file and a line of `FAMILIES`.
+//! - *How are the kernels of this root made, with which parameters*: `families/mod.rs` has the families in order: the first that takes a
+//!   root makes it (`families/scan/` is a small one). Its parameters are the root's `Recipe` (`plan/recipe.rs`).
 //! - *What is inlined into what*: `plan/fuse/`: walks a computation backwards: *materialised*, or *inlined* into a root; one
 //!   contraction, reduction or window may be the *anchor* of a kernel that reads it element for element (its epilogue),
 //!   reductions of whole rows and all between them are one row kernel.
@@ -17,8 +16,6 @@
 //! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
 //!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `emit/within.rs` in
 //!   common.
-//! - *How is the gradient of a filter made*: `plan/filter.rs`: a product for each row of taps, whose columns are the taps of a row.
-//! - *How many pixels has a tile of a depthwise window, which taps are written out*: `plan/depthwise.rs`.
 //! - *Winograd's method, along one axis of a window or both: when, how cut, with weights made when*: `plan/winograd/`,
 //!   `plan/points.rs`; `emit/winograd/`.
 //! - *How is a contraction done*: `plan/contraction.rs`: lanes along its sums or a tile, where its right side is read and how that
@@ -26,8 +23,7 @@
 //! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured; `plan/amx.rs` with AMX.
 //! - *Which epilogues stand in a loop*: `plan/epilogue.rs`.
 //! - *How are elements folded*: `plan/reduce.rs`: where lanes lie, and which sums of planes are done in parts.
-//! - *How many sums go along lanes at once*: `plan/along.rs`. *How is the element found that a window selects*: `plan/selected.rs`.
-//!   *How many right-hand sides are solved at once*: `plan/solve.rs`.
+//! - *How many sums go along lanes at once*: `plan/along.rs`.
 //! - *What do caches hold, what does a cycle take in, what does it cost to go to a cache farther away*: `target/machine.rs`:
 //!   the sizes by processor with a stated default, the costs with unit and source; a plan has thresholds in sixteenths of the
 //!   second level.

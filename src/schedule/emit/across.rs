@@ -12,7 +12,7 @@ const WORTH: u64 = 2;
 
 /// The loop of `vars` along which what is left of `inner` in vectors of `lanes` is better taken. Chunks are rounds of the first
 /// one, so that it is that only where there is no other, and its rounds are whole vectors.
-pub(super) fn along(k: &Kernel, vars: &[VarId], inner: VarId, body: &[Stmt], lanes: u64) -> Option<VarId> {
+pub(in crate::schedule) fn along(k: &Kernel, vars: &[VarId], inner: VarId, body: &[Stmt], lanes: u64) -> Option<VarId> {
     let left = k.vars[inner] % lanes.max(1);
     if left == 0 || k.vars[inner] < lanes {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn along(k: &Kernel, vars: &[VarId], inner: VarId, body: &[Stmt], lan
 }
 
 /// The elements of `inner` from `first` on, one after another, in vectors along `row`, inside the loops over `vars`.
-pub(super) fn rest(
+pub(in crate::schedule) fn rest(
     k: &mut Kernel,
     (vars, row): (&[VarId], VarId),
     (inner, first): (VarId, u64),

@@ -10,7 +10,7 @@ use crate::target::tiles::{COLUMNS, ROWS, TERMS};
 const MORE_ROUNDS: u64 = 3;
 
 /// The sums of a block, to `stack`: rows of `columns`.
-pub(super) fn sums(
+pub(in crate::schedule) fn sums(
     e: &mut Elements,
     left: BufId,
     sum: &[Axis],

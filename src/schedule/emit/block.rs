@@ -12,7 +12,7 @@ use crate::target::LoopOrder;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the dot `anchor`.
-    pub(super) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Block) -> Result<()> {
+    pub(in crate::schedule) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Block) -> Result<()> {
         let comp = self.scope.comp;
         let mut e = self.elements(id);
         let types = [comp.array(block.scores).dtype, comp.array(block.left).dtype];

@@ -8,7 +8,7 @@ use crate::schedule::plan::within::{Chain, span};
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.
-    pub(super) fn chain(&mut self, root @ Root { id, anchor, .. }: Root<'_>, chain: &Chain) -> Result<()> {
+    pub(in crate::schedule) fn chain(&mut self, root @ Root { id, anchor, .. }: Root<'_>, chain: &Chain) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(anchor)?;
         let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());

@@ -17,7 +17,7 @@ use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::Tensor;
 
 /// A contraction without the loops of its grid.
-pub(super) struct Nest {
+pub(in crate::schedule) struct Nest {
     pub grid: Grid,
     /// Their order.
     pub order: LoopOrder,
@@ -30,7 +30,12 @@ pub(super) struct Nest {
 
 impl<'a> Emitter<'a> {
     /// The kernel of `c`, and the one that packs its right side where that is not constant.
-    pub(super) fn contraction(&mut self, root: Root<'_>, c: &Contraction, place: Coordinates<'_>) -> Result<()> {
+    pub(in crate::schedule) fn contraction(
+        &mut self,
+        root: Root<'_>,
+        c: &Contraction,
+        place: Coordinates<'_>,
+    ) -> Result<()> {
         let is_whole = product(&c.rows) * product(&c.columns) == self.scope.comp.array(root.anchor).elements();
         if is_whole && let Some(right) = self.narrow_right(c) {
             return self.narrow(root, |s, sums| s.narrow_sums(sums, c, right, place));
@@ -54,7 +59,7 @@ impl<'a> Emitter<'a> {
 
     /// What `c` does inside the loops of its grid, which the caller puts around it: with a `strip` one row of pixels after
     /// another. What packs the right side, where that is not constant, is launched.
-    pub(super) fn nest(
+    pub(in crate::schedule) fn nest(
         &mut self,
         e: &mut Elements,
         root: Root<'_>,
@@ -178,7 +183,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// What decides how `c` is made.
-    pub(super) fn facts<'c>(&self, c: &'c Contraction) -> Product<'c> {
+    pub(in crate::schedule) fn facts<'c>(&self, c: &'c Contraction) -> Product<'c> {
         let left = &self.program.buffers[c.left];
         let side = match &c.right {
             Right::Constant(_) => Side::Constant,
@@ -202,7 +207,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The type of the right side.
-    pub(super) fn right_type(&self, c: &Contraction) -> DType {
+    pub(in crate::schedule) fn right_type(&self, c: &Contraction) -> DType {
         match &c.right {
             Right::Constant(t) | Right::Scaled(t, _) => t.dtype,
             Right::Stored(s) => s.numbers.dtype,
@@ -211,14 +216,14 @@ impl<'a> Emitter<'a> {
     }
 
     /// The right side of `c`, where lanes had better run along its sums.
-    pub(super) fn narrow_right<'c>(&self, c: &'c Contraction) -> Option<&'c Tensor> {
+    pub(in crate::schedule) fn narrow_right<'c>(&self, c: &'c Contraction) -> Option<&'c Tensor> {
         let Right::Constant(right) = &c.right else { return None };
         self.facts(c).is_narrow(self.target).then_some(right)
     }
 
     /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs
     /// its axes apart, or each address would take divisions.
-    pub(super) fn row_axes(
+    pub(in crate::schedule) fn row_axes(
         &mut self,
         Root { id, anchor, out }: Root<'_>,
         c: &Contraction,
@@ -247,7 +252,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Where the tile of `high` by `wide` rows that begins at `at` along its axis lies.
-    pub(super) fn part(
+    pub(in crate::schedule) fn part(
         &self,
         k: &Kernel,
         c: &Contraction,
@@ -271,7 +276,7 @@ impl<'a> Emitter<'a> {
 
 /// Where the first of the `high` by `wide` rows begins that lie at `at` along their axis, where `outer` are at the others; and of each
 /// how far it is from the first, and its number.
-pub(super) fn rows_of_tile(
+pub(in crate::schedule) fn rows_of_tile(
     rows: &[Axis],
     outer: &[VarId],
     at: Index,

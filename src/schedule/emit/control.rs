@@ -8,7 +8,7 @@ use crate::schedule::refuse;
 
 impl<'a> Emitter<'a> {
     /// State lives in buffers of its own; what a round could not write there is copied at its end.
-    pub(super) fn while_loop(&mut self, id: InstId, cond: CompId, body: CompId) -> Result<Value> {
+    pub(in crate::schedule) fn while_loop(&mut self, id: InstId, cond: CompId, body: CompId) -> Result<Value> {
         let init = self.value(self.scope.comp[id].operands[0])?;
         let kept = states::kept(&self.module.comps[body]);
         // What no round changes is read where it is; memory that nothing reads behind the loop becomes the loop's.
@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Each branch leaves its result in the same buffers.
-    pub(super) fn conditional(&mut self, id: InstId, branches: &[CompId]) -> Result<Value> {
+    pub(in crate::schedule) fn conditional(&mut self, id: InstId, branches: &[CompId]) -> Result<Value> {
         let operands = self.scope.comp[id].operands.clone();
         let selector = self.value(operands[0])?;
         let selector = *selector.leaves.first().ok_or_else(|| refuse(self.scope.comp, id, ""))?;

@@ -17,7 +17,7 @@ use crate::schedule::plan::spots::Spot;
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
 
 /// Each phase along one axis with each along the others.
-pub(super) fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
+pub(in crate::schedule) fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
     phases.iter().rev().fold(vec![vec![]], |all, along| {
         all.iter().flat_map(|rest| along.iter().map(move |&phase| [&[phase], &rest[..]].concat())).collect()
     })
@@ -50,7 +50,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// What the plan says of convolution `id`.
-    pub(super) fn convolution(&self, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
+    pub(in crate::schedule) fn convolution(&self, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
         let comp: &'a crate::hlo::Computation = self.scope.comp;
         match (self.plan.convolutions(self.scope.id).get(&id), &comp[id].op) {
             (Some(convolution), Op::Convolution(d)) => Ok((convolution, d)),
@@ -59,7 +59,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// `id` is the convolution `anchor` itself or its epilogue.
-    pub(super) fn direct(&mut self, root @ Root { id, anchor, .. }: Root<'_>, direct: &Direct) -> Result<()> {
+    pub(in crate::schedule) fn direct(
+        &mut self,
+        root @ Root { id, anchor, .. }: Root<'_>,
+        direct: &Direct,
+    ) -> Result<()> {
         let (_, d) = self.convolution(anchor)?;
         let operands = &self.scope.comp[anchor].operands;
         let input = match direct.at_edges {
@@ -97,7 +101,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Hands one phase along each axis in one group on to `then` as a contraction.
-    pub(super) fn as_contraction(
+    pub(in crate::schedule) fn as_contraction(
         &mut self,
         anchor: InstId,
         input: &View,
@@ -182,7 +186,7 @@ impl<'a> Emitter<'a> {
 
     /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
     /// along axes of several phases, where the operand does.
-    pub(super) fn padded(&mut self, (id, anchor): (InstId, InstId), operand: InstId) -> Result<View> {
+    pub(in crate::schedule) fn padded(&mut self, (id, anchor): (InstId, InstId), operand: InstId) -> Result<View> {
         let shape = self.scope.comp.array(operand).clone();
         let (convolution, d) = self.convolution(anchor)?;
         let Some(margins) = &convolution.margins else {
@@ -194,7 +198,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The operand with its margins, or the parts of a concatenation that has no memory.
-    pub(super) fn planes(&mut self, (id, anchor): (InstId, InstId)) -> Result<Vec<Plane>> {
+    pub(in crate::schedule) fn planes(&mut self, (id, anchor): (InstId, InstId)) -> Result<Vec<Plane>> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(anchor)?;
         let whole = comp[anchor].operands[0];
@@ -221,7 +225,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// `operand` where it has at least so many zeros before and after along each axis, or a copy that has.
-    pub(super) fn with_zeros_around(&mut self, id: InstId, operand: InstId, margins: &[Vec<u64>; 2]) -> Result<Value> {
+    pub(in crate::schedule) fn with_zeros_around(
+        &mut self,
+        id: InstId,
+        operand: InstId,
+        margins: &[Vec<u64>; 2],
+    ) -> Result<Value> {
         let shape = self.scope.comp.array(operand).clone();
         let value = self.value(operand)?;
         let fits = |layout: &Layout| {

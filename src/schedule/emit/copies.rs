@@ -7,7 +7,7 @@ use crate::schedule::layout::Layout;
 use std::ops::Range;
 
 /// A kernel that copies `elements` elements.
-pub(super) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel {
+pub(in crate::schedule) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel {
     let mut k = Kernel { label: "copy".to_string(), ..Kernel::default() };
     let v = k.var(elements);
     let value = k.load(from, Index::var(v));
@@ -16,7 +16,7 @@ pub(super) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel 
 }
 
 /// A kernel that writes zeros around an array of `shape` that lies so.
-pub(super) fn margin(buf: BufId, shape: &ArrayShape, layout: &Layout, lanes: u64) -> Kernel {
+pub(in crate::schedule) fn margin(buf: BufId, shape: &ArrayShape, layout: &Layout, lanes: u64) -> Kernel {
     let mut k = Kernel { label: "margin".to_string(), ..Kernel::default() };
     let value = number(&mut k, shape.dtype, 0.0);
     let mut body = Vec::new();

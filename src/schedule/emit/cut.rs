@@ -3,11 +3,11 @@ use super::prelude::*;
 use crate::target::Level;
 
 /// Most vectors that are folded side by side, so that none waits for its own last step.
-pub(super) const SIDE_BY_SIDE: u64 = 4;
+pub(in crate::schedule) const SIDE_BY_SIDE: u64 = 4;
 
 /// What vectors a run is cut into.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Width {
+pub(in crate::schedule) struct Width {
     /// Lanes of a whole one.
     pub lanes: u64,
     /// Whether a load or store of some of the lanes takes no longer than one of all. Only AVX-512's does: with AVX2 such a store
@@ -18,7 +18,7 @@ pub(super) struct Width {
 
 /// Some of the elements: `blocks` vectors of `lanes` from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(in crate::schedule) struct Cut {
     pub first: u64,
     pub blocks: u64,
     pub lanes: u64,
@@ -28,7 +28,7 @@ pub(super) struct Cut {
 
 impl Width {
     /// `all` elements: whole vectors, then one of which some lanes are elements, or narrower and narrower ones.
-    pub(super) fn cut(self, all: u64) -> Vec<Cut> {
+    pub(in crate::schedule) fn cut(self, all: u64) -> Vec<Cut> {
         let (mut cuts, mut first, mut lanes) = (Vec::new(), 0, self.lanes);
         while first < all {
             let left = all - first;
@@ -55,7 +55,7 @@ impl Width {
 
 impl Cut {
     /// How many elements it has.
-    pub(super) fn elements(&self) -> u64 {
+    pub(in crate::schedule) fn elements(&self) -> u64 {
         match self.kind {
             LoopKind::Masked(valid) => valid,
             LoopKind::Vector | LoopKind::Seq | LoopKind::Unroll => self.blocks * self.lanes,
@@ -63,24 +63,24 @@ impl Cut {
     }
 
     /// How many of its vectors go side by side, at most `most`: as many as share them evenly.
-    pub(super) fn side_by_side(&self, most: u64) -> u64 {
+    pub(in crate::schedule) fn side_by_side(&self, most: u64) -> u64 {
         (1..=most).rev().find(|&n| self.blocks.is_multiple_of(n)).unwrap_or(1)
     }
 
     /// `body` for each vector `block` and each lane of it.
-    pub(super) fn loops(&self, block: VarId, lane: VarId, body: Vec<Stmt>) -> Stmt {
+    pub(in crate::schedule) fn loops(&self, block: VarId, lane: VarId, body: Vec<Stmt>) -> Stmt {
         each(block, LoopKind::Seq, vec![each(lane, self.kind, body)])
     }
 
     /// The element of lane `lane` of vector `block`.
-    pub(super) fn at(&self, block: &Index, lane: VarId) -> Index {
+    pub(in crate::schedule) fn at(&self, block: &Index, lane: VarId) -> Index {
         block.scale(self.lanes as i64).add(&Index::var(lane)).offset(self.first as i64)
     }
 }
 
 impl Emitter<'_> {
     /// Vectors of elements of a type.
-    pub(super) fn width(&self, dtype: DType) -> Width {
+    pub(in crate::schedule) fn width(&self, dtype: DType) -> Width {
         Width { lanes: self.lanes(dtype), masks: self.target.level == Level::Avx512 }
     }
 }

@@ -7,7 +7,7 @@ use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::stored;
 
 /// A `dot` as a contraction, and the sizes of the axes of its result.
-pub(super) struct Product {
+pub(in crate::schedule) struct Product {
     pub c: Contraction,
     batch: Vec<u64>,
     rows: Vec<u64>,
@@ -16,7 +16,7 @@ pub(super) struct Product {
 
 impl Product {
     /// The coordinates of an element of the result.
-    pub(super) fn place(&self, k: &Kernel, b: &Index, r: &Index, c: &Index) -> Vec<Index> {
+    pub(in crate::schedule) fn place(&self, k: &Kernel, b: &Index, r: &Index, c: &Index) -> Vec<Index> {
         let mut at = Vec::new();
         for (x, dims) in [(b, &self.batch), (r, &self.rows), (c, &self.columns)] {
             at.extend(reshape(std::slice::from_ref(x), &[dims.iter().product()], dims, &k.vars));
@@ -34,7 +34,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the dot itself or its epilogue.
-    pub(super) fn dot(&mut self, root: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn dot(&mut self, root: Root<'_>) -> Result<()> {
         let anchor = root.anchor;
         if self.scope.comp.array(anchor).elements() == 0 {
             return Ok(());
@@ -45,7 +45,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The contraction of the dot `id`, whose left side is in `left`.
-    pub(super) fn product(&mut self, id: InstId, left: BufId) -> Result<Product> {
+    pub(in crate::schedule) fn product(&mut self, id: InstId, left: BufId) -> Result<Product> {
         let comp = self.scope.comp;
         let inst = &comp[id];
         let Op::Dot(d) = &inst.op else { return Err(refuse(comp, id, "")) };
@@ -92,7 +92,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The right side: its value where it is constant.
-    pub(super) fn right(&mut self, id: InstId) -> Result<Right> {
+    pub(in crate::schedule) fn right(&mut self, id: InstId) -> Result<Right> {
         if let Op::Constant(Literal::Array(t)) = &self.scope.comp[id].op {
             return Ok(Right::Constant(t.clone()));
         }

@@ -32,12 +32,12 @@ impl Elements {
 
 impl<'a> Emitter<'a> {
     /// A kernel that ends in `id`, without statements.
-    pub(super) fn elements(&self, id: InstId) -> Elements {
+    pub(in crate::schedule) fn elements(&self, id: InstId) -> Elements {
         Elements::new(id, label(self.scope.comp, id))
     }
 
     /// Element `at` of `id`.
-    pub(super) fn element(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+    pub(in crate::schedule) fn element(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
         if let Some(&x) = e.fixed.get(&id) {
             return Ok(x);
         }
@@ -179,7 +179,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The start of a window in dimension `d`: an operand of its own, or an element of the only one.
-    pub(super) fn start_of(&mut self, e: &mut Elements, starts: &[InstId], d: usize) -> Result<ExprId> {
+    pub(in crate::schedule) fn start_of(&mut self, e: &mut Elements, starts: &[InstId], d: usize) -> Result<ExprId> {
         match *starts {
             [all] if !self.scope.comp.array(all).dims.is_empty() => self.element(e, all, &[Index::constant(d as i64)]),
             _ => self.element(e, starts[d], &[]),
@@ -187,7 +187,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A run-time start, limited so that the window fits.
-    pub(super) fn start(&mut self, e: &mut Elements, start: ExprId, last: i64) -> Index {
+    pub(in crate::schedule) fn start(&mut self, e: &mut Elements, start: ExprId, last: i64) -> Index {
         if let Expr::Const(t, bits) = &e.k.exprs[start] {
             let shift = 64 - t.bits().min(64);
             let value = if t.is_signed() { (*bits as i64) << shift >> shift } else { *bits as i64 };
@@ -197,7 +197,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// An index that is known at run time as `s64`; a `u64` beyond that is as large as can be.
-    pub(super) fn whole(&mut self, e: &mut Elements, x: ExprId, dtype: DType) -> ExprId {
+    pub(in crate::schedule) fn whole(&mut self, e: &mut Elements, x: ExprId, dtype: DType) -> ExprId {
         let mut x = x;
         if dtype == DType::U64 {
             let most = e.k.expr(Expr::Const(DType::U64, i64::MAX as u64));
@@ -209,7 +209,7 @@ impl<'a> Emitter<'a> {
     /// A computation of scalars, applied to expressions.
     ///
     /// Arguments and results are leaves: tuples are flat. Of a conditional all branches are computed and one is taken.
-    pub(super) fn apply(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
+    pub(in crate::schedule) fn apply(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
         self.depth += 1;
         if self.depth > 64 {
             return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
@@ -220,7 +220,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The computation of a `scatter` or `sort`, applied to elements of these types, which its floats may be wider than.
-    pub(super) fn apply_wider(
+    pub(in crate::schedule) fn apply_wider(
         &mut self,
         e: &mut Elements,
         id: CompId,

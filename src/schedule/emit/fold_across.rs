@@ -5,7 +5,7 @@ use crate::diag::Error;
 
 impl<'a> Emitter<'a> {
     /// The innermost dimension is folded: vectors of partial results, combined at the end in a fixed tree.
-    pub(super) fn fold_across(
+    pub(in crate::schedule) fn fold_across(
         &mut self,
         e: &mut Elements,
         f: &Folded,

@@ -6,7 +6,7 @@ use crate::schedule::emit::Emitter;
 
 impl Emitter<'_> {
     /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.
-    pub(super) fn name_insts(&mut self, id: InstId, first: usize) {
+    pub(in crate::schedule) fn name_insts(&mut self, id: InstId, first: usize) {
         let insts = self.scope.fusion.computed(self.scope.comp, id);
         for kernel in self.program.kernels.values_mut().skip(first) {
             kernel.insts = insts.iter().map(|&id| self.scope.comp[id].name.clone()).collect();

@@ -21,7 +21,7 @@ pub fn targets(comp: &Computation, state: &Value) -> HashMap<InstId, BufId> {
 
 impl<'a> Emitter<'a> {
     /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
-    pub(super) fn dies(&self, buf: BufId, id: InstId) -> bool {
+    pub(in crate::schedule) fn dies(&self, buf: BufId, id: InstId) -> bool {
         let now = self.scope.stages.lifetimes.of(id).first;
         (matches!(self.program.buffers[buf].place, Place::Workspace(_)) || self.is_updated(buf))
             && !self.scope.borrowed.contains(&buf)
@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Memory that has something else in it and that `id` may be written over; none where a part of `id` lies elsewhere already.
-    pub(super) fn taken(&self, id: InstId) -> Option<Value> {
+    pub(in crate::schedule) fn taken(&self, id: InstId) -> Option<Value> {
         if self.scope.placed.contains_key(&id) {
             return None;
         }
@@ -104,7 +104,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The buffers that the instructions `ids` are computed from, through inlined ones.
-    pub(super) fn sources(&self, ids: &[InstId]) -> Vec<BufId> {
+    pub(in crate::schedule) fn sources(&self, ids: &[InstId]) -> Vec<BufId> {
         let mut out = Vec::new();
         let mut seen = vec![false; self.scope.comp.insts.len()];
         let mut open = ids.to_vec();
@@ -129,7 +129,7 @@ impl<'a> Emitter<'a> {
 
     /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
     /// keep the order of elements; a row kernel, which reads a row to the end before it writes it, only elements of the row.
-    pub(super) fn reads_in_step(&self, id: InstId, buf: BufId) -> bool {
+    pub(in crate::schedule) fn reads_in_step(&self, id: InstId, buf: BufId) -> bool {
         let comp = self.scope.comp;
         let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
         let rows = self.scope.fusion.rows[id];

@@ -4,12 +4,12 @@ use crate::schedule::plan::inside::Inside;
 
 impl Inside {
     /// The same where rows are so far apart, and how far the first of them is from what the first tap would read.
-    pub(super) fn lying(self, apart: i64) -> (Inside, i64) {
+    pub(in crate::schedule) fn lying(self, apart: i64) -> (Inside, i64) {
         (Inside { apart, ..self }, -self.first * apart)
     }
 
     /// Where the taps of a row of results begin.
-    pub(super) fn of_row(&self, row: &Index) -> OfRow {
+    pub(in crate::schedule) fn of_row(&self, row: &Index) -> OfRow {
         OfRow { first: row.scale(self.steps[0]).offset(self.first), inside: *self }
     }
 }
@@ -24,7 +24,7 @@ pub struct OfRow {
 
 impl OfRow {
     /// Whether a tap reads a row of the operand, and how far that is from the first one.
-    pub(super) fn read(&self, k: &Kernel, tap: &Index) -> (Expr, Index) {
+    pub(in crate::schedule) fn read(&self, k: &Kernel, tap: &Index) -> (Expr, Index) {
         let Inside { steps, rows, apart, .. } = self.inside;
         let row = self.first.add(&tap.scale(steps[1]));
         let held = row.limit(0, rows - 1, &k.vars);

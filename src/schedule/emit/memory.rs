@@ -9,22 +9,22 @@ use crate::tensor::{DType, Tensor};
 
 impl<'a> Emitter<'a> {
     /// Memory in the workspace.
-    pub(super) fn buffer(&mut self, dtype: DType, elements: u64) -> BufId {
+    pub(in crate::schedule) fn buffer(&mut self, dtype: DType, elements: u64) -> BufId {
         self.program.buffers.push(Buffer { dtype, elements, place: Place::Workspace(0) })
     }
 
     /// Memory on the stack of the one kernel that uses it.
-    pub(super) fn on_stack(&mut self, dtype: DType, elements: u64) -> BufId {
+    pub(in crate::schedule) fn on_stack(&mut self, dtype: DType, elements: u64) -> BufId {
         self.program.buffers.push(Buffer { dtype, elements, place: Place::Stack })
     }
 
-    pub(super) fn fresh(&mut self, shape: &Shape) -> Value {
+    pub(in crate::schedule) fn fresh(&mut self, shape: &Shape) -> Value {
         let leaves = shape.leaves().iter().map(|a| self.buffer(a.dtype, a.elements())).collect();
         Value { leaves, layout: None }
     }
 
     /// Memory for the array that loops of this computation make, where its readers want it.
-    pub(super) fn place(&mut self, id: InstId) -> Result<Value> {
+    pub(in crate::schedule) fn place(&mut self, id: InstId) -> Result<Value> {
         if let Some(value) = self.scope.placed.remove(&id) {
             return Ok(value);
         }
@@ -53,7 +53,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Notes that `plane` has margins in `buf`, if windows might do without.
-    pub(super) fn note_margin(&mut self, plane: InstId, buf: BufId) {
+    pub(in crate::schedule) fn note_margin(&mut self, plane: InstId, buf: BufId) {
         let comp = self.scope.comp;
         if self.is_entry(comp)
             && is_read_in_parts(comp, self.plan.convolutions(self.scope.id), plane, &comp.users()[plane])
@@ -63,7 +63,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Memory for an array with zeros around it, which are written at once.
-    pub(super) fn with_margin(&mut self, shape: &ArrayShape, low: &[u64], high: &[u64]) -> Result<Value> {
+    pub(in crate::schedule) fn with_margin(&mut self, shape: &ArrayShape, low: &[u64], high: &[u64]) -> Result<Value> {
         let whole: Vec<u64> = shape.dims.iter().zip(low).zip(high).map(|((n, a), b)| n + a + b).collect();
         crate::tensor::element_count(&whole)
             .ok_or_else(|| Error::user(Code::TooLarge, "an array with its padding has too many elements"))?;
@@ -74,41 +74,41 @@ impl<'a> Emitter<'a> {
         Ok(Value { leaves: vec![buf], layout: Some(layout) })
     }
 
-    pub(super) fn literal(&mut self, literal: &Literal) -> Value {
+    pub(in crate::schedule) fn literal(&mut self, literal: &Literal) -> Value {
         Value { leaves: literal.leaves().into_iter().map(|t| self.constant(t)).collect(), layout: None }
     }
 
-    pub(super) fn constant(&mut self, t: &Tensor) -> BufId {
+    pub(in crate::schedule) fn constant(&mut self, t: &Tensor) -> BufId {
         let place = Place::Weights(self.weights.add(&t.bytes));
         self.program.buffers.push(Buffer { dtype: t.dtype, elements: t.len() as u64, place })
     }
 
     /// Adds a kernel and its launch.
-    pub(super) fn launch(&mut self, kernel: Kernel) {
+    pub(in crate::schedule) fn launch(&mut self, kernel: Kernel) {
         let id: KernelId = self.program.kernels.push(kernel);
         self.steps.push(Step::Launch(id));
     }
 
-    pub(super) fn copy(&mut self, from: BufId, to: BufId) {
+    pub(in crate::schedule) fn copy(&mut self, from: BufId, to: BufId) {
         let elements = self.program.buffers[from].elements;
         let kernel = copies::copy(from, to, elements, self.lanes(self.program.buffers[from].dtype));
         self.launch(kernel);
     }
 
     /// New memory with what is in `from`.
-    pub(super) fn copied(&mut self, from: BufId) -> BufId {
+    pub(in crate::schedule) fn copied(&mut self, from: BufId) -> BufId {
         let Buffer { dtype, elements, .. } = self.program.buffers[from];
         let to = self.buffer(dtype, elements);
         self.copy(from, to);
         to
     }
 
-    pub(super) fn lanes(&self, dtype: DType) -> u64 {
+    pub(in crate::schedule) fn lanes(&self, dtype: DType) -> u64 {
         self.target.lanes(dtype.bytes() as u64)
     }
 
     /// The root's leaves become the caller's results: in place where they are intermediate buffers, else copied.
-    pub(super) fn results(&mut self, root: &Value) -> Result<()> {
+    pub(in crate::schedule) fn results(&mut self, root: &Value) -> Result<()> {
         if root.leaves.len() != self.program.results.len() {
             return Err(Error::internal("schedule", "the root does not fit the results"));
         }

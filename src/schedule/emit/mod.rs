@@ -1,79 +1,65 @@
 //! A plan to kernels, one file a family: it says what is done (`plan/`), and here the loops are written. [`Emitter::kernels`]
 //! is where a recipe becomes kernels.
-mod across;
-mod amx;
-mod block;
-mod chain;
-pub mod cholesky;
-mod contraction;
-mod control;
-pub mod convolution;
-mod copies;
-pub mod custom_call;
-mod cut;
-pub mod depthwise;
-pub mod dot;
-mod element;
-pub mod exchange;
-mod family;
-pub mod filter;
-mod fold_across;
-mod found;
-mod grid;
-mod growth;
-mod heaviest;
-mod held;
-mod in_place;
-mod inside;
-mod joined;
-mod left;
-mod limits;
-mod linalg;
-mod memory;
-pub mod memory_plan;
-mod merged;
-mod narrow;
-mod operands;
-mod pack;
-mod packings;
-mod pairs;
-mod part;
-mod pieces;
-mod planes;
-pub mod pointwise;
-mod prelude;
-mod pooled;
-mod positions;
-mod prefetch_panel;
-mod prefetch_weights;
-pub mod reduce;
-mod regions;
-mod rounds;
-pub mod rows;
-pub mod scan;
-pub mod scatter;
-pub mod select_and_scatter;
-mod separable;
-mod selected;
-mod sequential;
-pub mod sort;
-mod strip;
-mod sums;
-mod tile;
-mod together;
-mod comparison_top_k;
-pub mod top_k;
-mod transform;
-pub mod triangular_solve;
-mod turned;
-mod updates;
-mod value;
-mod vectors;
-mod view;
-mod weights;
-mod window;
-pub mod winograd;
-pub mod within;
+pub(in crate::schedule) mod across;
+pub(in crate::schedule) mod amx;
+pub(in crate::schedule) mod block;
+pub(in crate::schedule) mod chain;
+pub(in crate::schedule) mod contraction;
+pub(in crate::schedule) mod control;
+pub(in crate::schedule) mod convolution;
+pub(in crate::schedule) mod copies;
+pub(in crate::schedule) mod cut;
+pub(in crate::schedule) mod dot;
+pub(in crate::schedule) mod element;
+pub(in crate::schedule) mod family;
+pub(in crate::schedule) mod fold_across;
+pub(in crate::schedule) mod found;
+pub(in crate::schedule) mod grid;
+pub(in crate::schedule) mod growth;
+pub(in crate::schedule) mod heaviest;
+pub(in crate::schedule) mod held;
+pub(in crate::schedule) mod in_place;
+pub(in crate::schedule) mod inside;
+pub(in crate::schedule) mod joined;
+pub(in crate::schedule) mod left;
+pub(in crate::schedule) mod limits;
+pub(in crate::schedule) mod memory;
+pub(in crate::schedule) mod memory_plan;
+pub(in crate::schedule) mod merged;
+pub(in crate::schedule) mod narrow;
+pub(in crate::schedule) mod operands;
+pub(in crate::schedule) mod pack;
+pub(in crate::schedule) mod packings;
+pub(in crate::schedule) mod pairs;
+pub(in crate::schedule) mod part;
+pub(in crate::schedule) mod pieces;
+pub(in crate::schedule) mod planes;
+pub(in crate::schedule) mod pointwise;
+pub(in crate::schedule) mod prelude;
+pub(in crate::schedule) mod pooled;
+pub(in crate::schedule) mod positions;
+pub(in crate::schedule) mod prefetch_panel;
+pub(in crate::schedule) mod prefetch_weights;
+pub(in crate::schedule) mod reduce;
+pub(in crate::schedule) mod regions;
+pub(in crate::schedule) mod rounds;
+pub(in crate::schedule) mod rows;
+pub(in crate::schedule) mod separable;
+pub(in crate::schedule) mod sequential;
+pub(in crate::schedule) mod strip;
+pub(in crate::schedule) mod sums;
+pub(in crate::schedule) mod tile;
+pub(in crate::schedule) mod together;
+pub(in crate::schedule) mod transform;
+pub(in crate::schedule) mod turned;
+pub(in crate::schedule) mod updates;
+pub(in crate::schedule) mod value;
+pub(in crate::schedule) mod vectors;
+pub(in crate::schedule) mod view;
+pub(in crate::schedule) mod weights;
+pub(in crate::schedule) mod window;
+pub(in crate::schedule) mod winograd;
+pub(in crate::schedule) mod within;
 
 pub use family::{Family, Root};
 pub use found::Found;
@@ -105,7 +91,7 @@ pub enum Detail {
 
 impl Detail {
     /// How many of `all` alike are written.
-    fn of(self, all: u64) -> u64 {
+    pub(in crate::schedule) fn of(self, all: u64) -> u64 {
         match self {
             Detail::Whole => all,
             Detail::Sketch => all.min(1),
@@ -169,47 +155,47 @@ pub fn emit(
 
 /// What writes the kernels of a module.
 pub struct Emitter<'a> {
-    module: &'a Module,
-    plan: &'a Plan<'a>,
-    target: &'a Target,
-    families: &'static [&'static Family],
-    program: Program,
-    weights: Weights,
-    packings: &'a Packings,
-    detail: Detail,
-    found: Found,
-    regions: regions::Regions,
+    pub(in crate::schedule) module: &'a Module,
+    pub(in crate::schedule) plan: &'a Plan<'a>,
+    pub(in crate::schedule) target: &'a Target,
+    pub(in crate::schedule) families: &'static [&'static Family],
+    pub(in crate::schedule) program: Program,
+    pub(in crate::schedule) weights: Weights,
+    pub(in crate::schedule) packings: &'a Packings,
+    pub(in crate::schedule) detail: Detail,
+    pub(in crate::schedule) found: Found,
+    pub(in crate::schedule) regions: regions::Regions,
     /// Computations of scalars that call one another.
-    depth: usize,
+    pub(in crate::schedule) depth: usize,
     /// The computation whose kernels are made.
-    scope: Scope<'a>,
+    pub(in crate::schedule) scope: Scope<'a>,
     /// Where its launches go.
-    steps: Vec<Step>,
+    pub(in crate::schedule) steps: Vec<Step>,
 }
 
 /// One computation while its kernels are made.
 pub struct Scope<'a> {
-    id: CompId,
-    comp: &'a Computation,
-    stages: &'a Stages,
+    pub(in crate::schedule) id: CompId,
+    pub(in crate::schedule) comp: &'a Computation,
+    pub(in crate::schedule) stages: &'a Stages,
     /// The plan's, but for anchors that have got an array of their own since.
-    fusion: Fusion,
-    values: HashMap<InstId, Value>,
+    pub(in crate::schedule) fusion: Fusion,
+    pub(in crate::schedule) values: HashMap<InstId, Value>,
     /// Concatenations that have memory before their turn comes, because a part is written into it.
-    placed: HashMap<InstId, Value>,
+    pub(in crate::schedule) placed: HashMap<InstId, Value>,
     /// Copies with margins of values that have none.
-    padded: HashMap<InstId, Value>,
+    pub(in crate::schedule) padded: HashMap<InstId, Value>,
     /// In the body of a loop: the memory of the state that a next value may be written to.
-    states: HashMap<InstId, BufId>,
+    pub(in crate::schedule) states: HashMap<InstId, BufId>,
     /// Memory that belongs to the caller.
-    borrowed: HashSet<BufId>,
+    pub(in crate::schedule) borrowed: HashSet<BufId>,
     /// The sums that depthwise windows left.
-    parts: HashMap<InstId, LeftSums>,
+    pub(in crate::schedule) parts: HashMap<InstId, LeftSums>,
 }
 
 impl<'a> Scope<'a> {
     /// Nothing of it is made.
-    fn new(module: &'a Module, id: CompId, stages: &'a Stages) -> Scope<'a> {
+    pub(in crate::schedule) fn new(module: &'a Module, id: CompId, stages: &'a Stages) -> Scope<'a> {
         Scope {
             id,
             comp: &module.comps[id],
@@ -227,7 +213,7 @@ impl<'a> Scope<'a> {
 
 impl<'a> Emitter<'a> {
     /// The steps of a computation. It may write to the memory of its parameters where they are `Params::Owned`.
-    fn computation(&mut self, id: CompId, params: Vec<Value>, owner: Params) -> Result<Value> {
+    pub(in crate::schedule) fn computation(&mut self, id: CompId, params: Vec<Value>, owner: Params) -> Result<Value> {
         let (comp, stages) = (&self.module.comps[id], self.plan.stages(id, owner)?);
         let states = match (owner, &params[..]) {
             (Params::Owned, [state]) => in_place::targets(comp, state),
@@ -255,19 +241,22 @@ impl<'a> Emitter<'a> {
     }
 
     /// What `make` gives, and its steps, which are not among the others.
-    fn aside<T>(&mut self, make: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Vec<Step>)> {
+    pub(in crate::schedule) fn aside<T>(
+        &mut self,
+        make: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Vec<Step>)> {
         let others = std::mem::take(&mut self.steps);
         let made = make(self)?;
         Ok((made, std::mem::replace(&mut self.steps, others)))
     }
 
     /// Whether `comp` is that of the module, which runs once.
-    fn is_entry(&self, comp: &Computation) -> bool {
+    pub(in crate::schedule) fn is_entry(&self, comp: &Computation) -> bool {
         std::ptr::eq(comp, &self.module.comps[self.module.entry])
     }
 
     /// Where a value is.
-    fn value(&mut self, id: InstId) -> Result<Value> {
+    pub(in crate::schedule) fn value(&mut self, id: InstId) -> Result<Value> {
         if let Some(v) = self.scope.values.get(&id) {
             return Ok(v.clone());
         }
@@ -280,26 +269,26 @@ impl<'a> Emitter<'a> {
     }
 
     /// The buffers of some values, one after another.
-    fn leaves(&mut self, ids: &[InstId]) -> Result<Vec<BufId>> {
+    pub(in crate::schedule) fn leaves(&mut self, ids: &[InstId]) -> Result<Vec<BufId>> {
         let values = ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>>>()?;
         Ok(values.into_iter().flat_map(|value| value.leaves).collect())
     }
 
     /// A call between kernels: its arguments are values, its results those of `out`.
-    fn call(&mut self, to: Called, args: &[InstId], out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn call(&mut self, to: Called, args: &[InstId], out: &Value) -> Result<()> {
         let args = self.leaves(args)?;
         self.steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
         Ok(())
     }
 
     /// Whether an array is in memory, without gaps.
-    fn is_dense(&mut self, id: InstId) -> bool {
+    pub(in crate::schedule) fn is_dense(&mut self, id: InstId) -> bool {
         let array = self.scope.fusion.is_made(id) && self.scope.comp[id].shape.as_array().is_some();
         array && self.value(id).is_ok_and(|v| v.layout.is_none())
     }
 
     /// The steps of an instruction.
-    fn instruction(&mut self, id: InstId) -> Result<()> {
+    pub(in crate::schedule) fn instruction(&mut self, id: InstId) -> Result<()> {
         if self.scope.values.contains_key(&id) || !self.scope.fusion.is_made(id) {
             return Ok(());
         }
@@ -354,7 +343,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Notes what results need of a value, where they need less than all.
-    fn note_needed(&mut self, id: InstId, value: &Value) {
+    pub(in crate::schedule) fn note_needed(&mut self, id: InstId, value: &Value) {
         let needed = self.plan.needed();
         if !needed.is_empty() {
             self.regions.note(&self.scope.comp[id].shape, value, needed.get(self.scope.id, id));
@@ -362,7 +351,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Whether a step launches a kernel that touches `value`, or other steps.
-    fn touches(&self, step: &Step, value: &Value) -> bool {
+    pub(in crate::schedule) fn touches(&self, step: &Step, value: &Value) -> bool {
         match step {
             Step::Launch(kernel) => self.program.kernels[*kernel].buffers().iter().any(|b| value.leaves.contains(b)),
             Step::Call(call) => call.buffers().any(|b| value.leaves.contains(&b)),
@@ -371,7 +360,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The kernels that fill `out` with root `id`.
-    fn kernels(&mut self, id: InstId, out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn kernels(&mut self, id: InstId, out: &Value) -> Result<()> {
         let stages = self.scope.stages;
         let recipe = stages.recipes.get(&id).ok_or_else(|| Error::internal("schedule", "a root has no recipe"))?;
         let family = self.families.iter().find(|family| family.name == recipe.family);

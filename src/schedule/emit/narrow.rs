@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 impl<'a> Emitter<'a> {
     /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
-    pub(super) fn narrow(
+    pub(in crate::schedule) fn narrow(
         &mut self,
         root @ Root { id, anchor, out }: Root<'_>,
         make: impl FnOnce(&mut Self, Root<'_>) -> Result<()>,
@@ -35,7 +35,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The sums of `c`.
-    pub(super) fn narrow_sums(
+    pub(in crate::schedule) fn narrow_sums(
         &mut self,
         root @ Root { anchor, out, .. }: Root<'_>,
         c: &Contraction,
@@ -122,7 +122,7 @@ fn lying_by_column(sum: &[Axis], columns: u64) -> Vec<Axis> {
 
 /// One side of sums along lanes: `count` of its rows or columns, `step` apart, the first from `from` on.
 #[derive(Clone, Debug)]
-pub(super) struct Side {
+pub(in crate::schedule) struct Side {
     pub buf: BufId,
     pub from: Index,
     pub step: i64,
@@ -131,7 +131,7 @@ pub(super) struct Side {
 
 /// The loops that sum all pairs of a row of one side and a column of the other, and the totals, row after row. Along `sum` the
 /// rows lie as `a` says and the columns as `b` does: vectors of the columns stay in registers while those of the rows pass.
-pub(super) fn sums(
+pub(in crate::schedule) fn sums(
     e: &mut Elements,
     dtype: DType,
     sum: &[Axis],

@@ -34,7 +34,7 @@ pub struct Panels {
 impl Emitter<'_> {
     /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
     /// in `order`.
-    pub(super) fn pack(
+    pub(in crate::schedule) fn pack(
         &mut self,
         c: &Contraction,
         sum: &[Axis],
@@ -85,7 +85,7 @@ impl Emitter<'_> {
     }
 
     /// The panels of one batch on the stack, and what packs them there.
-    pub(super) fn pack_near(
+    pub(in crate::schedule) fn pack_near(
         &mut self,
         k: &mut Kernel,
         (c, from): (&Contraction, BufId),

@@ -12,7 +12,7 @@ pub struct Packings(RefCell<HashMap<(Source, Numbers), Bytes>>);
 
 /// A constant by where its bytes lie, which stay there as long as this does.
 #[derive(Clone, Debug)]
-pub(super) struct Source(pub(super) Bytes);
+pub(in crate::schedule) struct Source(pub(in crate::schedule) Bytes);
 
 impl Source {
     fn place(&self) -> (*const u8, usize) {
@@ -36,7 +36,7 @@ impl std::hash::Hash for Source {
 
 impl Packings {
     /// The panels of `t`.
-    pub(super) fn packed(&self, t: &Tensor, numbers: Numbers) -> Bytes {
+    pub(in crate::schedule) fn packed(&self, t: &Tensor, numbers: Numbers) -> Bytes {
         let mut made = self.0.borrow_mut();
         made.entry((Source(t.bytes.clone()), numbers)).or_insert_with_key(|(_, numbers)| numbers.of(t)).clone()
     }

@@ -53,7 +53,7 @@ impl Part {
 }
 
 /// Vectors of one width: those of all columns, or where half a vector is enough for what is left, those before and that one.
-pub(super) struct Band {
+pub(in crate::schedule) struct Band {
     /// The first column.
     pub first: u64,
     /// Vectors of a row.
@@ -66,18 +66,18 @@ pub(super) struct Band {
 
 impl Band {
     /// Where vector `v` of row `r` is in `acc`.
-    pub(super) fn slot(&self, r: usize, v: u64) -> Index {
+    pub(in crate::schedule) fn slot(&self, r: usize, v: u64) -> Index {
         Index::constant((r as u64 * self.count + v) as i64)
     }
 
     /// Vectors that are full of the first `columns` columns.
-    pub(super) fn whole(&self, columns: u64) -> u64 {
+    pub(in crate::schedule) fn whole(&self, columns: u64) -> u64 {
         (columns.saturating_sub(self.first) / self.lanes).min(self.count)
     }
 }
 
 /// Statements in the vector loops of their bands.
-pub(super) fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
+pub(in crate::schedule) fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
     let mut out: Vec<(usize, Vec<Stmt>)> = Vec::new();
     for (band, stmt) in all {
         match out.last_mut() {

@@ -4,17 +4,17 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
 /// A constant of an element type with a small whole value.
-pub(super) fn number(k: &mut Kernel, dtype: DType, value: f64) -> ExprId {
+pub(in crate::schedule) fn number(k: &mut Kernel, dtype: DType, value: f64) -> ExprId {
     constant(k, &Tensor::scalar_of(dtype, value))
 }
 
 /// `x`, of type `from`, as another type.
-pub(super) fn convert(k: &mut Kernel, x: ExprId, from: DType, to: DType) -> ExprId {
+pub(in crate::schedule) fn convert(k: &mut Kernel, x: ExprId, from: DType, to: DType) -> ExprId {
     if from == to { x } else { k.op(ScalarOp::Convert(to), &[x], to) }
 }
 
 /// The first element of `t` as an expression.
-pub(super) fn constant(k: &mut Kernel, t: &Tensor) -> ExprId {
+pub(in crate::schedule) fn constant(k: &mut Kernel, t: &Tensor) -> ExprId {
     if t.dtype == DType::C128 && t.bytes.len() >= 16 {
         let part = |from: usize| Tensor::new(DType::F64, vec![], t.bytes.slice(from..from + 8));
         let (re, im) = (constant(k, &part(0)), constant(k, &part(8)));
@@ -27,43 +27,54 @@ pub(super) fn constant(k: &mut Kernel, t: &Tensor) -> ExprId {
 }
 
 /// A loop variable of each of these extents, and the coordinates that they are.
-pub(super) fn over(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
+pub(in crate::schedule) fn over(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
     let vars: Vec<VarId> = dims.iter().map(|&n| k.var(n)).collect();
     let at = vars.iter().map(|&v| Index::var(v)).collect();
     (vars, at)
 }
 
 /// The same where an axis of one element has no loop.
-pub(super) fn over_several(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
+pub(in crate::schedule) fn over_several(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
     let (vars, at) = over(k, dims);
     let at = at.into_iter().zip(dims).map(|(x, &n)| if n == 1 { Index::constant(0) } else { x }).collect();
     (vars, at)
 }
 
 /// Both hold.
-pub(super) fn both(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
+pub(in crate::schedule) fn both(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
     k.op(ScalarOp::And, &[a, b], DType::Pred)
 }
 
 /// It does not hold.
-pub(super) fn not(k: &mut Kernel, x: ExprId) -> ExprId {
+pub(in crate::schedule) fn not(k: &mut Kernel, x: ExprId) -> ExprId {
     k.op(ScalarOp::Not, &[x], DType::Pred)
 }
 
 /// Has `all` hold only where `test` does.
-pub(super) fn require(k: &mut Kernel, all: &mut Option<ExprId>, test: Expr) {
+pub(in crate::schedule) fn require(k: &mut Kernel, all: &mut Option<ExprId>, test: Expr) {
     let test = k.expr(test);
     *all = Some(all.map_or(test, |all| both(k, all, test)));
 }
 
 /// One of two values; the first where there is no condition.
-pub(super) fn select(k: &mut Kernel, cond: Option<ExprId>, yes: ExprId, no: ExprId, dtype: DType) -> ExprId {
+pub(in crate::schedule) fn select(
+    k: &mut Kernel,
+    cond: Option<ExprId>,
+    yes: ExprId,
+    no: ExprId,
+    dtype: DType,
+) -> ExprId {
     cond.map_or(yes, |cond| k.op(ScalarOp::Select, &[cond, yes, no], dtype))
 }
 
 /// The number of the element at position `i` of `n` elements that are `step` apart, limited to those that are there; `inside` then holds
 /// only where there is one.
-pub(super) fn element_at(k: &mut Kernel, i: &Index, (n, step): (u64, u64), inside: &mut Option<ExprId>) -> Index {
+pub(in crate::schedule) fn element_at(
+    k: &mut Kernel,
+    i: &Index,
+    (n, step): (u64, u64),
+    inside: &mut Option<ExprId>,
+) -> Index {
     let (step, span) = (step as i64, (n.max(1) as i64 - 1) * step as i64);
     let (low, high) = i.range(&k.vars);
     if low < 0 || high > span || n == 0 {
@@ -78,7 +89,7 @@ pub(super) fn element_at(k: &mut Kernel, i: &Index, (n, step): (u64, u64), insid
 }
 
 /// Gives number `at` of each register array a value; all values are computed before any of them changes.
-pub(super) fn assigned(k: &mut Kernel, regs: &[RegId], at: &Index, values: &[ExprId]) -> Vec<Stmt> {
+pub(in crate::schedule) fn assigned(k: &mut Kernel, regs: &[RegId], at: &Index, values: &[ExprId]) -> Vec<Stmt> {
     let set = |(&reg, &value): (&RegId, &ExprId)| Stmt::Set { reg, at: at.clone(), value };
     if regs.len() == 1 {
         return regs.iter().zip(values).map(set).collect();
@@ -91,11 +102,11 @@ pub(super) fn assigned(k: &mut Kernel, regs: &[RegId], at: &Index, values: &[Exp
 }
 
 /// `body` in loops over `vars`, outermost first.
-pub(super) fn looped(vars: &[VarId], body: Vec<Stmt>) -> Vec<Stmt> {
+pub(in crate::schedule) fn looped(vars: &[VarId], body: Vec<Stmt>) -> Vec<Stmt> {
     vars.iter().rev().fold(body, |body, &v| vec![each(v, LoopKind::Seq, body)])
 }
 
 /// `for var { body }`.
-pub(super) fn each(var: VarId, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
+pub(in crate::schedule) fn each(var: VarId, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
     Stmt::For { var, kind, body }
 }

@@ -17,13 +17,13 @@ const FEW_PARTS: u64 = 4;
 /// Sums of an array's channels in parts: `[part][channel]`.
 #[derive(Clone, Copy, Debug)]
 pub struct LeftSums {
-    pub(super) buf: BufId,
-    pub(super) count: u64,
-    pub(super) channels: u64,
+    pub(in crate::schedule) buf: BufId,
+    pub(in crate::schedule) count: u64,
+    pub(in crate::schedule) channels: u64,
 }
 
 /// Where a tile of pixels leaves the sum of a vector of channels.
-pub(super) struct Sum {
+pub(in crate::schedule) struct Sum {
     pub buf: BufId,
     /// The element of a channel.
     pub at: Index,
@@ -32,7 +32,7 @@ pub(super) struct Sum {
 }
 
 /// The sum of a tile's pixels on its way.
-pub(super) struct Total<'s> {
+pub(in crate::schedule) struct Total<'s> {
     to: &'s Sum,
     /// The sum, and the number that is added.
     regs: [RegId; 2],
@@ -41,12 +41,17 @@ pub(super) struct Total<'s> {
 }
 
 impl<'s> Total<'s> {
-    pub(super) fn of(to: &'s Sum, k: &mut Kernel, lanes: u64) -> Total<'s> {
+    pub(in crate::schedule) fn of(to: &'s Sum, k: &mut Kernel, lanes: u64) -> Total<'s> {
         Total { to, regs: [(); 2].map(|()| k.reg(DType::F32, lanes, 1)), begun: false }
     }
 
     /// Adds `value` at the end of `body`, and gives it back in a register.
-    pub(super) fn add(&mut self, k: &mut Kernel, value: ExprId, mut body: Vec<Stmt>) -> (ExprId, Vec<Stmt>) {
+    pub(in crate::schedule) fn add(
+        &mut self,
+        k: &mut Kernel,
+        value: ExprId,
+        mut body: Vec<Stmt>,
+    ) -> (ExprId, Vec<Stmt>) {
         let [sum, kept] = self.regs;
         let at = Index::constant(0);
         body.push(Stmt::Set { reg: kept, at: at.clone(), value });
@@ -62,7 +67,7 @@ impl<'s> Total<'s> {
     }
 
     /// Stores the sum.
-    pub(super) fn store(self, k: &mut Kernel) -> Stmt {
+    pub(in crate::schedule) fn store(self, k: &mut Kernel) -> Stmt {
         let value = k.get(self.regs[0], 0);
         Stmt::Store { buf: self.to.buf, index: self.to.at.clone(), value }
     }
@@ -70,12 +75,12 @@ impl<'s> Total<'s> {
 
 impl<'a> Emitter<'a> {
     /// How far the second half of what threads share of `buf` begins behind the first, if a kernel made it of late.
-    pub(super) fn shared_at(&self, buf: BufId) -> Option<i64> {
+    pub(in crate::schedule) fn shared_at(&self, buf: BufId) -> Option<i64> {
         self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_of(buf))
     }
 
     /// Memory for the sums of `count` parts of what `id` makes, where they are wanted.
-    pub(super) fn parts(&mut self, id: InstId, count: u64) -> Option<LeftSums> {
+    pub(in crate::schedule) fn parts(&mut self, id: InstId, count: u64) -> Option<LeftSums> {
         if !self.scope.stages.summed.contains(&id) {
             return None;
         }
@@ -86,7 +91,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The planes that are summed in parts: what was left of them, or bands of their rows if those were shared.
-    pub(super) fn planes_in_parts<'w>(&mut self, way: &'w Reduction) -> Result<Option<&'w Planes>> {
+    pub(in crate::schedule) fn planes_in_parts<'w>(&mut self, way: &'w Reduction) -> Result<Option<&'w Planes>> {
         let Some((planes, parts)) = &way.planes else { return Ok(None) };
         let is_so = match parts {
             Parts::Left => true,
@@ -100,7 +105,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The kernels of sum `anchor` with the epilogue `id`.
-    pub(super) fn plane_sums(&mut self, root: Root<'_>, p: &Planes) -> Result<()> {
+    pub(in crate::schedule) fn plane_sums(&mut self, root: Root<'_>, p: &Planes) -> Result<()> {
         let channels = self.scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
         let cuts = self.width(DType::F32).cut(channels);
         let parts = match self.scope.parts.get(&p.input) {

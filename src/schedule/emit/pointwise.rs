@@ -34,14 +34,14 @@ pub const UPDATE: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// One loop nest over the elements of `id`.
-    pub(super) fn pointwise(&mut self, id: InstId, out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn pointwise(&mut self, id: InstId, out: &Value) -> Result<()> {
         let dims = self.scope.comp.array(id).dims.clone();
         let layout = out.layout(&dims);
         self.fill(id, id, &dims, |at| layout.at(at), out)
     }
 
     /// The scalar `from` in every element of an array of `dims`.
-    pub(super) fn splat(&mut self, root: InstId, from: InstId, dims: &[u64], out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn splat(&mut self, root: InstId, from: InstId, dims: &[u64], out: &Value) -> Result<()> {
         if dims.contains(&0) {
             return Ok(());
         }
@@ -56,7 +56,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Loops over `dims`, storing element `at` of `from` at `place(at)`.
-    pub(super) fn fill(
+    pub(in crate::schedule) fn fill(
         &mut self,
         root: InstId,
         from: InstId,
@@ -80,7 +80,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Each operand is written into its part, but for those that were made there.
-    pub(super) fn concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
+    pub(in crate::schedule) fn concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
         let layout = out.layout(&self.scope.comp.array(id).dims);
         let mut before = 0;
         for &o in &self.scope.comp[id].operands {
@@ -96,7 +96,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Copies the operand of an update into the result, unless it is there.
-    pub(super) fn start_from(&mut self, id: InstId, operand: InstId, out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn start_from(&mut self, id: InstId, operand: InstId, out: &Value) -> Result<()> {
         if self.scope.values.get(&operand).is_some_and(|v| v.leaves == out.leaves) {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The operand is copied, or overwritten where nothing reads it again, then the update is written over it.
-    pub(super) fn dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let operands = self.scope.comp[id].operands.clone();
         let (whole, part) = (self.scope.comp.array(id).dims.clone(), self.scope.comp.array(operands[1]).dims.clone());
         self.start_from(id, operands[0], out)?;
@@ -178,7 +178,7 @@ pub fn in_vectors(k: &mut Kernel, var: VarId, body: &[Stmt], lanes: u64) -> Vec<
 }
 
 /// Loop variables and what to repeat over them: whole vectors, then one of which only the first lanes are elements.
-pub(super) fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
+pub(in crate::schedule) fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
     let n = k.vars[inner];
     let lanes = lanes.max(1).min(n.next_power_of_two());
     let (whole, tail) = (n / lanes, n % lanes);
@@ -233,7 +233,7 @@ fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
 }
 
 /// Copies of statements with `var` replaced.
-pub(super) fn substitute_all(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
+pub(in crate::schedule) fn substitute_all(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
     let mut memo = HashMap::new();
     body.iter()
         .map(|s| match s {

@@ -7,7 +7,7 @@ use crate::schedule::plan::within::Pooled;
 
 impl<'a> Emitter<'a> {
     /// Takes element `at` of the operand; with the last one of a window, the place and the value that the kernel of `id` makes of it.
-    pub(super) fn of_window(
+    pub(in crate::schedule) fn of_window(
         &mut self,
         e: &mut Elements,
         (id, pooled): (InstId, &Pooled),

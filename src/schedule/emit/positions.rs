@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 /// Neighbours along one axis of an array of `extent` elements.
-pub(super) struct Positions {
+pub(in crate::schedule) struct Positions {
     /// The nearest position inside of each, and whether that is it, where it may not be.
     all: Vec<(Index, Option<ExprId>)>,
     /// What has to be computed before: variables, and registers.
@@ -13,7 +13,7 @@ pub(super) struct Positions {
 
 impl Positions {
     /// `count` of them from `first` on, `step` apart.
-    pub(super) fn new(k: &mut Kernel, first: &Index, (count, step): (u64, u64), extent: u64) -> Positions {
+    pub(in crate::schedule) fn new(k: &mut Kernel, first: &Index, (count, step): (u64, u64), extent: u64) -> Positions {
         let mut made = Positions { all: Vec::new(), vars: Vec::new(), flags: Vec::new() };
         for at in (0..count).map(|i| first.offset((i * step) as i64)) {
             let near = at.limit(0, extent as i64 - 1, &k.vars);
@@ -32,12 +32,18 @@ impl Positions {
     }
 
     /// The place of number `i`, in steps of `stride`.
-    pub(super) fn at(&self, i: usize, stride: i64) -> Index {
+    pub(in crate::schedule) fn at(&self, i: usize, stride: i64) -> Index {
         self.all[i].0.scale(stride)
     }
 
     /// `value` where number `i` of these and all `others` are inside, else zero.
-    pub(super) fn or_zero(&self, k: &mut Kernel, i: usize, others: &[(&Positions, usize)], value: ExprId) -> ExprId {
+    pub(in crate::schedule) fn or_zero(
+        &self,
+        k: &mut Kernel,
+        i: usize,
+        others: &[(&Positions, usize)],
+        value: ExprId,
+    ) -> ExprId {
         let flags = others.iter().filter_map(|(positions, i)| positions.all[*i].1).chain(self.all[i].1);
         let flags: Vec<ExprId> = flags.collect();
         let Some(inside) = flags.into_iter().reduce(|x, y| k.op(ScalarOp::And, &[x, y], DType::Pred)) else {
@@ -48,7 +54,7 @@ impl Positions {
     }
 
     /// `body` with all that it needs of these.
-    pub(super) fn around(self, body: Vec<Stmt>) -> Vec<Stmt> {
+    pub(in crate::schedule) fn around(self, body: Vec<Stmt>) -> Vec<Stmt> {
         let inside = self.flags.into_iter().chain(body).collect();
         self.vars.into_iter().rev().fold(inside, |body, (var, value)| vec![Stmt::Let { var, value, body }])
     }

@@ -10,7 +10,7 @@ use crate::schedule::plan::reduce::{Lanes, Reduction};
 const MOST_TAPS: u64 = 9;
 
 /// What is folded into one element.
-pub(super) struct Folded<'c> {
+pub(in crate::schedule) struct Folded<'c> {
     pub root: Root<'c>,
     /// Inputs, then initial values.
     pub inputs: &'c [InstId],
@@ -38,7 +38,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn reduce(&mut self, root @ Root { anchor, .. }: Root<'_>, way: &Reduction) -> Result<()> {
+    pub(in crate::schedule) fn reduce(&mut self, root @ Root { anchor, .. }: Root<'_>, way: &Reduction) -> Result<()> {
         let comp = self.scope.comp;
         let inst = &comp[anchor];
         let (inputs, inits) = inst.operands.split_at(inst.operands.len() / 2);
@@ -150,7 +150,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The stores of elements `at` of the anchor, which have these values, or of what the epilogue `id` makes of them.
-    pub(super) fn folded(
+    pub(in crate::schedule) fn folded(
         &mut self,
         e: &mut Elements,
         root @ Root { id, anchor, out }: Root<'_>,
@@ -168,7 +168,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The store of element `at` of the anchor, which is fixed, as the epilogue `id` makes it.
-    pub(super) fn finished(
+    pub(in crate::schedule) fn finished(
         &mut self,
         e: &mut Elements,
         Root { id, anchor, out }: Root<'_>,
@@ -228,7 +228,12 @@ impl<'a> Emitter<'a> {
 }
 
 /// Loops over the folded axes of an array of `dims`, and where the terms of result `at` lie.
-pub(super) fn terms(k: &mut Kernel, dims: &[u64], axes: &[usize], at: &[Index]) -> (Vec<VarId>, Vec<Index>) {
+pub(in crate::schedule) fn terms(
+    k: &mut Kernel,
+    dims: &[u64],
+    axes: &[usize],
+    at: &[Index],
+) -> (Vec<VarId>, Vec<Index>) {
     let (mut loops, mut kept) = (Vec::new(), at.iter());
     let place = |(d, &n): (usize, &u64)| {
         if !axes.contains(&d) {

@@ -38,7 +38,7 @@ struct Row<'p> {
 
 /// A row whose operand and result lie in memory of the kernel.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(in crate::schedule) struct Held {
     /// The operand, of which each element is read for the one at the same place.
     pub operand: InstId,
     /// Where its row is.
@@ -69,7 +69,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// The kernel that fills `out` with `id`, a root with rows.
-    pub(super) fn rows(&mut self, Root { id, out, .. }: Root<'_>, r: Rows) -> Result<()> {
+    pub(in crate::schedule) fn rows(&mut self, Root { id, out, .. }: Root<'_>, r: Rows) -> Result<()> {
         let mut e = self.elements(id);
         let row_var = e.k.var(r.rows);
         let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
@@ -84,7 +84,7 @@ impl<'a> Emitter<'a> {
 
     /// What is done with row number `row` of the rows of `id`; `held` is where its operand and result lie, where those have no
     /// memory outside the kernel.
-    pub(super) fn row(
+    pub(in crate::schedule) fn row(
         &mut self,
         e: Elements,
         (id, r, row): (InstId, Rows, Index),

@@ -10,7 +10,7 @@ use crate::target::LoopOrder;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the 1x1 convolution `anchor`.
-    pub(super) fn separable(&mut self, root: Root<'_>, separable: &Separable) -> Result<()> {
+    pub(in crate::schedule) fn separable(&mut self, root: Root<'_>, separable: &Separable) -> Result<()> {
         let comp = self.scope.comp;
         let producer = separable.producer;
         let window = self.scope.fusion.anchor[producer].unwrap_or(producer);

@@ -8,7 +8,7 @@ use crate::schedule::layout::Layout;
 
 /// The rows of a band: of the result, and those that its windows read. Step `t` makes a row, and from the last row of the first
 /// window on every `stride`th is followed by a result.
-pub(super) struct Band {
+pub(in crate::schedule) struct Band {
     /// Rows of the result.
     pub own: u64,
     /// Rows of a window.
@@ -18,12 +18,12 @@ pub(super) struct Band {
 }
 
 impl Band {
-    pub(super) fn rows(&self) -> u64 {
+    pub(in crate::schedule) fn rows(&self) -> u64 {
         (self.own - 1) * self.stride + self.span
     }
 
     /// `make`, but for rows that the band before has made, unless this one is `fresh`.
-    pub(super) fn new_rows(&self, k: &mut Kernel, t: VarId, fresh: ExprId, make: Vec<Stmt>) -> Vec<Stmt> {
+    pub(in crate::schedule) fn new_rows(&self, k: &mut Kernel, t: VarId, fresh: ExprId, make: Vec<Stmt>) -> Vec<Stmt> {
         let mine = Index::var(t).offset(self.stride as i64 - self.span as i64);
         let most = mine.range(&k.vars).1;
         let mine = k.expr(Expr::Within(mine, 0, most + 1));
@@ -32,7 +32,7 @@ impl Band {
     }
 
     /// `read`, which makes row `reader` of the result, where all that it reads is there.
-    pub(super) fn results(
+    pub(in crate::schedule) fn results(
         &self,
         k: &mut Kernel,
         (t, band): (VarId, VarId),
@@ -54,7 +54,7 @@ impl Band {
 /// The loops that chunks stand for: bands of one panel follow one another. Threads that share them have the upper bands of all
 /// panels or the lower ones, which come even and are what kernels of rows read behind this one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunks {
+pub(in crate::schedule) struct Chunks {
     pub batch: VarId,
     pub panel: VarId,
     pub band: VarId,
@@ -65,7 +65,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    pub(super) fn new(k: &mut Kernel, (batch, panel): (VarId, VarId), bands: u64) -> Chunks {
+    pub(in crate::schedule) fn new(k: &mut Kernel, (batch, panel): (VarId, VarId), bands: u64) -> Chunks {
         let all = k.vars[batch] * k.vars[panel] * bands;
         Chunks { batch, panel, band: k.var(bands), all: k.var(all), range: [k.var(all), k.var(all)] }
     }
@@ -84,7 +84,7 @@ impl Chunks {
     }
 
     /// Whether the rows in memory are none of this band's.
-    pub(super) fn is_fresh(&self, k: &mut Kernel) -> ExprId {
+    pub(in crate::schedule) fn is_fresh(&self, k: &mut Kernel) -> ExprId {
         let top = k.expr(Expr::Within(Index::var(self.band), 0, 1));
         let since = Index::var(self.all).add(&Index::var(self.range[0]).scale(-1));
         let first = k.expr(Expr::Within(since, 0, 1));
@@ -111,7 +111,7 @@ impl Chunks {
     }
 
     /// Makes `body` that of the kernel.
-    pub(super) fn close(self, k: &mut Kernel, body: Vec<Stmt>) {
+    pub(in crate::schedule) fn close(self, k: &mut Kernel, body: Vec<Stmt>) {
         let place = k.var(k.vars[self.all]);
         let body = counted(k, place, &[self.batch, self.panel, self.band], body);
         let value = self.place(k);
@@ -121,7 +121,7 @@ impl Chunks {
 }
 
 /// What makes a row, inside the loops over its variables.
-pub(super) struct Made {
+pub(in crate::schedule) struct Made {
     pub batch: VarId,
     pub panel: VarId,
     /// The row.
@@ -132,7 +132,7 @@ pub(super) struct Made {
 }
 
 /// Rows of one panel of channels in memory, in elements.
-pub(super) struct Rows {
+pub(in crate::schedule) struct Rows {
     pub buf: BufId,
     /// How many there are.
     pub held: u64,
@@ -145,7 +145,7 @@ pub(super) struct Rows {
 impl Rows {
     /// Where the pixels of a row lie behind so many that are not there. Rows and the channels of other panels are added by those
     /// that know them.
-    pub(super) fn layout(&self, d: &ConvDims, panel: u64, before: i64) -> Layout {
+    pub(in crate::schedule) fn layout(&self, d: &ConvDims, panel: u64, before: i64) -> Layout {
         let rank = 2 + d.input_spatial.len();
         let mut strides = vec![0; rank];
         strides[d.input_spatial[1]] = panel as i64;
@@ -155,7 +155,13 @@ impl Rows {
 
     /// Row `padded` of the operand with its padding, unless it is padding: of `height` rows between `before` others and those
     /// behind.
-    pub(super) fn one(&self, k: &mut Kernel, made: Made, padded: &Index, (before, height): (i64, i64)) -> Vec<Stmt> {
+    pub(in crate::schedule) fn one(
+        &self,
+        k: &mut Kernel,
+        made: Made,
+        padded: &Index,
+        (before, height): (i64, i64),
+    ) -> Vec<Stmt> {
         let at = padded.offset(-before);
         let held = at.limit(0, height - 1, &k.vars);
         let body = within(k, &at, (0, height), vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
@@ -164,7 +170,7 @@ impl Rows {
 
     /// Stores what `store` says for the channels of panel number `panel` of `all` in panels of `most`, a vector at a time: from
     /// their numbers in the panel and of all.
-    pub(super) fn panel(
+    pub(in crate::schedule) fn panel(
         &self,
         k: &mut Kernel,
         (panel, all, most): (VarId, u64, u64),

@@ -8,7 +8,7 @@ use crate::schedule::plan::axis::{Axis, product};
 use crate::schedule::plan::numbers::Order;
 
 /// How the sums of the contracted loops `sum` are made; units are steps of the outermost.
-pub(super) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {
+pub(in crate::schedule) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {
     let steps = sum.first().map_or(1, |x| x.extent);
     match dtype {
         DType::F32 => Parts::of_floats(steps, product(sum) / steps.max(1), outputs),
@@ -17,7 +17,7 @@ pub(super) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {
 }
 
 /// The sums in `parts`, and where the totals of each band are. `loops` adds so many steps from a first one to what `acc` holds.
-pub(super) fn in_parts(
+pub(in crate::schedule) fn in_parts(
     e: &mut Elements,
     parts: &Parts,
     bands: &[Band],
@@ -116,7 +116,7 @@ pub fn term_loops(k: &mut Kernel, sum: &[Axis], (start, count): (&Index, u64), l
 
 /// The contracted loops, `count` steps of the outermost from step `start`; the innermost does two or three steps at once
 /// where it comes out even.
-pub(super) fn sum_loops(
+pub(in crate::schedule) fn sum_loops(
     e: &mut Elements,
     (right_type, left_type): (DType, DType),
     c: &Contraction,

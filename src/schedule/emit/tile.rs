@@ -14,7 +14,7 @@ use crate::schedule::plan::numbers::Order;
 use crate::schedule::plan::tile::is_mixed;
 
 impl<'a> Emitter<'a> {
-    pub(super) fn tile_body(
+    pub(in crate::schedule) fn tile_body(
         &mut self,
         e: &mut Elements,
         Root { id, anchor, out }: Root<'_>,

@@ -10,7 +10,7 @@ use crate::schedule::plan::axis::Axis;
 
 impl Emitter<'_> {
     /// Writes the sums of a tile to `buf`, where a row is `width` from the next; columns of the right side are `apart`.
-    pub(super) fn turned_sums(
+    pub(in crate::schedule) fn turned_sums(
         &self,
         e: &mut Elements,
         c: &Contraction,

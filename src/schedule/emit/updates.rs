@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 impl<'a> Emitter<'a> {
     /// A buffer for each variable.
-    pub(super) fn variables(&mut self) -> Vec<BufId> {
+    pub(in crate::schedule) fn variables(&mut self) -> Vec<BufId> {
         let all = self.program.state.iter().map(|v| Buffer {
             dtype: v.info.dtype,
             elements: v.info.elements(),
@@ -22,13 +22,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// Whether `buf` is a variable that a call changes.
-    pub(super) fn is_updated(&self, buf: BufId) -> bool {
+    pub(in crate::schedule) fn is_updated(&self, buf: BufId) -> bool {
         let Place::State(at) = self.program.buffers[buf].place else { return false };
         self.program.state.iter().any(|v| v.offset == at && v.changed && v.info.bytes() > 0)
     }
 
     /// The memory of the variables that next values may be written to; none but in the entry.
-    pub(super) fn update_targets(
+    pub(in crate::schedule) fn update_targets(
         &self,
         comp: &Computation,
         stages: &Stages,
@@ -40,7 +40,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// Takes what variables get off the root's value: that, and the variables that get it.
-    pub(super) fn next_values(&self, root: &mut Value, state: &[BufId]) -> Result<(Vec<BufId>, Vec<BufId>)> {
+    pub(in crate::schedule) fn next_values(
+        &self,
+        root: &mut Value,
+        state: &[BufId],
+    ) -> Result<(Vec<BufId>, Vec<BufId>)> {
         let changed = self.program.state.iter().zip(state).filter(|(v, _)| v.changed);
         let to: Vec<BufId> = changed.map(|(_, &buf)| buf).collect();
         if root.leaves.len() != self.program.results.len() + to.len() {
@@ -50,7 +54,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Says of variables that get what they have that no call changes them: so they may lie in memory that is only read.
-    pub(super) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
+    pub(in crate::schedule) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
         let stored = Access::of(&self.program, &self.program.steps).written;
         let same = from.iter().zip(to).filter(|(from, to)| from == to && !stored.contains(to));
         let places: Vec<Place> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
@@ -60,7 +64,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Copies each of `from` to the one of `to` beside it. What is itself one of `to` is saved before anything is overwritten.
-    pub(super) fn move_all(&mut self, from: &[BufId], to: &[BufId]) {
+    pub(in crate::schedule) fn move_all(&mut self, from: &[BufId], to: &[BufId]) {
         let mut from = from.to_vec();
         for (i, source) in from.iter_mut().enumerate() {
             if *source != to[i] && to.contains(source) {

@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::hlo::attrs::WindowDim;
 
 /// Vectors that are made at once.
-pub(super) struct Vectors {
+pub(in crate::schedule) struct Vectors {
     /// Lanes of each.
     pub lanes: u64,
     /// Lanes of the vectors along a sum, where that goes along them.
@@ -29,11 +29,16 @@ impl Vectors {
 }
 
 /// One element after another.
-pub(super) const ONE: Width = Width { lanes: 1, masks: false };
+pub(in crate::schedule) const ONE: Width = Width { lanes: 1, masks: false };
 
 /// The axis of the result that vectors of windows lie along, and how it is cut: where the innermost axis has a window itself,
 /// or one element only, the windows that reach over an edge are left out of the vectors, as their elements lie apart.
-pub(super) fn windowed(window: &[WindowDim], input: &[u64], dims: &[u64], width: Width) -> (usize, Vec<Cut>) {
+pub(in crate::schedule) fn windowed(
+    window: &[WindowDim],
+    input: &[u64],
+    dims: &[u64],
+    width: Width,
+) -> (usize, Vec<Cut>) {
     let alone = |i: usize| dims[i] == 1 && input[i] == 1;
     let axis = (0..dims.len()).rev().find(|&i| !alone(i)).unwrap_or(dims.len().saturating_sub(1));
     let (Some(w), Some(&all)) = (window.get(axis), dims.get(axis)) else { return (axis, ONE.cut(1)) };

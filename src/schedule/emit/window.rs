@@ -41,14 +41,14 @@ fn interior(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
 }
 
 /// The windows that reach over no edge, where those are most: their taps are all elements, which no test need find out.
-pub(super) struct Interior {
+pub(in crate::schedule) struct Interior {
     /// Axes of which some windows reach over an edge, and those that don't: from which to before which.
     axes: Vec<(usize, u64, u64)>,
 }
 
 impl Interior {
     /// Of the windows of `op` over an array of `input`, as many as `dims`, whose vectors lie along `lanes`.
-    pub(super) fn of(op: &Op, input: &[u64], dims: &[u64], lanes: usize) -> Option<Interior> {
+    pub(in crate::schedule) fn of(op: &Op, input: &[u64], dims: &[u64], lanes: usize) -> Option<Interior> {
         let Op::ReduceWindow { window, .. } = op else { return None };
         let mut axes = Vec::new();
         for (d, w) in window.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Interior {
     }
 
     /// Has `at` name windows inside by variables of their own; these and what they are by the loops `outer` over all.
-    pub(super) fn enter(&self, k: &mut Kernel, outer: &[VarId], at: &mut [Index]) -> Vec<(VarId, Index)> {
+    pub(in crate::schedule) fn enter(&self, k: &mut Kernel, outer: &[VarId], at: &mut [Index]) -> Vec<(VarId, Index)> {
         let of_axis = |&(d, low, high): &(usize, u64, u64)| {
             let own = k.var(high - low);
             at[d] = Index::var(own).offset(low as i64);
@@ -76,7 +76,7 @@ impl Interior {
     }
 
     /// `inside` for windows inside, with their variables, and `edge` for others.
-    pub(super) fn either(
+    pub(in crate::schedule) fn either(
         &self,
         k: &mut Kernel,
         outer: &[VarId],

@@ -1,14 +1,14 @@
 //! What kernels that make an operand themselves (`plan/within/`) have in common: rows of a product of which one side lies in memory
 //! of the kernel, and rows of a depthwise window.
 use super::contraction::Nest;
-use super::depthwise::Place;
 use super::grid::{Share, guarded, shares};
 use super::held::Strip;
 use super::operands::Coordinates;
 use super::planes::Sum;
 use super::prelude::*;
 use crate::diag::Error;
-use crate::schedule::plan::depthwise::Window;
+use crate::schedule::families::depthwise::loops::Place;
+use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::plan::phases::Phase;
 use crate::schedule::plan::within::Within;
 
@@ -26,7 +26,7 @@ pub const FAMILY: Family = Family {
 };
 
 /// A row of results of a window.
-pub(super) struct WindowRow {
+pub(in crate::schedule) struct WindowRow {
     /// The image.
     pub batch: VarId,
     /// The row.
@@ -40,7 +40,7 @@ pub(super) struct WindowRow {
 impl<'a> Emitter<'a> {
     /// The convolution `anchor` with its epilogue `id`, of a row of pixels at a time, of which one side lies in memory of the kernel;
     /// and its loops over images and rows.
-    pub(super) fn product_rows(
+    pub(in crate::schedule) fn product_rows(
         &mut self,
         e: &mut Elements,
         root @ Root { anchor, .. }: Root<'_>,
@@ -63,7 +63,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// One row of the depthwise window `anchor` with its epilogue `id`.
-    pub(super) fn window_row(
+    pub(in crate::schedule) fn window_row(
         &mut self,
         e: &mut Elements,
         root @ Root { anchor, .. }: Root<'_>,

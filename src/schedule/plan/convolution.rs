@@ -1,12 +1,12 @@
 //! How each convolution of a computation is done. This is asked once, before anything else is planned; margins, cuts, fusion and
 //! loops read the answer.
-use super::filter::Filter;
 use super::inside;
 use super::inside::Inside;
 use super::phases::{self, Phase};
 use super::winograd::{self, Winograd};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Module, Op};
+use crate::schedule::families::filter::recipe::Filter;
 use crate::target::{Method, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;

@@ -2,18 +2,18 @@
 use super::asked::Asked;
 use super::choices::Key;
 use super::convolution::Way;
-use super::depthwise::Window;
-use super::filter::Filter;
 use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::reduce::Reduction;
-use super::scan::Scan;
-use super::selected::Selected;
-use super::solve::Solve;
 use super::within::{Look, Within};
 use super::{Fused, Planner, planes, winograd};
 use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Op};
+use crate::schedule::families::depthwise::recipe::Window;
+use crate::schedule::families::filter::recipe::Filter;
+use crate::schedule::families::linalg::recipe::Solve;
+use crate::schedule::families::scan::recipe::Scan;
+use crate::schedule::families::select_and_scatter::recipe::Selected;
 use crate::schedule::refuse;
 use std::collections::HashSet;
 

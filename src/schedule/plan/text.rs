@@ -12,12 +12,10 @@
 //! Instructions and computations have the names of the module's text. A line that begins with `#` is a comment.
 use super::choices::{Choices, Key};
 use super::cuts::Halves;
-use super::depthwise::Window;
 use super::fuse::{Fate, Fusion};
 use super::live::Span;
 use super::recipe::{Recipe, Setup};
 use super::reduce::{Lanes, Parts, Reduction};
-use super::selected::Selected;
 use super::spots::Spot;
 use super::tile::Tile;
 use super::winograd::{self, Cut};
@@ -26,6 +24,8 @@ use super::{Params, Plan, Stages};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op, text::unique_names};
 use crate::kernel::Program;
+use crate::schedule::families::depthwise::recipe::Window;
+use crate::schedule::families::select_and_scatter::recipe::Selected;
 use crate::target::Target;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;

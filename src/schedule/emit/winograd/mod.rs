@@ -27,7 +27,7 @@ mod weights;
 
 /// Some of the channels that a convolution reads.
 #[derive(Clone, Debug)]
-pub(super) struct Plane {
+pub(in crate::schedule) struct Plane {
     /// How they lie; the origin is where the first tile begins, which may be before the first element.
     pub view: View,
     /// How many there are.
@@ -72,7 +72,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `ids` are the convolution itself, its epilogue, or a window `pooled` that is done with it, and the convolution.
-    pub(super) fn winograd(
+    pub(in crate::schedule) fn winograd(
         &mut self,
         Root { id, anchor, out }: Root<'_>,
         (setup, pooled): (&method::Setup, Option<&Pooled>),

@@ -8,8 +8,8 @@
 use super::{Look, Pair};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
+use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::plan::convolution::Way;
-use crate::schedule::plan::depthwise::Window;
 use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};

@@ -7,7 +7,7 @@
 use super::chain::{is_product, is_window};
 use super::{Look, Pair};
 use crate::hlo::InstId;
-use crate::schedule::plan::depthwise::Window;
+use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};

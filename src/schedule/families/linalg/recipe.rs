@@ -1,6 +1,6 @@
-//! How many right-hand sides of a triangular system are solved at once: those that lie side by side are vectors.
-use super::asked::Asked;
+//! Number of right-hand sides of a triangular system that are solved at once: those that lie side by side are vectors.
 use crate::hlo::Op;
+use crate::schedule::plan::asked::Asked;
 use crate::target::Target;
 
 /// Fewest tiles of right-hand sides in vectors, so that threads share them.

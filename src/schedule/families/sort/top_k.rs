@@ -2,11 +2,11 @@
 //! place. Then the heap is taken apart from the worst to the best. Cost: n comparisons, and log k for each element that enters.
 //!
 //! An element beats another if its key is better, or if the keys are equal and it stands in front.
-use super::comparison_top_k::INSERTED;
-use super::prelude::*;
-use super::sequential::{Local, less, nested, s64};
-use super::sort::Lines;
 use crate::scalar::{CompareKind, Direction};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::emit::sequential::{Local, less, nested, s64};
+use crate::schedule::families::sort::comparison_top_k::INSERTED;
+use crate::schedule::families::sort::loops::Lines;
 
 /// The heaps of all lines, while the kernel is made.
 struct Heap {
@@ -98,7 +98,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// The first `k` of the last dimension in total order and their positions.
-    pub(super) fn top_k(&mut self, root: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn top_k(&mut self, root: Root<'_>) -> Result<()> {
         let Root { id, out, .. } = root;
         let Op::TopK { k, largest, kind } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
         let operand = self.scope.comp[id].operands[0];

@@ -3,12 +3,12 @@
 //! The factor u of u* u = a is made in its upper triangle, row after row: a row of a less the products of what is above it, column
 //! by column in vectors, divided by its pivot. The other factor is its adjoint, so that it is turned round at the end, and what
 //! was computed on the way is the same. The order of terms is that of the textbook, for each element.
-use super::linalg::{Matrices, Side, conjugate, less_product, root_of_real};
-use super::pointwise::in_vectors;
-use super::prelude::*;
-use super::sequential::{Local, count, nested, s64};
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::plan::solve::MOST_VECTORS;
+use crate::schedule::emit::pointwise::in_vectors;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::emit::sequential::{Local, count, nested, s64};
+use crate::schedule::families::linalg::matrices::{Matrices, Side, conjugate, less_product, root_of_real};
+use crate::schedule::families::linalg::recipe::MOST_VECTORS;
 
 /// Row after row of a factor.
 pub const FAMILY: Family = Family {
@@ -20,7 +20,7 @@ pub const FAMILY: Family = Family {
 impl<'a> Emitter<'a> {
     /// The factor l of l l* = a (or u of u* u = a), zeros in the other triangle; of a matrix that is not positive
     /// all elements are NaN.
-    pub(super) fn cholesky(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn cholesky(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let Op::Cholesky { lower } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
         let (a, shape) = (self.scope.comp[id].operands[0], self.scope.comp.array(id));
         if shape.dims.contains(&0) {

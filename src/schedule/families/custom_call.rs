@@ -1,12 +1,12 @@
 //! `custom-call` of a function that the user writes: no kernel, but a step between kernels. The function gets whole arrays in memory,
 //! dense and row-major, so that what it reads is made before and nothing is inlined into it.
-use super::prelude::*;
 use crate::diag::{Code, Diagnostic};
 use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::proto::unescape;
 use crate::kernel::{Called, Callee};
 use crate::prepare::is_reserved;
+use crate::schedule::emit::prelude::*;
 use crate::tensor::TensorInfo;
 
 /// Calls of the user's functions.

@@ -1,9 +1,9 @@
-//! Depthwise windows: which of their taps are written out, and how many pixels a tile has, whose sums are in registers.
-use super::convolution::{MOST_TAPS, Way};
-use super::sides::{Run, Side};
-use super::within::Look;
+//! The taps of a depthwise window that are written out, and the number of pixels of a tile, whose sums are in registers.
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
+use crate::schedule::plan::convolution::{MOST_TAPS, Way};
+use crate::schedule::plan::sides::{Run, Side};
+use crate::schedule::plan::within::Look;
 
 /// Fewest chunks that threads should find.
 const FEW_CHUNKS: u64 = 8;

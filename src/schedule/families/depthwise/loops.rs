@@ -1,23 +1,16 @@
-//! Convolutions with one channel a group, which makes one or a few: lanes are channels of the result, and a tile of pixels along
-//! the last spatial axis stays in registers. The taps of a row are written out, and an element of the input is loaded once for all of them. Rows of taps are a
-//! loop where the window is large, as LLVM takes the sums of a long stretch one after another and spills what they share.
-//! Elements reach each sum in the order of the taps, so that it is the same whatever the tile.
-//!
-//! Taps on the padding are left out: rows of them by a test, and of the tiles of a row those at its ends have code of their own.
-//! So the operand needs no margin, whose zeros would have to be written in each call, and of a 5x5 window on 7x7 pixels a third
-//! of the taps goes.
-use super::grid::{Share, chunked, guarded, share};
-use super::planes::{Sum, Total};
-use super::prelude::*;
+//! Loops of a depthwise convolution: tiles of pixels whose sums are in registers.
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::emit::Detail;
-use crate::schedule::plan::depthwise::{self, Window};
+use crate::schedule::emit::grid::{Share, chunked, guarded, share};
+use crate::schedule::emit::planes::{Sum, Total};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::depthwise::recipe::{self, Window};
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::sides::{Run, Side};
 use std::collections::BTreeSet;
 
 /// The convolution in one place.
-pub(super) struct Depthwise<'d> {
+pub(in crate::schedule) struct Depthwise<'d> {
     d: &'d ConvDims,
     pub window: &'d Window,
     left: BufId,
@@ -41,7 +34,7 @@ impl Depthwise<'_> {
     }
 
     /// The shares of the loop `number` over tiles of so many pixels.
-    pub(super) fn shares(&self, k: &mut Kernel, number: VarId, pixels: u64) -> Vec<(Share, Run)> {
+    pub(in crate::schedule) fn shares(&self, k: &mut Kernel, number: VarId, pixels: u64) -> Vec<(Share, Run)> {
         let runs = self.window.written().runs(pixels).into_iter();
         runs.map(|run| (share(k, number, run.numbers.clone(), run.pixels), run)).collect()
     }
@@ -186,7 +179,11 @@ fn weight(side: &Side, tap: &Index) -> Index {
 
 impl<'a> Emitter<'a> {
     /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
-    pub(super) fn depthwise(&mut self, root @ Root { id, anchor, .. }: Root<'_>, window: &Window) -> Result<()> {
+    pub(in crate::schedule) fn depthwise(
+        &mut self,
+        root @ Root { id, anchor, .. }: Root<'_>,
+        window: &Window,
+    ) -> Result<()> {
         let comp = self.scope.comp;
         let result = comp.array(anchor).clone();
         let (_, d) = self.convolution(anchor)?;
@@ -206,7 +203,7 @@ impl<'a> Emitter<'a> {
         let blocks = parts.first().map_or(1, |p| p.blocks);
         // a thread that made some of the channels had better read those
         let by_channel = self.is_by_channel(&input, d);
-        let (groups, is_outside) = depthwise::groups(blocks, tiles, by_channel);
+        let (groups, is_outside) = recipe::groups(blocks, tiles, by_channel);
         let group = e.k.var(groups);
         loops.insert(if is_outside { 0 } else { loops.len() }, group);
         let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
@@ -254,7 +251,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// The convolution `anchor` of `input`.
-    pub(super) fn depthwise_at<'w>(&mut self, anchor: InstId, input: &View, window: &'w Window) -> Result<Depthwise<'w>>
+    pub(in crate::schedule) fn depthwise_at<'w>(
+        &mut self,
+        anchor: InstId,
+        input: &View,
+        window: &'w Window,
+    ) -> Result<Depthwise<'w>>
     where
         'a: 'w,
     {
@@ -273,7 +275,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// One tile: its sums, the epilogue, the stores.
-    pub(super) fn depthwise_tile(
+    pub(in crate::schedule) fn depthwise_tile(
         &mut self,
         e: &mut Elements,
         Root { id, anchor, out }: Root<'_>,
@@ -327,7 +329,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// Where a tile lies.
-pub(super) struct Place<'l> {
+pub(in crate::schedule) struct Place<'l> {
     pub batch: VarId,
     /// Loops over all spatial axes but the last.
     pub outer: &'l [VarId],

@@ -1,8 +1,8 @@
 //! `scatter`: the operands are copied, then one index vector after another has its window combined into them.
-use super::pointwise::in_vectors;
-use super::prelude::*;
-use super::sequential::Local;
 use crate::hlo::attrs::ScatterDims;
+use crate::schedule::emit::pointwise::in_vectors;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::emit::sequential::Local;
 
 /// A copy of the operands, unless they may be written over, and loops over the updates one after another.
 pub const FAMILY: Family = Family {
@@ -13,7 +13,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
-    pub(super) fn scatter(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn scatter(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let comp = self.scope.comp;
         let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let n = comp[id].operands.len() / 2;

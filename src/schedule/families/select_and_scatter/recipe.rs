@@ -1,7 +1,7 @@
-//! How windows that each select an element (`select-and-scatter`) are done.
-use super::asked::Asked;
+//! When `select-and-scatter` is vectorized, and whether windows are apart.
 use crate::hlo::Op;
 use crate::hlo::attrs::WindowDim;
+use crate::schedule::plan::asked::Asked;
 
 /// Windows of more taps are looked at tap after tap.
 const MOST_TAPS: u64 = 32;

@@ -1,10 +1,10 @@
 //! Collectives, and the numbers of replicas and partitions: no kernel, but a step between kernels that calls the communicator.
-use super::prelude::*;
 use crate::diag::Error;
 use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::{Devices, Joined, is_collective, joined};
 use crate::kernel::{Called, Exchange, Movement};
+use crate::schedule::emit::prelude::*;
 
 /// Exchanges with other ranks.
 pub const FAMILY: Family = Family {

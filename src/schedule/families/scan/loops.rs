@@ -1,9 +1,8 @@
-//! Windows that always begin at the first element (or end at the last) as one running fold: each element is read once,
-//! where folding every window anew reads it as often as windows hold it.
-use super::cut::{Cut, Width};
-use super::prelude::*;
+//! Loops of a running fold.
 use crate::hlo::CompId;
-use crate::schedule::plan::scan::Scan;
+use crate::schedule::emit::cut::{Cut, Width};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::scan::recipe::Scan;
 
 /// What is folded.
 struct Running<'i> {
@@ -26,7 +25,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn scan(&mut self, root @ Root { id, anchor, .. }: Root<'_>, scan: Scan) -> Result<()> {
+    pub(in crate::schedule) fn scan(&mut self, root @ Root { id, anchor, .. }: Root<'_>, scan: Scan) -> Result<()> {
         let Op::ReduceWindow { comp, .. } = self.scope.comp[anchor].op else {
             return Err(refuse(self.scope.comp, id, ""));
         };
@@ -73,7 +72,7 @@ impl<'a> Emitter<'a> {
         }
         body.extend(self.phases(&mut e, r, &regs, &line)?);
         e.k.flops = dims.iter().product();
-        super::sequential::nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
+        crate::schedule::emit::sequential::nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
         self.launch(e.k);
         Ok(())
     }

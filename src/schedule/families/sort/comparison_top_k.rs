@@ -3,10 +3,10 @@
 //!
 //! The largest alone is a fold, up to 16 elements that are all wanted are inserted one after another, and fewer than all are a heap of
 //! libstdc++ with the worst on top. Cost without a NaN: n comparisons, and log k for each element that enters the heap.
-use super::prelude::*;
-use super::sequential::{Local, less, nested, s64};
-use super::sort::Lines;
 use crate::scalar::{CompareKind, Direction};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::emit::sequential::{Local, less, nested, s64};
+use crate::schedule::families::sort::loops::Lines;
 
 /// Lines of at most so many elements are put in order by insertion.
 pub const INSERTED: u64 = 16;
@@ -111,7 +111,7 @@ fn values(locals: [Local; 2]) -> [ExprId; 2] {
 
 impl<'a> Emitter<'a> {
     /// The `k` largest of the last dimension of floats, and their positions.
-    pub(super) fn top_k_by_comparison(&mut self, Root { id, out, .. }: Root<'_>, k: u64) -> Result<()> {
+    pub(in crate::schedule) fn top_k_by_comparison(&mut self, Root { id, out, .. }: Root<'_>, k: u64) -> Result<()> {
         let operand = self.scope.comp[id].operands[0];
         let shape = self.scope.comp.array(operand).clone();
         let (axis, n) = (shape.rank() - 1, shape.dims[shape.rank() - 1]);

@@ -4,11 +4,11 @@
 //! element and reach over no edge, a window writes all of its elements: what it adds to the selected one, and what the result starts as
 //! to the others. Else the number of the selected tap of each window is kept, and each element of the result takes what it is given by
 //! the windows over it, in their order, so that sums are those of one window after another.
-use super::pointwise::nest;
-use super::prelude::*;
 use crate::hlo::CompId;
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::plan::selected::Windows;
+use crate::schedule::emit::pointwise::nest;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::select_and_scatter::recipe::Windows;
 
 /// No tap.
 const NONE: i64 = -1;
@@ -95,7 +95,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Windows that share nothing: each writes its elements.
-    pub(super) fn write_windows(
+    pub(in crate::schedule) fn write_windows(
         &mut self,
         Root { id, out, .. }: Root<'_>,
         windows: &Windows,
@@ -157,7 +157,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Each element of the result takes what the windows over it give, one after another.
-    pub(super) fn gather_windows(
+    pub(in crate::schedule) fn gather_windows(
         &mut self,
         Root { id, out, .. }: Root<'_>,
         windows: &Windows,

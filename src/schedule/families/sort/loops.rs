@@ -2,10 +2,10 @@
 //!
 //! A pass over all runs is one kernel, whose chunks are lines and pairs of runs. Both steps are stable: of two elements of
 //! which neither goes first the one that stood in front stays in front. A comparison that is no order gives some permutation.
-use super::prelude::*;
-use super::sequential::{Local, count, less, nested, s64};
 use crate::diag::Error;
 use crate::hlo::CompId;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::emit::sequential::{Local, count, less, nested, s64};
 
 /// Elements of a run that is sorted by insertion.
 const RUN: u64 = 8;
@@ -62,7 +62,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Operands sorted together along one dimension.
-    pub(super) fn sort(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn sort(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let Op::Sort { dim, comp, .. } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
         let operands = self.scope.comp[id].operands.clone();
         let lines = Lines { dims: self.scope.comp.array(operands[0]).dims.clone(), axis: dim };

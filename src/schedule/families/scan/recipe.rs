@@ -1,5 +1,4 @@
-//! Windows that always begin at the first element (or end at the last) as one running fold: each element is read once,
-//! where folding every window anew reads it as often as windows hold it.
+//! When windows are a running fold, and along which axis.
 use crate::hlo::attrs::WindowDim;
 
 /// A running fold along one dimension.

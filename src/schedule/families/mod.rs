@@ -1,5 +1,16 @@
-//! The families of kernels: a row each, whose file in `emit/` says when it is the way that a root is made, and writes the loops.
-//! A new family is such a file and a line of [`FAMILIES`].
+//! The families of kernels. A family has a folder, or a file where it is small: `recipe.rs` decides, before there is any kernel, whether
+//! a root is made this way and with which parameters, and `loops.rs` writes the kernels. A new family is such a folder and a line of
+//! [`FAMILIES`]. Those that share most of their loops stand in `emit/` beside them.
+pub mod custom_call;
+pub mod depthwise;
+pub mod exchange;
+pub mod filter;
+pub mod linalg;
+pub mod scan;
+pub mod scatter;
+pub mod select_and_scatter;
+pub mod sort;
+
 use super::emit::{self, Family};
 use super::plan::Planner;
 use super::plan::asked::Asked;
@@ -12,21 +23,21 @@ pub const FAMILIES: &[&Family] = &[
     &emit::rows::FAMILY,
     &emit::within::FAMILY,
     &emit::convolution::EMPTY,
-    &emit::custom_call::FAMILY,
-    &emit::exchange::FAMILY,
+    &custom_call::FAMILY,
+    &exchange::FAMILY,
     &emit::dot::FAMILY,
     &emit::winograd::FAMILY,
-    &emit::depthwise::FAMILY,
-    &emit::filter::FAMILY,
+    &depthwise::FAMILY,
+    &filter::FAMILY,
     &emit::convolution::FAMILY,
-    &emit::scan::FAMILY,
+    &scan::FAMILY,
     &emit::reduce::FAMILY,
-    &emit::scatter::FAMILY,
-    &emit::select_and_scatter::FAMILY,
-    &emit::cholesky::FAMILY,
-    &emit::triangular_solve::FAMILY,
-    &emit::sort::FAMILY,
-    &emit::top_k::FAMILY,
+    &scatter::FAMILY,
+    &select_and_scatter::FAMILY,
+    &linalg::CHOLESKY,
+    &linalg::TRIANGULAR_SOLVE,
+    &sort::SORT,
+    &sort::TOP_K,
     &emit::pointwise::CONCATENATE,
     &emit::pointwise::UPDATE,
     &emit::pointwise::FAMILY,

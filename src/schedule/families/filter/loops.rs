@@ -1,10 +1,10 @@
-//! The gradient of a filter (`plan/filter.rs`): one product for each result along the axes before the last.
-use super::convolution::together;
-use super::operands::{Contraction, Right};
-use super::prelude::*;
+//! Loops of the gradient of a filter: one product for each result along the axes before the last.
+use crate::schedule::emit::convolution::together;
+use crate::schedule::emit::operands::{Contraction, Right};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::convolution::Way;
-use crate::schedule::plan::filter::Filter;
 use crate::schedule::plan::phases::Phase;
 
 /// The gradient of a filter as products.

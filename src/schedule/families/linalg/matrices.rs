@@ -2,14 +2,14 @@
 //!
 //! Numbers narrower than 32 bits are computed in `f32` and rounded once. Sums are taken term after term, as many at a time as
 //! there are columns side by side in some vectors, so that none waits for the one before.
-use super::cut::{Cut, Width};
-use super::prelude::*;
 use crate::hlo::ArrayShape;
+use crate::schedule::emit::cut::{Cut, Width};
+use crate::schedule::emit::prelude::*;
 use crate::tensor::DTypeClass;
 
 /// Columns side by side whose sums are taken at once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Side {
+pub(in crate::schedule) struct Side {
     /// The first column of the first tile.
     pub first: u64,
     /// Tiles one after another.
@@ -22,11 +22,11 @@ pub(super) struct Side {
 
 impl Side {
     /// Columns of a tile.
-    pub(super) fn columns(&self) -> u64 {
+    pub(in crate::schedule) fn columns(&self) -> u64 {
         self.vectors * self.lanes
     }
     /// All of `columns`, in tiles of so many vectors, then of one, then of narrower ones.
-    pub(super) fn all(columns: u64, vectors: u64, lanes: u64) -> Vec<Side> {
+    pub(in crate::schedule) fn all(columns: u64, vectors: u64, lanes: u64) -> Vec<Side> {
         let wide = Side { first: 0, tiles: columns / (vectors * lanes), vectors, lanes };
         let done = wide.tiles * wide.columns();
         let one = |c: Cut| Side { first: done + c.first, tiles: c.blocks, vectors: 1, lanes: c.lanes };
@@ -36,7 +36,7 @@ impl Side {
 }
 
 /// `sum - a·b`.
-pub(super) fn less_product(k: &mut Kernel, sum: ExprId, a: ExprId, b: ExprId, dtype: DType) -> ExprId {
+pub(in crate::schedule) fn less_product(k: &mut Kernel, sum: ExprId, a: ExprId, b: ExprId, dtype: DType) -> ExprId {
     if dtype.class() == DTypeClass::Complex {
         let product = k.op(ScalarOp::Multiply, &[a, b], dtype);
         return k.op(ScalarOp::Subtract, &[sum, product], dtype);
@@ -46,7 +46,7 @@ pub(super) fn less_product(k: &mut Kernel, sum: ExprId, a: ExprId, b: ExprId, dt
 }
 
 /// The complex conjugate; a real number is its own.
-pub(super) fn conjugate(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
+pub(in crate::schedule) fn conjugate(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
     if dtype.class() != DTypeClass::Complex {
         return x;
     }
@@ -57,7 +57,7 @@ pub(super) fn conjugate(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
 }
 
 /// The square root of the real part.
-pub(super) fn root_of_real(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
+pub(in crate::schedule) fn root_of_real(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
     if dtype.class() != DTypeClass::Complex {
         return k.op(ScalarOp::Sqrt, &[x], dtype);
     }
@@ -68,7 +68,7 @@ pub(super) fn root_of_real(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
 }
 
 /// Matrices of a result.
-pub(super) struct Matrices {
+pub(in crate::schedule) struct Matrices {
     pub buf: BufId,
     pub dims: Vec<u64>,
     /// Which of them.
@@ -81,27 +81,27 @@ pub(super) struct Matrices {
 
 impl Matrices {
     /// Those of `shape` in `out`, with a loop variable of `k` for each axis of the batch.
-    pub(super) fn new(k: &mut Kernel, shape: &ArrayShape, out: &Value) -> Result<Matrices> {
+    pub(in crate::schedule) fn new(k: &mut Kernel, shape: &ArrayShape, out: &Value) -> Result<Matrices> {
         let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.var(n)).collect();
         let (stored, wide) = (shape.dtype, shape.dtype.computed());
         Ok(Matrices { buf: out.only()?, dims: shape.dims.clone(), batch, stored, wide })
     }
     /// The place of an element.
-    pub(super) fn at(&self, row: &Index, column: &Index) -> Vec<Index> {
+    pub(in crate::schedule) fn at(&self, row: &Index, column: &Index) -> Vec<Index> {
         let batch = self.batch.iter().map(|&v| Index::var(v));
         batch.chain([row.clone(), column.clone()]).collect()
     }
     /// Where it is in the buffer.
-    pub(super) fn index(&self, row: &Index, column: &Index) -> Index {
+    pub(in crate::schedule) fn index(&self, row: &Index, column: &Index) -> Index {
         linear(&self.at(row, column), &self.dims)
     }
     /// Its value.
-    pub(super) fn load(&self, k: &mut Kernel, row: &Index, column: &Index) -> ExprId {
+    pub(in crate::schedule) fn load(&self, k: &mut Kernel, row: &Index, column: &Index) -> ExprId {
         let x = k.load(self.buf, linear(&self.at(row, column), &self.dims));
         convert(k, x, self.stored, self.wide)
     }
     /// Gives it a value.
-    pub(super) fn store(&self, k: &mut Kernel, row: &Index, column: &Index, value: ExprId) -> Stmt {
+    pub(in crate::schedule) fn store(&self, k: &mut Kernel, row: &Index, column: &Index, value: ExprId) -> Stmt {
         let value = convert(k, value, self.wide, self.stored);
         Stmt::Store { buf: self.buf, index: self.index(row, column), value }
     }
