@@ -16,8 +16,6 @@
 //! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
 //!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `emit/within.rs` in
 //!   common.
-//! - *Winograd's method, along one axis of a window or both: when, how cut, with weights made when*: `plan/winograd/`,
-//!   `plan/points.rs`; `emit/winograd/`.
 //! - *How is a contraction done*: `plan/contraction.rs`: lanes along its sums or a tile, where its right side is read and how that
 //!   lies (`plan/numbers.rs`), which loop is outside, of sizes, types and strides alone.
 //! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured; `plan/amx.rs` with AMX.
@@ -60,7 +58,7 @@
 //!   panels (`emit/pack.rs`: packed at compile time where the right side is constant; a computed one that is read once, or
 //!   stays near, is read where it lies). Where columns are few it sums along lanes (`emit/narrow.rs`), where rows are few and
 //!   the terms of a column lie side by side, along those (`emit/turned.rs`); with AMX it has blocks (`emit/amx.rs`).
-//! - What Winograd's tiles read outside of an array is zero (`emit/positions.rs`), so that none needs a margin for them; an
+//! - What Winograd's tiles read outside of an array is zero (`families/winograd/loops/positions.rs`), so that none needs a margin for them; an
 //!   infinity or a NaN in the input spoils the tiles that read it. Transposed convolutions are taken apart into phases that
 //!   multiply no zeros, and padded ones into results at the edges and all others, where memory for margins is short
 //!   (`plan/phases.rs`). Sorting, scans, scatters and linear algebra are written with `emit/sequential.rs`: scalar variables

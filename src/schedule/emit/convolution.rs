@@ -3,8 +3,8 @@
 use super::operands::{Contraction, Coordinates, Right};
 use super::pointwise;
 use super::prelude::*;
-use super::winograd::Plane;
 use crate::hlo::attrs::ConvDims;
+use crate::schedule::families::winograd::loops::Plane;
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::convolution::{Convolution, Way};

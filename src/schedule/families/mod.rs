@@ -10,6 +10,7 @@ pub mod scan;
 pub mod scatter;
 pub mod select_and_scatter;
 pub mod sort;
+pub mod winograd;
 
 use super::emit::{self, Family};
 use super::plan::Planner;
@@ -26,7 +27,7 @@ pub const FAMILIES: &[&Family] = &[
     &custom_call::FAMILY,
     &exchange::FAMILY,
     &emit::dot::FAMILY,
-    &emit::winograd::FAMILY,
+    &winograd::FAMILY,
     &depthwise::FAMILY,
     &filter::FAMILY,
     &emit::convolution::FAMILY,

@@ -3,10 +3,10 @@
 use super::inside;
 use super::inside::Inside;
 use super::phases::{self, Phase};
-use super::winograd::{self, Winograd};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Module, Op};
 use crate::schedule::families::filter::recipe::Filter;
+use crate::schedule::families::winograd::recipe::{self as winograd, Winograd};
 use crate::target::{Method, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;

@@ -34,7 +34,6 @@ pub mod passes;
 pub mod phases;
 pub mod places;
 pub mod planes;
-pub mod points;
 pub mod recipe;
 pub mod reduce;
 pub mod rematerialize;
@@ -45,7 +44,6 @@ pub mod states;
 pub mod stored;
 pub mod text;
 pub mod tile;
-pub mod winograd;
 pub mod within;
 
 use crate::diag::{Code, Error, Result};

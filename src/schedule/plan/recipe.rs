@@ -6,7 +6,7 @@ use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::reduce::Reduction;
 use super::within::{Look, Within};
-use super::{Fused, Planner, planes, winograd};
+use super::{Fused, Planner, planes};
 use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Op};
 use crate::schedule::families::depthwise::recipe::Window;
@@ -14,6 +14,7 @@ use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::families::linalg::recipe::Solve;
 use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::families::select_and_scatter::recipe::Selected;
+use crate::schedule::families::winograd::recipe as winograd;
 use crate::schedule::refuse;
 use std::collections::HashSet;
 

@@ -5,9 +5,9 @@ use super::{Look, Pair};
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, Fold, InstId, Literal, Op};
 use crate::scalar::ScalarOp;
+use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::plan::convolution::Way;
 use crate::schedule::plan::fuse::{Fusion, Move};
-use crate::schedule::plan::points::RESULTS;
 use crate::tensor::DType;
 
 /// A window of maxima whose kernel makes its operand too.

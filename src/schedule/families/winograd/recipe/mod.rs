@@ -1,15 +1,12 @@
-//! Winograd's method F(4, r) along one axis of a window, or along both of one of 3x3: r + 3 products make 4 results of r taps,
-//! which take 4·r otherwise, and 36 make 16 results of 3x3 taps instead of 144. The input is read in tiles that overlap; what
-//! they read outside of it is zero. The other axes of the window are summed over as they are. Longer windows are taken in groups
-//! of 4 taps, each of which reads the tile after that of the group before, and dilated ones a phase at a time.
+//! When a convolution is done by Winograd's method; `cut.rs` and the files that it uses decide how it is cut into kernels.
 //!
-//! When it is done this way is here; how it is cut into kernels, in `cut.rs` and below. Along both axes, with the points
-//! [`Points::SQUARE`], the error is below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`, the bound of direct sums. What is lost is locality: an
-//! infinity or a NaN spoils all results of the tiles that read it.
+//! Along both axes, with the points [`Points::SQUARE`], the error is below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`, the bound of direct
+//! sums. What is lost is locality: an infinity or a NaN spoils all results of the tiles that read it.
 mod blocks;
 mod cut;
 mod panels;
 mod pieces;
+pub mod points;
 mod strips;
 
 pub use blocks::Blocks;
@@ -18,13 +15,13 @@ pub use panels::Panels;
 pub use pieces::{Inputs, Piece, Rows};
 pub use strips::Strips;
 
-use super::points::{Points, RESULTS, apart};
-use super::stored::{self, Stored};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::schedule::plan::stored::{self, Stored};
 use crate::target::machine::L3_VECTOR;
 use crate::target::{Method, Target};
 use crate::tensor::DType;
+use points::{Points, RESULTS, apart};
 
 /// Taps of a group of a long window: those of the next begin a tile farther.
 const GROUP: u64 = RESULTS;

@@ -1,19 +1,19 @@
 //! Winograd's method in three kernels: the inputs are transformed tile by tile, a product of matrices for each point follows, and
 //! the sums are transformed back, with the epilogue (`tiles.rs`). Or one kernel does all of that piece by piece (`pieces.rs`:
 //! strips and blocks), or panel by panel (`panels.rs`). Weights are transformed now, by a kernel before, or on the way into the
-//! panels (`weights.rs`). When and how is in `plan/winograd/`.
-use super::contraction::rows_of_tile;
-use super::grid::{chunked, guarded, shares};
-use super::operands::{Contraction, Right};
-use super::part::Part;
-use super::prelude::*;
+//! panels (`weights.rs`). `recipe/` decides when and how.
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::Place;
+use crate::schedule::emit::contraction::rows_of_tile;
+use crate::schedule::emit::grid::{chunked, guarded, shares};
+use crate::schedule::emit::operands::{Contraction, Right};
+use crate::schedule::emit::part::Part;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::winograd::recipe::points::apart;
+use crate::schedule::families::winograd::recipe::{self as method, Cut, Inputs, Rows, Winograd};
 use crate::schedule::plan::axis::{Axis, merged};
 use crate::schedule::plan::choices::Key;
-use crate::schedule::plan::points::apart;
 use crate::schedule::plan::tile::Tile;
-use crate::schedule::plan::winograd::{self as method, Cut, Inputs, Rows, Winograd};
 use crate::schedule::plan::within::Pooled;
 use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::Tensor;
@@ -21,8 +21,10 @@ use crate::tensor::Tensor;
 mod blocks;
 mod panels;
 mod pieces;
+mod positions;
 mod strips;
 mod tiles;
+mod transform;
 mod weights;
 
 /// Some of the channels that a convolution reads.

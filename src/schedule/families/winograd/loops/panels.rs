@@ -1,11 +1,11 @@
-//! Winograd's method panel by panel, of weights that are transformed on the way (`plan/winograd/panels.rs`).
-use super::super::grid::{guarded, numbered, shares};
-use super::super::part::Part;
-use super::super::prelude::*;
+//! Winograd's method panel by panel, of weights that are transformed on the way (`recipe/panels.rs`).
 use super::tiles::{Spot, number_of};
 use super::{Conv, Products, Right, products};
-use crate::schedule::plan::points::apart;
-use crate::schedule::plan::winograd::{Inputs, Panels};
+use crate::schedule::emit::grid::{guarded, numbered, shares};
+use crate::schedule::emit::part::Part;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::winograd::recipe::points::apart;
+use crate::schedule::families::winograd::recipe::{Inputs, Panels};
 
 impl<'a> Emitter<'a> {
     /// The products of three kernels: for a panel of channels and a row of points at a time, so that weights stay near.

@@ -1,12 +1,12 @@
 //! The weights of Winograd's method, in panels of columns: transformed now, by a kernel before, or on the way into a panel.
-use super::super::grid::{Share, chunked, guarded, shares};
-use super::super::prelude::*;
-use super::super::transform::Transform;
 use super::Conv;
+use super::transform::Transform;
 use crate::diag::Error;
+use crate::schedule::emit::grid::{Share, chunked, guarded, shares};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::winograd::recipe::{TAPS_OF_SEVERAL, Weights, Winograd};
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::stored::Stored;
-use crate::schedule::plan::winograd::{TAPS_OF_SEVERAL, Weights, Winograd};
 use crate::tensor::Tensor;
 use bytes::Bytes;
 

@@ -1,11 +1,11 @@
-//! The kernel of Winograd's method along one axis block by block (`plan/winograd/blocks.rs`).
-use super::super::grid::numbered;
-use super::super::prelude::*;
+//! The kernel of Winograd's method along one axis block by block (`recipe/blocks.rs`).
 use super::Conv;
 use super::pieces::flops;
 use super::tiles::{Spot, first_of_tile};
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::plan::winograd::Blocks;
+use crate::schedule::emit::grid::numbered;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::winograd::recipe::Blocks;
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.

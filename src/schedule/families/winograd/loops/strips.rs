@@ -1,10 +1,10 @@
-//! The kernel of Winograd's method strip by strip (`plan/winograd/strips.rs`).
-use super::super::grid::counted;
-use super::super::prelude::*;
+//! The kernel of Winograd's method strip by strip (`recipe/strips.rs`).
 use super::Conv;
 use super::pieces::flops;
 use super::tiles::Spot;
-use crate::schedule::plan::winograd::{Strips, Winograd};
+use crate::schedule::emit::grid::counted;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::winograd::recipe::{Strips, Winograd};
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.

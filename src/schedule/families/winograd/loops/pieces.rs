@@ -1,9 +1,9 @@
-//! What the kernels of strips and of blocks have in common: the products of a piece (`plan/winograd/pieces.rs`).
-use super::super::grid::{guarded, shares};
-use super::super::part::Part;
-use super::super::prelude::*;
+//! What the kernels of strips and of blocks have in common: the products of a piece (`recipe/pieces.rs`).
 use super::{Conv, Products, Right, products};
-use crate::schedule::plan::winograd::{Piece, Winograd};
+use crate::schedule::emit::grid::{guarded, shares};
+use crate::schedule::emit::part::Part;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::winograd::recipe::{Piece, Winograd};
 
 /// What becomes of the sums of a panel: of the columns from one on, and how many.
 type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Elements, (Index, u64)) -> Result<Vec<Stmt>>;

@@ -1,12 +1,12 @@
 //! Tiles of Winograd's method, transformed and transformed back.
-use super::super::grid::{Share, chunked, guarded, shares};
-use super::super::positions::Positions;
-use super::super::prelude::*;
-use super::super::transform::Transform;
 use super::Conv;
+use super::positions::Positions;
+use super::transform::Transform;
+use crate::schedule::emit::grid::{Share, chunked, guarded, shares};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::winograd::recipe::points::RESULTS;
+use crate::schedule::families::winograd::recipe::{Along, Inputs, Winograd};
 use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::points::RESULTS;
-use crate::schedule::plan::winograd::{Along, Inputs, Winograd};
 
 /// Where a tile of results lies.
 pub(super) struct Spot {
