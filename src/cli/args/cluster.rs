@@ -18,13 +18,13 @@ pub struct ClusterArgs {
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
-    /// Say how the clusters differ from those in an earlier output of --json; exit status 1 where a node left its cluster.
+    /// Compare the clusters with those in an earlier output of --json; exit status 1 where a node left its cluster.
     #[arg(long, value_name = "OLD.json", value_hint = clap::ValueHint::FilePath)]
     pub baseline: Option<PathBuf>,
-    /// Exit status 1 where a smaller part of the nodes than this is in clusters.
+    /// The smallest share of nodes in clusters; exit status 1 where it is smaller.
     #[arg(long, value_name = "PART")]
     pub min_clustered: Option<f64>,
-    /// Say how the clusters would change if XLA compiled this op. Repeats.
+    /// Print how the clusters would change if XLA compiled this op. Repeats.
     #[arg(long = "what-if", value_name = "op=NAME")]
     pub what_if: Vec<String>,
     #[command(flatten)]
@@ -35,17 +35,17 @@ pub struct ClusterArgs {
 #[derive(Args, Debug)]
 #[group(id = "cluster_files", conflicts_with_all = ["json", "tsv", "summary", "baseline", "min_clustered", "what_if"])]
 pub struct ClusterFilesArgs {
-    /// Compile each cluster alone, and write these files of it; `hlo` is the module that XLA would be given, as text and as HloProto.
-    /// With them come clusters.json, which says what feeds what, and with headers main.c, which runs the clusters in order.
+    /// Compile each cluster by itself, and write these files; `hlo` is the module that XLA would be given, as text and as HloProto.
+    /// Also written are clusters.json with the connections between clusters, and with headers main.c, which runs them in order.
     #[arg(long, value_enum, value_delimiter = ',', requires = "out")]
     pub emit: Vec<Emit>,
-    /// The folder to write to; it is made if it is missing.
+    /// The folder to write to; it is created if it is missing.
     #[arg(short, long, value_name = "DIR", requires = "emit")]
     pub out: Option<PathBuf>,
     /// Only this cluster. Repeats.
     #[arg(long, value_name = "CLUSTER", requires = "emit")]
     pub only: Vec<String>,
-    /// What the symbols and files of clusters begin with, before `_` and the cluster's name; by default nothing does.
+    /// Prefix of the symbols and files of clusters, before `_` and the cluster's name; none by default.
     #[arg(long, value_name = "PREFIX", requires = "emit")]
     pub name: Option<String>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ pub struct ReportArgs {
     pub target: TargetArgs,
 }
 
-/// What a rewritten graph is.
+/// The form of clusters in a rewritten graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum RewriteMode {
     /// Nodes carry _XlaCluster.
@@ -100,7 +100,7 @@ pub struct RewriteArgs {
     /// A .pb or .pbtxt file, or a SavedModel folder.
     #[arg(value_name = "GRAPH")]
     pub graph: PathBuf,
-    /// Skip detection: the format of GRAPH.
+    /// The format of GRAPH; detected by default.
     #[arg(long)]
     pub format: Option<String>,
     /// A tensor that must keep its name. Repeats; outputs of signatures and what no node uses keep theirs anyway.
@@ -110,8 +110,8 @@ pub struct RewriteArgs {
     /// `NAME={1,2}` is what code is made for; TensorFlow runs the nodes where it is fed another value. Repeats.
     #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]|=VALUE]")]
     pub feeds: Vec<String>,
-    /// For `native`: the size of an unknown dimension, or its bounds such as 1..64; N alone is that of all. Leading dimensions that
-    /// nothing is said of are taken as 1..64.
+    /// For `native`: the size of an unknown dimension, or its bounds such as 1..64; N alone is that of all. Leading dimensions without
+    /// a size are taken as 1..64.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
     /// For `native`: also take what tfaot compiles and XLA's clustering leaves out, such as loops and ops without a kernel of XLA's.
@@ -125,14 +125,14 @@ pub struct RewriteArgs {
     #[arg(long)]
     pub keep_variables: bool,
     /// The signature of a SavedModel that is rewritten, and for `native` the one that the sizes are for; by default all. What they do
-    /// not reach (savers, initialisers) stays as it is.
+    /// not reach (savers, initializers) stays as it is.
     #[arg(long)]
     pub signature: Option<String>,
     /// The file to write, or the folder of a SavedModel, which must not exist. The library of `native` is OUT with the ending
     /// .so, or in the folder assets.extra of the SavedModel.
     #[arg(short, long, value_name = "OUT")]
     pub out: PathBuf,
-    /// What to make of the clusters.
+    /// The form of the clusters.
     #[arg(long, value_enum)]
     pub mode: RewriteMode,
     /// For `native`: the first part of the names of the library's ops; by default from the file's name.
@@ -147,7 +147,7 @@ pub struct RewriteArgs {
     pub xla: XlaArgs,
     #[command(flatten)]
     pub pass: ClusterPassArgs,
-    /// Do not say what was assumed.
+    /// Do not print assumptions.
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -170,12 +170,12 @@ pub struct ExplainArgs {
     pub subject: Option<String>,
     /// The graph whose clustering puts the node where it is.
     pub graph: Option<PathBuf>,
-    /// Skip detection: the format of GRAPH.
+    /// The format of GRAPH; detected by default.
     #[arg(long)]
     pub format: Option<String>,
     #[command(flatten)]
     pub pass: ClusterPassArgs,
-    /// Do not say what was assumed.
+    /// Do not print assumptions.
     #[arg(long, short)]
     pub quiet: bool,
 }

@@ -9,11 +9,11 @@ pub struct GraphArgs {
     /// A .pb or .pbtxt file, a SavedModel folder, a TF.js model.json, a module of HLO or StableHLO, what JAX exports; `-` is standard input.
     #[arg(value_name = "GRAPH")]
     pub graph: PathBuf,
-    /// Skip detection: the format of GRAPH.
+    /// The format of GRAPH; detected by default.
     #[arg(long)]
     pub format: Option<String>,
-    /// An input: `NAME`, or with a fixed type `NAME=f32[1,224,224,3]`; or what it always holds and is no argument then, `NAME=0.5` or
-    /// `NAME={1,2}`. Repeats; by default the Placeholders.
+    /// An input: `NAME`, or with its type `NAME=f32[1,224,224,3]`. With a value, `NAME=0.5` or `NAME={1,2}`, it becomes a constant and is
+    /// no argument. Repeats; by default the placeholders.
     #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]|=VALUE]")]
     pub feeds: Vec<String>,
     /// An output. Repeats; by default the sinks.
@@ -22,33 +22,33 @@ pub struct GraphArgs {
     /// Bind an unknown dimension, or bound it (1..64); without NAME, all of them.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
-    /// The largest size that values at run time may say where nothing in the graph bounds it; with NODE, at that node alone. A call that
-    /// asks for more fails.
+    /// Capacity of data-dependent sizes that nothing in the graph bounds; with NODE, of that node alone. A call that needs more
+    /// fails.
     #[arg(long = "bound", value_name = "[NODE=]N")]
     pub bounds: Vec<String>,
-    /// Let calls fail where TensorFlow's kernels refuse their values: indices and segment numbers out of range, assertions, `CheckNumerics`,
-    /// integers divided by zero. The failure names the node. Without it such a call goes on, as XLA's does.
+    /// Make calls fail where TensorFlow's kernels reject their values: indices and segment numbers out of range, assertions, `CheckNumerics`,
+    /// integers divided by zero. The failure names the node. Without this flag such a call continues, as XLA's does.
     #[arg(long)]
     pub checked: bool,
-    /// End a loop after N rounds at the latest, as TensorFlow's `maximum_iterations` does; LOOP is what messages call it. Repeats.
+    /// End a loop after N iterations at the latest, as TensorFlow's `maximum_iterations` does; LOOP is its name in messages. Repeats.
     #[arg(long, value_name = "LOOP=N")]
     pub rounds: Vec<String>,
     /// A signature of a SavedModel. Repeats, or `all` for each, where a verb takes several functions over one state.
     #[arg(long)]
     pub signature: Vec<String>,
-    /// Variables that keep their values between calls though nothing changes them: a name, which may have `*` for any letters,
-    /// or `all`. Repeats; variables that a call changes do so anyway.
+    /// Variables to keep as state although no call changes them: a name, in which `*` stands for any letters, or `all`. Repeats;
+    /// variables that a call changes are state anyway.
     #[arg(long, value_name = "NAME")]
     pub state: Vec<String>,
     /// A tf2xla.Config, text or binary: feeds and fetches with their names in C.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["feeds", "fetches"])]
     pub config: Option<PathBuf>,
-    /// Do not say what was assumed.
+    /// Do not print assumptions.
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// The machine that code is made for.
+/// The machine to compile for.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TargetArgs {
     /// LLVM's triple, such as aarch64-unknown-linux-gnu; by default this machine's. `tfaot targets` lists them.
@@ -58,28 +58,28 @@ pub struct TargetArgs {
     /// picks; those that are written are by default for x86-64-v3,x86-64-v4, or cortex-a76 on AArch64's Linux.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub cpu: Vec<String>,
-    /// Instruction sets on and off: `+avx2,-fma`.
+    /// Instruction sets to use or to avoid: `+avx2,-fma`.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub features: Option<String>,
-    /// Store constants of contractions and tables of gathers in fewer bits; arithmetic stays f32.
+    /// Store the weights of matrix products, convolutions and embedding tables in fewer bits; arithmetic stays f32.
     #[arg(long, value_enum, default_value_t)]
     pub weights: WeightsArg,
-    /// Compute products of contractions with constants from factors in fewer bits; sums stay f32.
+    /// Multiply weights in fewer bits in matrix products and convolutions; sums stay f32.
     #[arg(long, value_enum, default_value_t)]
     pub math: MathArg,
-    /// Choices for products that `compile --tune` measured; those of other products and processors do nothing.
+    /// A file of `compile --tune` with the fastest loops of products; rows of other products and processors have no effect.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub tuning: Option<PathBuf>,
-    /// Make kernels by the plan in this file, as `compile --emit plan` wrote it, and search for no other. What the plan says of
-    /// kernels must be what comes of its choices.
+    /// Compile by the plan in this file, as `compile --emit plan` wrote it, without searching for another. The kernels in the file must
+    /// be those that follow from its choices.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub plan: Option<PathBuf>,
 }
 
-/// How constants are stored.
+/// The type that weights are stored in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum WeightsArg {
-    /// As the graph has them.
+    /// The graph's own.
     #[default]
     F32,
     /// Rounded to bfloat16.
@@ -88,10 +88,10 @@ pub enum WeightsArg {
     Int8,
 }
 
-/// What products are computed of.
+/// The type that weights are multiplied in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum MathArg {
-    /// Factors as the graph has them.
+    /// The graph's own.
     #[default]
     F32,
     /// Factors rounded to bfloat16; the processor must have AVX512-BF16.
@@ -109,15 +109,15 @@ pub enum Emit {
     Archive,
     /// libNAME.so
     Shared,
-    /// NAME.json: what the header says, for programs
+    /// NAME.json: the contents of the header, for programs
     Metadata,
-    /// NAME.hlo: the optimised module
+    /// NAME.hlo: the optimized module
     Hlo,
     /// NAME.ll
     LlvmIr,
     /// NAME.s
     Asm,
-    /// NAME.plan: what was chosen, and how each kernel is made; `--plan` reads it
+    /// NAME.plan: the choices of the scheduler, and the parameters of each kernel; `--plan` reads it
     Plan,
     /// NAME.kernels: the loops
     Kernels,
@@ -147,13 +147,13 @@ pub enum Emit {
 pub struct CompileArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// The folder to write to; it is made if it is missing.
+    /// The folder to write to; it is created if it is missing.
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
     /// The model's name: prefix of files and symbols. By default from the file's name.
     #[arg(long)]
     pub name: Option<String>,
-    /// What to write.
+    /// The files to write.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "obj,header")]
     pub emit: Vec<Emit>,
     /// The class of `--emit cpp`, such as `vision::Detector`. By default from the model's name.
@@ -165,8 +165,8 @@ pub struct CompileArgs {
     /// file for other numbers, by what `--emit metadata` wrote.
     #[arg(long)]
     pub weights_file: bool,
-    /// Measure on this machine which loops are best for each product of the graph, add them to this file, and compile with
-    /// them. Takes some ten times as long.
+    /// Measure on this machine which loops are fastest for each product of the graph, add them to this file, and compile with
+    /// them. This takes some ten times as long.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["tuning", "plan"])]
     pub tune: Option<PathBuf>,
     #[command(flatten)]
@@ -180,7 +180,7 @@ pub struct WeightsArgs {
     /// The graph with other numbers.
     #[arg(value_name = "GRAPH")]
     pub graph: PathBuf,
-    /// Skip detection: the format of GRAPH.
+    /// The format of GRAPH; detected by default.
     #[arg(long)]
     pub format: Option<String>,
     /// The metadata of the object: NAME.json of `compile --weights-file --emit metadata`.
@@ -192,7 +192,7 @@ pub struct WeightsArgs {
     /// The tf2xla.Config with which the object was compiled, if it was with one.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Do not say what was assumed.
+    /// Do not print assumptions.
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -200,19 +200,19 @@ pub struct WeightsArgs {
 /// Where finished compilations are kept.
 #[derive(Args, Clone, Debug, Default)]
 pub struct CacheArgs {
-    /// Keep what is written in this folder too, and take it from there when the same is compiled again; by default the
+    /// A cache of compiled files: a folder to keep them in, and to take them from when the same is compiled again; by default the
     /// folder that the environment variable TFAOT_CACHE names, if any.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// Compile, whatever TFAOT_CACHE says.
+    /// Compile without a cache, also where TFAOT_CACHE is set.
     #[arg(long, conflicts_with = "cache")]
     pub no_cache: bool,
-    /// MiB that the folder may hold; what was not used for longest goes first.
+    /// Largest size of the cache in MiB; the least recently used files are deleted first.
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     pub cache_limit: u64,
 }
 
-/// Who computes.
+/// The engine that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
     /// Compiled code.
@@ -245,23 +245,23 @@ impl FileArgs {
 pub struct RunArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// Arrays with tensor names as keys; without it they are random.
+    /// Input arrays, with tensor names as keys; random arrays without it.
     #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
-    /// Where the results go; without it they are printed.
+    /// A file for the results; they are printed without it.
     #[arg(long, value_name = "OUT.npz")]
     pub outputs: Option<PathBuf>,
     /// Calls in order, over one state, a JSON object a line: {"signature":"train","inputs":"in0.npz","outputs":"out0.npz"};
     /// paths are relative to the file.
     #[arg(long, value_name = "CALLS.jsonl", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["inputs", "outputs"])]
     pub calls: Option<PathBuf>,
-    /// A size that varies from call to call, where no array tells it: by default the largest. Repeats.
+    /// The value of a size that varies from call to call, where no array has it; by default the largest. Repeats.
     #[arg(long = "size", value_name = "[NAME=]N")]
     pub sizes: Vec<String>,
-    /// Who computes.
+    /// The engine that computes.
     #[arg(long, value_enum, default_value = "native")]
     pub engine: Engine,
-    /// Let the interpreter have the optimised module.
+    /// Let the interpreter evaluate the optimized module.
     #[arg(long)]
     pub optimized: bool,
     /// Threads of compiled code.
@@ -277,17 +277,17 @@ pub struct RunArgs {
 pub struct VerifyArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// Arrays with tensor names as keys; without it they are random.
+    /// Input arrays, with tensor names as keys; random arrays without it.
     #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
-    /// The right results, with tensor names as keys.
+    /// Expected results, with tensor names as keys.
     #[arg(long, value_name = "OUT.npz", value_hint = clap::ValueHint::FilePath)]
     pub expect: Option<PathBuf>,
     /// Calls in order, over one state, a JSON object a line: {"signature":"train","inputs":"in0.npz","expect":"out0.npz"};
     /// paths are relative to the file.
     #[arg(long, value_name = "CALLS.jsonl", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["inputs", "expect"])]
     pub calls: Option<PathBuf>,
-    /// A size that varies from call to call, where no array tells it: by default the largest. Repeats.
+    /// The value of a size that varies from call to call, where no array has it; by default the largest. Repeats.
     #[arg(long = "size", value_name = "[NAME=]N")]
     pub sizes: Vec<String>,
     /// Allowed difference, relative to the element: by default 1e-4, and 0 with --weights or --math.
@@ -320,7 +320,7 @@ pub struct CheckArgs {
     /// Print `{"compilable","blockers":[{"node","op","code","reason"}],"groups":[{"code","reason","nodes","first","help"}]}`.
     #[arg(long)]
     pub json: bool,
-    /// List every blocker; without it those of one cause are told together.
+    /// List every blocker; without it those of one cause are one message.
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -331,16 +331,16 @@ pub struct CheckArgs {
 pub struct BenchArgs {
     #[command(flatten)]
     pub graph: Option<GraphArgs>,
-    /// Arrays with tensor names as keys; without it they are random.
+    /// Input arrays, with tensor names as keys; random arrays without it.
     #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
-    /// Where the results of the last call go.
+    /// A file for the results of the last call.
     #[arg(long, value_name = "OUT.npz")]
     pub outputs: Option<PathBuf>,
     /// Threads of compiled code.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
-    /// A size that varies from call to call, where no array tells it: by default the largest. Repeats.
+    /// The value of a size that varies from call to call, where no array has it; by default the largest. Repeats.
     #[arg(long = "size", value_name = "[NAME=]N")]
     pub sizes: Vec<String>,
     /// Measure calls of several sizes, a line each: 1,2,4,8, or of one among several sizes n=1,2,4,8.
@@ -355,10 +355,10 @@ pub struct BenchArgs {
     /// Calls before those that are measured; by default three, or fewer where they take a quarter of the time.
     #[arg(long, value_name = "CALLS")]
     pub warmup: Option<u64>,
-    /// Say how the times differ from those in an earlier output of --json.
+    /// Compare the times with those in an earlier output of --json.
     #[arg(long, value_name = "OLD.json", value_hint = clap::ValueHint::FilePath, conflicts_with = "profile")]
     pub compare: Option<PathBuf>,
-    /// Say where the time goes: a line a kernel with its time, GFLOP/s, GB/s, share of this machine's peak and of
+    /// Print where the time goes: a line for each kernel with its time, GFLOP/s, GB/s, share of this machine's peak and of
     /// its roofline.
     #[arg(long)]
     pub profile: bool,
@@ -372,12 +372,12 @@ pub struct BenchArgs {
     pub file: FileArgs,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Further graphs, with the same flags: all are timed in turns, and told beside the first.
+    /// Further graphs, with the same flags: all are timed in turns, and compared with the first.
     #[arg(value_name = "GRAPH", index = 2, conflicts_with_all = ["inputs", "outputs", "profile", "compare", "row", "machine"])]
     pub others: Vec<PathBuf>,
 }
 
-/// What XLA would dump.
+/// Dumps as XLA writes them.
 #[derive(Args, Clone, Debug, Default)]
 pub struct XlaArgs {
     /// Flags as in the environment variable XLA_FLAGS, which come after those: --xla_dump_to and its family.

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 pub enum HloVerb {
     /// Read modules and print them in canonical form.
     Print(HloPrint),
-    /// Say of each file whether it is a valid module.
+    /// Check whether each file is a valid module.
     Verify(HloVerify),
-    /// Optimise modules and print them.
+    /// Optimize modules and print them.
     Opt(HloOpt),
     /// Evaluate a module with the interpreter.
     Eval(HloEval),
@@ -29,7 +29,7 @@ pub struct HloFiles {
     pub dims: Vec<String>,
 }
 
-/// How a module is written.
+/// The format that a module is printed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum HloFormat {
     /// XLA's text.
@@ -44,7 +44,7 @@ pub enum HloFormat {
 pub struct HloPrint {
     #[command(flatten)]
     pub files: HloFiles,
-    /// How modules are written.
+    /// The format of the output.
     #[arg(long, value_enum, default_value = "text")]
     pub format: HloFormat,
 }
@@ -53,7 +53,7 @@ pub struct HloPrint {
 pub struct HloOpt {
     #[command(flatten)]
     pub files: HloFiles,
-    /// How modules are written.
+    /// The format of the output.
     #[arg(long, value_enum, default_value = "text")]
     pub format: HloFormat,
     /// Run these passes once, in this order; without it all run until nothing changes.
@@ -62,7 +62,7 @@ pub struct HloOpt {
     /// Print the module to standard error after each run of this pass that changed it; `all` is any pass.
     #[arg(long, value_name = "NAME")]
     pub print_after: Option<String>,
-    /// Say on standard error what each pass did: runs that changed something, instructions left, time.
+    /// Print statistics of each pass to standard error: runs that changed something, instructions left, time.
     #[arg(long)]
     pub stats: bool,
     #[command(flatten)]
@@ -86,10 +86,10 @@ pub struct HloCall {
     /// The size of axes that a module leaves open, all of them or those of NAME: a variable of JAX, an argument, or `ARGUMENT[AXIS]`.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
-    /// Arrays with keys 0, 1, ...: the parameters, tuples leaf by leaf. Without it they are random.
+    /// Arrays with keys 0, 1, ...: the parameters, tuples leaf by leaf. Random arrays without it.
     #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
-    /// Where the results go, with keys 0, 1, ...: the leaves of the root. Without it they are printed.
+    /// A file for the results, with keys 0, 1, ...: the leaves of the root. They are printed without it.
     #[arg(long, value_name = "OUT.npz")]
     pub outputs: Option<PathBuf>,
     /// Threads of a compiled module.

@@ -32,7 +32,7 @@ pub struct Cli {
 pub enum Verb {
     /// Compile a whole graph into an object and a header.
     Compile(CompileArgs),
-    /// Make the file of weights for a compiled object from a graph that differs in numbers alone.
+    /// Make the file of weights for a compiled object from a graph that has the same structure.
     Weights(WeightsArgs),
     /// The same as `compile` with the flags of TensorFlow's tfcompile.
     #[command(mut_args(tfcompile::absl_switch))]
@@ -41,7 +41,7 @@ pub enum Verb {
     Run(RunArgs),
     /// Compare compiled code with the interpreter, and with expected outputs.
     Verify(VerifyArgs),
-    /// Say whether a whole graph can be compiled, and everything that blocks it.
+    /// Check whether a whole graph can be compiled, and list everything that blocks it.
     Check(CheckArgs),
     /// Describe a graph: inputs, outputs, ops, parameters, functions.
     Inspect(InspectArgs),
@@ -58,14 +58,14 @@ pub enum Verb {
     /// Measure the time of a call, or what this machine can do at most.
     #[command(mut_arg("graph", |a| a.index(1).required(false).required_unless_present("machine")))]
     Bench(BenchArgs),
-    /// Read, check, optimise, evaluate, compile HLO modules.
+    /// Read, check, optimize, evaluate, compile HLO modules.
     #[command(subcommand)]
     Hlo(HloVerb),
     /// List the TensorFlow ops that have a lowering.
     Ops(OpsArgs),
     /// List the targets and processors.
     Targets(TargetsArgs),
-    /// Say what a diagnostic code means, or why a node is in its cluster or in none.
+    /// Explain a diagnostic code, or why a node is in its cluster or in none.
     Explain(ExplainArgs),
     /// Print a completion script.
     Completions(CompletionsArgs),
