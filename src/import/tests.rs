@@ -222,3 +222,13 @@ fn tfjs_models_are_read() {
     std::fs::write(&path, format!("{{\"modelTopology\": {}", "[".repeat(200_000))).unwrap();
     assert_eq!(code(super::load(&path, None)), Code::BadEncoding);
 }
+
+#[test]
+fn text_keeps_savers_collections_and_assets() {
+    let text = "meta_graphs { saver_def { filename_tensor_name: 'save/Const:0' } asset_file_def { filename: 'words.txt' } \
+                collection_def { key: 'mine' value { node_list { value: 'y:0' } } } }";
+    let wire = super::from_text::<super::proto::tensorflow::SavedModel>(text.as_bytes()).expect("sound text");
+    for kept in ["save/Const:0", "words.txt", "mine", "y:0"] {
+        assert!(wire.windows(kept.len()).any(|part| part == kept.as_bytes()), "{kept}");
+    }
+}
