@@ -2,6 +2,7 @@
 pub mod checks;
 mod jagged;
 mod room;
+mod scattered;
 mod shape;
 mod structured;
 pub mod sum;
@@ -42,6 +43,12 @@ const NODES: &[OpRow] = &[
     op("TensorListConcatV2", "input_handle element_shape leading_dims -> tensor lengths", concat).shape(shape::concat),
     op("TensorListConcat", "input_handle -> tensor lengths", concat).shape(shape::concat),
     op("TensorListResize", "input_handle size -> output_handle", resize).shape(shape::resize),
+    op("TensorListScatter", "tensor indices element_shape -> output_handle", scattered::new).shape(shape::scattered),
+    op("TensorListScatterV2", "tensor indices element_shape num_elements -> output_handle", scattered::new)
+        .shape(shape::scattered)
+        .constants(&[3]),
+    op("TensorListScatterIntoExistingList", "input_handle tensor indices -> output_handle", scattered::into_existing)
+        .shape(shape::into_existing),
     op("TensorListSplit", "tensor element_shape lengths -> output_handle", split).shape(shape::split).constants(&[2]),
 ];
 

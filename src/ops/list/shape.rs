@@ -77,6 +77,28 @@ pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     handle(Element { dims, length, open: false, ..before })
 }
 
+/// The shape of the rows of input `i`; `told` where its rank is not known.
+fn rows_of(cx: &mut ShapeCtx, i: usize, told: Dims) -> Result<Dims> {
+    match cx.ranked(i)?.as_deref() {
+        Some([_, rest @ ..]) => Ok(Dims::ranked(rest)),
+        Some([]) => Err(cx.mismatch("a scalar has no elements to list")),
+        None => Ok(told),
+    }
+}
+
+pub(super) fn scattered(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let told = cx.shape_of_value(2)?;
+    let dims = rows_of(cx, 0, told)?;
+    handle(Element { dtype: cx.attr_type("element_dtype"), dims, length: Int::Unknown, open: false, variable: None })
+}
+
+pub(super) fn into_existing(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let before = list(cx)?;
+    let item = rows_of(cx, 1, before.dims.clone())?;
+    let dims = with_item(cx, &before, item, 1);
+    handle(Element { dims, length: Int::Unknown, open: false, ..before })
+}
+
 /// The shape of an element, with what input `i` tells.
 fn element(cx: &mut ShapeCtx, i: usize) -> Result<Element> {
     let list = list(cx)?;

@@ -1,0 +1,58 @@
+//! Rows of an array as elements of a list, each at an index of its own.
+use super::{list_for, listed, name_of, told_shape, with_shape};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::interp;
+use crate::ops::array::scatter::scatter;
+use crate::ops::math::special::add_scalar;
+use crate::ops::value::{Elements, ListValue};
+use crate::ops::{LowerCtx, Value};
+use crate::scalar::ScalarOp;
+
+/// Puts rows of `tensor` into the list in input 0, which grows as far as an index asks for if it `grows`.
+fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> Result<Vec<Value>> {
+    let (dims, places) = (cx.b.dims(tensor).to_vec(), cx.b.dims(indices).to_vec());
+    if dims.is_empty() || places != dims[..1] {
+        return Err(cx.mismatch(format!("indices {places:?} for the rows of {dims:?}")));
+    }
+    let item = cx.b.full(cx.b.dtype(tensor), &dims[1..], 0.0);
+    let mut list = list_for(cx, item)?;
+    if dims[0] == 0 {
+        return listed(list);
+    }
+    if grows {
+        let none = cx.b.scalar(cx.b.dtype(indices), -1.0);
+        let last = cx.b.reduce(indices, none, ScalarOp::Maximum, &[0]);
+        let room = list.room(cx.b);
+        if room == 0 || list.count.is_some() || interp::constant_value(cx.b, last).is_some() {
+            list = list.holding(cx, last)?;
+        } else if cx.b.carries() {
+            // a list of fixed length stays one, and calls fail that ask for more
+            let needed = add_scalar(cx.b, last, 1.0);
+            cx.hold(needed, room);
+        } else {
+            return Err(cx.unsupported("rows put into a list of fixed length where calls can't fail"));
+        }
+    }
+    let indices = cx.b.reshape(indices, &[dims[0], 1]);
+    let buffer = scatter(cx, list.buffer, indices, tensor, None)?;
+    listed(ListValue { buffer, elements: Elements::Any, ..list })
+}
+
+/// Rows put into a list that there is.
+pub fn into_existing(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (tensor, indices) = (cx.arg(1)?, cx.arg(2)?);
+    put_rows(cx, tensor, indices, true)
+}
+
+/// A new list of rows, of as many elements as the node says, or with the last index as its last element.
+pub fn new(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (tensor, indices) = (cx.arg(0)?, cx.arg(1)?);
+    let count = if cx.args.len() > 3 { cx.constant_int(3)? } else { -1 };
+    let (length, dtype, name, open) =
+        (u64::try_from(count).unwrap_or(0), cx.b.dtype(tensor), name_of(cx), told_shape(cx, 2));
+    let list = Value::UnshapedList { length, now: None, dtype, name, open };
+    let rows = cx.b.dims(tensor).get(1..).map(<[u64]>::to_vec);
+    let list = with_shape(cx.b, list, rows.as_deref())?;
+    put_rows(&mut cx.with_args(vec![list]), tensor, indices, count < 0)
+}
