@@ -12,10 +12,11 @@ use crate::graph::{Endpoint, NodeId, Program, Role, Variable};
 use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::import::Loaded;
 use crate::kernel;
-use crate::lower::{self, Exact, Failure, Feed, Lowered};
+use crate::lower::{self, Exact, Failure, Feed, Lowered, Traced};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::report::Part;
+use crate::symbolic::{Dim, trace};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
@@ -162,23 +163,44 @@ pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
 /// A prepared program as HLO; `compute` lets the module make what follows from the sizes.
 fn lowered_computing(prepared: &Prepared, compute: bool) -> Result<Lowered> {
     let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
-    let try_at = |sizes: &[u64], found: &[u64], fixed: &[Fixed]| lowered_at(&prepared.at(sizes), found, fixed, compute);
+    let try_at = |sizes: &[u64], found: &[u64], fixed: &[Fixed]| {
+        lowered_at(&prepared.at(sizes), (found, Vec::new()), fixed, compute)
+    };
     let (lowered, fixed) = fixed::search(prepared, &most, &try_at).map_err(blockers)?;
     if prepared.sizes.is_empty() && lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
     }
-    let (all, given) = (prepared.clone(), prepared.sizes.len());
+    let (all, given, told) = (prepared.clone(), prepared.sizes.len(), fixed.clone());
     let exact = Exact(Arc::new(move |sizes| {
         if sizes == most {
             return Ok(lowered.clone());
         }
         let (said, assumed) = sizes.split_at(given.min(sizes.len()));
-        lowered_at(&all.at(said), assumed, &fixed, compute).map_err(|failure| blockers(failure.told))
+        lowered_at(&all.at(said), (assumed, Vec::new()), &fixed, compute).map_err(|failure| blockers(failure.told))
     }));
-    bounded::lower(&prepared.sizes, prepared.axes.clone(), exact)
+    let (own, anchors) = (prepared.clone(), prepared.clone());
+    let traced = Traced(Arc::new(move |ranges, at_hand| {
+        let sizes: Vec<u64> = at_hand.iter().map(|&n| u64::try_from(n).unwrap_or(0)).collect();
+        let (lowered, record) = trace::record(ranges, at_hand, |dims| {
+            let at = own.at(&sizes);
+            let of = |(feed, axes): (&Feed, &Vec<Option<usize>>)| {
+                let one = |(&n, axis): (&u64, &Option<usize>)| axis.map_or_else(|| Dim::from(n), |size| dims[size]);
+                feed.info.dims.iter().zip(axes).map(one).collect()
+            };
+            let feeds = at.feeds.iter().zip(&anchors.axes).map(of).collect();
+            lowered_at(&at, (&[], feeds), &told, compute)
+        });
+        lowered.is_ok().then_some(record)
+    }));
+    bounded::lower(&prepared.sizes, prepared.axes.clone(), exact, Some(&traced))
 }
 
-fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed], compute: bool) -> Result<Lowered, Failure> {
+fn lowered_at(
+    prepared: &Prepared,
+    (sizes, feeds): (&[u64], Vec<Vec<Dim>>),
+    fixed: &[Fixed],
+    compute: bool,
+) -> Result<Lowered, Failure> {
     let ends = (&prepared.feeds[..], &prepared.fetches[..], &prepared.roots[..]);
     let assumed = Assumed {
         sizes: sizes.to_vec(),
@@ -186,6 +208,7 @@ fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed], compute: bool
         fixed: fixed.iter().map(|f| (f.number, f.anchor(&prepared.feeds))).collect(),
         compute,
         checks: prepared.checks,
+        feeds,
     };
     let mut lowered = lowered_with(&prepared.program, ends, assumed)?;
     for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {

@@ -4,6 +4,7 @@
 //! (`instance.rs`), the numbers are found as formulas of the sizes (`fit.rs`, `extent.rs`), and the instance for the bound becomes a module for every
 //! size (`pad/`): arrays have the sizes of the bound, and what is beyond the actual sizes is masked where it could reach a result. So
 //! ops know nothing of sizes that vary. A function that there is for each second or eighth size only is looked at in such steps (`steps.rs`). Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
+mod audit;
 mod degenerate;
 mod evaluate;
 mod extent;
@@ -20,7 +21,8 @@ pub use evaluate::{evaluate, failed_check};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Asked, Check, Claim};
-use crate::lower::{Exact, Lowered, Rung, Sized};
+use crate::lower::{Exact, Lowered, Rung, Sized, Traced};
+use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
 use instance::{Departure, Form};
@@ -35,7 +37,7 @@ use steps::Steps;
 /// # Errors
 /// Those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be
 /// right for padded arrays.
-pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Result<Lowered> {
+pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact, traced: Option<&Traced>) -> Result<Lowered> {
     let most: Vec<u64> = given.iter().map(|s| s.most).collect();
     (exact.0)(&most)?;
     let steps = Steps::of(given, &exact);
@@ -44,11 +46,13 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     let forms = instances.settled(&of_steps)?;
     let apart = instances.apart(&forms)?;
     instances.check_decisions()?;
+    let way = Way { exact: &of_steps, traced, steps: &steps };
+    way.check(&instances, &forms, &apart)?;
     let (_, largest) = &instances.bounds[0];
     let derived = Derived::of(largest, &forms, &instances.given, &steps);
     let mut all = rungs(&instances, &forms, &derived, &steps)?;
     for &size in &apart {
-        let own = smallest(&instances.given, size, &of_steps, &derived, &steps)?;
+        let own = smallest(&instances.given, size, &way, &derived)?;
         all.extend(own.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
     }
     let module = all.remove(0).module;
@@ -98,19 +102,49 @@ fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps
     instances.bounds.iter().filter_map(|bound| one(bound).transpose()).collect()
 }
 
+/// How a function is looked at.
+struct Way<'a> {
+    /// Lowers it for exactly some sizes, in steps.
+    exact: &'a Exact,
+    /// Lowers it with sizes that record how they are compared.
+    traced: Option<&'a Traced>,
+    steps: &'a Steps,
+}
+
+impl Way<'_> {
+    /// Checks that what lowering chose by comparing sizes holds for every size but the smallest of those in `apart`.
+    ///
+    /// # Errors
+    /// Those of [`audit::check`].
+    fn check(&self, instances: &Instances, forms: &[Form], apart: &[usize]) -> Result<()> {
+        let Some(Traced(traced)) = self.traced else { return Ok(()) };
+        let given = &instances.given;
+        let sizes = |of: fn(&Size) -> u64| self.steps.sizes(&given.iter().map(of).collect::<Vec<u64>>());
+        let (least, most) = (sizes(|s| s.least), sizes(|s| s.most));
+        let ranges: Vec<Interval> = least.iter().zip(&most).map(|(&a, &b)| Interval::new(a.into(), b.into())).collect();
+        let at_hand = self.steps.sizes(&instances.points.all[0][..given.len()]);
+        let at_hand: Vec<i64> = at_hand.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+        let Some(record) = traced(&ranges, &at_hand) else { return Ok(()) };
+        let domain = audit::Domain { counted: given, steps: self.steps, apart };
+        audit::check(&record, &domain, (instances, forms), self.exact)
+    }
+}
+
 /// The function for the smallest value of a size, where it is another one; that serves this value alone, and of others every one.
-fn smallest(given: &[Size], size: usize, exact: &Exact, derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
+fn smallest(given: &[Size], size: usize, way: &Way, derived: &Derived) -> Result<Vec<Rung>> {
     let mut given = given.to_vec();
     given[size].most = given[size].least;
-    let mut instances = Instances::new(&given, exact, false)?;
-    let forms = instances.settled(exact)?;
+    let mut instances = Instances::new(&given, way.exact, false)?;
+    let forms = instances.settled(way.exact)?;
+    let apart = instances.apart(&forms)?;
     instances.check_decisions()?;
+    way.check(&instances, &forms, &apart)?;
     let given = &instances.given[..];
     let alike = instances.each().all(|(sizes, lowered)| derived.same_dims(lowered, sizes));
     alike.then_some(()).ok_or_else(|| other_results(given))?;
-    let mut all = rungs(&instances, &forms, derived, steps)?;
-    for other in instances.apart(&forms)? {
-        all.extend(smallest(given, other, exact, derived, steps)?);
+    let mut all = rungs(&instances, &forms, derived, way.steps)?;
+    for other in apart {
+        all.extend(smallest(given, other, way, derived)?);
     }
     Ok(all)
 }

@@ -2,7 +2,7 @@
 use crate::graph::{Graph, Program};
 use crate::infer::{Explained, Facts, GraphFacts};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use serde_json::{Value, json};
 
 /// A type as HLO writes it, with `?` for what is not known.
@@ -16,7 +16,9 @@ pub fn tensor(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>)
     let Some(fact) = fact else { return json!({"name": name, "type": "?[...]"}) };
     let dims: Value = match &fact.dims {
         Dims::Unranked(_) => Value::Null,
-        Dims::Ranked(dims) => dims.iter().map(|d| if let Dim::Known(n) = d { json!(n) } else { Value::Null }).collect(),
+        Dims::Ranked(dims) => {
+            dims.iter().map(|d| if let InferredDim::Known(n) = d { json!(n) } else { Value::Null }).collect()
+        }
     };
     let mut out = json!({"name": name, "type": spelled(fact), "dims": dims});
     let why: Vec<Value> = fact.dims.unknowns().map(|id| json!(facts.explain(program, id).to_string())).collect();

@@ -2,9 +2,9 @@
 use super::module::named;
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::attrs::Foreign;
+use crate::hlo::Source;
+use crate::hlo::open::{Builder, Foreign, InstId, Shape};
 use crate::hlo::stablehlo::{Argument, Axis, Host, Open};
-use crate::hlo::{Builder, InstId, Shape, Source};
 use crate::interp;
 use crate::lower::{Exact, Lowered};
 use crate::ops::lapack;
@@ -23,7 +23,7 @@ pub(super) fn lowered(open: Open, request: &Request) -> Result<Lowered> {
         let dims: Vec<Vec<u64>> = dims.iter().zip(&own).map(|(d, axes)| Sizes::actual(axes, d, values)).collect();
         named(made(&open, &dims)?)
     }));
-    if sizes.is_empty() { (exact.0)(&[]) } else { bounded::lower(&sizes, axes, exact) }
+    if sizes.is_empty() { (exact.0)(&[]) } else { bounded::lower(&sizes, axes, exact, None) }
 }
 
 /// The module for the sizes that are asked for, all of which must be numbers.
@@ -45,7 +45,7 @@ pub(super) fn made_for(open: &Open, request: &Request) -> Result<Source> {
 fn made(open: &Open, dims: &[Vec<u64>]) -> Result<Source> {
     let mut host = Computing(Builder::new(open.name()));
     let root = open.root(&mut host, dims)?;
-    open.source(host.0.finish(root)?)
+    open.source(host.0.finish(root)?.at_hand())
 }
 
 /// A builder that knows what follows from constants, as sizes do.

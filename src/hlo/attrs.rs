@@ -1,52 +1,70 @@
 //! The payloads of instructions. Axes are `usize` and already valid in a verified module.
+use super::size::{Signed, Size};
 use super::text::parse_shapes;
 use super::{CompId, Shape};
 use crate::diag::Result;
 
 /// One dimension of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WindowDim {
+pub struct WindowDim<D: Size = u64> {
     /// Window size.
-    pub size: u64,
+    pub size: D,
     /// Step between windows.
-    pub stride: u64,
+    pub stride: D,
     /// Elements added before; negative crops.
-    pub pad_low: i64,
+    pub pad_low: D::Signed,
     /// Elements added behind; negative crops.
-    pub pad_high: i64,
+    pub pad_high: D::Signed,
     /// Base dilation: 1 + holes between elements of the operand.
-    pub lhs_dilate: u64,
+    pub lhs_dilate: D,
     /// Window dilation: 1 + holes between elements of the window.
-    pub rhs_dilate: u64,
+    pub rhs_dilate: D,
     /// The window is applied backwards.
     pub reversal: bool,
 }
 
-impl Default for WindowDim {
+impl<D: Size> Default for WindowDim<D> {
     fn default() -> Self {
-        WindowDim { size: 1, stride: 1, pad_low: 0, pad_high: 0, lhs_dilate: 1, rhs_dilate: 1, reversal: false }
+        let (one, zero) = (D::from(1), D::Signed::from(0));
+        WindowDim {
+            size: one,
+            stride: one,
+            pad_low: zero,
+            pad_high: zero,
+            lhs_dilate: one,
+            rhs_dilate: one,
+            reversal: false,
+        }
     }
 }
 
 /// How many elements `n` are with holes between them.
-fn dilated(n: u64, by: u64) -> Option<u64> {
-    if n == 0 { Some(0) } else { (n - 1).checked_mul(by)?.checked_add(1) }
+fn dilated<D: Size>(n: D, by: D) -> Option<D> {
+    if by == D::from(1) || n == D::from(0) {
+        return Some(n);
+    }
+    n.saturating_sub(D::from(1)).checked_mul(by)?.checked_add(D::from(1))
 }
 
-impl WindowDim {
+impl<D: Size> WindowDim<D> {
     /// Whether each window is the element of its number.
     pub fn is_element(&self) -> bool {
-        self.size == 1 && self.stride == 1 && self.pad_low == 0 && self.pad_high == 0 && self.lhs_dilate == 1
+        let (one, zero) = (D::from(1), D::Signed::from(0));
+        [self.size, self.stride, self.lhs_dilate] == [one; 3] && [self.pad_low, self.pad_high] == [zero; 2]
     }
     /// The number of windows over `n` elements, or `None` where a size overflows.
-    pub fn output_size(&self, n: u64) -> Option<u64> {
-        let base = i64::try_from(dilated(n, self.lhs_dilate)?).ok()?;
+    pub fn output_size(&self, n: D) -> Option<D> {
+        let base = dilated(n, self.lhs_dilate)?.signed()?;
         let base = base.checked_add(self.pad_low)?.checked_add(self.pad_high)?;
-        let window = i64::try_from(self.reach()?).ok()?;
-        if base < window || self.stride == 0 { Some(0) } else { Some((base - window) as u64 / self.stride + 1) }
+        if self.stride == D::from(0) {
+            return Some(D::from(0));
+        }
+        // how many strides fit between the first window and the last, and the first itself
+        let room = base.checked_sub(self.reach()?.signed()?)?.checked_add(self.stride.signed()?)?;
+        D::not_negative(room).checked_div(self.stride)
     }
     /// How many neighbouring elements a window lies over, or `None` where that overflows.
-    pub fn reach(&self) -> Option<u64> {
+    pub fn reach(&self) -> Option<D> {
         dilated(self.size, self.rhs_dilate)
     }
 }
@@ -66,9 +84,9 @@ pub struct DotDims {
 
 /// The axes and window of a `convolution`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ConvDims {
+pub struct ConvDims<D: Size = u64> {
     /// One entry a spatial dimension.
-    pub window: Vec<WindowDim>,
+    pub window: Vec<WindowDim<D>>,
     /// Axis of the operand that is the batch.
     pub input_batch: usize,
     /// Axis of the operand that is the features.
@@ -102,10 +120,12 @@ impl ConvDims {
     pub fn repeats(made: u64) -> bool {
         matches!(made, 1 | 2 | 4)
     }
+}
 
+impl<D: Size> ConvDims<D> {
     /// The axes that TensorFlow's NHWC has, for a window along any number of spatial axes: operand and result as (batch, spatial,
     /// feature), the kernel as (spatial, input feature, output feature). Groups of one.
-    pub fn channels_last(window: Vec<WindowDim>) -> Self {
+    pub fn channels_last(window: Vec<WindowDim<D>>) -> Self {
         let n = window.len();
         let image = || (0, n + 1, (1..=n).collect());
         Self { window, ..Self::of_axes(image(), (n, n + 1, (0..n).collect()), image()) }
@@ -135,8 +155,8 @@ impl ConvDims {
 }
 
 /// The axes of a `gather`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct GatherDims {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GatherDims<D: Size = u64> {
     /// Axes of the result that come from the slice.
     pub offset_dims: Vec<usize>,
     /// Axes of the operand whose slice size is 1 and which are dropped.
@@ -150,9 +170,24 @@ pub struct GatherDims {
     /// Batch axes of the indices.
     pub start_indices_batching_dims: Vec<usize>,
     /// Size of the slice along each operand axis.
-    pub slice_sizes: Vec<u64>,
+    pub slice_sizes: Vec<D>,
     /// Whether the indices are known to be sorted.
     pub indices_are_sorted: bool,
+}
+
+impl<D: Size> Default for GatherDims<D> {
+    fn default() -> Self {
+        GatherDims {
+            offset_dims: Vec::new(),
+            collapsed_slice_dims: Vec::new(),
+            start_index_map: Vec::new(),
+            index_vector_dim: 0,
+            operand_batching_dims: Vec::new(),
+            start_indices_batching_dims: Vec::new(),
+            slice_sizes: Vec::new(),
+            indices_are_sorted: false,
+        }
+    }
 }
 
 /// The axes of a `scatter`.
@@ -178,24 +213,37 @@ pub struct ScatterDims {
 
 /// One dimension of a `slice`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SliceDim {
+pub struct SliceDim<D: Size = u64> {
     /// First element.
-    pub start: u64,
+    pub start: D,
     /// One past the last.
-    pub limit: u64,
+    pub limit: D,
     /// Step, at least 1.
-    pub stride: u64,
+    pub stride: D,
+}
+
+impl<D: Size> SliceDim<D> {
+    /// Every element from `start` up to before `limit`.
+    pub fn new(start: impl Into<D>, limit: impl Into<D>) -> Self {
+        SliceDim { start: start.into(), limit: limit.into(), stride: D::from(1) }
+    }
 }
 
 /// One dimension of a `pad`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PadDim {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PadDim<D: Size = u64> {
     /// Elements added before; negative crops.
-    pub low: i64,
+    pub low: D::Signed,
     /// Elements added behind; negative crops.
-    pub high: i64,
+    pub high: D::Signed,
     /// Elements added between neighbours.
-    pub interior: u64,
+    pub interior: D,
+}
+
+impl<D: Size> Default for PadDim<D> {
+    fn default() -> Self {
+        PadDim { low: D::Signed::from(0), high: D::Signed::from(0), interior: D::from(0) }
+    }
 }
 
 /// The kind of an `fft`.

@@ -5,7 +5,7 @@
 use super::attrs::*;
 use super::decision::{self, Decision};
 use super::said::{Anchor, Assumed, Checks, Claim, Found, Place};
-use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
+use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, Size, infer};
 use crate::diag::{Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -34,9 +34,9 @@ struct Before {
 
 /// A module under construction: a stack of open computations.
 #[derive(Debug)]
-pub struct Builder {
-    module: Module,
-    open: Vec<Computation>,
+pub struct Builder<D: Size = u64> {
+    module: Module<D>,
+    open: Vec<Computation<D>>,
     error: Option<String>,
     assumed: Assumed,
     found: Vec<Found>,
@@ -60,7 +60,7 @@ pub struct Builder {
     pub metadata: Metadata,
 }
 
-impl Builder {
+impl<D: Size> Builder<D> {
     /// A module whose first computation, the entry, is open.
     pub fn new(name: &str) -> Self {
         let module = Module {
@@ -139,7 +139,7 @@ impl Builder {
     ///
     /// # Errors
     /// An internal one: the first that a call met.
-    pub fn finish(mut self, root: InstId) -> Result<Module> {
+    pub fn finish(mut self, root: InstId) -> Result<Module<D>> {
         if let Some(message) = self.error {
             return Err(Error::internal("hlo builder", message));
         }
@@ -312,19 +312,19 @@ impl Builder {
         self.error.take()
     }
     /// The computation that is open.
-    pub fn current(&self) -> &Computation {
+    pub fn current(&self) -> &Computation<D> {
         self.open.last().expect("a computation is open")
     }
     /// The module so far: closed computations only.
-    pub fn module(&self) -> &Module {
+    pub fn module(&self) -> &Module<D> {
         &self.module
     }
     /// The shape of an instruction.
-    pub fn shape(&self, id: InstId) -> &Shape {
+    pub fn shape(&self, id: InstId) -> &Shape<D> {
         &self.current().insts[id].shape
     }
     /// The sizes of an array; none for what is not an array.
-    pub fn dims(&self, id: InstId) -> &[u64] {
+    pub fn dims(&self, id: InstId) -> &[D] {
         self.shape(id).as_array().map_or(&[], |a| &a.dims)
     }
     /// The number of dimensions.
@@ -339,7 +339,7 @@ impl Builder {
         self.error.get_or_insert(message);
     }
     /// Adds an instruction of a given shape, unchecked.
-    pub fn push(&mut self, op: Op, operands: &[InstId], shape: Shape) -> InstId {
+    pub fn push(&mut self, op: Op<D>, operands: &[InstId], shape: Shape<D>) -> InstId {
         let metadata = self.metadata.clone();
         let comp = self.open.last_mut().expect("a computation is open");
         let name = format!("{}.{}", op.name(), comp.insts.len());
@@ -360,8 +360,8 @@ impl Builder {
         comp.insts[id].extra = extra;
     }
     /// Adds an instruction and infers its shape.
-    pub fn add_inst(&mut self, op: Op, operands: &[InstId]) -> InstId {
-        let shapes: Vec<&Shape> = operands.iter().map(|&id| self.shape(id)).collect();
+    pub fn add_inst(&mut self, op: Op<D>, operands: &[InstId]) -> InstId {
+        let shapes: Vec<&Shape<D>> = operands.iter().map(|&id| self.shape(id)).collect();
         match infer::infer(&op, &shapes, &self.module) {
             Ok(shape) => self.push(op, operands, shape),
             Err(message) => {
@@ -372,13 +372,13 @@ impl Builder {
         }
     }
     /// The next argument of the open computation.
-    pub fn parameter(&mut self, shape: Shape) -> InstId {
+    pub fn parameter(&mut self, shape: Shape<D>) -> InstId {
         let number = self.current().params.len();
         self.push(Op::Parameter(number), &[], shape)
     }
     /// A constant array.
     pub fn constant(&mut self, value: Tensor) -> InstId {
-        let shape = Shape::array(value.dtype, value.dims.clone());
+        let shape = Shape::array(value.dtype, value.dims.iter().map(|&d| D::from(d)).collect::<Vec<D>>());
         self.push(Op::Constant(Literal::Array(value)), &[], shape)
     }
     /// A constant scalar of `dtype`.
@@ -391,7 +391,7 @@ impl Builder {
         self.full(dtype, &dims, value)
     }
     /// `value` in every element.
-    pub fn full(&mut self, dtype: DType, dims: &[u64], value: f64) -> InstId {
+    pub fn full(&mut self, dtype: DType, dims: &[D], value: f64) -> InstId {
         let scalar = self.scalar(dtype, value);
         self.broadcast(scalar, dims, &[])
     }
@@ -449,7 +449,7 @@ impl Builder {
         if self.dtype(x) == dtype { x } else { self.unary(ScalarOp::Convert(dtype), x) }
     }
     /// Operand dimension `i` becomes result dimension `map[i]`.
-    pub fn broadcast(&mut self, x: InstId, dims: &[u64], map: &[usize]) -> InstId {
+    pub fn broadcast(&mut self, x: InstId, dims: &[D], map: &[usize]) -> InstId {
         let fits = map.len() == self.rank(x) && map.iter().zip(self.dims(x)).all(|(&m, d)| dims.get(m) == Some(d));
         if !fits {
             self.fail(format!("broadcast of {} to {dims:?} by {map:?}", self.shape(x)));
@@ -458,7 +458,7 @@ impl Builder {
         self.push(Op::Broadcast(map.to_vec()), &[x], shape)
     }
     /// NumPy's `broadcast_to`: sizes of 1 repeat, new dimensions come first.
-    pub fn broadcast_to(&mut self, x: InstId, dims: &[u64]) -> InstId {
+    pub fn broadcast_to(&mut self, x: InstId, dims: &[D]) -> InstId {
         let from = self.dims(x).to_vec();
         if from == dims {
             return x;
@@ -467,20 +467,21 @@ impl Builder {
             self.fail(format!("{from:?} can't be broadcast to {dims:?}"));
             return x;
         };
-        let kept: Vec<usize> = (0..from.len()).filter(|&i| from[i] == dims[lead + i] || from[i] != 1).collect();
-        let squeezed: Vec<u64> = kept.iter().map(|&i| from[i]).collect();
+        let kept: Vec<usize> =
+            (0..from.len()).filter(|&i| from[i] == dims[lead + i] || from[i] != D::from(1)).collect();
+        let squeezed: Vec<D> = kept.iter().map(|&i| from[i]).collect();
         let x = self.reshape(x, &squeezed);
         self.broadcast(x, dims, &kept.iter().map(|&i| lead + i).collect::<Vec<_>>())
     }
     /// The sizes that two arrays broadcast to, by NumPy's rule.
-    pub fn broadcast_dims(x: &[u64], y: &[u64]) -> Option<Vec<u64>> {
+    pub fn broadcast_dims(x: &[D], y: &[D]) -> Option<Vec<D>> {
         let rank = x.len().max(y.len());
-        let at = |v: &[u64], i: usize| if i + v.len() >= rank { v[i + v.len() - rank] } else { 1 };
+        let one = D::from(1);
+        let at = |v: &[D], i: usize| if i + v.len() >= rank { v[i + v.len() - rank] } else { one };
         (0..rank)
             .map(|i| match (at(x, i), at(y, i)) {
-                (1, d) | (d, 1) => Some(d),
-                (a, b) if a == b => Some(a),
-                _ => None,
+                (a, b) if a == b || b == one => Some(a),
+                (a, b) => (a == one).then_some(b),
             })
             .collect()
     }
@@ -495,12 +496,12 @@ impl Builder {
         }
     }
     /// The same elements with other sizes.
-    pub fn reshape(&mut self, x: InstId, dims: &[u64]) -> InstId {
+    pub fn reshape(&mut self, x: InstId, dims: &[D]) -> InstId {
         if self.dims(x) == dims {
             return x;
         }
         let shape = Shape::array(self.dtype(x), dims);
-        let count = |s: &Shape| s.as_array().map(super::ArrayShape::elements);
+        let count = |s: &Shape<D>| s.as_array().map(super::ArrayShape::elements);
         if count(&shape) != count(self.shape(x)) {
             self.fail(format!("reshape of {} to {dims:?}", self.shape(x)));
         }
@@ -514,13 +515,14 @@ impl Builder {
         self.add_inst(Op::Transpose(perm.to_vec()), &[x])
     }
     /// A strided box.
-    pub fn slice(&mut self, x: InstId, dims: &[SliceDim]) -> InstId {
+    pub fn slice(&mut self, x: InstId, dims: &[SliceDim<D>]) -> InstId {
         self.add_inst(Op::Slice(dims.to_vec()), &[x])
     }
     /// `start..limit` of one axis.
-    pub fn slice_axis(&mut self, x: InstId, axis: usize, start: u64, limit: u64) -> InstId {
-        let whole = |(i, &n): (usize, &u64)| {
-            if i == axis { SliceDim { start, limit, stride: 1 } } else { SliceDim { start: 0, limit: n, stride: 1 } }
+    pub fn slice_axis(&mut self, x: InstId, axis: usize, start: D, limit: D) -> InstId {
+        let whole = |(i, &n)| {
+            let (start, limit) = if i == axis { (start, limit) } else { (D::from(0), n) };
+            SliceDim { start, limit, stride: D::from(1) }
         };
         let dims: Vec<_> = self.dims(x).iter().enumerate().map(whole).collect();
         self.slice(x, &dims)
@@ -528,7 +530,7 @@ impl Builder {
     /// The elements of `x` along `axis` at `indices`, `s32[count]`, clamped; `is_sorted` where these ascend.
     pub fn take(&mut self, x: InstId, axis: usize, indices: InstId, is_sorted: bool) -> InstId {
         let mut slice_sizes = self.dims(x).to_vec();
-        slice_sizes[axis] = 1;
+        slice_sizes[axis] = D::from(1);
         let dims = GatherDims {
             offset_dims: (0..slice_sizes.len()).filter(|&a| a != axis).collect(),
             collapsed_slice_dims: vec![axis],
@@ -541,7 +543,7 @@ impl Builder {
         self.add_inst(Op::Gather(dims), &[x, indices])
     }
     /// Grown or cropped; `fill` is a scalar.
-    pub fn pad(&mut self, x: InstId, fill: InstId, dims: &[PadDim]) -> InstId {
+    pub fn pad(&mut self, x: InstId, fill: InstId, dims: &[PadDim<D>]) -> InstId {
         self.add_inst(Op::Pad(dims.to_vec()), &[x, fill])
     }
     /// Arrays one after another.
@@ -549,7 +551,7 @@ impl Builder {
         if let [one] = parts { *one } else { self.add_inst(Op::Concatenate(axis), parts) }
     }
     /// 0, 1, 2 … along one axis.
-    pub fn iota(&mut self, dtype: DType, dims: &[u64], axis: usize) -> InstId {
+    pub fn iota(&mut self, dtype: DType, dims: &[D], axis: usize) -> InstId {
         self.push(Op::Iota(axis), &[], Shape::array(dtype, dims))
     }
     /// A computation of two scalars that applies one op, for `reduce` and its like.
@@ -561,7 +563,7 @@ impl Builder {
         self.end(root)
     }
     /// The condition of a loop whose state begins with an `s32` counter: that it is below `count`.
-    pub fn counter_below(&mut self, name: &str, state: &Shape, count: u64) -> CompId {
+    pub fn counter_below(&mut self, name: &str, state: &Shape<D>, count: u64) -> CompId {
         self.begin(name);
         let state = self.parameter(state.clone());
         let counter = self.get_tuple_element(state, 0);

@@ -2,7 +2,7 @@
 //!
 //! A function whose sizes vary from call to call is one module for all of them. A branch that is chosen for the sizes at hand would be
 //! wrong for others, so each such choice is recorded with the sizes that it was made by; where these vary, the choice does not stand.
-use super::{Computation, InstId, Literal, Op};
+use super::{Computation, InstId, Literal, Op, Size};
 use std::collections::HashSet;
 
 /// A branch that was chosen while lowering.
@@ -27,7 +27,7 @@ enum Elements {
 }
 
 /// The sizes of arrays that `id` is computed from; `constants` are the constants of the computation that hold such sizes.
-pub(super) fn sizes_read(comp: &Computation, constants: &HashSet<InstId>, id: InstId) -> Vec<i64> {
+pub(super) fn sizes_read<D: Size>(comp: &Computation<D>, constants: &HashSet<InstId>, id: InstId) -> Vec<i64> {
     let (mut sizes, mut seen) = (Vec::new(), HashSet::new());
     if constants.is_empty() {
         return sizes;
@@ -47,7 +47,7 @@ pub(super) fn sizes_read(comp: &Computation, constants: &HashSet<InstId>, id: In
 }
 
 /// Some elements of a constant.
-fn values(comp: &Computation, id: InstId, elements: &Elements) -> Vec<i64> {
+fn values<D: Size>(comp: &Computation<D>, id: InstId, elements: &Elements) -> Vec<i64> {
     let Op::Constant(Literal::Array(tensor)) = &comp.insts[id].op else { return Vec::new() };
     match elements {
         Elements::All => (0..tensor.len()).filter_map(|i| tensor.get_i64(i)).collect(),
@@ -56,9 +56,9 @@ fn values(comp: &Computation, id: InstId, elements: &Elements) -> Vec<i64> {
 }
 
 /// The elements of operands that elements of an instruction are computed from, or more.
-fn operands(comp: &Computation, id: InstId, elements: Elements) -> Vec<(InstId, Elements)> {
+fn operands<D: Size>(comp: &Computation<D>, id: InstId, elements: Elements) -> Vec<(InstId, Elements)> {
     let Some(inst) = comp.insts.get(id) else { return Vec::new() };
-    let count = |id: InstId| comp.insts[id].shape.as_array().map_or(0, |a| a.elements());
+    let count = |id: InstId| comp.insts[id].shape.as_array().map_or(0, |a| a.elements().at_hand());
     match (&inst.op, &inst.operands[..]) {
         (Op::Reshape | Op::Copy, &[x]) => vec![(x, elements)],
         (Op::Elementwise(_), all) if all.iter().all(|&x| count(x) == count(id)) => {
@@ -71,7 +71,10 @@ fn operands(comp: &Computation, id: InstId, elements: Elements) -> Vec<(InstId, 
                 Elements::All if count(id) <= MOST_ELEMENTS => (0..count(id)).collect(),
                 Elements::All => return vec![(x, Elements::All)],
             };
-            vec![(x, Elements::Some(of.into_iter().map(|i| slice.start + i * slice.stride).collect()))]
+            vec![(
+                x,
+                Elements::Some(of.into_iter().map(|i| slice.start.at_hand() + i * slice.stride.at_hand()).collect()),
+            )]
         }
         (Op::Concatenate(_), parts) if inst.shape.as_array().is_some_and(|a| a.rank() == 1) => {
             let Elements::Some(of) = elements else { return parts.iter().map(|&x| (x, Elements::All)).collect() };

@@ -1,12 +1,13 @@
 //! Result shapes from operand shapes, for ops whose shape need not be written.
 use super::attrs::*;
+use super::size::{Signed, Size};
 use super::{ArrayShape, CompId, Computation, Module, Op, Shape};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-type Inferred = Result<Shape, String>;
+type Inferred<D> = Result<Shape<D>, String>;
 
-fn array<'a>(shapes: &[&'a Shape], i: usize) -> Result<&'a ArrayShape, String> {
+fn array<'a, D: Size>(shapes: &[&'a Shape<D>], i: usize) -> Result<&'a ArrayShape<D>, String> {
     let shape = shapes.get(i).ok_or_else(|| format!("operand {i} is missing"))?;
     shape.as_array().ok_or_else(|| format!("operand {i} is {shape}, not an array"))
 }
@@ -15,7 +16,7 @@ fn array<'a>(shapes: &[&'a Shape], i: usize) -> Result<&'a ArrayShape, String> {
 ///
 /// # Errors
 /// What does not fit, in words.
-pub fn infer(op: &Op, shapes: &[&Shape], module: &Module) -> Inferred {
+pub fn infer<D: Size>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) -> Inferred<D> {
     match op {
         Op::Elementwise(op) => elementwise(*op, shapes),
         Op::Constant(literal) => Ok(literal_shape(literal)),
@@ -103,19 +104,19 @@ pub fn infer(op: &Op, shapes: &[&Shape], module: &Module) -> Inferred {
 }
 
 /// The shape of a literal.
-pub fn literal_shape(literal: &super::Literal) -> Shape {
+pub fn literal_shape<D: Size>(literal: &super::Literal) -> Shape<D> {
     match literal {
-        super::Literal::Array(t) => Shape::array(t.dtype, t.dims.clone()),
+        super::Literal::Array(t) => Shape::array(t.dtype, t.dims.iter().map(|&d| D::from(d)).collect::<Vec<D>>()),
         super::Literal::Tuple(parts) => Shape::Tuple(parts.iter().map(literal_shape).collect()),
         super::Literal::Token => Shape::Token,
     }
 }
 
-fn plain(x: &ArrayShape) -> ArrayShape {
+fn plain<D: Size>(x: &ArrayShape<D>) -> ArrayShape<D> {
     ArrayShape { dynamic: x.dynamic.clone(), layout: None, ..x.clone() }
 }
 
-fn one_or_tuple(mut shapes: Vec<Shape>) -> Inferred {
+fn one_or_tuple<D: Size>(mut shapes: Vec<Shape<D>>) -> Inferred<D> {
     match shapes.len() {
         0 => Err("needs an operand".to_string()),
         1 => Ok(shapes.remove(0)),
@@ -134,7 +135,7 @@ fn unique_axes(axes: &[usize], rank: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn elementwise(op: ScalarOp, shapes: &[&Shape]) -> Inferred {
+fn elementwise<D: Size>(op: ScalarOp, shapes: &[&Shape<D>]) -> Inferred<D> {
     if shapes.len() != op.arity() {
         return Err(format!("expects {} operands, got {}", op.arity(), shapes.len()));
     }
@@ -162,7 +163,7 @@ fn elementwise(op: ScalarOp, shapes: &[&Shape]) -> Inferred {
     Ok(Shape::Array(out))
 }
 
-fn transpose(x: &ArrayShape, perm: &[usize]) -> Inferred {
+fn transpose<D: Size>(x: &ArrayShape<D>, perm: &[usize]) -> Inferred<D> {
     if perm.len() != x.rank() {
         return Err(format!("dimensions {perm:?} are no permutation of {x}"));
     }
@@ -170,36 +171,36 @@ fn transpose(x: &ArrayShape, perm: &[usize]) -> Inferred {
     Ok(Shape::array(x.dtype, perm.iter().map(|&p| x.dims[p]).collect::<Vec<_>>()))
 }
 
-fn slice(x: &ArrayShape, dims: &[SliceDim]) -> Inferred {
+fn slice<D: Size>(x: &ArrayShape<D>, dims: &[SliceDim<D>]) -> Inferred<D> {
     if dims.len() != x.rank() {
         return Err(format!("{} slice dimensions for {x}", dims.len()));
     }
-    let size = |(d, &n): (&SliceDim, &u64)| {
-        if d.start > d.limit || d.limit > n || d.stride == 0 {
+    let size = |(d, &n): (&SliceDim<D>, &D)| {
+        if d.start > d.limit || d.limit > n || d.stride == D::from(0) {
             return Err(format!("[{}:{}:{}] is no slice of size {n}", d.start, d.limit, d.stride));
         }
-        Ok((d.limit - d.start).div_ceil(d.stride))
+        Ok(d.limit.saturating_sub(d.start).div_ceil(d.stride))
     };
     Ok(Shape::array(x.dtype, dims.iter().zip(&x.dims).map(size).collect::<Result<Vec<_>, _>>()?))
 }
 
-fn pad(x: &ArrayShape, fill: &ArrayShape, dims: &[PadDim]) -> Inferred {
+fn pad<D: Size>(x: &ArrayShape<D>, fill: &ArrayShape<D>, dims: &[PadDim<D>]) -> Inferred<D> {
     if dims.len() != x.rank() {
         return Err(format!("{} padding dimensions for {x}", dims.len()));
     }
     if fill.dtype != x.dtype || fill.rank() != 0 {
         return Err(format!("the padding value is {fill}, not a scalar of {}", x.dtype));
     }
-    let size = |(d, &n): (&PadDim, &u64)| {
-        let between = n.saturating_sub(1).checked_mul(d.interior).ok_or("a size overflows")?;
-        let inner = n.checked_add(between).and_then(|v| i64::try_from(v).ok()).ok_or("a size overflows")?;
+    let size = |(d, &n): (&PadDim<D>, &D)| {
+        let between = n.saturating_sub(D::from(1)).checked_mul(d.interior).ok_or("a size overflows")?;
+        let inner = n.checked_add(between).and_then(D::signed).ok_or("a size overflows")?;
         let total = inner.checked_add(d.low).and_then(|v| v.checked_add(d.high)).ok_or("a size overflows")?;
-        u64::try_from(total).map_err(|_| format!("a padded size is negative: {total}"))
+        D::of_signed(total).ok_or_else(|| format!("a padded size is negative: {total}"))
     };
     Ok(Shape::array(x.dtype, dims.iter().zip(&x.dims).map(size).collect::<Result<Vec<_>, _>>()?))
 }
 
-fn concatenate(shapes: &[&Shape], axis: usize) -> Inferred {
+fn concatenate<D: Size>(shapes: &[&Shape<D>], axis: usize) -> Inferred<D> {
     let first = array(shapes, 0)?;
     let mut dims = first.dims.clone();
     if axis >= dims.len() {
@@ -218,21 +219,21 @@ fn concatenate(shapes: &[&Shape], axis: usize) -> Inferred {
     Ok(Shape::array(first.dtype, dims))
 }
 
-fn dynamic_slice(x: &ArrayShape, sizes: &[u64]) -> Inferred {
+fn dynamic_slice<D: Size>(x: &ArrayShape<D>, sizes: &[D]) -> Inferred<D> {
     if sizes.len() != x.rank() || sizes.iter().zip(&x.dims).any(|(s, n)| s > n) {
         return Err(format!("slice sizes {sizes:?} do not fit {x}"));
     }
-    Ok(Shape::array(x.dtype, sizes))
+    Ok(Shape::array(x.dtype, sizes.to_vec()))
 }
 
-fn dynamic_update_slice(x: &ArrayShape, update: &ArrayShape) -> Inferred {
+fn dynamic_update_slice<D: Size>(x: &ArrayShape<D>, update: &ArrayShape<D>) -> Inferred<D> {
     if update.dtype != x.dtype || update.rank() != x.rank() || update.dims.iter().zip(&x.dims).any(|(s, n)| s > n) {
         return Err(format!("{update} does not fit into {x}"));
     }
     Ok(Shape::Array(plain(x)))
 }
 
-fn gather(x: &ArrayShape, indices: &ArrayShape, d: &GatherDims) -> Inferred {
+fn gather<D: Size>(x: &ArrayShape<D>, indices: &ArrayShape<D>, d: &GatherDims<D>) -> Inferred<D> {
     if d.slice_sizes.len() != x.rank() || d.slice_sizes.iter().zip(&x.dims).any(|(s, n)| s > n) {
         return Err(format!("slice sizes {:?} do not fit {x}", d.slice_sizes));
     }
@@ -251,7 +252,7 @@ fn gather(x: &ArrayShape, indices: &ArrayShape, d: &GatherDims) -> Inferred {
     Ok(Shape::array(x.dtype, dims))
 }
 
-fn reduce(shapes: &[&Shape], dims: &[usize]) -> Inferred {
+fn reduce<D: Size>(shapes: &[&Shape<D>], dims: &[usize]) -> Inferred<D> {
     let n = shapes.len() / 2;
     let one = |i: usize| {
         let (x, init) = (array(shapes, i)?, array(shapes, n + i)?);
@@ -259,26 +260,26 @@ fn reduce(shapes: &[&Shape], dims: &[usize]) -> Inferred {
         if init.rank() != 0 {
             return Err(format!("initial value {init} is no scalar"));
         }
-        let kept: Vec<u64> = (0..x.rank()).filter(|d| !dims.contains(d)).map(|d| x.dims[d]).collect();
+        let kept: Vec<D> = (0..x.rank()).filter(|d| !dims.contains(d)).map(|d| x.dims[d]).collect();
         Ok(Shape::array(init.dtype, kept))
     };
     one_or_tuple((0..n).map(one).collect::<Result<Vec<_>, String>>()?)
 }
 
 /// The result of a fold of one array, which is a tuple where the computation returns one.
-fn as_returned(shape: Shape, module: &Module, comp: CompId) -> Shape {
+fn as_returned<D: Size>(shape: Shape<D>, module: &Module<D>, comp: CompId) -> Shape<D> {
     match shape {
         Shape::Array(_) if module.comps.get(comp).is_some_and(Computation::returns_tuple) => Shape::Tuple(vec![shape]),
         _ => shape,
     }
 }
 
-fn windowed(dims: &[u64], window: &[WindowDim]) -> Result<Vec<u64>, String> {
+fn windowed<D: Size>(dims: &[D], window: &[WindowDim<D>]) -> Result<Vec<D>, String> {
     if dims.len() != window.len() {
         return Err(format!("a window of {} dimensions over {}", window.len(), dims.len()));
     }
-    let size = |(w, &n): (&WindowDim, &u64)| {
-        if w.stride == 0 || w.size == 0 || w.lhs_dilate == 0 || w.rhs_dilate == 0 {
+    let size = |(w, &n): (&WindowDim<D>, &D)| {
+        if [w.stride, w.size, w.lhs_dilate, w.rhs_dilate].contains(&D::from(0)) {
             return Err("sizes, strides and dilations of a window must be positive".to_string());
         }
         w.output_size(n).ok_or_else(|| "a size overflows".to_string())
@@ -286,7 +287,7 @@ fn windowed(dims: &[u64], window: &[WindowDim]) -> Result<Vec<u64>, String> {
     window.iter().zip(dims).map(size).collect()
 }
 
-fn reduce_window(shapes: &[&Shape], window: &[WindowDim]) -> Inferred {
+fn reduce_window<D: Size>(shapes: &[&Shape<D>], window: &[WindowDim<D>]) -> Inferred<D> {
     let n = shapes.len() / 2;
     let one = |i: usize| {
         let (x, init) = (array(shapes, i)?, array(shapes, n + i)?);
@@ -295,7 +296,7 @@ fn reduce_window(shapes: &[&Shape], window: &[WindowDim]) -> Inferred {
     one_or_tuple((0..n).map(one).collect::<Result<Vec<_>, String>>()?)
 }
 
-fn dot(x: &ArrayShape, y: &ArrayShape, d: &DotDims) -> Inferred {
+fn dot<D: Size>(x: &ArrayShape<D>, y: &ArrayShape<D>, d: &DotDims) -> Inferred<D> {
     unique_axes(&[&d.lhs_batch[..], &d.lhs_contracting].concat(), x.rank())?;
     unique_axes(&[&d.rhs_batch[..], &d.rhs_contracting].concat(), y.rank())?;
     let pairs = |a: &[usize], b: &[usize]| a.len() == b.len() && a.iter().zip(b).all(|(&i, &j)| x.dims[i] == y.dims[j]);
@@ -305,7 +306,7 @@ fn dot(x: &ArrayShape, y: &ArrayShape, d: &DotDims) -> Inferred {
     if x.dtype != y.dtype {
         return Err(format!("different element types: {x} and {y}"));
     }
-    let mut dims: Vec<u64> = d.lhs_batch.iter().map(|&a| x.dims[a]).collect();
+    let mut dims: Vec<D> = d.lhs_batch.iter().map(|&a| x.dims[a]).collect();
     dims.extend(
         (0..x.rank()).filter(|a| !d.lhs_batch.contains(a) && !d.lhs_contracting.contains(a)).map(|a| x.dims[a]),
     );
@@ -315,7 +316,7 @@ fn dot(x: &ArrayShape, y: &ArrayShape, d: &DotDims) -> Inferred {
     Ok(Shape::array(x.dtype, dims))
 }
 
-fn convolution(x: &ArrayShape, k: &ArrayShape, d: &ConvDims) -> Inferred {
+fn convolution<D: Size>(x: &ArrayShape<D>, k: &ArrayShape<D>, d: &ConvDims<D>) -> Inferred<D> {
     let rank = d.window.len() + 2;
     if x.rank() != rank || k.rank() != rank || d.input_spatial.len() != rank - 2 || d.kernel_spatial.len() != rank - 2 {
         return Err(format!("dim_labels of {} spatial dimensions for {x} and {k}", d.window.len()));
@@ -331,13 +332,14 @@ fn convolution(x: &ArrayShape, k: &ArrayShape, d: &ConvDims) -> Inferred {
     if groups == 0 || batches == 0 || (groups > 1 && batches > 1) {
         return Err("group counts must be positive, and only one above 1".to_string());
     }
-    if k.dims[d.kernel_input_feature].checked_mul(groups) != Some(features) {
+    if k.dims[d.kernel_input_feature].checked_mul(D::from(groups)) != Some(features) {
         return Err(format!(
             "{features} input features against a kernel of {} in {groups} groups",
             k.dims[d.kernel_input_feature]
         ));
     }
-    if outputs % groups != 0 || outputs % batches != 0 || !x.dims[d.input_batch].is_multiple_of(batches) {
+    let is_divided = outputs.is_multiple_of(D::from(groups)) && outputs.is_multiple_of(D::from(batches));
+    if !is_divided || !x.dims[d.input_batch].is_multiple_of(D::from(batches)) {
         return Err("features or batch do not divide into the groups".to_string());
     }
     for (w, &a) in d.window.iter().zip(&d.kernel_spatial) {
@@ -345,9 +347,9 @@ fn convolution(x: &ArrayShape, k: &ArrayShape, d: &ConvDims) -> Inferred {
             return Err(format!("a window of {} over a kernel of {}", w.size, k.dims[a]));
         }
     }
-    let sizes: Vec<u64> = d.input_spatial.iter().map(|&a| x.dims[a]).collect();
-    let mut dims = vec![0; rank];
-    dims[d.output_batch] = x.dims[d.input_batch] / batches;
+    let sizes: Vec<D> = d.input_spatial.iter().map(|&a| x.dims[a]).collect();
+    let mut dims = vec![D::from(0); rank];
+    dims[d.output_batch] = x.dims[d.input_batch].checked_div(D::from(batches)).ok_or("a size overflows")?;
     dims[d.output_feature] = outputs;
     for (&a, n) in d.output_spatial.iter().zip(windowed(&sizes, &d.window)?) {
         dims[a] = n;
@@ -355,12 +357,18 @@ fn convolution(x: &ArrayShape, k: &ArrayShape, d: &ConvDims) -> Inferred {
     Ok(Shape::array(x.dtype, dims))
 }
 
-/// How many complex numbers a transform of `reals` real numbers has; none of none, as in XLA.
-fn complex_of(reals: u64) -> u64 {
-    if reals == 0 { 0 } else { reals / 2 + 1 }
+/// One more than half of a number.
+fn above_half<D: Size>(n: D) -> D {
+    let half = n.checked_div(D::from(2)).unwrap_or(n);
+    half.checked_add(D::from(1)).unwrap_or(half)
 }
 
-fn fft(x: &ArrayShape, kind: FftKind, length: &[u64]) -> Inferred {
+/// How many complex numbers a transform of `reals` real numbers has; none of none, as in XLA.
+fn complex_of<D: Size>(reals: D) -> D {
+    if reals == D::from(0) { reals } else { above_half(reals) }
+}
+
+fn fft<D: Size>(x: &ArrayShape<D>, kind: FftKind, length: &[D]) -> Inferred<D> {
     if length.is_empty() || length.len() > 3 || length.len() > x.rank() {
         return Err(format!("fft_length {length:?} does not fit {x}"));
     }
@@ -371,7 +379,7 @@ fn fft(x: &ArrayShape, kind: FftKind, length: &[u64]) -> Inferred {
     let mut want = length.to_vec();
     if kind == FftKind::Irfft {
         // XLA takes one number of no reals as well.
-        want[last - lead] = if dims[last] == 0 { complex_of(reals) } else { reals / 2 + 1 };
+        want[last - lead] = if dims[last] == D::from(0) { complex_of(reals) } else { above_half(reals) };
     }
     if dims[lead..] != want {
         return Err(format!("fft_length {length:?} does not fit {x}"));

@@ -4,6 +4,7 @@
 //! [`Op`] with operands and a result [`Shape`]. Operands need not stand before their users in the arena: walk
 //! [`Computation::post_order`]. Values are immutable; a pass makes new instructions and redirects users.
 pub mod actual;
+mod at_hand;
 pub mod attrs;
 mod builder;
 mod decision;
@@ -11,9 +12,11 @@ mod fold;
 pub mod groups;
 pub mod infer;
 mod op;
+pub mod open;
 pub mod proto;
 mod said;
 mod shape;
+pub mod size;
 pub mod sizes;
 mod source;
 pub mod stablehlo;
@@ -26,6 +29,7 @@ pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use said::{Anchor, Asked, Assumed, Check, Checks, Claim, Found, Place};
 pub use shape::{ArrayShape, Layout, Shape};
+pub use size::Size;
 pub use source::{Form, Source, read};
 
 use crate::diag::{Code, Error, Result};
@@ -50,15 +54,15 @@ pub struct Metadata {
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inst {
+pub struct Inst<D: Size = u64> {
     /// Its name, unique in the computation once printed.
     pub name: String,
     /// What it computes.
-    pub op: Op,
+    pub op: Op<D>,
     /// From what.
     pub operands: Vec<InstId>,
     /// The form of its result.
-    pub shape: Shape,
+    pub shape: Shape<D>,
     /// Where it came from.
     pub metadata: Metadata,
     /// Attributes that are only carried, as text: sharding, backend_config, control-predecessors, operand_precision …
@@ -67,11 +71,11 @@ pub struct Inst {
 
 /// A function of values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Computation {
+pub struct Computation<D: Size = u64> {
     /// Its name, unique in the module.
     pub name: String,
     /// All instructions, dead ones included.
-    pub insts: IdVec<InstId, Inst>,
+    pub insts: IdVec<InstId, Inst<D>>,
     /// The parameters by number.
     pub params: Vec<InstId>,
     /// The result.
@@ -93,11 +97,11 @@ pub struct Computation {
 /// # Ok::<(), tfaot::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Module {
+pub struct Module<D: Size = u64> {
     /// Its name.
     pub name: String,
     /// All computations.
-    pub comps: IdVec<CompId, Computation>,
+    pub comps: IdVec<CompId, Computation<D>>,
     /// Where it starts.
     pub entry: CompId,
     /// Attributes of the header that are only carried, as text.
@@ -106,13 +110,13 @@ pub struct Module {
     pub replaceable: bool,
 }
 
-impl Module {
+impl<D: Size> Module<D> {
     /// Whether a constant is an array whose numbers may be replaced: floats that are no scalar.
     pub fn is_weight(&self, t: &Tensor) -> bool {
         self.replaceable && !t.dims.is_empty() && (t.dtype.is_float() || t.dtype.is_complex())
     }
     /// The entry computation.
-    pub fn entry(&self) -> &Computation {
+    pub fn entry(&self) -> &Computation<D> {
         &self.comps[self.entry]
     }
     /// How many replicas the header asks for, and how many partitions of each; 1 where nothing is written.
@@ -167,9 +171,9 @@ impl Module {
     }
 }
 
-impl Computation {
+impl<D: Size> Computation<D> {
     /// Whether it has the same instructions as another one, none of them foreign.
-    pub fn same(&self, other: &Computation) -> bool {
+    pub fn same(&self, other: &Computation<D>) -> bool {
         self.params == other.params
             && self.root == other.root
             && self.insts.len() == other.insts.len()
@@ -227,14 +231,14 @@ impl Computation {
         self.insts.get(self.root).is_some_and(|root| root.shape.as_tuple().is_some())
     }
     /// The array shape of `id`, which the verifier made sure is one.
-    pub fn array(&self, id: InstId) -> &ArrayShape {
+    pub fn array(&self, id: InstId) -> &ArrayShape<D> {
         self.insts[id].shape.as_array().expect("the verifier checked that this is an array")
     }
 }
 
-impl std::ops::Index<InstId> for Computation {
-    type Output = Inst;
-    fn index(&self, id: InstId) -> &Inst {
+impl<D: Size> std::ops::Index<InstId> for Computation<D> {
+    type Output = Inst<D>;
+    fn index(&self, id: InstId) -> &Inst<D> {
         &self.insts[id]
     }
 }

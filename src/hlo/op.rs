@@ -1,6 +1,7 @@
 //! The opcodes, one variant each; the pointwise ones are one variant over [`ScalarOp`].
 use super::CompId;
 use super::attrs::*;
+use super::size::Size;
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::Tensor;
 
@@ -30,14 +31,14 @@ macro_rules! hlo_ops {
     ($($(#[$doc:meta])* $variant:ident $(($payload:ty))? $({ $($(#[$fdoc:meta])* $field:ident: $fty:ty),* $(,)? })?, $name:literal;)*) => {
         /// What an instruction computes.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum Op {
+        pub enum Op<D: Size = u64> {
             $($(#[$doc])* $variant $(($payload))? $({ $($(#[$fdoc])* $field: $fty),* })?,)*
             /// A scalar op applied point by point; all operands have the result's sizes, but `select`'s predicate and `clamp`'s bounds may be scalars.
             Elementwise(ScalarOp),
             /// An opcode that is only carried.
             Foreign(Box<Foreign>),
         }
-        impl Op {
+        impl<D: Size> Op<D> {
             /// XLA's opcode.
             pub fn name(&self) -> &str {
                 match self {
@@ -74,17 +75,17 @@ hlo_ops! {
     /// Backwards along these dimensions.
     Reverse(Vec<usize>), "reverse";
     /// A strided box.
-    Slice(Vec<SliceDim>), "slice";
+    Slice(Vec<SliceDim<D>>), "slice";
     /// Grown or cropped at the edges and between elements; operand 1 fills.
-    Pad(Vec<PadDim>), "pad";
+    Pad(Vec<PadDim<D>>), "pad";
     /// Operands one after another along a dimension.
     Concatenate(usize), "concatenate";
     /// A box of these sizes at run-time starts (one scalar an axis), clamped so that it fits.
-    DynamicSlice(Vec<u64>), "dynamic-slice";
+    DynamicSlice(Vec<D>), "dynamic-slice";
     /// Operand 0 with operand 1 written at run-time starts, clamped so that it fits.
     DynamicUpdateSlice, "dynamic-update-slice";
     /// Slices at indices; starts are clamped.
-    Gather(GatherDims), "gather";
+    Gather(GatherDims<D>), "gather";
     /// Updates combined into operands at indices; windows that do not fit are skipped.
     Scatter { /// Axes.
         dims: ScatterDims, /// (old.., new..) -> combined.
@@ -95,11 +96,11 @@ hlo_ops! {
         comp: CompId }, "reduce";
     /// n arrays and n scalars folded over windows.
     ReduceWindow { /// One entry a dimension.
-        window: Vec<WindowDim>, /// (acc.., value..) -> acc.
+        window: Vec<WindowDim<D>>, /// (acc.., value..) -> acc.
         comp: CompId }, "reduce-window";
     /// Each source element goes to the selected element of its window.
     SelectAndScatter { /// One entry a dimension.
-        window: Vec<WindowDim>, /// (a, b) -> keep a.
+        window: Vec<WindowDim<D>>, /// (a, b) -> keep a.
         select: CompId, /// (old, source) -> combined.
         scatter: CompId }, "select-and-scatter";
     /// Operands sorted together along one dimension.
@@ -109,14 +110,14 @@ hlo_ops! {
         comp: CompId }, "sort";
     /// Largest (or smallest) `k` of the last dimension, and their s32 indices.
     TopK { /// How many.
-        k: u64, /// Largest, not smallest.
+        k: D, /// Largest, not smallest.
         largest: bool, /// `Total`: in the total order. `Partial`: the largest by `<`, in the steps of TensorFlow's kernel, which
         /// decide where a NaN goes.
         kind: CompareKind }, "topk";
     /// Batched matrix product.
     Dot(DotDims), "dot";
     /// Convolution (cross-correlation unless reversed).
-    Convolution(Box<ConvDims>), "convolution";
+    Convolution(Box<ConvDims<D>>), "convolution";
     /// A scalar computation applied point by point.
     Map { /// The computation.
         comp: CompId, /// All dimensions, in order.
@@ -140,7 +141,7 @@ hlo_ops! {
     /// Discrete Fourier transform over the last dimensions.
     Fft { /// Direction and types.
         kind: FftKind, /// Lengths of the transformed dimensions.
-        length: Vec<u64> }, "fft";
+        length: Vec<D> }, "fft";
     /// Lower (or upper) Cholesky factor of the last two dimensions.
     Cholesky { /// Lower, not upper.
         lower: bool }, "cholesky";
@@ -182,7 +183,7 @@ hlo_ops! {
     ReplicaId, "replica-id";
 }
 
-impl Op {
+impl<D: Size> Op<D> {
     /// The computations that it calls, in the order in which it names them.
     pub fn called(&self) -> Vec<CompId> {
         match self {

@@ -1,5 +1,6 @@
 //! What values at run time say: sizes of arrays, and what a call asks for beyond them.
 use super::{CompId, InstId};
+use crate::symbolic::Dim;
 use crate::tensor::Bounds;
 
 /// A size that values at run time say, such as how many elements are not zero.
@@ -141,4 +142,6 @@ pub struct Assumed {
     pub compute: bool,
     /// Which run-time checks are compiled in.
     pub checks: Checks,
+    /// The sizes of each feed, where they are recorded; those that the feeds say where there are none.
+    pub feeds: Vec<Vec<Dim>>,
 }

@@ -1,5 +1,6 @@
 //! The shape of a value: arrays, tuples, tokens.
-use crate::tensor::{DType, elements_of};
+use super::size::Size;
+use crate::tensor::DType;
 
 /// A memory layout: dimensions from fastest to slowest, and whatever XLA writes behind the colon, kept as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,11 +13,11 @@ pub struct Layout {
 
 /// An element type and sizes, outermost first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ArrayShape {
+pub struct ArrayShape<D: Size = u64> {
     /// The element type.
     pub dtype: DType,
     /// The sizes; the bound where a dimension is dynamic.
-    pub dims: Vec<u64>,
+    pub dims: Vec<D>,
     /// Dimensions whose size is only bounded (`<=n`); empty when all are fixed.
     pub dynamic: Vec<bool>,
     /// The layout if one was written.
@@ -25,22 +26,22 @@ pub struct ArrayShape {
 
 /// The shape of one HLO value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub enum Shape<D: Size = u64> {
     /// A dense array.
-    Array(ArrayShape),
+    Array(ArrayShape<D>),
     /// Several values.
-    Tuple(Vec<Shape>),
+    Tuple(Vec<Shape<D>>),
     /// An ordering token.
     Token,
     /// A value of no known form.
     Opaque,
     /// Memory that holds an array and is written in place: `b(f32[2])`.
-    Buffer(Box<ArrayShape>),
+    Buffer(Box<ArrayShape<D>>),
 }
 
-impl ArrayShape {
+impl<D: Size> ArrayShape<D> {
     /// A fixed shape without layout.
-    pub fn new(dtype: DType, dims: impl Into<Vec<u64>>) -> Self {
+    pub fn new(dtype: DType, dims: impl Into<Vec<D>>) -> Self {
         ArrayShape { dtype, dims: dims.into(), dynamic: Vec::new(), layout: None }
     }
     /// The number of dimensions.
@@ -48,20 +49,20 @@ impl ArrayShape {
         self.dims.len()
     }
     /// The number of elements; sizes were checked when the shape was made.
-    pub fn elements(&self) -> u64 {
-        elements_of(&self.dims)
+    pub fn elements(&self) -> D {
+        D::product_of(&self.dims)
     }
     /// The size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.elements().saturating_mul(self.dtype.bytes() as u64)
+    pub fn bytes(&self) -> D {
+        self.elements().saturating_mul(D::from(self.dtype.bytes() as u64))
     }
     /// Equal types and sizes, whatever the layouts.
-    pub fn same(&self, other: &ArrayShape) -> bool {
+    pub fn same(&self, other: &ArrayShape<D>) -> bool {
         self.dtype == other.dtype && self.dims == other.dims
     }
     /// Distance in elements between neighbours along each dimension (row-major).
-    pub fn strides(&self) -> Vec<u64> {
-        let mut strides = vec![1u64; self.rank()];
+    pub fn strides(&self) -> Vec<D> {
+        let mut strides = vec![D::from(1); self.rank()];
         for i in (1..self.rank()).rev() {
             strides[i - 1] = strides[i].saturating_mul(self.dims[i]);
         }
@@ -69,27 +70,27 @@ impl ArrayShape {
     }
 }
 
-impl Shape {
+impl<D: Size> Shape<D> {
     /// An array shape.
-    pub fn array(dtype: DType, dims: impl Into<Vec<u64>>) -> Self {
+    pub fn array(dtype: DType, dims: impl Into<Vec<D>>) -> Self {
         Shape::Array(ArrayShape::new(dtype, dims))
     }
     /// The array shape, if it is one.
-    pub fn as_array(&self) -> Option<&ArrayShape> {
+    pub fn as_array(&self) -> Option<&ArrayShape<D>> {
         match self {
             Shape::Array(a) => Some(a),
             Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
         }
     }
     /// The parts, if it is a tuple.
-    pub fn as_tuple(&self) -> Option<&[Shape]> {
+    pub fn as_tuple(&self) -> Option<&[Shape<D>]> {
         match self {
             Shape::Tuple(parts) => Some(parts),
             Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
         }
     }
     /// Equal but for layouts and dynamic bounds.
-    pub fn same(&self, other: &Shape) -> bool {
+    pub fn same(&self, other: &Shape<D>) -> bool {
         match (self, other) {
             (Shape::Array(a), Shape::Array(b)) => a.same(b),
             (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y)),
@@ -99,7 +100,7 @@ impl Shape {
         }
     }
     /// The arrays in it, depth first.
-    pub fn leaves(&self) -> Vec<&ArrayShape> {
+    pub fn leaves(&self) -> Vec<&ArrayShape<D>> {
         match self {
             Shape::Array(a) => vec![a],
             Shape::Tuple(parts) => parts.iter().flat_map(Shape::leaves).collect(),
@@ -108,15 +109,15 @@ impl Shape {
     }
 }
 
-impl std::fmt::Display for ArrayShape {
+impl<D: Size> std::fmt::Display for ArrayShape<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}[", self.dtype)?;
         for (i, d) in self.dims.iter().enumerate() {
             let comma = if i > 0 { "," } else { "" };
             let bound = if self.dynamic.get(i) == Some(&true) { "<=" } else { "" };
-            match *d {
-                u64::MAX => write!(f, "{comma}?")?,
-                d => write!(f, "{comma}{bound}{d}")?,
+            match *d == D::from(u64::MAX) {
+                true => write!(f, "{comma}?")?,
+                false => write!(f, "{comma}{bound}{d}")?,
             }
         }
         f.write_str("]")?;
@@ -130,7 +131,7 @@ impl std::fmt::Display for ArrayShape {
     }
 }
 
-impl std::fmt::Display for Shape {
+impl<D: Size> std::fmt::Display for Shape<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Shape::Array(a) => a.fmt(f),

@@ -1,11 +1,13 @@
 //! Facts that an op's lowering tells: the one meaning of an op serves where it can.
 use crate::graph::{Node, TfType};
-use crate::hlo::{Builder, Shape};
+use crate::hlo::open::{Builder, Shape};
 use crate::interp;
 use crate::ops::fact::{Dims, Fact, MOST_ELEMENTS};
 use crate::ops::holder::Holders;
 use crate::ops::range::Ranges;
 use crate::ops::{LowerCtx, OpRow, Store, Value};
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, element_count};
 use std::collections::HashMap;
 
@@ -55,7 +57,7 @@ fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
     for arg in args {
         values.push(match (arg.tensor(), arg.dtype?, arg.dims.fixed()?) {
             (Some(t), _, _) => Value::Array(b.constant(t.clone())),
-            (None, TfType::Data(dtype), dims) => Value::Array(b.parameter(Shape::array(dtype, dims))),
+            (None, TfType::Data(dtype), dims) => Value::Array(b.parameter(Shape::array(dtype, fixed(&dims)))),
             (None, other, _) => Value::Unavailable(other),
         });
     }
@@ -80,7 +82,7 @@ fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
 fn fact(b: &Builder, value: &Value, folds: bool) -> Option<Fact> {
     let Value::Array(id) = value else { return None };
     let shape = b.shape(*id).as_array()?;
-    let mut fact = Fact::new(Some(TfType::Data(shape.dtype)), Dims::known(&shape.dims));
+    let mut fact = Fact::new(Some(TfType::Data(shape.dtype)), Dims::known(&known(&shape.dims)));
     if folds && shape.elements() <= MOST_ELEMENTS {
         let value: Option<Tensor> = interp::constant_value(b, *id);
         if let Some(value) = value {

@@ -6,7 +6,7 @@ use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::opdef;
 use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::host::find_host;
-use crate::ops::symbols::{Dim, DimId, Site, Symbols, Why};
+use crate::ops::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use crate::ops::{self, Lower, OpRow, ShapeCtx, Shapes, output_count};
 use crate::util::id_vec::Id;
 use crate::util::order::{Sorted, breadth_first};
@@ -68,7 +68,7 @@ impl<'p> Inference<'p> {
                 None => Dims::Unranked(self.symbols().fresh(site, Why::FeedRank)),
                 Some(dims) => {
                     let mut one = |(i, d): (usize, &Option<u64>)| match (d, g.sizes.get(i).copied().flatten()) {
-                        (Some(d), _) => Dim::Known(*d),
+                        (Some(d), _) => InferredDim::Known(*d),
                         (None, None) => self.symbols().fresh(site, Why::Feed(i)).into(),
                         (None, Some(number)) => self.size(number, site, i).into(),
                     };
@@ -234,9 +234,9 @@ fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<In
     }
     let mut one = |i: usize| match (x[i % x.len()].size(), y[i % y.len()].size()) {
         // What two numbers give and is no size is negative or overflows.
-        (Some(a @ Dim::Known(_)), Some(b @ Dim::Known(_))) => match f(cx.symbols, cx.site, a, b) {
-            known @ Dim::Known(_) => known.into(),
-            Dim::Unknown(_) => Int::Unknown,
+        (Some(a @ InferredDim::Known(_)), Some(b @ InferredDim::Known(_))) => match f(cx.symbols, cx.site, a, b) {
+            known @ InferredDim::Known(_) => known.into(),
+            InferredDim::Unknown(_) => Int::Unknown,
         },
         (Some(a), Some(b)) => f(cx.symbols, cx.site, a, b).into(),
         _ => Int::Unknown,

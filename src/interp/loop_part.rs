@@ -1,10 +1,11 @@
 //! What a loop leaves in one part of its state, from as much of the loop as that part needs.
 //!
 //! A loop that counts while it computes has a counter that is known before anything runs, although the rest of its state is not.
+use super::excerpt::excerpt;
 use super::machine::{Machine, check};
 use super::opcodes::machine;
 use super::operands::Operands;
-use crate::hlo::{Builder, CompId, Computation, InstId, Literal, Op};
+use crate::hlo::{Builder, CompId, Computation, InstId, Literal, Op, Size};
 use crate::tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,9 +18,10 @@ const MOST_DEPTH: usize = 16;
 
 /// The value of an array that the open computation makes, as [`super::constant_value`] has it, but of loops only the parts are looked
 /// at that it needs. `None` where it depends on a parameter, or takes too much work.
-pub fn known_through_loops(b: &Builder, id: InstId) -> Option<Tensor> {
-    let m = machine(b.module(), BUDGET, STEPS);
-    match values(&m, b.current(), &BTreeMap::new(), &[id], MOST_DEPTH)?.remove(0) {
+pub fn known_through_loops<D: Size>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
+    let (module, id) = excerpt(b, id, |_| true)?;
+    let m = machine(&module, BUDGET, STEPS);
+    match values(&m, module.entry(), &BTreeMap::new(), &[id], MOST_DEPTH)?.remove(0) {
         Literal::Array(t) => Some(t),
         Literal::Tuple(_) | Literal::Token => None,
     }

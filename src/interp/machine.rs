@@ -122,7 +122,7 @@ impl<'a> Machine<'a> {
             let shape = &comp[p].shape;
             let bounded = shape.leaves().iter().any(|a| a.dynamic.contains(&true));
             if !fits(arg, shape, bounded) {
-                let got = infer::literal_shape(arg);
+                let got: Shape = infer::literal_shape(arg);
                 return Err(Error::user(
                     Code::BadInputs,
                     format!("`{}` is {shape}, and its argument {got}", comp[p].name),
@@ -251,7 +251,7 @@ impl<'a> Machine<'a> {
         if fits(&value, &inst.shape, may_be_short) {
             return Ok(value);
         }
-        let got = infer::literal_shape(&value);
+        let got: Shape = infer::literal_shape(&value);
         Err(invalid(format!("the value is {got} where {} is declared", inst.shape)))
     }
 }

@@ -9,6 +9,7 @@ mod control;
 mod conv;
 mod devices;
 mod dot;
+mod excerpt;
 mod foreign;
 mod gather_scatter;
 mod linalg;

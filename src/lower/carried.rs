@@ -4,7 +4,7 @@
 //! that any round asked for; a branch leaves it as one more result, and the other branches leave 0. What a computation asks for is known
 //! when it was lowered: one that asks for something is lowered again, with room for it.
 use super::walker::Walker;
-use crate::hlo::{Asked, Builder, Claim, Shape};
+use crate::hlo::open::{Asked, Builder, Claim, Shape};
 use crate::ops::Value;
 use crate::ops::spec::ValueSpec;
 use crate::scalar::ScalarOp;

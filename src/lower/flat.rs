@@ -1,10 +1,11 @@
 //! Values across the border of a computation: a tuple parameter holds the arrays, the rest is known on both sides.
 use super::walker::Walker;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{InstId, Shape};
+use crate::hlo::open::{InstId, Shape};
 use crate::ops::Value;
 use crate::ops::spec::{self, ValueSpec};
 use crate::ops::value::Elements;
+use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 
 impl Walker<'_> {
@@ -40,7 +41,7 @@ impl Walker<'_> {
     /// The parts of a tuple as values of these specs.
     pub fn unpack(&mut self, tuple: InstId, specs: &[ValueSpec]) -> Vec<Value> {
         let mut next = 0;
-        let mut part = |b: &mut crate::hlo::Builder| {
+        let mut part = |b: &mut crate::hlo::open::Builder| {
             next += 1;
             b.get_tuple_element(tuple, next - 1)
         };
@@ -76,8 +77,8 @@ impl Walker<'_> {
             return Err(Error::user(Code::UnsupportedType, "the predicate is not an array"));
         };
         if self.b.rank(*id) != 0 {
-            let elements = self.b.shape(*id).as_array().map_or(0, |a| a.elements());
-            let elements = self.b.constant(Tensor::of(&[], &[elements as i64]));
+            let elements = self.b.shape(*id).as_array().map_or(Dim::from(0), |a| a.elements());
+            let elements = self.b.constant(Tensor::of(&[], &[elements.pinned()]));
             self.b.tell_size(elements);
             let zero = self.b.full_like(elements, 0.0);
             return Ok(self.b.compare(crate::scalar::Direction::Ne, elements, zero));

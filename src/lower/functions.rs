@@ -6,7 +6,7 @@ use super::walker::{Scope, Slot, Walker};
 use super::written::without_values;
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
-use crate::hlo::{Claim, CompId, InstId, Op};
+use crate::hlo::open::{Claim, CompId, InstId, Op};
 use crate::ops::spec::ValueSpec;
 use crate::ops::{Calls, Value};
 use crate::scalar::ScalarOp;

@@ -5,7 +5,7 @@ use super::rounds::Border;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
-use crate::hlo::{Asked, Claim, CompId, InstId, Op, Shape};
+use crate::hlo::open::{Asked, Claim, CompId, Dim, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::Range;
 use crate::ops::spec::{JaggedSpec, ListSpec, ValueSpec};
@@ -33,13 +33,13 @@ struct Loop<'a> {
     /// The specs of those of which rounds leave others than the loop begins with.
     wider: Vec<Option<ValueSpec>>,
     /// How many rounds lists have room for where nothing tells how many there are; a call that takes more fails.
-    allowed: Option<u64>,
+    allowed: Option<Dim>,
 }
 
 /// What goes behind the state of a loop.
 struct Beside {
     /// After how many rounds the loop ends at the latest, where a counter is there to end it.
-    most: Option<u64>,
+    most: Option<Dim>,
     /// What the body asks for: the most of all rounds is there.
     asked: Vec<Claim>,
     /// Whether the condition has run-time checks.
@@ -66,9 +66,9 @@ enum Growth {
     /// Not at all, as far as was seen.
     None,
     /// To a number of elements that does not depend on the rounds; it had at most `from` before the loop.
-    Once { from: u64 },
+    Once { from: Dim },
     /// By a number of elements in each round: it has at most `behind` after the last.
-    Each { behind: u64 },
+    Each { behind: Dim },
 }
 
 /// The condition of a loop.
@@ -89,7 +89,7 @@ impl Walker<'_> {
         cond: &FuncRef,
         body: &FuncRef,
         args: Vec<Value>,
-        allowed: Option<u64>,
+        allowed: Option<Dim>,
     ) -> Result<Vec<Slot>> {
         let (c, f) = (self.function(&cond.name)?, self.function(&body.name)?);
         let n = args.len();
@@ -168,7 +168,7 @@ impl Walker<'_> {
         this: &mut Loop,
         i: usize,
         (before, after): (&ValueSpec, &ValueSpec),
-        rounds: Option<u64>,
+        rounds: Option<Dim>,
     ) -> Result<bool> {
         match before.joined(after) {
             None => Ok(false),
@@ -219,7 +219,7 @@ impl Walker<'_> {
         i: usize,
         lists: &mut [ListValue],
         (before, want): (&[ListSpec], &[ListSpec]),
-        rounds: Option<u64>,
+        rounds: Option<Dim>,
     ) -> Result<bool> {
         let (mut growth, mut changed) = (this.growth[i], false);
         for (at, (list, want)) in lists.iter_mut().zip(want).enumerate() {
@@ -264,8 +264,8 @@ impl Walker<'_> {
         let known = interp::known_through_loops(&self.b, count.now).and_then(|t| t.get_i64(0));
         let Some(n) = known.and_then(|n| i32::try_from(n).ok()) else { return };
         count.now = self.b.constant(Tensor::scalar(n));
-        count.most = u64::try_from(n).map_or(count.most, |n| n.min(count.most));
-        if u64::try_from(n) == Ok(list.room(&self.b)) {
+        count.most = Dim::size(n).map_or(count.most, |n| n.min(count.most));
+        if Dim::size(n) == Ok(list.room(&self.b)) {
             list.count = None;
         }
     }
@@ -347,7 +347,7 @@ impl Walker<'_> {
         }
         let mut root = self.truth(test)?;
         if let (Some(most), Some(Value::Array(count))) = (beside.most, behind.first()) {
-            let most = self.b.constant(Tensor::scalar(i64::try_from(most).unwrap_or(i64::MAX)));
+            let most = self.b.constant(Tensor::scalar(most.pinned()));
             let more = self.b.compare(Direction::Lt, *count, most);
             root = self.b.binary(ScalarOp::And, root, more);
         }
@@ -372,14 +372,14 @@ impl Walker<'_> {
     }
 
     /// Lets calls fail in which a loop, ended after `most` rounds at the latest, would go on from these values.
-    fn claim_rounds(&mut self, this: &Loop, values: &[Value], rounds: InstId, most: u64) -> Result<()> {
+    fn claim_rounds(&mut self, this: &Loop, values: &[Value], rounds: InstId, most: Dim) -> Result<()> {
         let test = self.call_with(this.cond, values, &this.reached)?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(()) };
         let goes_on = self.truth(test)?;
         let more = self.b.convert(goes_on, DType::S64);
         let asked = self.b.add(rounds, more);
         let (node, value) = (self.b.metadata.op_name.clone(), self.b.convert(asked, DType::S32));
-        self.b.claim(Claim { node, asks: Asked::Rounds, value, most, is_allowed: true });
+        self.b.claim(Claim { node, asks: Asked::Rounds, value, most: most.known(), is_allowed: true });
         Ok(())
     }
 }
@@ -387,8 +387,8 @@ impl Walker<'_> {
 /// The most elements of a list in a loop.
 struct Most {
     growth: Growth,
-    before: u64,
-    behind: u64,
+    before: Dim,
+    behind: Dim,
 }
 
 impl Growth {
@@ -396,9 +396,9 @@ impl Growth {
     ///
     /// What is set at an index grows to the largest index, what is pushed by as much in each round. Which of the two it is shows in the next
     /// round.
-    fn next(self, before: u64, after: u64, rounds: Option<u64>) -> Option<Most> {
+    fn next(self, before: Dim, after: Dim, rounds: Option<Dim>) -> Option<Most> {
         let stays = |growth, behind| Some(Most { growth, before, behind });
-        let each = |from: u64, growth: u64| {
+        let each = |from: Dim, growth: Dim| {
             let before = growth.checked_mul(rounds?.max(1) - 1)?.checked_add(from)?;
             let behind = before.checked_add(growth)?;
             Some(Most { growth: Growth::Each { behind }, before, behind })
@@ -407,7 +407,7 @@ impl Growth {
             Growth::Each { behind } if after <= behind => stays(self, behind),
             Growth::Each { .. } => None,
             _ if after <= before => stays(self, before),
-            Growth::None if after == before + 1 && rounds.is_some() => each(before, 1),
+            Growth::None if after == before + 1 && rounds.is_some() => each(before, Dim::from(1)),
             Growth::None => Some(Most { growth: Growth::Once { from: before }, before: after, behind: after }),
             Growth::Once { from } => each(from, after - before),
         }

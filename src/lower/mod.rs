@@ -20,8 +20,13 @@ mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
-use crate::hlo::{Assumed, Builder, Claim, Decision, Found, InstId, Module, Shape};
+use crate::hlo::Module;
+use crate::hlo::open::{Assumed, Builder, Claim, Decision, Found, InstId, Shape};
 use crate::ops::{self, Value};
+use crate::symbolic::Interval;
+use crate::symbolic::fixed;
+use crate::symbolic::known;
+use crate::symbolic::trace::Record;
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, Accesses};
 use std::collections::{HashMap, HashSet};
@@ -119,6 +124,10 @@ pub struct Rung {
 #[derive(Clone)]
 pub struct Exact(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
 
+/// What lowering a function records of its sizes, which lie within these ranges and have these values; `None` where it can't be lowered.
+#[derive(Clone)]
+pub struct Traced(pub Arc<dyn Fn(&[Interval], &[i64]) -> Option<Record> + Send + Sync>);
+
 impl std::fmt::Debug for Exact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Exact")
@@ -164,11 +173,13 @@ pub fn lower_assuming(
     assumed: Assumed,
 ) -> Result<Lowered, Failure> {
     let mut b = Builder::new("main");
+    let told = assumed.feeds.clone();
     b.assume(assumed);
     let mut walker = Walker::new(program, b);
     let mut seeds = HashMap::new();
-    for feed in feeds {
-        let id = walker.b.parameter(Shape::array(feed.info.dtype, feed.info.dims.clone()));
+    for (i, feed) in feeds.iter().enumerate() {
+        let dims = told.get(i).cloned().unwrap_or_else(|| fixed(&feed.info.dims));
+        let id = walker.b.parameter(Shape::array(feed.info.dtype, dims));
         seeds.insert(feed.at, Some(Value::Array(id)));
     }
     let state = parameters(&mut walker, program).map_err(|told| Failure { told, found: Vec::new() })?;
@@ -201,8 +212,8 @@ fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariab
             bad.push(Diagnostic::new(Code::DynamicShape, told));
             continue;
         };
-        let id = walker.b.parameter(Shape::array(dtype, dims.clone()));
-        let number = walker.store.add(variable, dtype, &dims, id);
+        let id = walker.b.parameter(Shape::array(dtype, fixed(&dims.clone())));
+        let number = walker.store.add(variable, dtype, &fixed(&known(&fixed(&dims))), id);
         if variable.role == Role::Random {
             walker.store.random = Some(number);
         }
@@ -284,7 +295,7 @@ fn finish(
         called: None,
         field,
         dtype: b.dtype(id),
-        dims: b.dims(id).to_vec(),
+        dims: known(b.dims(id)),
     };
     let results = fetches.iter().map(|f| &f.0).zip(fields).zip(&parts).map(info).collect();
     let mut variables = Vec::with_capacity(state.len());
@@ -301,7 +312,7 @@ fn finish(
     let found = b.founds().iter().filter(|f| !f.is_fixed).map(|f| (f.assumed, f.most)).collect();
     let decisions = b.decisions().to_vec();
     let root = b.tuple(&parts);
-    let module = b.finish(root).map_err(Error::into_diagnostics)?;
+    let module = b.finish(root).map_err(Error::into_diagnostics)?.at_hand();
     Ok(Lowered {
         module,
         args: feeds.iter().map(|f| f.info.clone()).collect(),

@@ -1,6 +1,6 @@
 //! When the values of a loop come to rest: what each round multiplies by a number overflows or underflows after so many rounds and then
 //! stays as it is. A condition that looks at such values alone does not change from there on: a loop that ends has ended by then.
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::range;
 use crate::scalar::ScalarOp;
@@ -31,9 +31,9 @@ pub fn looked_at(b: &Builder, root: InstId) -> Option<BTreeSet<usize>> {
 }
 
 /// After how many rounds a part of the state that is `id` behind each, of the open computation, stays as it is.
-pub fn rounds_to_rest(b: &Builder, id: InstId, part: usize) -> Option<u64> {
+pub fn rounds_to_rest(b: &Builder, id: InstId, part: usize) -> Option<Dim> {
     if range::part(b, id) == Some(part) {
-        return Some(0);
+        return Some(Dim::from(0));
     }
     let inst = b.current().insts.get(id)?;
     let is_part = |id: InstId| range::part(b, id) == Some(part);
@@ -64,7 +64,7 @@ fn one_value(t: &Tensor) -> Option<f64> {
 
 /// After how many steps any float rests that each step multiplies by a number above 0, rounded: those of `largest`, which is followed by
 /// all others on their way down, or those of the least that moves at all on its way up.
-fn rest(step: impl Fn(f64) -> f64, largest: f64, smallest: f64) -> Option<u64> {
+fn rest(step: impl Fn(f64) -> f64, largest: f64, smallest: f64) -> Option<Dim> {
     let factor = step(1.0);
     if factor.is_nan() || factor <= 0.0 {
         return None;
@@ -75,9 +75,9 @@ fn rest(step: impl Fn(f64) -> f64, largest: f64, smallest: f64) -> Option<u64> {
         if units > MOST_ROUNDS as f64 {
             return None;
         }
-        (units * smallest, units as u64)
+        (units * smallest, Dim::from(units as u64))
     } else {
-        (largest, 0)
+        (largest, Dim::from(0))
     };
     let mut at = from;
     for rounds in 0..MOST_ROUNDS {
@@ -94,7 +94,7 @@ fn rest(step: impl Fn(f64) -> f64, largest: f64, smallest: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn of(by: f32) -> Option<u64> {
+    fn of(by: f32) -> Option<Dim> {
         rest(|x| f64::from(x as f32 * by), f64::from(f32::MAX), f64::from(f32::from_bits(1)))
     }
 
@@ -105,7 +105,7 @@ mod tests {
             let rounds = of(by).unwrap_or_else(|| panic!("{by}"));
             for bits in (0..0x7f80_0000u32).step_by(199_999).chain(0..3000) {
                 let mut x = f32::from_bits(bits);
-                for _ in 0..rounds {
+                for _ in 0..rounds.known() {
                     x *= by;
                 }
                 assert_eq!(x * by, x, "{by}: {bits:x}");

@@ -5,7 +5,7 @@ use super::steps::{Step, added};
 use super::walker::{Slot, Walker};
 use crate::diag::Result;
 use crate::graph::FuncRef;
-use crate::hlo::{InstId, Op};
+use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::Value;
 use crate::ops::range::{self, Range};
 use crate::ops::spec::ValueSpec;
@@ -78,8 +78,8 @@ impl Walker<'_> {
     }
 
     /// After how many rounds the user lets a loop end.
-    pub fn rounds_told(&self, body: &FuncRef) -> Option<u64> {
-        self.program.rounds.get(&body.name).copied()
+    pub fn rounds_told(&self, body: &FuncRef) -> Option<Dim> {
+        self.program.rounds.get(&body.name).copied().map(Dim::from)
     }
 
     /// What an integer lies between.
@@ -101,8 +101,8 @@ impl Walker<'_> {
         init: &[Value],
         border: &mut Border,
         reached: &Reached,
-        allowed: Option<u64>,
-    ) -> Result<Option<u64>> {
+        allowed: Option<Dim>,
+    ) -> Result<Option<Dim>> {
         let Limits { limits, looked_at } = self.limits_of(cond, border, reached)?;
         let parts = border.parts();
         let start = |part: usize| self.range(&init[parts.get(part).copied()??]);
@@ -141,7 +141,7 @@ impl Walker<'_> {
         border: &Border,
         reached: &Reached,
         looked_at: Option<BTreeSet<usize>>,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<Dim>> {
         let (parts, rets) = (border.parts(), self.function(&body.name)?.rets.len());
         let Some(looked_at) = looked_at else { return Ok(None) };
         let own = |&part: &usize| parts.get(part).copied().flatten().filter(|&i| i < rets);
@@ -152,7 +152,7 @@ impl Walker<'_> {
             Some(Value::Array(id)) => rounds_to_rest(&self.b, *id, part),
             _ => None,
         };
-        let rounds: Option<Vec<u64>> =
+        let rounds: Option<Vec<Dim>> =
             after.as_ref().ok().and_then(|after| looked_at.iter().zip(after).map(one).collect());
         self.b.abandon();
         after?;
@@ -232,7 +232,7 @@ impl Walker<'_> {
 }
 
 /// What an integer lies between when a round begins, if it was in `start` before the first one and each adds `step`.
-fn while_it_runs(start: Range, step: Option<Step>, rounds: Option<u64>) -> Range {
+fn while_it_runs(start: Range, step: Option<Step>, rounds: Option<Dim>) -> Range {
     let Some((down, up)) = step else { return Range::ALL };
     let ((least, most), ends) = (start.ends(), Range::ALL.ends());
     let all = |step: i64, end: i128| match (step, rounds) {
@@ -245,7 +245,7 @@ fn while_it_runs(start: Range, step: Option<Step>, rounds: Option<u64>) -> Range
 
 /// How often a loop runs at most that begins at `start`, adds `step` and goes on while it compares so; `None` if it may never end or
 /// that is not known.
-fn rounds(start: Range, (down, up): Step, direction: Direction, number: i64) -> Option<u64> {
+fn rounds(start: Range, (down, up): Step, direction: Direction, number: i64) -> Option<Dim> {
     // the slowest way
     let step = if down > 0 { down } else { Some(up).filter(|&up| up < 0)? };
     let first = if step > 0 { start.least } else { start.bound()? };
@@ -261,7 +261,7 @@ fn rounds(start: Range, (down, up): Step, direction: Direction, number: i64) -> 
         _ => return None,
     };
     let step = step.abs();
-    u64::try_from(((distance + step - 1) / step).max(0)).ok()
+    u64::try_from(((distance + step - 1) / step).max(0)).ok().map(Dim::from)
 }
 
 fn turned(direction: Direction) -> Direction {
@@ -281,12 +281,12 @@ mod tests {
 
     #[test]
     fn rounds_are_counted() {
-        assert_eq!(rounds(Range::one(0), (1, 1), Direction::Lt, 4), Some(4));
-        assert_eq!(rounds(Range::one(0), (3, 3), Direction::Lt, 4), Some(2));
-        assert_eq!(rounds(Range::one(5), (-2, -2), Direction::Ge, 0), Some(3));
-        assert_eq!(rounds(Range::one(0), (1, 3), Direction::Lt, 4), Some(4));
+        assert_eq!(rounds(Range::one(0), (1, 1), Direction::Lt, 4), Some(4.into()));
+        assert_eq!(rounds(Range::one(0), (3, 3), Direction::Lt, 4), Some(2.into()));
+        assert_eq!(rounds(Range::one(5), (-2, -2), Direction::Ge, 0), Some(3.into()));
+        assert_eq!(rounds(Range::one(0), (1, 3), Direction::Lt, 4), Some(4.into()));
         assert_eq!(rounds(Range::one(0), (0, 1), Direction::Lt, 4), None, "it may stay");
-        assert_eq!(rounds(Range::one(9), (1, 1), Direction::Lt, 4), Some(0));
+        assert_eq!(rounds(Range::one(9), (1, 1), Direction::Lt, 4), Some(0.into()));
         assert_eq!(rounds(Range::one(0), (-1, -1), Direction::Lt, 4), None);
     }
 }

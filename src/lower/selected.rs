@@ -5,8 +5,8 @@
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
-use crate::hlo::attrs::PadDim;
-use crate::hlo::{Claim, InstId};
+use crate::hlo::open::PadDim;
+use crate::hlo::open::{Claim, Dim, InstId};
 use crate::ops::Value;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -59,14 +59,14 @@ impl Walker<'_> {
     /// The axes of results, each with the number of the result, of which branches leave different sizes.
     fn axes_apart(&mut self, branches: &[&FuncRef], args: &[Value]) -> Result<BTreeSet<(usize, usize)>> {
         let mut apart = BTreeSet::new();
-        let mut first: Option<Vec<Vec<u64>>> = None;
+        let mut first: Option<Vec<Vec<Dim>>> = None;
         for branch in branches {
             let values = self.call_whole(branch, args.to_vec())?.unwrap_or_default();
             let dims = values.iter().map(|value| match value {
                 Value::Array(id) => self.b.dims(*id).to_vec(),
                 _ => Vec::new(),
             });
-            let dims: Vec<Vec<u64>> = dims.collect();
+            let dims: Vec<Vec<Dim>> = dims.collect();
             for (result, (a, b)) in first.iter().flatten().zip(&dims).enumerate() {
                 let axes = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b);
                 apart.extend(axes.map(|(axis, _)| (result, axis)));
@@ -128,13 +128,14 @@ impl Walker<'_> {
         let (mut x, mut y) = (x, y);
         for &axis in apart {
             let (ours, theirs) = (self.b.dims(x)[axis], self.b.dims(y)[axis]);
-            let number = |w: &mut Self, n: u64| w.b.constant(Tensor::scalar(i32::try_from(n).unwrap_or(i32::MAX)));
+            let number = |w: &mut Self, n: Dim| w.b.constant(Tensor::scalar(i32::try_from(n).unwrap_or(i32::MAX)));
             let (of_x, of_y) = (number(self, ours), number(self, theirs));
             let count = self.b.select(counts, of_x, of_y);
             let told = "how large what a branch leaves is depends on values at run time";
-            let size = self.b.found(count, ours.max(theirs)).ok_or_else(|| Error::user(Code::DynamicShape, told))?;
-            x = self.resized(x, axis, theirs, size);
-            y = self.resized(y, axis, ours, size);
+            let size =
+                self.b.found(count, ours.max(theirs).known()).ok_or_else(|| Error::user(Code::DynamicShape, told))?;
+            x = self.resized(x, axis, theirs, Dim::from(size));
+            y = self.resized(y, axis, ours, Dim::from(size));
         }
         let dims = self.b.dims(x).to_vec();
         let counts = self.b.broadcast(counts, &dims, &[]);
@@ -142,11 +143,11 @@ impl Walker<'_> {
     }
 
     /// `x` with `size` elements along an axis, which are no more than it has and `more`.
-    fn resized(&mut self, x: InstId, axis: usize, more: u64, size: u64) -> InstId {
+    fn resized(&mut self, x: InstId, axis: usize, more: Dim, size: Dim) -> InstId {
         let mut pads = vec![PadDim::default(); self.b.rank(x)];
-        pads[axis].high = i64::try_from(more).unwrap_or(i64::MAX);
+        pads[axis].high = more;
         let zero = self.b.scalar(self.b.dtype(x), 0.0);
         let roomy = self.b.pad(x, zero, &pads);
-        self.b.slice_axis(roomy, axis, 0, size)
+        self.b.slice_axis(roomy, axis, Dim::from(0), size)
     }
 }

@@ -1,5 +1,5 @@
 //! By how much a round of a loop changes an integer of its state, also where it does so in some rounds only.
-use crate::hlo::{Builder, Computation, InstId, Literal, Module, Op};
+use crate::hlo::open::{Builder, Computation, InstId, Literal, Module, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;

@@ -3,12 +3,13 @@ use super::access::Accesses;
 use super::order;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
-use crate::hlo::{Asked, Builder, Claim, Metadata, Op};
+use crate::hlo::open::{Asked, Builder, Claim, Metadata, Op};
 use crate::opdef;
 use crate::ops::holder::Holders;
 use crate::ops::host::{Role, find_host};
 use crate::ops::range::Ranges;
 use crate::ops::{self, Lower, LowerCtx, Store, Value};
+use crate::symbolic::trace;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -152,6 +153,7 @@ impl<'p> Walker<'p> {
     fn node(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
         let depth = self.b.depth();
         self.b.metadata = Metadata { op_type: node.op.to_string(), op_name: node.name.to_string() };
+        trace::enter_node(&node.name, &node.op);
         let result = self.outputs(node, args);
         while self.b.depth() > depth {
             self.b.abandon();

@@ -11,6 +11,7 @@ use crate::ops::holder::Holders;
 use crate::ops::range::Ranges;
 use crate::ops::spec::ValueSpec;
 use crate::ops::{Store, Value};
+use crate::symbolic::Dim;
 
 /// Most rounds that are written in a program, those of loops inside of loops counted each time: sizes that values say are compared with
 /// one another, so that time grows faster than their number.
@@ -55,7 +56,7 @@ impl Walker<'_> {
         self.return_to(&mark);
         if may_be_allowed {
             let allowed = self.b.bound(&self.b.metadata.op_name);
-            let bounded = self.one_loop(cond, body, args, Some(allowed));
+            let bounded = self.one_loop(cond, body, args, Some(Dim::from(allowed)));
             if !self.is_refused(&bounded, &mark, |_| true) {
                 return bounded;
             }
@@ -124,7 +125,7 @@ impl Walker<'_> {
 
     /// The values after the last round; `None` where it is not known before each round whether there is one, or where there are too many.
     fn rounds(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<Slot>>> {
-        let (mut values, mut left) = (args, self.rounds_told(body).unwrap_or(u64::MAX));
+        let (mut values, mut left) = (args, self.rounds_told(body).unwrap_or(Dim::from(u64::MAX)));
         loop {
             let test = self.call_whole(cond, values.clone())?;
             let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(None) };

@@ -3,9 +3,9 @@ use super::state::Threaded;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, FuncRef, Node};
-use crate::hlo::attrs::WindowDim;
+use crate::hlo::open::WindowDim;
+use crate::hlo::open::{CompId, Dim, InstId, Op, Shape};
 use crate::hlo::proto::numbers;
-use crate::hlo::{CompId, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::Value;
 use crate::ops::xla::{int_list, window};
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 struct Arrays {
     ids: Vec<InstId>,
     types: Vec<DType>,
-    dims: Vec<u64>,
+    dims: Vec<Dim>,
 }
 
 impl Walker<'_> {

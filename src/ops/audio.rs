@@ -5,13 +5,15 @@ use super::array::gather::gather_axis;
 use super::fact::Fact;
 use super::math::special::mul_scalar;
 use super::row::op;
-use super::symbols::Dim;
+use super::symbols::InferredDim;
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::attrs::{DotDims, FftKind, PadDim};
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, InstId, Op};
+use crate::hlo::open::{DotDims, FftKind, PadDim};
 use crate::scalar::ScalarOp;
+use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use std::f64::consts::PI;
 
@@ -49,15 +51,15 @@ fn spectrogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, framing) = (cx.arg(0)?, Framing::parse(cx.node)?);
     let [samples, channels] = cx.dims(0)?[..] else { return Err(cx.mismatch("the input must be a matrix")) };
     let Framing { window, stride } = framing;
-    let count = samples.checked_sub(window).map_or(0, |rest| 1 + rest / stride);
-    let out = [channels, count, framing.frequencies()];
-    if out.contains(&0) {
+    let count = samples.known().checked_sub(window).map_or(0, |rest| 1 + rest / stride);
+    let out = [channels, Dim::from(count), Dim::from(framing.frequencies())];
+    if out.contains(&Dim::from(0)) {
         let y = cx.b.full(DType::F32, &out, 0.0);
         return cx.one(y);
     }
     let is_squared = cx.flag("magnitude_squared");
     let b = &mut *cx.b;
-    let grid = [count, window];
+    let grid = [count, window].map(Dim::from);
     let (frame, place) = (b.iota(DType::S32, &grid, 0), b.iota(DType::S32, &grid, 1));
     let start = mul_scalar(b, frame, stride as f64);
     let at = b.add(start, place);
@@ -65,14 +67,14 @@ fn spectrogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let frames = gather_axis(b, x, at, 1, 0);
     let hann: Vec<f64> = (0..window).map(|i| 0.5 - 0.5 * ((2.0 * PI * i as f64) / window as f64).cos()).collect();
     let hann = b.constant(Tensor::of(&[window], &hann));
-    let hann = b.broadcast(hann, &[channels, count, window], &[2]);
+    let hann = b.broadcast(hann, &dims![channels, count, window], &[2]);
     let frames = b.convert(frames, DType::F64);
     let frames = b.mul(frames, hann);
     let length = window.next_power_of_two();
     let zero = b.scalar(DType::F64, 0.0);
-    let behind = PadDim { high: (length - window) as i64, ..PadDim::default() };
+    let behind = PadDim { high: Dim::from((length - window) as i64), ..PadDim::default() };
     let frames = b.pad(frames, zero, &[PadDim::default(), PadDim::default(), behind]);
-    let spectrum = b.add_inst(Op::Fft { kind: FftKind::Rfft, length: vec![length] }, &[frames]);
+    let spectrum = b.add_inst(Op::Fft { kind: FftKind::Rfft, length: vec![Dim::from(length)] }, &[frames]);
     let [re, im] = [ScalarOp::Real, ScalarOp::Imag].map(|part| {
         let part = b.unary(part, spectrum);
         b.mul(part, part)
@@ -155,9 +157,9 @@ fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             format!("{kept} of {filters} filters from {lower} to {upper} of {length} frequencies at a rate of {rate}");
         return Err(Error::user(Code::BadInputs, told));
     }
-    let weights = Filters { channels: filters, lower, upper }.weights(length, rate as f64);
+    let weights = Filters { channels: filters, lower, upper }.weights(length.known(), rate as f64);
     let Some(weights) = weights else {
-        let y = cx.b.full(DType::F32, &[channels, frames, kept], 0.0);
+        let y = cx.b.full(DType::F32, &dims![channels, frames, kept], 0.0);
         return cx.one(y);
     };
     let norm = (2.0 / filters as f64).sqrt();
@@ -166,7 +168,7 @@ fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let x = b.convert(x, DType::F64);
     let magnitudes = b.unary(ScalarOp::Sqrt, x);
-    let weights = b.constant(Tensor::of(&[length, filters], &weights));
+    let weights = b.constant(Tensor::of(&[length.known(), filters], &weights));
     let sums = by_matrix(b, magnitudes, weights);
     let least = b.full_like(sums, 1e-12);
     let sums = b.max(sums, least);
@@ -180,14 +182,16 @@ fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn spectrogram_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (dims, framing) = (cx.of_rank(0, 2)?, Framing::parse(cx.node)?);
     let frames = match dims[0] {
-        Dim::Known(n) => Dim::Known(n.checked_sub(framing.window).map_or(0, |rest| 1 + rest / framing.stride)),
+        InferredDim::Known(n) => {
+            InferredDim::Known(n.checked_sub(framing.window).map_or(0, |rest| 1 + rest / framing.stride))
+        }
         _ => cx.fresh(cx.cause(0)),
     };
-    cx.one(F32, vec![dims[1], frames, Dim::Known(framing.frequencies())])
+    cx.one(F32, vec![dims[1], frames, InferredDim::Known(framing.frequencies())])
 }
 
 fn cepstrum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.of_rank(0, 3)?;
     let kept = u64::try_from(cx.node.int("dct_coefficient_count").unwrap_or(13)).unwrap_or(0);
-    cx.one(F32, vec![dims[0], dims[1], Dim::Known(kept)])
+    cx.one(F32, vec![dims[0], dims[1], InferredDim::Known(kept)])
 }

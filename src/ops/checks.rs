@@ -6,7 +6,7 @@
 use super::LowerCtx;
 use super::math::expr::{Expr, formula};
 use crate::diag::Result;
-use crate::hlo::{Asked, Check, Claim, InstId, Op};
+use crate::hlo::open::{Asked, Check, Claim, Dim, InstId, Op};
 use crate::interp;
 use crate::opdef::{self, Effect};
 use crate::scalar::ScalarOp;
@@ -34,18 +34,18 @@ impl LowerCtx<'_> {
         self.b.claim(Claim { node, asks: Asked::Check(check), value, most: 0, is_allowed: false });
     }
     /// Lets calls fail in which one of some integers is not in `0..count`.
-    pub fn fail_outside(&mut self, numbers: InstId, count: u64, check: Check) {
+    pub fn fail_outside(&mut self, numbers: InstId, count: Dim, check: Check) {
         if !self.b.is_checked() {
             return;
         }
         let numbers = self.b.convert(numbers, DType::S64);
-        let wrong = formula(self.b, [numbers], |[x]| x.lt(0.0).or(x.ge(count as f64)));
+        let wrong = formula(self.b, [numbers], |[x]| x.lt(0.0).or(x.ge(count.as_f64())));
         self.fail_where(wrong, check);
     }
     /// Lets calls fail in which an index, along the last axis of `indices`, leads out of dimensions of these sizes.
-    pub fn fail_out_of(&mut self, indices: InstId, sizes: &[u64]) {
+    pub fn fail_out_of(&mut self, indices: InstId, sizes: &[Dim]) {
         let places = self.b.dims(indices).to_vec();
-        let ends: Vec<i64> = sizes.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+        let ends: Vec<i64> = sizes.iter().map(|&n| n.pinned()).collect();
         let ends = self.b.constant(Tensor::from_vec(DType::S64, vec![sizes.len() as u64], ends));
         let ends = self.b.broadcast(ends, &places, &[places.len() - 1]);
         let indices = self.b.convert(indices, DType::S64);
@@ -125,9 +125,9 @@ fn ignores_bad_indices(cx: &LowerCtx) -> bool {
 /// Tuples of indices, input 1, into input 0, which may be a variable.
 pub fn places(cx: &mut LowerCtx) -> Result<()> {
     let (of, indices) = (cx.read(0)?, cx.arg(1)?);
-    let depth = cx.b.dims(indices).last().copied().unwrap_or(0);
-    let sizes = cx.b.dims(of).iter().copied().take(usize::try_from(depth).unwrap_or(0)).collect::<Vec<u64>>();
-    if sizes.len() as u64 == depth && cx.b.rank(indices) > 0 && !ignores_bad_indices(cx) {
+    let depth = cx.b.dims(indices).last().copied().unwrap_or(Dim::from(0));
+    let sizes = cx.b.dims(of).iter().copied().take(usize::try_from(depth).unwrap_or(0)).collect::<Vec<Dim>>();
+    if Dim::from(sizes.len()) == depth && cx.b.rank(indices) > 0 && !ignores_bad_indices(cx) {
         cx.fail_out_of(indices, &sizes);
     }
     Ok(())
@@ -138,11 +138,11 @@ pub fn places_in_result<const SHAPE: usize>(cx: &mut LowerCtx) -> Result<()> {
     let indices = cx.arg(0)?;
     let rank = cx.b.rank(indices);
     let Some(sizes) = cx.constant_ints(SHAPE).ok().filter(|_| !ignores_bad_indices(cx)) else { return Ok(()) };
-    let sizes: Vec<u64> = sizes.into_iter().map(|n| u64::try_from(n).unwrap_or(0)).collect();
-    let depth = cx.b.dims(indices).last().copied().unwrap_or(0);
+    let sizes: Vec<Dim> = sizes.into_iter().map(|n| Dim::size(n).unwrap_or(Dim::from(0))).collect();
+    let depth = cx.b.dims(indices).last().copied().unwrap_or(Dim::from(0));
     match (rank, sizes.len()) {
         (0 | 1, 1) => cx.fail_outside(indices, sizes[0], Check::Index),
-        (1.., n) if depth <= n as u64 => cx.fail_out_of(indices, &sizes[..depth as usize]),
+        (1.., n) if depth <= Dim::from(n) => cx.fail_out_of(indices, &sizes[..depth.index()]),
         _ => {}
     }
     Ok(())
@@ -169,7 +169,7 @@ fn ascending(cx: &mut LowerCtx, i: usize) -> Result<()> {
     let wrong = formula(cx.b, [ids], |[x]| x.lt(0.0));
     cx.fail_where(wrong, Check::Segment);
     if let Some(&n) = dims.first().filter(|&&n| n > 1) {
-        let (before, behind) = (cx.b.slice_axis(ids, 0, 0, n - 1), cx.b.slice_axis(ids, 0, 1, n));
+        let (before, behind) = (cx.b.slice_axis(ids, 0, Dim::from(0), n - 1), cx.b.slice_axis(ids, 0, Dim::from(1), n));
         let wrong = formula(cx.b, [before, behind], |[x, y]| x.gt(y));
         cx.fail_where(wrong, Check::Segment);
     }
@@ -222,7 +222,7 @@ pub fn labels(cx: &mut LowerCtx) -> Result<()> {
 
 /// Numbers of partitions, input 1.
 pub fn partitions(cx: &mut LowerCtx) -> Result<()> {
-    let count = cx.node.int("num_partitions").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    let count = cx.node.int("num_partitions").and_then(|n| Dim::size(n).ok()).unwrap_or(Dim::from(0));
     let partitions = cx.arg(1)?;
     cx.fail_outside(partitions, count, Check::Index);
     Ok(())
@@ -247,7 +247,7 @@ pub fn images(cx: &mut LowerCtx) -> Result<()> {
 
 /// Beginnings and sizes of a slice, inputs 1 and 2, which stay within input 0.
 pub fn slice(cx: &mut LowerCtx) -> Result<()> {
-    let dims: Vec<i64> = cx.dims(0)?.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+    let dims: Vec<i64> = cx.dims(0)?.iter().map(|&d| d.pinned()).collect();
     let (begin, size) = (cx.arg(1)?, cx.arg(2)?);
     let (begin, size) = (cx.b.convert(begin, DType::S64), cx.b.convert(size, DType::S64));
     let dims = cx.b.constant(Tensor::from_vec(DType::S64, vec![dims.len() as u64], dims));

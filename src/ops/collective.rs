@@ -7,9 +7,9 @@ use super::row::op;
 use super::shape::{S32, same};
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::{lists, written};
-use crate::hlo::{CompId, InstId, Op, Shape};
+use crate::hlo::open::Foreign;
+use crate::hlo::open::{CompId, Dim, InstId, Op, Shape};
 use crate::ops::fact::{Dims, Fact};
 use crate::scalar::ScalarOp;
 use crate::tensor::Tensor;
@@ -48,7 +48,7 @@ pub struct Groups {
     /// Their members, in the order of their parts.
     members: Vec<Vec<i64>>,
     /// Replicas in each.
-    pub size: u64,
+    pub size: Dim,
 }
 
 impl Groups {
@@ -61,11 +61,11 @@ impl Groups {
         if size == 0 || members.iter().any(|g| g.len() != size) || !all.iter().copied().eq(0..all.len() as i64) {
             return Err(cx.mismatch(format!("groups in which each replica stands once, not {}", written(&members))));
         }
-        let count = all.len() as u64;
-        cx.b.replicate(count).map_err(|had| {
+        let count = Dim::from(all.len());
+        cx.b.replicate(count.known()).map_err(|had| {
             cx.unsupported(format!("a collective of {count} replicas beside one of {had}; all must stand in a group"))
         })?;
-        Ok(Groups { members, size: size as u64 })
+        Ok(Groups { members, size: Dim::from(size) })
     }
     /// Those that input `i` lists, a row each.
     ///
@@ -110,7 +110,7 @@ fn assigned(cx: &LowerCtx, i: usize) -> Result<Option<Vec<Vec<i64>>>> {
 fn rows(cx: &LowerCtx, i: usize) -> Result<Vec<Vec<i64>>> {
     let [_, width] = cx.dims(i)?[..] else { return Err(cx.mismatch("groups are the rows of a matrix")) };
     let numbers = cx.constant_ints(i)?;
-    Ok(numbers.chunks((width as usize).max(1)).map(<[i64]>::to_vec).collect())
+    Ok(numbers.chunks(width.index().max(1)).map(<[i64]>::to_vec).collect())
 }
 
 /// How many replicas there are and 0, as TensorFlow's XLA has it; a collective that they reach takes the groups instead.
@@ -150,7 +150,7 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let first = dims.first_mut().ok_or_else(|| cx.mismatch("scalars are not gathered"))?;
     *first = first.checked_mul(groups.size).ok_or_else(|| cx.unsupported("a result of more than 2^64 elements"))?;
     let shape = Shape::array(cx.b.dtype(x), dims);
-    let all = exchange(cx, ("all-gather", Some(0)), &groups, (x, None), shape);
+    let all = exchange(cx, ("all-gather", Some(Dim::from(0))), &groups, (x, None), shape);
     cx.one(all)
 }
 
@@ -162,7 +162,7 @@ fn all_to_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("an array with a row for each of {} replicas", groups.size)));
     }
     let shape = cx.b.shape(x).clone();
-    let all = exchange(cx, ("all-to-all", Some(0)), &groups, (x, None), shape);
+    let all = exchange(cx, ("all-to-all", Some(Dim::from(0))), &groups, (x, None), shape);
     cx.one(all)
 }
 
@@ -184,14 +184,14 @@ pub fn computation(cx: &mut LowerCtx, name: &str) -> Result<CompId> {
 
 /// A sum divided by the number of replicas in a group.
 pub fn mean(cx: &mut LowerCtx, sum: InstId, groups: &Groups) -> InstId {
-    let count = cx.b.full_like(sum, groups.size as f64);
+    let count = cx.b.full_like(sum, groups.size.as_f64());
     cx.b.div(sum, count)
 }
 
 /// A collective of an opcode along a dimension, of an array and what it is reduced by.
 pub fn exchange(
     cx: &mut LowerCtx,
-    (opcode, dimension): (&str, Option<u64>),
+    (opcode, dimension): (&str, Option<Dim>),
     groups: &Groups,
     (x, by): (InstId, Option<CompId>),
     shape: Shape,

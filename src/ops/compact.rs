@@ -3,7 +3,8 @@ use super::LowerCtx;
 use super::array::scatter;
 use super::math::scan;
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::InstId;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -50,6 +51,6 @@ pub fn placed(cx: &mut LowerCtx, mask: InstId, to: InstId, x: Option<InstId>) ->
     // an update outside is dropped
     let outside = cx.b.full(DType::S32, &[n], -1.0);
     let to = cx.b.select(mask, to, outside);
-    let to = cx.b.reshape(to, &[n, 1]);
+    let to = cx.b.reshape(to, &dims![n, 1]);
     scatter(cx, none, to, x, None)
 }

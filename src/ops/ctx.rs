@@ -5,10 +5,11 @@ use super::string::text;
 use super::{Store, Value, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
-use crate::hlo::{Asked, Builder, Claim, Found, InstId, Op};
+use crate::hlo::open::{Asked, Builder, Claim, Dim, Found, InstId, Op};
 use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::fixed;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -128,12 +129,12 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// Those of [`LowerCtx::arg`].
-    pub fn dims(&self, i: usize) -> Result<Vec<u64>> {
+    pub fn dims(&self, i: usize) -> Result<Vec<Dim>> {
         if let Some(Value::Ragged(ragged)) = self.args.get(i) {
             return Ok(ragged.rows(self).into_iter().collect());
         }
         if let Some(dims) = self.args.get(i).and_then(|arg| text::dims(self.b, arg)) {
-            return Ok(dims);
+            return Ok(fixed(&dims));
         }
         Ok(self.b.dims(self.arg(i)?).to_vec())
     }
@@ -182,11 +183,11 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `Code::BadInputs` with the first that leads outside.
-    pub fn check_within(&self, i: usize, sizes: &[u64]) -> Result<()> {
+    pub fn check_within(&self, i: usize, sizes: &[Dim]) -> Result<()> {
         let is_entry = self.b.depth() == 1 && self.b.founds().is_empty();
         let Some(known) = self.constant(i).ok().filter(|_| is_entry).and_then(|t| t.to_i64s()) else { return Ok(()) };
         let leads_out =
-            |index: &&[i64]| index.iter().zip(sizes).any(|(&i, &size)| !u64::try_from(i).is_ok_and(|i| i < size));
+            |index: &&[i64]| index.iter().zip(sizes).any(|(&i, &size)| !Dim::size(i).is_ok_and(|i| i < size));
         match known.chunks(sizes.len().max(1)).find(leads_out) {
             Some(index) => Err(Error::user(
                 Code::BadInputs,
@@ -240,37 +241,37 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `DynamicShape` in a computation of scalars, where sizes are fixed.
-    pub fn found(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
+    pub fn found(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
         let known = interp::constant_value(self.b, count).and_then(|t| t.get_i64(0));
         let varies = self.b.computes() && self.b.follows_sizes(count);
         if let Some(known) =
             known.filter(|_| !varies).filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count))
         {
-            return Ok(u64::try_from(known).unwrap_or(0).min(most));
+            return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
         let is_count = |f: &&Found| f.most == most && element::same(self.b, f.count, count);
         if let Some(known) = self.b.found_here().find(is_count) {
-            return Ok(known.assumed);
+            return Ok(Dim::from(known.assumed));
         }
-        let size = self.b.found(count, most).ok_or_else(|| {
+        let size = self.b.found(count, most.known()).ok_or_else(|| {
             let told = format!(
                 "how large {made} is depends on values at run time, and sizes of computations of scalars are fixed"
             );
             Error::user(Code::DynamicShape, told)
         })?;
         if let Some(same_as) = self.b.founds().last().filter(|f| f.is_fixed).map(|f| f.same_as) {
-            self.claim_fixed(count, (size, most), same_as);
+            self.claim_fixed(count, (Dim::from(size), most), same_as);
         }
-        Ok(size)
+        Ok(Dim::from(size))
     }
     /// Lets calls fail in which a size is not the one that another shape asks for.
-    fn claim_fixed(&mut self, count: InstId, (size, most): (u64, u64), same_as: Option<InstId>) {
+    fn claim_fixed(&mut self, count: InstId, (size, most): (Dim, Dim), same_as: Option<InstId>) {
         let is_it = match same_as {
             Some(other) => {
                 let (count, other) = (self.b.convert(count, DType::S32), self.b.convert(other, DType::S32));
                 self.b.compare(Direction::Eq, count, other)
             }
-            None => compare_scalar(self.b, Direction::Eq, count, size as f64),
+            None => compare_scalar(self.b, Direction::Eq, count, size.as_f64()),
         };
         let none = self.b.full_like(count, -1.0);
         let claim = self.b.select(is_it, count, none);
@@ -280,9 +281,9 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `ShapeMismatch` where there are less: another shape asks for as many.
-    pub fn first(&mut self, x: InstId, size: u64) -> Result<InstId> {
+    pub fn first(&mut self, x: InstId, size: Dim) -> Result<InstId> {
         match self.b.dims(x).first() {
-            Some(&n) if n >= size => Ok(self.b.slice_axis(x, 0, 0, size)),
+            Some(&n) if n >= size => Ok(self.b.slice_axis(x, 0, Dim::from(0), size)),
             _ => {
                 Err(self.mismatch(format!("{} has less than the {size} elements that are asked for", self.b.shape(x))))
             }
@@ -292,14 +293,14 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `ShapeMismatch` for one that is known and negative; those of [`LowerCtx::size_of`].
-    pub fn size_said(&mut self, array: InstId, at: u64, made: &str) -> Result<u64> {
+    pub fn size_said(&mut self, array: InstId, at: Dim, made: &str) -> Result<Dim> {
         let flat = self.b.dims(array).iter().product();
         let line = self.b.reshape(array, &[flat]);
         let one = self.b.slice_axis(line, 0, at, at + 1);
         let one = self.b.reshape(one, &[]);
         let is_varying = !self.b.founds().is_empty() && self.counts_nothing(one);
         match element::element(self.b, array, at).known().filter(|_| !is_varying) {
-            Some(n) => u64::try_from(n).map_err(|_| self.mismatch(format!("a size of {n}"))),
+            Some(n) => Dim::size(n).map_err(|_| self.mismatch(format!("a size of {n}"))),
             None => self.size_of(one, made),
         }
     }
@@ -307,14 +308,14 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `ShapeMismatch` where it is no size, `TooLarge`; those of [`LowerCtx::size_of`].
-    pub fn size(&mut self, i: usize) -> Result<u64> {
+    pub fn size(&mut self, i: usize) -> Result<Dim> {
         let (id, dims) = (self.arg(i)?, self.dims(i)?);
         if dims.iter().any(|&n| n != 1) {
             return Err(self.mismatch(format!("input {i} must be one integer, not {dims:?}")));
         }
         let made = format!("what `{}` makes", self.node.name);
-        match self.size_said(id, 0, &made)? {
-            n if n <= 1 << 32 => Ok(n),
+        match self.size_said(id, Dim::from(0), &made)? {
+            n if n <= 1u64 << 32 => Ok(n),
             n => Err(Error::user(Code::TooLarge, format!("input {i} asks for {n} elements"))),
         }
     }
@@ -323,35 +324,34 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// Those of [`LowerCtx::found`].
-    pub fn size_of(&mut self, count: InstId, made: &str) -> Result<u64> {
+    pub fn size_of(&mut self, count: InstId, made: &str) -> Result<Dim> {
         let range = self.ranges.of(self.b, count);
-        let proven = range.bound().and_then(|most| u64::try_from(most).ok());
+        let proven = range.bound().and_then(|most| Dim::size(most).ok());
         if let Some(most) = proven.filter(|&most| range.least >= 0 && most <= MOST_PROVEN) {
             return self.found(count, most, made);
         }
         let most = self.b.bound(&self.node.name);
-        self.size_up_to(count, (most, true), made)
+        self.size_up_to(count, (Dim::from(most), true), made)
     }
     /// The same of one that is never above `most` where the arguments are sound.
     ///
     /// # Errors
     /// Those of [`LowerCtx::found`].
-    pub fn size_within(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
+    pub fn size_within(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
         let allowed = self.b.bound(&self.node.name);
-        self.size_up_to(count, if most <= MOST_PROVEN { (most, false) } else { (allowed, true) }, made)
+        self.size_up_to(count, if most <= MOST_PROVEN { (most, false) } else { (Dim::from(allowed), true) }, made)
     }
     /// One more than the largest of some numbers, a vector of integers: as many as there are of what they count from 0 on.
     ///
     /// # Errors
     /// Those of [`LowerCtx::found`].
-    pub fn size_counted(&mut self, numbers: InstId, made: &str) -> Result<u64> {
-        let most =
-            self.ranges.elements(self.b, numbers).bound().and_then(|most| u64::try_from(most.checked_add(1)?).ok());
+    pub fn size_counted(&mut self, numbers: InstId, made: &str) -> Result<Dim> {
+        let most = self.ranges.elements(self.b, numbers).bound().and_then(|most| Dim::size(most.checked_add(1)?).ok());
         let none = self.b.scalar(DType::S64, -1.0);
         let wide = self.b.convert(numbers, DType::S64);
         let last = self.b.reduce(wide, none, ScalarOp::Maximum, &[0]);
         let count = add_scalar(self.b, last, 1.0);
-        match most.filter(|&most| most < 1 << 31) {
+        match most.filter(|&most| most < 1u64 << 31) {
             Some(most) => {
                 let count = self.b.convert(count, DType::S32);
                 self.found(count, most, made)
@@ -359,14 +359,14 @@ impl LowerCtx<'_> {
             None => self.size_of(count, made),
         }
     }
-    fn size_up_to(&mut self, count: InstId, (most, is_allowed): (u64, bool), made: &str) -> Result<u64> {
+    fn size_up_to(&mut self, count: InstId, (most, is_allowed): (Dim, bool), made: &str) -> Result<Dim> {
         let (asked, taken) = self.clamped(count, most);
         let size = self.found(taken, most, made)?;
         self.claim(asked, (most, is_allowed));
         Ok(size)
     }
     /// A number from 0 to `most`; calls fail in which it is another.
-    pub fn hold(&mut self, count: InstId, most: u64) -> InstId {
+    pub fn hold(&mut self, count: InstId, most: Dim) -> InstId {
         let (asked, taken) = self.clamped(count, most);
         self.claim(asked, (most, false));
         taken
@@ -385,29 +385,29 @@ impl LowerCtx<'_> {
     }
     /// A number of elements for which a list has room, and the most that the caller allows where nothing bounds it: calls fail that ask
     /// for more, or for less than nothing. `None` inside of a loop or branch.
-    pub fn allowed(&mut self, count: InstId) -> Option<(InstId, u64)> {
+    pub fn allowed(&mut self, count: InstId) -> Option<(InstId, Dim)> {
         if self.b.depth() > 1 {
             return None;
         }
         let most = self.b.bound(&self.node.name);
-        let (asked, taken) = self.clamped(count, most);
-        self.claim(asked, (most, true));
-        Some((taken, most))
+        let (asked, taken) = self.clamped(count, Dim::from(most));
+        self.claim(asked, (Dim::from(most), true));
+        Some((taken, Dim::from(most)))
     }
     /// A number, not further out than one from what it may be from 0 on, and as the nearest that it may be.
-    fn clamped(&mut self, count: InstId, most: u64) -> (InstId, InstId) {
-        let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, (most + 1) as f64));
+    fn clamped(&mut self, count: InstId, most: Dim) -> (InstId, InstId) {
+        let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, (most + 1).as_f64()));
         let asked = self.b.elementwise(ScalarOp::Clamp, &[low, count, high]);
-        let (none, room) = (self.b.full_like(count, 0.0), self.b.full_like(count, most as f64));
+        let (none, room) = (self.b.full_like(count, 0.0), self.b.full_like(count, most.as_f64()));
         (asked, self.b.elementwise(ScalarOp::Clamp, &[none, asked, room]))
     }
     /// Lets calls fail that ask for more than `most`, or for less than nothing.
-    fn claim(&mut self, asked: InstId, (most, is_allowed): (u64, bool)) {
+    fn claim(&mut self, asked: InstId, (most, is_allowed): (Dim, bool)) {
         let value = self.b.convert(asked, DType::S32);
         let claims = self.b.claims();
         if !claims.iter().any(|c| c.most == most && element::same(self.b, c.value, value)) {
             let node = self.node.name.to_string();
-            self.b.claim(Claim { node, asks: Asked::Size, value, most, is_allowed });
+            self.b.claim(Claim { node, asks: Asked::Size, value, most: most.known(), is_allowed });
         }
     }
     /// Whether a value is computed from arrays without elements. It may be known only because a size that other values say is taken to be

@@ -1,6 +1,6 @@
 //! Elements of arrays of integers as expressions of other elements, which are known at run time only: two of these may differ by what
 //! is known at compile time.
-use crate::hlo::{Builder, CompId, Inst, InstId, Op, Shape};
+use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Op, Shape};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::symbolic::Expr;
@@ -16,7 +16,7 @@ pub struct Element {
     /// The first instruction of the open computation that computes the array.
     pub array: InstId,
     /// The row-major number of the element.
-    pub at: u64,
+    pub at: Dim,
 }
 
 /// An integer computed from elements of arrays.
@@ -26,7 +26,7 @@ pub type ElementExpr = Expr<Element>;
 ///
 /// Sums, differences, products with constants and ops that only move elements are followed; the result of any other op is a variable.
 /// Sums are taken for exact: where an index is near the end of its type, no slice that starts there has elements.
-pub fn element(b: &Builder, array: InstId, at: u64) -> ElementExpr {
+pub fn element(b: &Builder, array: InstId, at: Dim) -> ElementExpr {
     Reader::new(b).element(array, at, MOST_DEPTH)
 }
 
@@ -50,7 +50,7 @@ impl<'b> Reader<'b> {
         Reader { b, budget: 256, comparisons: 1 << 16, equal: HashSet::new() }
     }
 
-    fn element(&mut self, array: InstId, at: u64, depth: usize) -> ElementExpr {
+    fn element(&mut self, array: InstId, at: Dim, depth: usize) -> ElementExpr {
         if let Some(value) = interp::constant_value(self.b, array)
             && let Some(number) = usize::try_from(at).ok().and_then(|i| value.get_i64(i))
         {
@@ -61,7 +61,7 @@ impl<'b> Reader<'b> {
         seen.unwrap_or_else(|| self.term(array, at))
     }
 
-    fn term(&mut self, array: InstId, at: u64) -> ElementExpr {
+    fn term(&mut self, array: InstId, at: Dim) -> ElementExpr {
         Expr::var(Element { array: self.first_equal(array), at })
     }
 
@@ -105,12 +105,12 @@ impl<'b> Reader<'b> {
     }
 
     /// What the instruction that makes the element says of it, if it is one that is looked through.
-    fn through(&mut self, array: InstId, at: u64, depth: usize) -> Option<ElementExpr> {
+    fn through(&mut self, array: InstId, at: Dim, depth: usize) -> Option<ElementExpr> {
         let inst = self.b.current().insts.get(array)?;
         let x = *inst.operands.first()?;
         match &inst.op {
             Op::Reshape | Op::Copy => Some(self.element(x, at, depth)),
-            Op::Broadcast(_) if self.b.rank(x) == 0 => Some(self.element(x, 0, depth)),
+            Op::Broadcast(_) if self.b.rank(x) == 0 => Some(self.element(x, Dim::from(0), depth)),
             Op::Slice(dims) => match dims[..] {
                 [d] => Some(self.element(x, d.start.checked_add(at.checked_mul(d.stride)?)?, depth)),
                 _ => None,
@@ -147,7 +147,7 @@ impl<'b> Reader<'b> {
             && interp::constant_value(self.b, init).and_then(|t| t.get_i64(0)) == Some(neutral)
     }
 
-    fn arithmetic(&mut self, op: ScalarOp, inst: &Inst, at: u64, depth: usize) -> Option<ElementExpr> {
+    fn arithmetic(&mut self, op: ScalarOp, inst: &Inst, at: Dim, depth: usize) -> Option<ElementExpr> {
         let wide = |t: DType| matches!(t, DType::S32 | DType::S64);
         if !inst.operands.iter().all(|&x| wide(self.b.dtype(x))) {
             return None;
@@ -172,7 +172,8 @@ impl<'b> Reader<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hlo::Shape;
+    use crate::dims;
+    use crate::hlo::open::Shape;
 
     #[test]
     fn sums_that_share_their_terms_differ_by_a_number() {
@@ -183,11 +184,11 @@ mod tests {
         let end = b.add(i, three);
         let end = b.mul(four, end);
         let end = b.convert(end, DType::S64);
-        let end = b.reshape(end, &[1]);
+        let end = b.reshape(end, &dims![1]);
         let wide = b.convert(begin, DType::S64);
-        let wide = b.reshape(wide, &[1]);
+        let wide = b.reshape(wide, &dims![1]);
         let ends = b.concatenate(&[wide, end], 0);
-        let (begin, end) = (element(&b, begin, 0), element(&b, ends, 1));
+        let (begin, end) = (element(&b, begin, Dim::from(0)), element(&b, ends, Dim::from(1)));
         assert_eq!(b.take_error(), None);
         assert_eq!((begin.known(), end.known()), (None, None));
         assert_eq!(end.sub(&begin).and_then(|d| d.known()), Some(12));
@@ -201,7 +202,9 @@ mod tests {
         let [x, y] = [0, 1].map(|_| b.binary(ScalarOp::Divide, i, four));
         let other = b.binary(ScalarOp::Divide, i, three);
         let end = b.add(y, three);
-        let difference = |x: InstId, y: InstId| element(&b, x, 0).sub(&element(&b, y, 0)).and_then(|d| d.known());
+        let difference = |x: InstId, y: InstId| {
+            element(&b, x, Dim::from(0)).sub(&element(&b, y, Dim::from(0))).and_then(|d| d.known())
+        };
         assert_eq!(difference(end, x), Some(3));
         assert_eq!(difference(other, x), None);
     }
@@ -209,12 +212,12 @@ mod tests {
     #[test]
     fn a_product_of_one_number_is_the_number() {
         let mut b = Builder::new("test");
-        let (i, four) = (b.parameter(Shape::array(DType::S64, [1])), b.full(DType::S64, &[1], 4.0));
+        let (i, four) = (b.parameter(Shape::array(DType::S64, dims![1])), b.full(DType::S64, &dims![1], 4.0));
         let both = b.concatenate(&[four, i], 0);
         let one = b.scalar(DType::S64, 1.0);
-        let first = b.slice_axis(both, 0, 0, 1);
+        let first = b.slice_axis(both, 0, Dim::from(0), Dim::from(1));
         let [first, both] = [first, both].map(|x| b.reduce(x, one, ScalarOp::Multiply, &[0]));
-        assert_eq!([first, both].map(|x| element(&b, x, 0).known()), [Some(4), None]);
+        assert_eq!([first, both].map(|x| element(&b, x, Dim::from(0)).known()), [Some(4), None]);
     }
 
     #[test]
@@ -222,7 +225,9 @@ mod tests {
         let mut b = Builder::new("test");
         let (i, j) = (b.parameter(Shape::array(DType::S32, [])), b.parameter(Shape::array(DType::S32, [])));
         let narrow = b.convert(i, DType::S8);
-        let difference = |x: InstId, y: InstId| element(&b, x, 0).sub(&element(&b, y, 0)).and_then(|d| d.known());
+        let difference = |x: InstId, y: InstId| {
+            element(&b, x, Dim::from(0)).sub(&element(&b, y, Dim::from(0))).and_then(|d| d.known())
+        };
         assert_eq!(difference(i, j), None);
         assert_eq!(difference(narrow, i), None);
         assert_eq!(difference(i, i), Some(0));

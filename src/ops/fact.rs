@@ -1,5 +1,5 @@
 //! What is known of one output before anything runs: type, partial shape, value.
-use super::symbols::{Dim, DimId};
+use super::symbols::{DimId, InferredDim};
 use crate::graph::{PartialShape, TfType};
 use crate::tensor::{DType, Tensor, element_count};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub const MOST_ELEMENTS: u64 = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dims {
     /// One entry a dimension.
-    Ranked(Arc<[Dim]>),
+    Ranked(Arc<[InferredDim]>),
     /// Not even the rank is known; the id tells where that came from.
     Unranked(DimId),
 }
@@ -77,20 +77,20 @@ pub struct Fact {
 
 impl Dims {
     /// A shape of these dimensions.
-    pub fn ranked(dims: impl Into<Arc<[Dim]>>) -> Self {
+    pub fn ranked(dims: impl Into<Arc<[InferredDim]>>) -> Self {
         Dims::Ranked(dims.into())
     }
     /// A shape that is wholly known.
     pub fn known(dims: &[u64]) -> Self {
-        Dims::Ranked(dims.iter().map(|&d| Dim::Known(d)).collect())
+        Dims::Ranked(dims.iter().map(|&d| InferredDim::Known(d)).collect())
     }
     /// The dimensions, if the rank is known.
-    pub fn as_ranked(&self) -> Option<&[Dim]> {
+    pub fn as_ranked(&self) -> Option<&[InferredDim]> {
         if let Dims::Ranked(dims) = self { Some(dims) } else { None }
     }
     /// The sizes, if all are known.
     pub fn fixed(&self) -> Option<Vec<u64>> {
-        let size = |d: &Dim| if let Dim::Known(n) = d { Some(*n) } else { None };
+        let size = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
         self.as_ranked()?.iter().map(size).collect()
     }
     /// The first part that is not known.
@@ -103,11 +103,12 @@ impl Dims {
             Dims::Unranked(id) => (Some(*id), &[][..]),
             Dims::Ranked(dims) => (None, &dims[..]),
         };
-        rank.into_iter().chain(dims.iter().filter_map(|d| if let Dim::Unknown(id) = d { Some(*id) } else { None }))
+        rank.into_iter()
+            .chain(dims.iter().filter_map(|d| if let InferredDim::Unknown(id) = d { Some(*id) } else { None }))
     }
     /// The shape without the identities.
     pub fn partial(&self) -> PartialShape {
-        let size = |d: &Dim| if let Dim::Known(n) = d { Some(*n) } else { None };
+        let size = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
         PartialShape(self.as_ranked().map(|dims| dims.iter().map(size).collect()))
     }
 }
@@ -118,21 +119,21 @@ impl std::fmt::Display for Dims {
     }
 }
 
-impl From<Dim> for Int {
-    fn from(dim: Dim) -> Self {
+impl From<InferredDim> for Int {
+    fn from(dim: InferredDim) -> Self {
         match dim {
-            Dim::Known(n) => i64::try_from(n).map_or(Int::Unknown, Int::Known),
-            Dim::Unknown(id) => Int::Size(id),
+            InferredDim::Known(n) => i64::try_from(n).map_or(Int::Unknown, Int::Known),
+            InferredDim::Unknown(id) => Int::Size(id),
         }
     }
 }
 
 impl Int {
     /// The number as a size, if it is one.
-    pub fn size(self) -> Option<Dim> {
+    pub fn size(self) -> Option<InferredDim> {
         match self {
-            Int::Known(n) => u64::try_from(n).ok().map(Dim::Known),
-            Int::Size(id) => Some(Dim::Unknown(id)),
+            Int::Known(n) => u64::try_from(n).ok().map(InferredDim::Known),
+            Int::Size(id) => Some(InferredDim::Unknown(id)),
             Int::Unknown => None,
         }
     }

@@ -4,7 +4,7 @@ use super::fact::{Dims, Fact};
 use super::join::Join;
 use super::shape::{PRED, S32, S64, nothing, pass_first};
 use super::shape_ctx::{ShapeCtx, ShapeFn};
-use super::symbols::{Dim, Why};
+use super::symbols::{InferredDim, Why};
 use crate::diag::Result;
 use crate::graph::{Attr, TfType};
 use std::collections::HashSet;
@@ -203,7 +203,7 @@ pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
 pub fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
     let rank = match cx.ranked(0)? {
-        Some(dims) => Dim::Known(dims.len() as u64),
+        Some(dims) => InferredDim::Known(dims.len() as u64),
         None => {
             let why = cx.cause(0);
             cx.fresh(why)

@@ -1,6 +1,6 @@
 //! What holds of a value that may come from one place or another: branches, and iterations of a loop.
 use super::fact::{Dims, Element, Fact, Int};
-use super::symbols::{Dim, DimId, Site, Symbols, Why};
+use super::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -62,11 +62,11 @@ impl Join<'_> {
         }
     }
 
-    fn dim(&mut self, a: Dim, b: Dim) -> Dim {
+    fn dim(&mut self, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a, b) {
             (a, b) if a == b => a,
-            (Dim::Unknown(id), _) if self.made.contains(&id) => a,
-            _ => Dim::Unknown(self.make()),
+            (InferredDim::Unknown(id), _) if self.made.contains(&id) => a,
+            _ => InferredDim::Unknown(self.make()),
         }
     }
 

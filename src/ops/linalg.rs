@@ -23,8 +23,8 @@ use super::row::op;
 use super::shape::same;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::Result;
-use crate::hlo::attrs::{SliceDim, Transpose};
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, InstId, Op};
+use crate::hlo::open::{Dim, SliceDim, Transpose};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -43,7 +43,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
 ], tridiagonal::ROWS, jacobi::ROWS, least::ROWS, functions::ROWS, exponential::ROWS, banded::ROWS, batch::ROWS];
 
 /// The sizes of input `i`, which must be square matrices.
-fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<u64>, u64)> {
+fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {
     let dims = cx.dims(i)?;
     match dims[..] {
         [.., rows, columns] if rows == columns => Ok((dims, rows)),
@@ -126,7 +126,7 @@ fn pivots_of(cx: &mut LowerCtx) -> Result<InstId> {
     let (dims, _) = square(cx, 0)?;
     let a = cx.arg(0)?;
     let mut none = dims.clone();
-    none[dims.len() - 1] = 0;
+    none[dims.len() - 1] = Dim::from(0);
     let empty = cx.b.full(cx.b.dtype(a), &none, 0.0);
     Ok(eliminate(cx.b, a, empty).1)
 }
@@ -175,8 +175,11 @@ fn eliminate(b: &mut Builder, a: InstId, rhs: InstId) -> (InstId, InstId) {
         eliminate_column(b, k, [state[0], state[1]]).to_vec()
     });
     let (work, pivots) = (end[0], end[1]);
-    let part =
-        |(i, &size): (usize, &u64)| SliceDim { start: if i + 1 == rank { n } else { 0 }, limit: size, stride: 1 };
+    let part = |(i, &size): (usize, &Dim)| SliceDim {
+        start: if i + 1 == rank { n } else { Dim::from(0) },
+        limit: size,
+        stride: Dim::from(1),
+    };
     let parts: Vec<_> = whole.iter().enumerate().map(part).collect();
     (b.slice(work, &parts), pivots)
 }
@@ -225,7 +228,7 @@ fn eliminate_column(b: &mut Builder, k: InstId, [work, pivots]: [InstId; 2]) -> 
 fn pivot_at(b: &mut Builder, column: InstId, k: InstId) -> InstId {
     let rows = b.dims(column).to_vec();
     let last = rows.len() - 1;
-    let (batch, n) = (&rows[..last], rows[last] as f64);
+    let (batch, n) = (&rows[..last], rows[last].as_f64());
     let lead: Vec<usize> = (0..last).collect();
     let index = b.iota(DType::S32, &rows, last);
     let size = b.unary(ScalarOp::Abs, column);
@@ -253,7 +256,7 @@ fn column_at(b: &mut Builder, x: InstId, k: InstId) -> InstId {
 /// Place `at` of dimension `axis`, as an array without it.
 fn line(b: &mut Builder, x: InstId, axis: usize, at: InstId) -> InstId {
     let mut sizes = b.dims(x).to_vec();
-    sizes[axis] = 1;
+    sizes[axis] = Dim::from(1);
     let zero = b.scalar(DType::S32, 0.0);
     let mut operands = vec![x];
     operands.resize(sizes.len() + 1, zero);
@@ -266,7 +269,7 @@ fn line(b: &mut Builder, x: InstId, axis: usize, at: InstId) -> InstId {
 /// The array with another place `at` of dimension `axis`.
 fn with_line(b: &mut Builder, x: InstId, axis: usize, at: InstId, value: InstId) -> InstId {
     let mut sizes = b.dims(x).to_vec();
-    sizes[axis] = 1;
+    sizes[axis] = Dim::from(1);
     let value = b.reshape(value, &sizes);
     let zero = b.scalar(DType::S32, 0.0);
     let mut operands = vec![x, value];
@@ -306,7 +309,7 @@ fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zeros = b.full_like(r, 0.0);
     let r = b.select(upper, r, zeros);
     let p = if cx.flag("full_matrices") { m } else { m.min(n) };
-    let (q, r) = (cx.b.slice_axis(q, rank - 1, 0, p), cx.b.slice_axis(r, rank - 2, 0, p));
+    let (q, r) = (cx.b.slice_axis(q, rank - 1, Dim::from(0), p), cx.b.slice_axis(r, rank - 2, Dim::from(0), p));
     Ok(vec![Value::Array(q), Value::Array(r)])
 }
 
@@ -421,7 +424,7 @@ fn diagonal(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// Ones on the diagonals.
-fn identity(b: &mut Builder, dtype: DType, dims: &[u64]) -> InstId {
+fn identity(b: &mut Builder, dtype: DType, dims: &[Dim]) -> InstId {
     let rank = dims.len();
     let (row, column) = (b.iota(DType::S32, dims, rank - 2), b.iota(DType::S32, dims, rank - 1));
     let diagonal = b.compare(Direction::Eq, row, column);

@@ -14,9 +14,11 @@ use super::row::op;
 use super::value::{Elements, ListValue, RaggedValue};
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::{Node, PartialShape, TfType};
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::scalar::ScalarOp;
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, element_count};
 use std::sync::Arc;
 
@@ -96,13 +98,13 @@ fn name_of(cx: &LowerCtx) -> Arc<str> {
 }
 
 /// The element shape that input `i` gives, if all of it is known.
-fn fixed_shape(cx: &LowerCtx, i: usize) -> Option<Vec<u64>> {
+fn fixed_shape(cx: &LowerCtx, i: usize) -> Option<Vec<Dim>> {
     let shape = cx.constant(i).ok()?;
     if shape.dims.len() != 1 {
         return None;
     }
-    let dims: Vec<u64> = shape.to_i64s()?.into_iter().map(|v| u64::try_from(v).ok()).collect::<Option<_>>()?;
-    element_count(&dims).filter(|&n| n <= 1 << 34).map(|_| dims)
+    let dims: Vec<Dim> = shape.to_i64s()?.into_iter().map(|v| Dim::size(v).ok()).collect::<Option<_>>()?;
+    element_count(&known(&dims)).filter(|&n| n <= 1 << 34).map(|_| dims)
 }
 
 /// The element shape that input `i` gives, as far as it is known; `None` where the input is not.
@@ -113,7 +115,7 @@ fn told_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
 }
 
 /// A list of zeros; `now` is how many there are, where that is a value and `length` the most that it may be.
-fn of_length(cx: &mut LowerCtx, (length, now): (u64, Option<InstId>)) -> Result<Vec<Value>> {
+fn of_length(cx: &mut LowerCtx, (length, now): (Dim, Option<InstId>)) -> Result<Vec<Value>> {
     let is_list = cx.node.tf_type("element_dtype") == Some(TfType::Variant);
     if is_list && now.is_none() {
         return unlike::of_length(cx, length);
@@ -133,15 +135,15 @@ fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             return of_length(cx, (most, Some(now)));
         }
     };
-    let n = u64::try_from(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
+    let n = Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
     of_length(cx, (n, None))
 }
 
 /// A number of elements, a scalar s32, and the most that it may be: what follows from the program, or else what the caller allows. `None`
 /// inside of a loop or branch, where nothing bounds it.
-pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId, u64)> {
+pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId, Dim)> {
     let range = cx.ranges.of(cx.b, count);
-    let (now, most) = match range.bound().and_then(|most| u64::try_from(most).ok()) {
+    let (now, most) = match range.bound().and_then(|most| Dim::size(most).ok()) {
         Some(most) if range.least >= 0 => (count, most),
         Some(most) if cx.b.depth() == 1 => (cx.hold(count, most), most),
         _ => cx.allowed(count)?,
@@ -150,7 +152,7 @@ pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId,
 }
 
 fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    of_length(cx, (0, None))
+    of_length(cx, (Dim::from(0), None))
 }
 
 fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -184,7 +186,7 @@ fn put(b: &mut Builder, buffer: InstId, row: InstId, index: InstId) -> InstId {
 /// Row `index` of an array.
 fn row(b: &mut Builder, buffer: InstId, index: InstId) -> InstId {
     let dims = b.dims(buffer).to_vec();
-    let sizes = [&[1][..], &dims[1..]].concat();
+    let sizes = [&dims![1][..], &dims[1..]].concat();
     let mut operands = vec![buffer];
     operands.extend(starts(b, buffer, index));
     let item = b.add_inst(Op::DynamicSlice(sizes), &operands);
@@ -205,7 +207,7 @@ fn list_for(cx: &mut LowerCtx, item: InstId) -> Result<ListValue> {
 
 /// An element as a row of the list's array.
 fn as_row(b: &mut Builder, item: InstId) -> InstId {
-    let one = [&[1][..], b.dims(item)].concat();
+    let one = [&dims![1][..], b.dims(item)].concat();
     b.reshape(item, &one)
 }
 
@@ -246,7 +248,7 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = cx.arg(1)?;
     let known = cx.constant_int(1).ok();
     if let Some(n) = known {
-        let length = u64::try_from(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
+        let length = Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
         match &cx.args[0] {
             Value::UnshapedList { dtype, name, open, .. } => {
                 let (dtype, name, open) = (*dtype, name.clone(), open.clone());
@@ -262,7 +264,7 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let list = list(cx, 0)?;
     let (now, most) = match known {
-        Some(n) => (size, u64::try_from(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?),
+        Some(n) => (size, Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?),
         None => {
             let size = cx.b.reshape(size, &[]);
             bounded_count(cx, size).ok_or_else(|| room::unbounded_size(&list.name))?
@@ -317,7 +319,7 @@ fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let buffer = shaped(cx, 1)?.whole(cx)?;
     let have = cx.b.dims(buffer)[0];
-    if let Some(n) = cx.node.int("num_elements").filter(|&n| n >= 0 && n as u64 != have) {
+    if let Some(n) = cx.node.int("num_elements").filter(|&n| n >= 0 && Dim::from(n) != have) {
         return Err(cx.mismatch(format!("{n} elements are asked of a list of {have}")));
     }
     cx.one(buffer)
@@ -373,7 +375,7 @@ fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Value::Structured(_) => PartialShape(None),
         _ => {
             let list = list(cx, 0)?;
-            PartialShape(Some(cx.b.dims(list.buffer)[1..].iter().map(|&d| Some(d)).collect()))
+            PartialShape(Some(cx.b.dims(list.buffer)[1..].iter().map(|&d| Some(d.known())).collect()))
         }
     };
     let size = |d: &Option<u64>| d.map_or(-1, |d| d as i64);
@@ -430,7 +432,7 @@ pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let joined = [&[dims[0].saturating_mul(dims[1])][..], &dims[2..]].concat();
     let y = cx.b.reshape(buffer, &joined);
-    let lengths = cx.b.constant(Tensor::of(&[dims[0]], &vec![dims[1] as i64; dims[0] as usize]));
+    let lengths = cx.b.constant(Tensor::of(&[dims[0].known()], &vec![dims[1].pinned(); dims[0].index()]));
     Ok(vec![Value::Array(y), Value::Array(lengths)])
 }
 
@@ -441,11 +443,11 @@ pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if lengths.iter().any(|&l| l != first) {
         return unlike::split(cx, x, &lengths);
     }
-    let n = lengths.len() as u64;
-    if dims.is_empty() || first < 0 || n.checked_mul(first as u64) != Some(dims[0]) {
+    let n = Dim::from(lengths.len());
+    if dims.is_empty() || first < 0 || n.checked_mul(Dim::from(first)) != Some(dims[0]) {
         return Err(cx.mismatch("the lengths do not add up to the first dimension"));
     }
-    let buffer = cx.b.reshape(x, &[&[n, first as u64][..], &dims[1..]].concat());
+    let buffer = cx.b.reshape(x, &[&dims![n, first][..], &dims[1..]].concat());
     let open = told_shape(cx, 1);
     listed(ListValue { open, ..ListValue::of(buffer, &name_of(cx)) })
 }
@@ -456,7 +458,7 @@ mod tests {
     #[test]
     fn starts_are_one_a_dimension() {
         let mut b = Builder::new("t");
-        let buffer = b.full(DType::F32, &[2, 3], 0.0);
+        let buffer = b.full(DType::F32, &dims![2, 3], 0.0);
         let index = b.scalar(DType::S32, 1.0);
         assert_eq!(starts(&mut b, buffer, index).len(), 2);
     }

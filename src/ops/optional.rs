@@ -8,6 +8,8 @@ use super::value::{Alternative, OptionalValue};
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, PartialShape, TfType};
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -70,7 +72,7 @@ fn get_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (optional, types, shapes) = (optional(cx)?, types(cx)?, shapes(cx));
     let is_one = |(value, i): (&Value, usize)| match value {
         Value::Array(id) => {
-            let fits = shapes.get(i).is_none_or(|shape| shape.admits(cx.b.dims(*id)));
+            let fits = shapes.get(i).is_none_or(|shape| shape.admits(&known(cx.b.dims(*id))));
             fits && TfType::Data(cx.b.dtype(*id)) == types[i]
         }
         _ => types[i].dtype().is_none(),
@@ -113,7 +115,7 @@ fn missing(cx: &mut LowerCtx, types: &[TfType]) -> Result<Vec<Value>> {
     let mut out = Vec::with_capacity(types.len());
     for (i, of) in types.iter().enumerate() {
         out.push(match (of, shapes.get(i).and_then(|shape| shape.fixed())) {
-            (TfType::Data(dtype), Some(dims)) => Value::Array(cx.b.full(*dtype, &dims, 0.0)),
+            (TfType::Data(dtype), Some(dims)) => Value::Array(cx.b.full(*dtype, &fixed(&dims), 0.0)),
             (of, _) => Value::Unavailable(*of),
         });
     }

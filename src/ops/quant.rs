@@ -18,7 +18,7 @@ use super::row::op;
 use super::shape::same;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -103,7 +103,7 @@ fn nearest(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// A value of the range over an array of these sizes, along its last dimension.
-fn widen(b: &mut Builder, x: InstId, dims: &[u64]) -> InstId {
+fn widen(b: &mut Builder, x: InstId, dims: &[Dim]) -> InstId {
     b.broadcast_to(x, dims)
 }
 

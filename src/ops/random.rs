@@ -17,16 +17,18 @@ use super::row::op;
 use super::shape::from_first;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::SliceDim;
-use crate::hlo::{Builder, InstId};
+use crate::dims;
+use crate::hlo::open::SliceDim;
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::checks;
 use crate::scalar::ScalarOp;
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, element_count};
 
 const V1: &str = "shape seed -> output";
 const V2: &str = "shape key counter alg -> output";
 const FLOATS: &str = "f16, bf16, f32, f64";
-const INTS: &str = "s32, s64, u32, u64";
+const INTS: &str = "s32, s64, u32, Dim";
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] =
@@ -55,11 +57,11 @@ const STATELESS: &[OpRow] = &[
 enum Source {
     /// Two integers, scrambled into key and counter.
     Seed,
-    /// A key `u64[1]`, a counter `u64[2]` and an algorithm.
+    /// A key `Dim[1]`, a counter `Dim[2]` and an algorithm.
     KeyCounter,
 }
 
-/// A generator: its key and counter as scalars u64.
+/// A generator: its key and counter as scalars Dim.
 struct Generator {
     key: InstId,
     counter: [InstId; 2],
@@ -79,9 +81,9 @@ enum Algorithm {
 struct Draw {
     dtype: DType,
     /// The sizes of the result.
-    dims: Vec<u64>,
+    dims: Vec<Dim>,
     /// The number of elements.
-    count: u64,
+    count: Dim,
     /// Where `minval` and `maxval` are among the inputs.
     bounds: usize,
 }
@@ -103,17 +105,17 @@ fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result
 }
 
 /// The sizes that input `i` tells, and how many elements that are.
-fn sizes(cx: &LowerCtx, i: usize) -> Result<(Vec<u64>, u64)> {
-    let size = |&v: &i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v}")));
-    let dims = cx.constant_ints(i)?.iter().map(size).collect::<Result<Vec<u64>>>()?;
+fn sizes(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {
+    let size = |&v: &i64| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v}")));
+    let dims = cx.constant_ints(i)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
     let count = counted(&dims)?;
     Ok((dims, count))
 }
 
 /// The number of elements of an array that is drawn.
-fn counted(dims: &[u64]) -> Result<u64> {
-    let count = element_count(dims).filter(|&n| n <= 1 << 31);
-    count.ok_or_else(|| Error::user(Code::TooLarge, format!("{dims:?} random numbers")))
+fn counted(dims: &[Dim]) -> Result<Dim> {
+    let count = element_count(&known(dims)).filter(|&n| n <= 1 << 31);
+    count.ok_or_else(|| Error::user(Code::TooLarge, format!("{dims:?} random numbers"))).map(Dim::from)
 }
 
 fn drawn(cx: &mut LowerCtx, generator: &Generator, draw: &Draw, distribution: Distribution) -> Result<Vec<Value>> {
@@ -123,8 +125,8 @@ fn drawn(cx: &mut LowerCtx, generator: &Generator, draw: &Draw, distribution: Di
 }
 
 /// Element `i` of a vector, a scalar.
-fn element(b: &mut Builder, x: InstId, i: u64) -> InstId {
-    let one = b.slice(x, &[SliceDim { start: i, limit: i + 1, stride: 1 }]);
+fn element(b: &mut Builder, x: InstId, i: Dim) -> InstId {
+    let one = b.slice(x, &[SliceDim { start: i, limit: i + 1, stride: Dim::from(1) }]);
     b.reshape(one, &[])
 }
 
@@ -140,7 +142,7 @@ fn from_seed(cx: &mut LowerCtx, seed: InstId) -> Result<Generator> {
         let seed = b.convert(seed, DType::S64);
         b.unary(ScalarOp::BitcastConvert(DType::U64), seed)
     };
-    let parts = [element(b, seed, 0), element(b, seed, 1)];
+    let parts = [element(b, seed, Dim::from(0)), element(b, seed, Dim::from(1))];
     let mut words = Vec::with_capacity(4);
     for part in parts {
         words.extend(split(b, part));
@@ -167,9 +169,9 @@ fn from_key(cx: &mut LowerCtx) -> Result<Generator> {
         return Err(cx.mismatch(format!("key {} and counter {}", cx.b.shape(key), cx.b.shape(counter))));
     }
     let b = &mut *cx.b;
-    let low = element(b, counter, 0);
+    let low = element(b, counter, Dim::from(0));
     let high = match (algorithm, b.dims(counter)[0]) {
-        (Algorithm::Philox, 2..) => element(b, counter, 1),
+        (Algorithm::Philox, n) if n >= 2 => element(b, counter, Dim::from(1)),
         (Algorithm::ThreeFry, _) => b.scalar(DType::U64, 0.0),
         (Algorithm::Philox, n) => return Err(cx.mismatch(format!("a counter of {n} elements; Philox needs 2"))),
     };
@@ -179,8 +181,8 @@ fn from_key(cx: &mut LowerCtx) -> Result<Generator> {
 fn key_counter(cx: &mut LowerCtx, with_algorithm: bool) -> Result<Vec<Value>> {
     let seed = cx.arg(0)?;
     let philox = from_seed(cx, seed)?;
-    let key = cx.b.reshape(philox.key, &[1]);
-    let parts = philox.counter.map(|c| cx.b.reshape(c, &[1]));
+    let key = cx.b.reshape(philox.key, &dims![1]);
+    let parts = philox.counter.map(|c| cx.b.reshape(c, &dims![1]));
     let counter = cx.b.concatenate(&parts, 0);
     let mut out = vec![Value::Array(key), Value::Array(counter)];
     if with_algorithm {
@@ -234,7 +236,7 @@ fn rounds(b: &mut Builder, mut c: [InstId; 4], mut key: [InstId; 2]) -> [InstId;
 }
 
 /// Four vectors of words: block `i` of each is made with the counter raised by `i`.
-fn blocks(b: &mut Builder, philox: &Generator, count: u64) -> [InstId; 4] {
+fn blocks(b: &mut Builder, philox: &Generator, count: Dim) -> [InstId; 4] {
     let dims = [count];
     let i = b.iota(DType::U64, &dims, 0);
     let [low, high] = philox.counter.map(|c| b.broadcast(c, &dims, &[]));
@@ -249,19 +251,19 @@ fn blocks(b: &mut Builder, philox: &Generator, count: u64) -> [InstId; 4] {
 }
 
 /// Vectors of one length element by element in turn, cut to `count`.
-fn interleave(b: &mut Builder, parts: &[InstId], count: u64) -> InstId {
+fn interleave(b: &mut Builder, parts: &[InstId], count: Dim) -> InstId {
     let n = b.dims(parts[0])[0];
-    let columns: Vec<InstId> = parts.iter().map(|&p| b.reshape(p, &[n, 1])).collect();
+    let columns: Vec<InstId> = parts.iter().map(|&p| b.reshape(p, &dims![n, 1])).collect();
     let matrix = b.concatenate(&columns, 1);
-    let flat = b.reshape(matrix, &[n * parts.len() as u64]);
-    b.slice(flat, &[SliceDim { start: 0, limit: count, stride: 1 }])
+    let flat = b.reshape(matrix, &[n * Dim::from(parts.len())]);
+    b.slice(flat, &[SliceDim { start: Dim::from(0), limit: count, stride: Dim::from(1) }])
 }
 
 /// The words of a draw, of 32 or 64 bits.
 fn bits(b: &mut Builder, philox: &Generator, wide: bool, draw: &Draw) -> InstId {
     let count = draw.count;
     if philox.algorithm == Algorithm::ThreeFry {
-        return three_fry::bits(b, philox, wide, &draw.dims);
+        return three_fry::bits(b, philox, wide, &known(&draw.dims));
     }
     if !wide {
         let words = blocks(b, philox, count.div_ceil(4));

@@ -1,6 +1,6 @@
 //! What integers lie between, as far as the instructions that make them tell.
-use crate::hlo::attrs::SliceDim;
-use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Op};
+use crate::hlo::open::SliceDim;
+use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Literal, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
@@ -100,7 +100,7 @@ impl Range {
 pub struct Ranges {
     parts: HashMap<usize, Vec<Option<Range>>>,
     /// Arrays, by the depth of their computation, that hold every integer from 0 up to before this one and no other.
-    whole: HashMap<(usize, InstId), u64>,
+    whole: HashMap<(usize, InstId), Dim>,
 }
 
 impl Ranges {
@@ -111,12 +111,12 @@ impl Ranges {
     }
 
     /// Says that an array of the open computation holds every integer from 0 up to before `n`, and no other.
-    pub fn enter_whole(&mut self, b: &Builder, id: InstId, n: u64) {
+    pub fn enter_whole(&mut self, b: &Builder, id: InstId, n: Dim) {
         self.whole.insert((b.depth(), id), n);
     }
 
     /// What was said so of an array, or of one of which it has all elements.
-    pub fn whole(&self, b: &Builder, mut id: InstId) -> Option<u64> {
+    pub fn whole(&self, b: &Builder, mut id: InstId) -> Option<Dim> {
         for _ in 0..MOST_DEPTH {
             if let Some(n) = self.whole.get(&(b.depth(), id)) {
                 return Some(*n);
@@ -205,7 +205,7 @@ pub(super) fn part_of(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstI
     let Op::Concatenate(axis) = inst.op else { return None };
     let (mut begin, slice) = (0, dims.get(axis)?);
     for &part in &inst.operands {
-        let end = begin + b.dims(part).get(axis)?;
+        let end = begin + b.dims(part).get(axis)?.known();
         if begin <= slice.start && slice.limit <= end {
             return Some(part);
         }

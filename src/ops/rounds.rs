@@ -1,5 +1,6 @@
 //! Loops of which it is known how often they run.
-use crate::hlo::{Builder, InstId, Op};
+use crate::dims;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::tensor::DType;
 
 /// `count` rounds over `state`: `body` gets the round's number from 0, s32, and the parts of the state, and gives the latter anew. The
@@ -7,7 +8,7 @@ use crate::tensor::DType;
 pub fn rounds(
     b: &mut Builder,
     name: &str,
-    count: u64,
+    count: Dim,
     state: &[InstId],
     body: impl FnOnce(&mut Builder, InstId, Vec<InstId>) -> Vec<InstId>,
 ) -> Vec<InstId> {
@@ -17,7 +18,7 @@ pub fn rounds(
     let zero = b.scalar(DType::S32, 0.0);
     let start = b.tuple(&[&[zero], state].concat());
     let shape = b.shape(start).clone();
-    let cond = b.counter_below(&format!("{name}_left"), &shape, count);
+    let cond = b.counter_below(&format!("{name}_left"), &shape, count.known());
     b.begin(name);
     let param = b.parameter(shape);
     let round = b.get_tuple_element(param, 0);
@@ -35,14 +36,14 @@ pub fn rounds(
 pub fn part_at(b: &mut Builder, x: InstId, t: InstId) -> InstId {
     let (mut dims, zero) = (b.dims(x).to_vec(), b.scalar(DType::S32, 0.0));
     let starts: Vec<InstId> = (0..dims.len()).map(|axis| if axis == 0 { t } else { zero }).collect();
-    dims[0] = 1;
+    dims[0] = Dim::from(1);
     let one = b.add_inst(Op::DynamicSlice(dims.clone()), &[&[x], &starts[..]].concat());
     b.reshape(one, &dims[1..])
 }
 
 /// An array with part `t` along its first axis replaced.
 pub fn with_part(b: &mut Builder, x: InstId, t: InstId, part: InstId) -> InstId {
-    let (dims, zero) = ([&[1], b.dims(part)].concat(), b.scalar(DType::S32, 0.0));
+    let (dims, zero) = ([&dims![1][..], b.dims(part)].concat(), b.scalar(DType::S32, 0.0));
     let starts: Vec<InstId> = (0..dims.len()).map(|axis| if axis == 0 { t } else { zero }).collect();
     let one = b.reshape(part, &dims);
     b.add_inst(Op::DynamicUpdateSlice, &[&[x, one], &starts[..]].concat())

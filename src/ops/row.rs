@@ -2,11 +2,11 @@
 use super::checks::CheckFn;
 use super::shape_ctx::ShapeFn;
 use super::string::text::{is_text, move_strings};
-use super::symbols::{Dim, Site, Symbols};
+use super::symbols::{InferredDim, Site, Symbols};
 use super::work::Work;
 use super::{LowerCtx, Value};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 
 /// How an op becomes HLO.
 #[derive(Clone, Copy)]
@@ -75,7 +75,7 @@ pub enum Shapes {
 }
 
 /// Arithmetic on sizes.
-pub type SizeFn = fn(&mut Symbols, Site, Dim, Dim) -> Dim;
+pub type SizeFn = fn(&mut Symbols, Site, InferredDim, InferredDim) -> InferredDim;
 
 /// One TensorFlow op.
 pub struct OpRow {

@@ -1,7 +1,7 @@
 //! Shape functions that two families or more share.
 use super::fact::{Dims, Fact};
 use super::shape_ctx::ShapeCtx;
-use super::symbols::{Dim, Why};
+use super::symbols::{InferredDim, Why};
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::tensor::DType;
@@ -71,9 +71,12 @@ pub fn reduction(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         return cx.like(0, dims);
     };
     let out: Dims = match axes(cx, dims.len())? {
-        Some(gone) if keep => {
-            dims.iter().zip(gone).map(|(&d, gone)| if gone { Dim::Known(1) } else { d }).collect::<Vec<_>>().into()
-        }
+        Some(gone) if keep => dims
+            .iter()
+            .zip(gone)
+            .map(|(&d, gone)| if gone { InferredDim::Known(1) } else { d })
+            .collect::<Vec<_>>()
+            .into(),
         Some(gone) => dims.iter().zip(gone).filter(|(_, gone)| !gone).map(|(&d, _)| d).collect::<Vec<_>>().into(),
         None if keep => cx.open(dims.len(), Why::Value(1)),
         None => cx.unranked(Why::Value(1)),

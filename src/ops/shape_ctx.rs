@@ -1,6 +1,6 @@
 //! What a shape function sees of its node: partial shapes and known values, no HLO.
 use super::fact::{Dims, Fact, Int};
-use super::symbols::{Dim, DimId, Site, Symbols, Why};
+use super::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, PartialShape, TfType};
 
@@ -38,20 +38,20 @@ impl ShapeCtx<'_> {
     ///
     /// # Errors
     /// Those of [`ShapeCtx::arg`].
-    pub fn ranked(&self, i: usize) -> Result<Option<Vec<Dim>>> {
-        Ok(self.arg(i)?.dims.as_ranked().map(<[Dim]>::to_vec))
+    pub fn ranked(&self, i: usize) -> Result<Option<Vec<InferredDim>>> {
+        Ok(self.arg(i)?.dims.as_ranked().map(<[InferredDim]>::to_vec))
     }
     /// The dimensions of input `i`, which must have this rank; new unknown ones where the rank is not known.
     ///
     /// # Errors
     /// Those of [`ShapeCtx::arg`], and `Code::ShapeMismatch`.
-    pub fn of_rank(&mut self, i: usize, rank: usize) -> Result<Vec<Dim>> {
+    pub fn of_rank(&mut self, i: usize, rank: usize) -> Result<Vec<InferredDim>> {
         let dims = self.dims(i)?;
         let found = self.with_rank(&dims, rank);
         found.ok_or_else(|| self.mismatch(format!("input {i} has the shape {dims} and must have rank {rank}")))
     }
     /// The dimensions of a shape of this rank, if it can have it.
-    pub fn with_rank(&mut self, dims: &Dims, rank: usize) -> Option<Vec<Dim>> {
+    pub fn with_rank(&mut self, dims: &Dims, rank: usize) -> Option<Vec<InferredDim>> {
         match dims {
             Dims::Ranked(dims) => (dims.len() == rank).then(|| dims.to_vec()),
             Dims::Unranked(id) => Some((0..rank).map(|_| self.fresh(Why::From(*id))).collect()),
@@ -85,7 +85,7 @@ impl ShapeCtx<'_> {
         }
     }
     /// The size that input `i` is.
-    pub fn size(&mut self, i: usize) -> Dim {
+    pub fn size(&mut self, i: usize) -> InferredDim {
         match self.ints(i).as_deref() {
             Some([one]) => one.size(),
             _ => None,
@@ -107,8 +107,8 @@ impl ShapeCtx<'_> {
     }
 
     /// A new unknown size.
-    pub fn fresh(&mut self, why: Why) -> Dim {
-        Dim::Unknown(self.symbols.fresh(self.site, why))
+    pub fn fresh(&mut self, why: Why) -> InferredDim {
+        InferredDim::Unknown(self.symbols.fresh(self.site, why))
     }
     /// A shape of unknown rank.
     pub fn unranked(&mut self, why: Why) -> Dims {
@@ -135,7 +135,8 @@ impl ShapeCtx<'_> {
         match &shape.0 {
             None => self.unranked(Why::Attribute),
             Some(dims) => {
-                let one = |cx: &mut Self, d: Option<u64>| d.map_or_else(|| cx.fresh(Why::Attribute), Dim::Known);
+                let one =
+                    |cx: &mut Self, d: Option<u64>| d.map_or_else(|| cx.fresh(Why::Attribute), InferredDim::Known);
                 dims.iter().map(|&d| one(self, d)).collect::<Vec<_>>().into()
             }
         }
@@ -146,7 +147,7 @@ impl ShapeCtx<'_> {
     /// Those of [`ShapeCtx::arg`], and `Code::ShapeMismatch` where it is no shape.
     pub fn shape_of_value(&mut self, i: usize) -> Result<Dims> {
         let arg = self.arg(i)?;
-        let (rank, values) = (arg.dims.as_ranked().map(<[Dim]>::len), arg.as_ints());
+        let (rank, values) = (arg.dims.as_ranked().map(<[InferredDim]>::len), arg.as_ints());
         let length = arg.dims.as_ranked().and_then(|d| d.first().copied());
         match (rank, values) {
             (Some(0), _) => Ok(self.unranked(Why::Value(i))),
@@ -158,7 +159,7 @@ impl ShapeCtx<'_> {
                 values.into_iter().map(|v| one(self, v)).collect::<Result<Vec<_>>>().map(Dims::from)
             }
             (Some(1), None) => match length {
-                Some(Dim::Known(n)) if n < 255 => Ok(self.open(n as usize, Why::Value(i))),
+                Some(InferredDim::Known(n)) if n < 255 => Ok(self.open(n as usize, Why::Value(i))),
                 _ => Ok(self.unranked_from(i)),
             },
             (Some(rank), _) => Err(self.mismatch(format!("input {i} must be a vector of sizes and has rank {rank}"))),
@@ -167,12 +168,13 @@ impl ShapeCtx<'_> {
     }
 
     /// The one size that two sizes must be. `None` where they differ.
-    pub fn merge_dim(&self, a: Dim, b: Dim) -> Option<Dim> {
+    pub fn merge_dim(&self, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
         match (a, b) {
             (a, b) if a == b => Some(a),
-            (Dim::Unknown(_), known @ Dim::Known(_)) | (known @ Dim::Known(_), Dim::Unknown(_)) => Some(known),
-            (Dim::Unknown(a), Dim::Unknown(b)) => Some(Dim::Unknown(a.min(b))),
-            (Dim::Known(_), Dim::Known(_)) => None,
+            (InferredDim::Unknown(_), known @ InferredDim::Known(_))
+            | (known @ InferredDim::Known(_), InferredDim::Unknown(_)) => Some(known),
+            (InferredDim::Unknown(a), InferredDim::Unknown(b)) => Some(InferredDim::Unknown(a.min(b))),
+            (InferredDim::Known(_), InferredDim::Known(_)) => None,
         }
     }
     /// The one shape that two shapes must be.
@@ -200,7 +202,7 @@ impl ShapeCtx<'_> {
         let (x, y) = match (a, b) {
             (Dims::Ranked(x), Dims::Ranked(y)) => (x, y),
             (Dims::Unranked(id), other) | (other, Dims::Unranked(id)) => {
-                let scalar = other.as_ranked().is_some_and(<[Dim]>::is_empty);
+                let scalar = other.as_ranked().is_some_and(<[InferredDim]>::is_empty);
                 return Ok(if scalar { Dims::Unranked(*id) } else { self.unranked(Why::From(*id)) });
             }
         };
@@ -215,38 +217,38 @@ impl ShapeCtx<'_> {
     }
 
     /// The sum of two sizes.
-    pub fn add(&mut self, a: Dim, b: Dim) -> Dim {
+    pub fn add(&mut self, a: InferredDim, b: InferredDim) -> InferredDim {
         self.symbols.add(self.site, a, b)
     }
     /// The difference of two sizes.
-    pub fn sub(&mut self, a: Dim, b: Dim) -> Dim {
+    pub fn sub(&mut self, a: InferredDim, b: InferredDim) -> InferredDim {
         self.symbols.sub(self.site, a, b)
     }
     /// The product of two sizes.
-    pub fn mul(&mut self, a: Dim, b: Dim) -> Dim {
+    pub fn mul(&mut self, a: InferredDim, b: InferredDim) -> InferredDim {
         self.symbols.mul(self.site, a, b)
     }
     /// The quotient of two sizes, rounded down.
-    pub fn div(&mut self, a: Dim, b: Dim) -> Dim {
+    pub fn div(&mut self, a: InferredDim, b: InferredDim) -> InferredDim {
         self.symbols.div_floor(self.site, a, b)
     }
     /// The quotient of two sizes, rounded up.
-    pub fn div_ceil(&mut self, a: Dim, b: Dim) -> Dim {
+    pub fn div_ceil(&mut self, a: InferredDim, b: InferredDim) -> InferredDim {
         self.symbols.div_ceil(self.site, a, b)
     }
     /// The quotient of a size that must divide.
     ///
     /// # Errors
     /// `ShapeMismatch`.
-    pub fn div_exact(&mut self, a: Dim, n: u64) -> Result<Dim> {
+    pub fn div_exact(&mut self, a: InferredDim, n: u64) -> Result<InferredDim> {
         match a {
-            Dim::Known(a) if n == 0 || a % n != 0 => Err(self.mismatch(format!("{a} is no multiple of {n}"))),
-            a => Ok(self.div(a, Dim::Known(n))),
+            InferredDim::Known(a) if n == 0 || a % n != 0 => Err(self.mismatch(format!("{a} is no multiple of {n}"))),
+            a => Ok(self.div(a, InferredDim::Known(n))),
         }
     }
     /// The product of many sizes.
-    pub fn product(&mut self, dims: &[Dim]) -> Dim {
-        dims.iter().fold(Dim::Known(1), |a, &b| self.mul(a, b))
+    pub fn product(&mut self, dims: &[InferredDim]) -> InferredDim {
+        dims.iter().fold(InferredDim::Known(1), |a, &b| self.mul(a, b))
     }
 
     /// One output of the type of input `i`.
@@ -272,14 +274,14 @@ impl ShapeCtx<'_> {
     }
 }
 
-impl From<Vec<Dim>> for Dims {
-    fn from(dims: Vec<Dim>) -> Self {
+impl From<Vec<InferredDim>> for Dims {
+    fn from(dims: Vec<InferredDim>) -> Self {
         Dims::ranked(dims)
     }
 }
 
-impl From<DimId> for Dim {
+impl From<DimId> for InferredDim {
     fn from(id: DimId) -> Self {
-        Dim::Unknown(id)
+        InferredDim::Unknown(id)
     }
 }

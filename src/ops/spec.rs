@@ -12,7 +12,8 @@ use super::value::{
 };
 use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
-use crate::hlo::{Builder, InstId, Shape};
+use crate::hlo::open::{Builder, Dim, InstId, Shape};
+use crate::symbolic::fixed;
 use crate::tensor::{DType, Tensor};
 pub use cast::cast;
 pub use leaves::{check_nesting, known, known_shape, leaves_of, with_known_sizes};
@@ -75,7 +76,7 @@ pub struct JaggedSpec {
     /// The element type.
     pub dtype: DType,
     /// The sizes of its array: the number of elements, the most rows of each, and the sizes of a row.
-    pub dims: Vec<u64>,
+    pub dims: Vec<Dim>,
     /// The name of the node that made it.
     pub name: Arc<str>,
 }
@@ -97,9 +98,9 @@ pub struct ListSpec {
     /// The element type.
     pub dtype: DType,
     /// The sizes of its array: the room for elements, and the sizes of one.
-    pub dims: Vec<u64>,
+    pub dims: Vec<Dim>,
     /// Of a list whose length is a value: the most elements that it has, and whether there may be others behind them.
-    pub count: Option<(u64, bool)>,
+    pub count: Option<(Dim, bool)>,
     /// What its elements are, as far as that is known.
     pub elements: Elements,
     /// The name of the node that made it.
@@ -110,7 +111,7 @@ pub struct ListSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnshapedSpec {
     /// The number of elements; the most that there may be, where a value says it.
-    pub length: u64,
+    pub length: Dim,
     /// Whether a value says it.
     pub is_counted: bool,
     /// The element type.
@@ -147,15 +148,15 @@ pub struct StructuredSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextSpec {
     /// Its sizes.
-    pub dims: Vec<u64>,
+    pub dims: Vec<Dim>,
     /// The length that no string exceeds.
-    pub most: u64,
+    pub most: Dim,
 }
 
 impl TextSpec {
     fn shapes(&self) -> Vec<Shape> {
         let array = |dtype| Shape::array(dtype, self.dims.clone());
-        let words = std::iter::repeat_n(array(DType::U64), Text::word_count(self.most));
+        let words = std::iter::repeat_n(array(DType::U64), Text::word_count(self.most.known()));
         words.chain([array(DType::S32)]).collect()
     }
 }
@@ -173,12 +174,12 @@ impl ListSpec {
     }
 
     /// How many elements there is room for.
-    pub fn room(&self) -> u64 {
-        self.dims.first().copied().unwrap_or(0)
+    pub fn room(&self) -> Dim {
+        self.dims.first().copied().unwrap_or(Dim::from(0))
     }
 
     /// The most elements that the list has.
-    pub fn most(&self) -> u64 {
+    pub fn most(&self) -> Dim {
         self.count.map_or(self.room(), |count| count.0)
     }
 
@@ -248,7 +249,9 @@ impl ValueSpec {
             Value::Holder(id) => ValueSpec::Holder(*id),
             Value::Table(table) => ValueSpec::Table(table.clone()),
             Value::Strings(constant) => ValueSpec::Strings(constant.clone()),
-            Value::Text(text) => ValueSpec::Text(TextSpec { dims: b.dims(text.length).to_vec(), most: text.most }),
+            Value::Text(text) => {
+                ValueSpec::Text(TextSpec { dims: b.dims(text.length).to_vec(), most: Dim::from(text.most) })
+            }
             Value::Unavailable(t) => ValueSpec::Unavailable(*t),
         }
     }
@@ -353,8 +356,8 @@ impl ValueSpec {
             ValueSpec::Table(table) => Value::Table(table.clone()),
             ValueSpec::Strings(constant) => Value::Strings(constant.clone()),
             ValueSpec::Text(text) => {
-                let words = (0..Text::word_count(text.most)).map(|_| part(b)).collect();
-                Value::Text(Text { words, length: part(b), most: text.most })
+                let words = (0..Text::word_count(text.most.known())).map(|_| part(b)).collect();
+                Value::Text(Text { words, length: part(b), most: text.most.known() })
             }
             ValueSpec::Unavailable(t) => Value::Unavailable(*t),
         }
@@ -394,7 +397,7 @@ impl ValueSpec {
     /// The spec in which known arrays are leaves, too.
     pub fn unknown(&self) -> ValueSpec {
         match self {
-            ValueSpec::Constant { value: t, .. } => ValueSpec::Array(Shape::array(t.dtype, t.dims.clone())),
+            ValueSpec::Constant { value: t, .. } => ValueSpec::Array(Shape::array(t.dtype, fixed(&t.dims.clone()))),
             ValueSpec::Optional(all) => {
                 let unknown = |one: &AlternativeSpec| AlternativeSpec {
                     makers: one.makers.clone(),

@@ -3,12 +3,12 @@ use super::ShapeCtx;
 use super::fact::{Fact, Int};
 use super::row::op;
 use super::shape::same;
-use super::symbols::{Dim, Why};
+use super::symbols::{InferredDim, Why};
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::attrs::{FftKind, PadDim};
-use crate::hlo::{InstId, Op};
+use crate::hlo::open::{Dim, FftKind, PadDim};
+use crate::hlo::open::{InstId, Op};
 use crate::tensor::DType;
 
 const REAL: &str = "f32, f64";
@@ -33,7 +33,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("IRFFT3D", LENGTH, |cx| real(cx, FftKind::Irfft, 3)).shape(|cx| real_shape(cx, 3, false)).constants(&[1]).dtypes(COMPLEX),
 ]];
 
-fn transform(cx: &mut LowerCtx, x: InstId, kind: FftKind, length: Vec<u64>) -> Result<Vec<Value>> {
+fn transform(cx: &mut LowerCtx, x: InstId, kind: FftKind, length: Vec<Dim>) -> Result<Vec<Value>> {
     let y = cx.b.add_inst(Op::Fft { kind, length }, &[x]);
     cx.one(y)
 }
@@ -49,11 +49,11 @@ fn complex(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
 /// A transform from or to reals: the input is cut or filled with zeros to what `fft_length` asks.
 fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let size = |&v: &i64| match u64::try_from(v) {
-        Ok(v) if v <= 1 << 32 => Ok(v),
+    let size = |&v: &i64| match Dim::size(v) {
+        Ok(v) if v <= 1u64 << 32 => Ok(v),
         _ => Err(Error::user(Code::TooLarge, format!("an fft_length of {v}"))),
     };
-    let length = cx.constant_ints(1)?.iter().map(size).collect::<Result<Vec<u64>>>()?;
+    let length = cx.constant_ints(1)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
     let (Some(lead), true) = (dims.len().checked_sub(n), length.len() == n) else {
         return Err(cx.mismatch(format!("fft_length {length:?} for {n} dimensions of {dims:?}")));
     };
@@ -63,7 +63,7 @@ fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     }
     let mut pads = vec![PadDim::default(); dims.len()];
     for (i, &want) in wanted.iter().enumerate() {
-        pads[lead + i].high = want as i64 - dims[lead + i] as i64;
+        pads[lead + i].high = Dim::from(want.pinned() - (dims[lead + i]).pinned());
     }
     let x = if dims[lead..] == wanted[..] {
         x
@@ -89,8 +89,8 @@ fn real_shape(cx: &mut ShapeCtx, n: usize, forward: bool) -> Result<Vec<Fact>> {
         sizes.push(v.size().unwrap_or_else(|| cx.fresh(Why::Value(1))));
     }
     if let (true, Some(last)) = (forward, sizes.last_mut()) {
-        let half = cx.div(*last, Dim::Known(2));
-        *last = if *last == Dim::Known(0) { *last } else { cx.add(half, Dim::Known(1)) };
+        let half = cx.div(*last, InferredDim::Known(2));
+        *last = if *last == InferredDim::Known(0) { *last } else { cx.add(half, InferredDim::Known(1)) };
     }
     let dims = match cx.ranked(0)? {
         Some(dims) if dims.len() >= n => [&dims[..dims.len() - n], &sizes].concat().into(),

@@ -1,7 +1,8 @@
 //! The variables of a program while it is lowered.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, Role, TABLE_PARTS, Variable};
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 use std::collections::HashMap;
 
@@ -22,7 +23,7 @@ pub struct Store {
 struct Slot {
     name: String,
     dtype: DType,
-    dims: Vec<u64>,
+    dims: Vec<Dim>,
     /// Whether its handle is a reference, which stands for its value where that is wanted.
     reference: bool,
     /// What it is for.
@@ -35,7 +36,7 @@ struct Slot {
 
 impl Store {
     /// Adds a variable of this type and these sizes whose value is `now`; its number.
-    pub fn add(&mut self, variable: &Variable, dtype: DType, dims: &[u64], now: InstId) -> usize {
+    pub fn add(&mut self, variable: &Variable, dtype: DType, dims: &[Dim], now: InstId) -> usize {
         let (name, reference, role) = (variable.name.clone(), variable.by_reference, variable.role);
         let axes = if role == Role::Growing { variable.open_axes() } else { Vec::new() };
         let number = self.slots.len();
@@ -92,7 +93,7 @@ impl Store {
         self.marks.get(&id).map_or(&[], Vec::as_slice)
     }
     /// The type and the sizes of a variable.
-    pub fn array(&self, id: usize) -> Option<(DType, &[u64])> {
+    pub fn array(&self, id: usize) -> Option<(DType, &[Dim])> {
         self.slots.get(id).map(|s| (s.dtype, &s.dims[..]))
     }
     /// Whether the handle of a variable is a reference.
@@ -113,7 +114,7 @@ impl Store {
     ///
     /// # Errors
     /// `DynamicShape` where they are not the variable's.
-    pub fn write(&mut self, id: usize, now: InstId, dtype: DType, dims: &[u64]) -> Result<()> {
+    pub fn write(&mut self, id: usize, now: InstId, dtype: DType, dims: &[Dim]) -> Result<()> {
         let slot = self.slots.get_mut(id).ok_or_else(|| Error::internal("lower", "a handle of no variable"))?;
         if slot.dims != dims {
             let told = format!("the variable `{}` has the sizes {:?}, and is given {dims:?}", slot.name, slot.dims);

@@ -8,7 +8,7 @@ pub struct DimId(pub u32);
 
 /// A dimension of which the size is known, or at least told apart from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dim {
+pub enum InferredDim {
     /// This many elements.
     Known(u64),
     /// As many as this id stands for.
@@ -59,19 +59,19 @@ pub struct Origin {
 /// How a size follows from two others; equal terms share an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Term {
-    Add(Dim, Dim),
-    Sub(Dim, Dim),
-    Mul(Dim, Dim),
-    DivFloor(Dim, Dim),
-    DivCeil(Dim, Dim),
-    Min(Dim, Dim),
-    Max(Dim, Dim),
-    Broadcast(Dim, Dim),
+    Add(InferredDim, InferredDim),
+    Sub(InferredDim, InferredDim),
+    Mul(InferredDim, InferredDim),
+    DivFloor(InferredDim, InferredDim),
+    DivCeil(InferredDim, InferredDim),
+    Min(InferredDim, InferredDim),
+    Max(InferredDim, InferredDim),
+    Broadcast(InferredDim, InferredDim),
 }
 
 impl Term {
     /// The size, of the sizes that `value` gives; `None` where one is not known, or it is no size.
-    fn at(self, value: impl Fn(Dim) -> Option<u64>) -> Option<u64> {
+    fn at(self, value: impl Fn(InferredDim) -> Option<u64>) -> Option<u64> {
         let of = |a, b| Some((value(a)?, value(b)?));
         match self {
             Term::Add(a, b) => of(a, b).and_then(|(a, b)| a.checked_add(b)),
@@ -124,34 +124,34 @@ impl Symbols {
         self.origins.is_empty()
     }
 
-    fn term(&mut self, site: Site, term: Term, from: &[Dim]) -> Dim {
+    fn term(&mut self, site: Site, term: Term, from: &[InferredDim]) -> InferredDim {
         if let Some(&id) = self.terms.get(&term) {
-            return Dim::Unknown(id);
+            return InferredDim::Unknown(id);
         }
-        let cause = from.iter().find_map(|d| if let Dim::Unknown(id) = d { Some(*id) } else { None });
+        let cause = from.iter().find_map(|d| if let InferredDim::Unknown(id) = d { Some(*id) } else { None });
         let id = self.fresh(site, cause.map_or(Why::Invalid, Why::From));
         self.terms.insert(term, id);
         self.by_id.insert(id, term);
-        Dim::Unknown(id)
+        InferredDim::Unknown(id)
     }
-    fn known(&mut self, site: Site, value: Option<u64>) -> Dim {
-        value.map_or_else(|| Dim::Unknown(self.fresh(site, Why::Invalid)), Dim::Known)
+    fn known(&mut self, site: Site, value: Option<u64>) -> InferredDim {
+        value.map_or_else(|| InferredDim::Unknown(self.fresh(site, Why::Invalid)), InferredDim::Known)
     }
 
     /// The sum.
-    pub fn add(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+    pub fn add(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
-            (Dim::Known(a), Dim::Known(b)) => self.known(site, a.checked_add(b)),
-            (Dim::Known(0), other) => other,
+            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_add(b)),
+            (InferredDim::Known(0), other) => other,
             (a, b) => self.term(site, Term::Add(a, b), &[a, b]),
         }
     }
     /// The difference; one that is negative is unknown.
-    pub fn sub(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+    pub fn sub(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a, b) {
-            (Dim::Known(a), Dim::Known(b)) => self.known(site, a.checked_sub(b)),
-            (a, Dim::Known(0)) => a,
-            (a, b) if a == b => Dim::Known(0),
+            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_sub(b)),
+            (a, InferredDim::Known(0)) => a,
+            (a, b) if a == b => InferredDim::Known(0),
             (a, b) => match self.parts(a) {
                 Some(Term::Add(x, y)) if x == b => y,
                 Some(Term::Add(x, y)) if y == b => x,
@@ -160,31 +160,31 @@ impl Symbols {
         }
     }
     /// The product: 0 absorbs what is unknown.
-    pub fn mul(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+    pub fn mul(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
-            (Dim::Known(a), Dim::Known(b)) => self.known(site, a.checked_mul(b)),
-            (Dim::Known(0), _) => Dim::Known(0),
-            (Dim::Known(1), other) => other,
+            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_mul(b)),
+            (InferredDim::Known(0), _) => InferredDim::Known(0),
+            (InferredDim::Known(1), other) => other,
             (a, b) => self.term(site, Term::Mul(a, b), &[a, b]),
         }
     }
     /// The quotient rounded down; unknown for a divisor of 0.
-    pub fn div_floor(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+    pub fn div_floor(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a, b) {
-            (Dim::Known(a), Dim::Known(b)) => self.known(site, a.checked_div(b)),
+            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_div(b)),
             (a, b) => self.quotient(a, b).unwrap_or_else(|| self.term(site, Term::DivFloor(a, b), &[a, b])),
         }
     }
     /// The quotient rounded up; unknown for a divisor of 0.
-    pub fn div_ceil(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+    pub fn div_ceil(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a, b) {
-            (Dim::Known(a), Dim::Known(b)) => self.known(site, (b != 0).then(|| a.div_ceil(b))),
+            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, (b != 0).then(|| a.div_ceil(b))),
             (a, b) => self.quotient(a, b).unwrap_or_else(|| self.term(site, Term::DivCeil(a, b), &[a, b])),
         }
     }
     /// The quotient where nothing is left over for a reason that can be seen.
-    fn quotient(&self, a: Dim, b: Dim) -> Option<Dim> {
-        if b == Dim::Known(1) {
+    fn quotient(&self, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
+        if b == InferredDim::Known(1) {
             return Some(a);
         }
         match self.parts(a) {
@@ -194,31 +194,31 @@ impl Symbols {
         }
     }
     /// The smaller one.
-    pub fn least(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+    pub fn least(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
-            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.min(b)),
-            (Dim::Known(0), _) => Dim::Known(0),
+            (InferredDim::Known(a), InferredDim::Known(b)) => InferredDim::Known(a.min(b)),
+            (InferredDim::Known(0), _) => InferredDim::Known(0),
             (a, b) if a == b => a,
             (a, b) => self.term(site, Term::Min(a, b), &[a, b]),
         }
     }
     /// The larger one.
-    pub fn most(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+    pub fn most(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
-            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.max(b)),
-            (Dim::Known(0), other) => other,
+            (InferredDim::Known(a), InferredDim::Known(b)) => InferredDim::Known(a.max(b)),
+            (InferredDim::Known(0), other) => other,
             (a, b) if a == b => a,
             (a, b) => self.term(site, Term::Max(a, b), &[a, b]),
         }
     }
     /// What two sizes are broadcast to; `None` where they can't be.
-    pub fn broadcast(&mut self, site: Site, a: Dim, b: Dim) -> Option<Dim> {
+    pub fn broadcast(&mut self, site: Site, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
         Some(match (a.min(b), a.max(b)) {
             (a, b) if a == b => a,
-            (Dim::Known(1), other) => other,
-            (other, Dim::Known(1)) => other,
-            (Dim::Known(_), Dim::Known(_)) => return None,
-            (known @ Dim::Known(_), Dim::Unknown(_)) => known,
+            (InferredDim::Known(1), other) => other,
+            (other, InferredDim::Known(1)) => other,
+            (InferredDim::Known(_), InferredDim::Known(_)) => return None,
+            (known @ InferredDim::Known(_), InferredDim::Unknown(_)) => known,
             (a, b) => self.term(site, Term::Broadcast(a, b), &[a, b]),
         })
     }
@@ -228,27 +228,27 @@ impl Symbols {
         let mut values: Vec<Option<u64>> = Vec::with_capacity(self.len());
         for id in (0..self.origins.len() as u32).map(DimId) {
             // a term is of sizes that were there before it
-            let value = |dim: Dim| match dim {
-                Dim::Known(n) => Some(n),
-                Dim::Unknown(before) => *values.get(before.0 as usize)?,
+            let value = |dim: InferredDim| match dim {
+                InferredDim::Known(n) => Some(n),
+                InferredDim::Unknown(before) => *values.get(before.0 as usize)?,
             };
             let own = || self.by_id.get(&id)?.at(value);
             values.push(told.get(&id).copied().or_else(own));
         }
         values
     }
-    fn parts(&self, dim: Dim) -> Option<Term> {
-        let Dim::Unknown(id) = dim else { return None };
+    fn parts(&self, dim: InferredDim) -> Option<Term> {
+        let InferredDim::Unknown(id) = dim else { return None };
         self.by_id.get(&id).copied()
     }
     /// The known factor of a product of sizes and its unknown ones, sorted; `None` where the known one overflows.
-    pub fn factors(&self, dims: &[Dim]) -> Option<(u64, Vec<DimId>)> {
+    pub fn factors(&self, dims: &[InferredDim]) -> Option<(u64, Vec<DimId>)> {
         let (mut known, mut unknown, mut todo) = (1u64, Vec::new(), dims.to_vec());
         while let Some(dim) = todo.pop() {
             match (dim, self.parts(dim)) {
                 (_, Some(Term::Mul(a, b))) => todo.extend([a, b]),
-                (Dim::Known(n), _) => known = known.checked_mul(n)?,
-                (Dim::Unknown(id), _) => unknown.push(id),
+                (InferredDim::Known(n), _) => known = known.checked_mul(n)?,
+                (InferredDim::Unknown(id), _) => unknown.push(id),
             }
         }
         unknown.sort_unstable();
@@ -265,25 +265,25 @@ mod tests {
     #[test]
     fn equal_terms_are_one_size() {
         let mut s = Symbols::default();
-        let n = Dim::Unknown(s.fresh(SITE, Why::Feed(0)));
-        let three = Dim::Known(3);
+        let n = InferredDim::Unknown(s.fresh(SITE, Why::Feed(0)));
+        let three = InferredDim::Known(3);
         let (a, b) = (s.mul(SITE, n, three), s.mul(SITE, three, n));
         assert_eq!(a, b);
         assert_eq!(s.div_floor(SITE, a, three), n);
-        assert_eq!(s.mul(SITE, a, Dim::Known(0)), Dim::Known(0));
-        assert_eq!(s.sub(SITE, a, a), Dim::Known(0));
-        let Dim::Unknown(id) = a else { panic!("{a:?}") };
-        assert_eq!(Dim::Unknown(s.root(id)), n);
+        assert_eq!(s.mul(SITE, a, InferredDim::Known(0)), InferredDim::Known(0));
+        assert_eq!(s.sub(SITE, a, a), InferredDim::Known(0));
+        let InferredDim::Unknown(id) = a else { panic!("{a:?}") };
+        assert_eq!(InferredDim::Unknown(s.root(id)), n);
     }
 
     #[test]
     fn sizes_follow_from_those_that_are_told() {
         let mut s = Symbols::default();
         let n = s.fresh(SITE, Why::Feed(0));
-        let twelve = s.mul(SITE, n.into(), Dim::Known(12));
-        let half = s.add(SITE, twelve, Dim::Known(1));
-        let half = s.div_floor(SITE, half, Dim::Known(2));
-        let Dim::Unknown(half) = half else { panic!("{half:?}") };
+        let twelve = s.mul(SITE, n.into(), InferredDim::Known(12));
+        let half = s.add(SITE, twelve, InferredDim::Known(1));
+        let half = s.div_floor(SITE, half, InferredDim::Known(2));
+        let InferredDim::Unknown(half) = half else { panic!("{half:?}") };
         let at = |told: HashMap<DimId, u64>| s.values(&told)[half.0 as usize];
         assert_eq!(at(HashMap::from([(n, 3)])), Some(18));
         assert_eq!(at(HashMap::new()), None);
@@ -294,20 +294,20 @@ mod tests {
         let mut s = Symbols::default();
         let first = s.fresh(SITE, Why::Feed(0));
         // 2^62 paths lead back to the first
-        let last = (0..62).fold(Dim::Unknown(first), |n, _| s.add(SITE, n, n));
-        let Dim::Unknown(last) = last else { panic!("{last:?}") };
+        let last = (0..62).fold(InferredDim::Unknown(first), |n, _| s.add(SITE, n, n));
+        let InferredDim::Unknown(last) = last else { panic!("{last:?}") };
         assert_eq!(s.values(&HashMap::from([(first, 1)]))[last.0 as usize], Some(1 << 62));
     }
 
     #[test]
     fn broadcasts_follow_numpy() {
         let mut s = Symbols::default();
-        let n = Dim::Unknown(s.fresh(SITE, Why::Feed(0)));
-        let m = Dim::Unknown(s.fresh(SITE, Why::Feed(1)));
-        assert_eq!(s.broadcast(SITE, n, Dim::Known(1)), Some(n));
-        assert_eq!(s.broadcast(SITE, n, Dim::Known(8)), Some(Dim::Known(8)));
+        let n = InferredDim::Unknown(s.fresh(SITE, Why::Feed(0)));
+        let m = InferredDim::Unknown(s.fresh(SITE, Why::Feed(1)));
+        assert_eq!(s.broadcast(SITE, n, InferredDim::Known(1)), Some(n));
+        assert_eq!(s.broadcast(SITE, n, InferredDim::Known(8)), Some(InferredDim::Known(8)));
         assert_eq!(s.broadcast(SITE, n, n), Some(n));
-        assert_eq!(s.broadcast(SITE, Dim::Known(2), Dim::Known(3)), None);
+        assert_eq!(s.broadcast(SITE, InferredDim::Known(2), InferredDim::Known(3)), None);
         assert!(!matches!(s.broadcast(SITE, n, m), Some(d) if d == n || d == m));
     }
 }

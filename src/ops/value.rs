@@ -1,7 +1,8 @@
 //! What flows along an edge of a TensorFlow graph while it is lowered.
 use super::spec::ValueSpec;
 use crate::graph::{PartialShape, TfType};
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -126,7 +127,7 @@ pub struct Count {
     /// The number, a scalar s32.
     pub now: InstId,
     /// It is never more, as far as the ops so far tell.
-    pub most: u64,
+    pub most: Dim,
     /// Whether elements behind the last may be other than zeros, as elements were taken away.
     pub stale: bool,
 }
@@ -142,7 +143,7 @@ pub enum Value {
     /// and element type. It takes its shape from the first element that is set.
     UnshapedList {
         /// The number of elements; the most that there may be, where a value says it.
-        length: u64,
+        length: Dim,
         /// That value, a scalar s32.
         now: Option<InstId>,
         /// The element type.

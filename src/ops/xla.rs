@@ -11,8 +11,8 @@ use super::shape::same;
 use super::{LowerCtx, OpRow, ShapeCtx, Value, Work};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
-use crate::hlo::attrs::{PadDim, SliceDim};
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::open::{Dim, PadDim, SliceDim};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -81,20 +81,20 @@ pub fn int_list<'n>(node: &'n Node, name: &str) -> Result<&'n [i64]> {
 }
 
 /// A list of sizes below 2^34, one a dimension; `missing` stands for an empty list.
-fn sizes(cx: &LowerCtx, name: &str, rank: usize, missing: u64) -> Result<Vec<u64>> {
+fn sizes(cx: &LowerCtx, name: &str, rank: usize, missing: Dim) -> Result<Vec<Dim>> {
     let list = int_list(cx.node, name)?;
     if list.is_empty() {
         return Ok(vec![missing; rank]);
     }
-    let values: Option<Vec<u64>> = list.iter().map(|&v| u64::try_from(v).ok().filter(|&v| v < 1 << 34)).collect();
+    let values: Option<Vec<Dim>> = list.iter().map(|&v| Dim::size(v).ok().filter(|&v| v < 1u64 << 34)).collect();
     values
         .filter(|v| v.len() == rank)
         .ok_or_else(|| cx.mismatch(format!("attribute `{name}` must give one size for each of {rank} dimensions")))
 }
 
 /// The multi-index of block `i` of `counts` blocks, the last dimension fastest.
-fn block_index(mut i: u64, counts: &[u64]) -> Vec<u64> {
-    let mut index = vec![0; counts.len()];
+fn block_index(mut i: Dim, counts: &[Dim]) -> Vec<Dim> {
+    let mut index = vec![Dim::from(0); counts.len()];
     for axis in (0..counts.len()).rev() {
         index[axis] = i % counts[axis];
         i /= counts[axis];
@@ -105,23 +105,26 @@ fn block_index(mut i: u64, counts: &[u64]) -> Vec<u64> {
 /// Blocks of equal sizes in row-major order, of the input grown by zeros at the ends.
 fn split_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let counts = sizes(cx, "num_splits", dims.len(), 1)?;
-    let ends = sizes(cx, "paddings", dims.len(), 0)?;
-    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c)).filter(|n| (1..=1 << 16).contains(n));
+    let counts = sizes(cx, "num_splits", dims.len(), Dim::from(1))?;
+    let ends = sizes(cx, "paddings", dims.len(), Dim::from(0))?;
+    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c.known())).filter(|n| (1..=1 << 16).contains(n));
     let total = total.ok_or_else(|| cx.mismatch(format!("{counts:?} blocks")))?;
-    let grown: Vec<u64> = dims.iter().zip(&ends).map(|(d, e)| d + e).collect();
+    let grown: Vec<Dim> = dims.iter().zip(&ends).map(|(d, e)| d + e).collect();
     if grown.iter().zip(&counts).any(|(d, c)| d % c != 0) {
         return Err(cx.mismatch(format!("{grown:?} does not divide into {counts:?} blocks")));
     }
     let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
-    let padding: Vec<PadDim> = ends.iter().map(|&e| PadDim { low: 0, high: e as i64, interior: 0 }).collect();
+    let padding: Vec<PadDim> = ends
+        .iter()
+        .map(|&e| PadDim { low: Dim::from(0), high: Dim::from(e.pinned()), interior: Dim::from(0) })
+        .collect();
     let x = if ends.iter().any(|&e| e > 0) { cx.b.pad(x, zero, &padding) } else { x };
     let mut out = Vec::with_capacity(total as usize);
     for i in 0..total {
-        let index = block_index(i, &counts);
+        let index = block_index(Dim::from(i), &counts);
         let part = |axis: usize| {
             let size = grown[axis] / counts[axis];
-            SliceDim { start: index[axis] * size, limit: (index[axis] + 1) * size, stride: 1 }
+            SliceDim { start: index[axis] * size, limit: (index[axis] + 1) * size, stride: Dim::from(1) }
         };
         let parts: Vec<SliceDim> = (0..dims.len()).map(part).collect();
         out.push(Value::Array(cx.b.slice(x, &parts)));
@@ -133,21 +136,21 @@ fn split_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn concat_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut parts = cx.arg_range(0, cx.args.len())?;
     let dims = cx.dims(0)?;
-    let counts = sizes(cx, "num_concats", dims.len(), 1)?;
-    let ends = sizes(cx, "paddings", dims.len(), 0)?;
-    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c));
+    let counts = sizes(cx, "num_concats", dims.len(), Dim::from(1))?;
+    let ends = sizes(cx, "paddings", dims.len(), Dim::from(0))?;
+    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c.known()));
     if total != Some(parts.len() as u64) {
         return Err(cx.mismatch(format!("{} blocks for a grid of {counts:?}", parts.len())));
     }
     for axis in (0..dims.len()).rev() {
-        parts = parts.chunks(counts[axis] as usize).map(|line| cx.b.concatenate(line, axis)).collect();
+        parts = parts.chunks(counts[axis].index()).map(|line| cx.b.concatenate(line, axis)).collect();
     }
     let Some(&whole) = parts.first() else { return Err(cx.mismatch("no blocks")) };
     let mut y = whole;
     for (axis, &end) in ends.iter().enumerate().filter(|e| *e.1 > 0) {
         let n = cx.b.dims(y)[axis];
         let limit = n.checked_sub(end).ok_or_else(|| cx.mismatch(format!("{end} of {n} elements cut off")))?;
-        y = cx.b.slice_axis(y, axis, 0, limit);
+        y = cx.b.slice_axis(y, axis, Dim::from(0), limit);
     }
     cx.one(y)
 }
@@ -160,21 +163,22 @@ fn pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if !fits || interior.iter().any(|&p| p < 0) || cx.b.rank(fill) != 0 {
         return Err(cx.mismatch("paddings need one number a dimension, and a scalar that fills"));
     }
-    let dims: Vec<PadDim> =
-        (0..rank).map(|i| PadDim { low: low[i], high: high[i], interior: interior[i] as u64 }).collect();
+    let dims: Vec<PadDim> = (0..rank)
+        .map(|i| PadDim { low: Dim::from(low[i]), high: Dim::from(high[i]), interior: Dim::from(interior[i]) })
+        .collect();
     let y = cx.b.pad(x, fill, &dims);
     cx.one(y)
 }
 
 /// The elements of a vector as scalars, one a dimension of `x`.
 fn starts(cx: &mut LowerCtx, x: InstId, input: usize) -> Result<Vec<InstId>> {
-    let (indices, rank) = (cx.arg(input)?, cx.b.rank(x) as u64);
+    let (indices, rank) = (cx.arg(input)?, Dim::from(cx.b.rank(x)));
     if cx.b.dims(indices) != [rank] {
         return Err(cx.mismatch(format!("{:?} indices for {rank} dimensions", cx.b.dims(indices))));
     }
-    Ok((0..rank)
+    Ok((0..rank.known())
         .map(|i| {
-            let one = cx.b.slice_axis(indices, 0, i, i + 1);
+            let one = cx.b.slice_axis(indices, 0, Dim::from(i), Dim::from(i + 1));
             cx.b.reshape(one, &[])
         })
         .collect())
@@ -222,7 +226,7 @@ fn broadcast_helper(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if places.len() != from.len() || !rising {
         return Err(cx.mismatch(format!("broadcast_dims {places:?} for {from:?}: one a dimension, in rising order")));
     }
-    let mut dims = vec![1; to.len()];
+    let mut dims = vec![Dim::from(1); to.len()];
     for (&place, &size) in places.iter().zip(&from) {
         let axis = cx.axis(place, to.len())?;
         if size != 1 && to[axis] != 1 && size != to[axis] {

@@ -4,12 +4,15 @@
 //! integer coefficients, whole multiples are moved out of quotients, and common parts out of maxima. Remainders are written with
 //! quotients, and minima with maxima. Arithmetic never overflows silently: an operation gives `None` where a coefficient leaves 64
 //! bits or the expression gets too large.
+mod dim;
 mod interval;
 mod maximum;
 mod quotient;
+pub mod trace;
 #[cfg(test)]
 mod tests;
 
+pub use dim::{Dim, fixed, known};
 pub use interval::Interval;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,6 +190,37 @@ impl<V: Ord + Clone> Expr<V> {
     /// The smaller of two expressions.
     pub fn minimum(&self, other: &Self) -> Option<Self> {
         self.scale(-1)?.maximum(&other.scale(-1)?)?.scale(-1)
+    }
+
+    /// The expression in words, with names for its variables.
+    pub fn spelled(&self, name: &impl Fn(&V) -> String) -> String {
+        let factor = |f: &Factor<V>| match f {
+            Factor::Var(v) => name(v),
+            Factor::Quotient(a, b) => format!("floor(({}) / ({}))", a.spelled(name), b.spelled(name)),
+            Factor::Max(all) => {
+                format!("max({})", all.iter().map(|e| e.spelled(name)).collect::<Vec<_>>().join(", "))
+            }
+        };
+        let mut out = String::new();
+        // the constant stands last
+        for (factors, n) in
+            self.terms().skip_while(|(f, _)| f.is_empty()).chain(self.terms().filter(|(f, _)| f.is_empty()))
+        {
+            let size = n.unsigned_abs();
+            let sign = match (out.is_empty(), n < 0) {
+                (true, true) => "-",
+                (true, false) => "",
+                (false, true) => " - ",
+                (false, false) => " + ",
+            };
+            let mut parts: Vec<String> = factors.iter().map(factor).collect();
+            if size != 1 || parts.is_empty() {
+                parts.insert(0, size.to_string());
+            }
+            out += sign;
+            out += &parts.join(" * ");
+        }
+        if out.is_empty() { "0".to_string() } else { out }
     }
 
     /// The value where each variable has the value that `value` gives; `None` where that leaves 64 bits, divides by 0, or a variable

@@ -101,7 +101,7 @@ fn joined(height: u64) -> Result<Lowered, Error> {
 fn heights_are_multiples_where_they_have_to_be() {
     let given = Size { name: "h".to_string(), least: 1, most: 24, is_result: false, is_check: false };
     let exact = Exact(Arc::new(|sizes| joined(sizes[0])));
-    let lowered = tfaot::bounded::lower(&[given], vec![vec![None, Some(0), None, None]], exact).expect("code");
+    let lowered = tfaot::bounded::lower(&[given], vec![vec![None, Some(0), None, None]], exact, None).expect("code");
     let sized = lowered.sized.as_ref().expect("a size varies");
     let told: Vec<_> = sized.sizes.all.iter().map(|s| (&s.name[..], s.least, s.most, s.is_result)).collect();
     assert_eq!(told, [("h", 4, 24, false), ("h_beyond_multiple_of_4", 0, 0, true)]);
@@ -128,7 +128,7 @@ fn nets_over_images_are_right_for_every_size() {
     for seed in 0..crate::rounds() / 10 {
         let axes = vec![vec![None, Some(0), Some(1), None]];
         let exact = Exact(Arc::new(move |sizes| Ok(net(seed, sizes))));
-        match tfaot::bounded::lower(&[size("h", 71), size("w", 66)], axes, exact) {
+        match tfaot::bounded::lower(&[size("h", 71), size("w", 66)], axes, exact, None) {
             Ok(lowered) => {
                 limited += u64::from(compared(&lowered, 2, seed));
                 right += 1;

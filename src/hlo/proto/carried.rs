@@ -394,7 +394,7 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
             None => None,
         },
         "dim_labels" => match p.convolution_dimension_numbers.as_ref() {
-            Some(d) => Some(text::print_dim_labels(&dims::read_convolution(d)?)),
+            Some(d) => Some(text::print_dim_labels(&dims::read_convolution::<u64>(d)?)),
             None => None,
         },
         "feature_group_count" => (p.feature_group_count > 1).then(|| p.feature_group_count.to_string()),

@@ -4,6 +4,7 @@ use super::generated::xla_data::{
     ConvolutionDimensionNumbers, DotDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers,
 };
 use crate::diag::{Code, Error, Result};
+use crate::hlo::Size;
 use crate::hlo::attrs::{ConvDims, DotDims, GatherDims, ScatterDims};
 use protobuf::{CodedInputStream, Message};
 
@@ -41,7 +42,7 @@ pub fn dot(bytes: &[u8]) -> Result<DotDims> {
 ///
 /// # Errors
 /// `BadAttr`, `BadEncoding` for axes that are no permutation.
-pub fn convolution(bytes: &[u8]) -> Result<ConvDims> {
+pub fn convolution<D: Size>(bytes: &[u8]) -> Result<ConvDims<D>> {
     read_convolution(&read::<ConvolutionDimensionNumbers>(bytes)?)
 }
 
@@ -49,7 +50,7 @@ pub fn convolution(bytes: &[u8]) -> Result<ConvDims> {
 ///
 /// # Errors
 /// `BadAttr`, `BadEncoding` for axes that are no permutation.
-pub fn uniform_convolution(bytes: &[u8]) -> Result<ConvDims> {
+pub fn uniform_convolution<D: Size>(bytes: &[u8]) -> Result<ConvDims<D>> {
     let mut fields: [Vec<i64>; 9] = Default::default();
     let mut input = CodedInputStream::from_bytes(bytes);
     while let Some(tag) = input.read_raw_tag_or_eof().map_err(unreadable)? {
@@ -82,7 +83,7 @@ pub fn uniform_convolution(bytes: &[u8]) -> Result<ConvDims> {
 ///
 /// # Errors
 /// `BadAttr` for what is no `GatherDimensionNumbers`.
-pub fn gather(bytes: &[u8]) -> Result<GatherDims> {
+pub fn gather<D: Size>(bytes: &[u8]) -> Result<GatherDims<D>> {
     let p: GatherDimensionNumbers = read(bytes)?;
     Ok(GatherDims {
         offset_dims: axes(&p.offset_dims)?,

@@ -2,7 +2,7 @@
 use super::converter::{Converter, at};
 use super::tree::{Attr, Operation};
 use crate::diag::{Code, Result};
-use crate::hlo::attrs::SliceDim;
+use crate::hlo::open::SliceDim;
 use crate::hlo::{ArrayShape, InstId, Op, Shape};
 
 impl Converter<'_, '_> {
@@ -15,8 +15,8 @@ impl Converter<'_, '_> {
         let &[comp] = &self.called(op)?[..] else { return Err(refuse("`ApproxTopK` calls one comparison")) };
         let results: Vec<ArrayShape> = op.types.iter().filter_map(Shape::as_array).cloned().collect();
         let fits = |(x, out): (&InstId, &ArrayShape)| {
-            let x = self.host.builder().shape(*x).as_array();
-            x.is_some_and(|x| {
+            let x = self.host.builder().shape(*x).pinned();
+            x.as_array().is_some_and(|x| {
                 let mut dims = x.dims.clone();
                 let has_k = dims.get_mut(dim).zip(out.dims.get(dim)).map(|(n, &k)| std::mem::replace(n, k) >= k);
                 has_k == Some(true) && dims == out.dims && x.dtype == out.dtype
@@ -27,7 +27,7 @@ impl Converter<'_, '_> {
         }
         let sorted = self.b().add_inst(Op::Sort { dim, is_stable: true, comp }, arrays);
         let parts = if arrays.len() == 1 { vec![sorted] } else { self.parts(sorted) };
-        let first = |limit: &u64| SliceDim { start: 0, limit: *limit, stride: 1 };
+        let first = |limit: &u64| SliceDim::new(0, *limit);
         let cut = parts.into_iter().zip(&results).map(|(x, out)| {
             let dims: Vec<SliceDim> = out.dims.iter().map(first).collect();
             self.b().slice(x, &dims)

@@ -5,7 +5,7 @@ use super::sizes::fits;
 use super::tree::Functions;
 use super::{bytecode, function};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{InstId, Module, Op, Shape};
+use crate::hlo::{InstId, Module, Op, Shape, open};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
 
@@ -41,7 +41,7 @@ impl Called {
         let functions = &self.0;
         let entry = convert::entry(functions)?;
         let (extra, comps) = (functions.header.clone(), IdVec::new());
-        Module { name: entry.to_string(), comps, entry: crate::hlo::CompId(0), extra, replaceable: false }
+        Module::<u64> { name: entry.to_string(), comps, entry: crate::hlo::CompId(0), extra, replaceable: false }
             .for_one_device()?;
         let mut given = Vec::with_capacity(args.len());
         let mut rest = args.iter();
@@ -55,7 +55,7 @@ impl Called {
                     *rest.next().ok_or_else(|| wrong(format!("the module takes more than {} arguments", args.len())))?
                 }
             };
-            if !fits(b.shape(id), shape) {
+            if !fits(&b.shape(id).pinned(), shape) {
                 let place = args.len() - rest.len() - 1;
                 return Err(wrong(format!("argument {place} of the module is {shape}, and gets {}", b.shape(id))));
             }
@@ -66,7 +66,7 @@ impl Called {
         }
         let mut results = Converter::new(host, functions, entry, checks)?.entry(entry, &given)?;
         let b = host.builder();
-        results.retain(|&id| *b.shape(id) != Shape::Token);
+        results.retain(|&id| *b.shape(id) != open::Shape::Token);
         Ok(results)
     }
 }

@@ -96,7 +96,7 @@ impl Converter<'_, '_> {
         let mut dims = b.dims(x).to_vec();
         dims[split] /= count;
         let mut apart = dims.clone();
-        apart.insert(split, count);
+        apart.insert(split, count.into());
         let parts = b.reshape(x, &apart);
         // the axes of the parts, without that which counts them, and where it goes
         let mut perm: Vec<usize> = (0..apart.len()).filter(|&d| d != split).collect();

@@ -11,8 +11,9 @@ use super::sizes::{self, Fixed};
 use super::tree::{Attr, Function, Functions, Operation, Port, Region, callee, callees};
 use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
+use crate::hlo::open::{self, Builder};
 use crate::hlo::text::op_from_attrs;
-use crate::hlo::{Builder, CompId, InstId, Literal, Module, Op, Shape, Source};
+use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, Source};
 use crate::tensor::Tensor;
 
 /// Operations that a module may become, each as often as its function is put in place of a call.
@@ -44,7 +45,7 @@ impl Host for Alone {
 pub(super) fn module(functions: &Functions, platform: Option<usize>) -> Result<Source> {
     let mut host = Alone(Builder::new(entry(functions)?));
     let root = root(&mut host, functions, platform, None)?;
-    source(functions, host.0.finish(root)?)
+    source(functions, host.0.finish(root)?.at_hand())
 }
 
 /// The root of such a module in a builder of its own, for these sizes of the arguments or those that are declared.
@@ -70,7 +71,7 @@ pub(super) fn root(
         };
         let part = shards::part_of(function, name, &shape).clone();
         let b = host.builder();
-        let id = b.parameter(part);
+        let id = b.parameter(part.fixed());
         b.rename(id, argument_name(port, i));
         args.push(id);
         wholes.push(shape);
@@ -215,7 +216,7 @@ impl<'a, 'h> Converter<'a, 'h> {
                     return Err(at(op, Code::HloUnsupported, "a constant is written as dense<...>"));
                 };
                 let (literal, shape) = constant(value.clone());
-                Ok(vec![self.b().push(Op::Constant(literal), &[], shape)])
+                Ok(vec![self.b().push(open::Op::Constant(literal), &[], shape.fixed())])
             }
             "stablehlo.while" => self.while_loop(op, operands, scope),
             "stablehlo.if" | "stablehlo.case" => self.branches(op, operands, scope),
@@ -269,7 +270,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let (name, function) = self.functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
         self.enter(op)?;
         self.b().begin(name);
-        let args: Vec<InstId> = function.body.args.iter().map(|(_, shape)| self.b().parameter(shape.clone())).collect();
+        let args: Vec<InstId> = function.body.args.iter().map(|(_, shape)| self.b().parameter(shape.fixed())).collect();
         let results = self.body(function, &mut Scope::default(), &args)?;
         let root = if let [one] = results[..] { one } else { self.b().tuple(&results) };
         let comp = self.b().end(root);
@@ -311,7 +312,8 @@ impl<'a, 'h> Converter<'a, 'h> {
             all => Shape::Tuple(all.to_vec()),
         };
         let b = self.host.builder();
-        let shapes: Vec<&Shape> = operands.iter().map(|&o| b.shape(o)).collect();
+        let shapes: Vec<Shape> = operands.iter().map(|&o| b.shape(o).pinned()).collect();
+        let shapes: Vec<&Shape> = shapes.iter().collect();
         let mut attrs = attributes::of(op, &opcode, &shapes, comps).map_err(refuse)?;
         let made = op_from_attrs::op(&opcode, &Some(declared.clone()), &shapes, &mut attrs).map_err(refuse)?;
         let shape = self.found(op, &made, declared, &operands, &sizes)?;
@@ -320,13 +322,13 @@ impl<'a, 'h> Converter<'a, 'h> {
             Op::Foreign(call) if opcode == "custom-call" => {
                 let mut call = call.clone();
                 call.attrs.extend(extra.iter().cloned());
-                self.host.custom_call(&call, &operands, &shape)?
+                self.host.custom_call(&call, &operands, &shape.fixed())?
             }
             Op::Gather(dims) if scope.open => self.part(dims, &operands, &shape),
             _ => None,
         };
         let id = known.unwrap_or_else(|| {
-            let id = self.b().push(made, &operands, shape);
+            let id = self.b().push(made.fixed(), &operands, shape.fixed());
             self.b().annotate(id, extra);
             id
         });
@@ -343,7 +345,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let (Some(&x), [declared]) = (operands.first(), &op.types[..]) else { return Err(wrong("expects one array")) };
         let shape = self.found(op, &Op::Broadcast(Vec::new()), declared.clone(), &operands[..1], &operands[1..])?;
         let Some(out) = shape.as_array().cloned() else { return Err(wrong("expects one array")) };
-        let Some(from) = self.b().shape(x).as_array().cloned() else { return Err(wrong("expects an array")) };
+        let Some(from) = self.b().shape(x).pinned().as_array().cloned() else { return Err(wrong("expects an array")) };
         let axes: Vec<usize> = dims.iter().map(|&d| usize::try_from(d).unwrap_or(usize::MAX)).collect();
         if axes.len() != from.rank() || axes.iter().any(|&d| d >= out.rank()) {
             return Err(wrong("the dims are no dimensions of the result"));
@@ -352,10 +354,10 @@ impl<'a, 'h> Converter<'a, 'h> {
         let mut x = x;
         if kept.len() < axes.len() {
             let sizes: Vec<u64> = kept.iter().map(|&i| from.dims[i]).collect();
-            x = self.b().push(Op::Reshape, &[x], Shape::array(from.dtype, sizes));
+            x = self.b().push(open::Op::Reshape, &[x], Shape::array(from.dtype, sizes).fixed());
         }
         let axes = kept.into_iter().map(|i| axes[i]).collect();
-        let id = self.b().push(Op::Broadcast(axes), &[x], shape);
+        let id = self.b().push(open::Op::Broadcast(axes), &[x], shape.fixed());
         Ok(vec![if scope.open { self.settled(op, id) } else { id }])
     }
 }

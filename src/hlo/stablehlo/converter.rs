@@ -2,7 +2,8 @@
 use super::tree::{Functions, Operation, ValueRef};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::attrs::Foreign;
-use crate::hlo::{Builder, CompId, InstId, Shape};
+use crate::hlo::open::{self, Builder};
+use crate::hlo::{CompId, InstId};
 use crate::tensor::Tensor;
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +33,7 @@ pub trait Host {
     ///
     /// # Errors
     /// As the host likes.
-    fn custom_call(&mut self, _call: &Foreign, _operands: &[InstId], _shape: &Shape) -> Result<Option<InstId>> {
+    fn custom_call(&mut self, _call: &Foreign, _operands: &[InstId], _shape: &open::Shape) -> Result<Option<InstId>> {
         Ok(None)
     }
 }
@@ -105,7 +106,7 @@ impl Converter<'_, '_> {
     }
     /// The parts of a tuple.
     pub fn parts(&mut self, id: InstId) -> Vec<InstId> {
-        let Some(n) = self.b().shape(id).as_tuple().map(<[Shape]>::len) else { return vec![id] };
+        let Some(n) = self.b().shape(id).as_tuple().map(<[open::Shape]>::len) else { return vec![id] };
         (0..n).map(|i| self.b().get_tuple_element(id, i)).collect()
     }
 }

@@ -5,7 +5,7 @@ use super::converter::{Converter, Scope, at};
 use super::shards::computed_with;
 use super::tree::{Operation, Region};
 use crate::diag::{Code, Result};
-use crate::hlo::{CompId, InstId, Literal, Op, Shape};
+use crate::hlo::{CompId, InstId, Literal, Op, open};
 use crate::tensor::Tensor;
 
 /// Constants of at most this many bytes are made anew in a region that reads them, where sizes are found.
@@ -50,7 +50,7 @@ impl<'a> Converter<'a, '_> {
         self.begin(op)?;
         let mut scope = Scope { open: outer.open, ..Scope::default() };
         for (name, shape) in &region.args {
-            let id = self.b().parameter(shape.clone());
+            let id = self.b().parameter(shape.fixed());
             scope.values.insert(name.clone(), vec![id]);
         }
         self.remake(&mut scope, constants);
@@ -86,7 +86,7 @@ impl<'a> Converter<'a, '_> {
         &mut self,
         op: &Operation,
         region: &'a Region,
-        state: &Shape,
+        state: &open::Shape,
         captured: &Captured,
         outer: &Scope,
         results: impl FnOnce(&mut Self, Vec<InstId>, Vec<InstId>) -> InstId,
@@ -149,7 +149,7 @@ impl<'a> Converter<'a, '_> {
         })?;
         let turn =
             self.open(op, turn, &state, &captured, scope, |c, made, rest| c.b().tuple(&[made, rest].concat()))?;
-        let id = self.b().push(Op::While { cond, body: turn }, &[init], state);
+        let id = self.b().push(open::Op::While { cond, body: turn }, &[init], state);
         let mut parts = self.parts(id);
         parts.truncate(n);
         Ok(parts)

@@ -6,7 +6,7 @@
 use super::converter::{Converter, Scope, at};
 use super::tree::{Attr, Function, Operation, Region, ValueRef};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{InstId, Op, Shape};
+use crate::hlo::{InstId, Shape, open};
 
 /// Between the types of two dialects, which are the same here.
 pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
@@ -116,7 +116,7 @@ impl<'a> Converter<'a, '_> {
             Some("SPMDFullToShardShape") => {
                 self.has_part(op, x, shape)?;
                 // the argument itself stays a part of an array for what stands outside
-                let own = self.b().push(Op::Copy, &[x], shape.clone());
+                let own = self.b().push(open::Op::Copy, &[x], shape.fixed());
                 return Ok(Some(vec![own]));
             }
             Some("SPMDShardToFullShape") => self.mark(x, shape),
@@ -133,14 +133,14 @@ impl<'a> Converter<'a, '_> {
 
     /// Notes that `id` is a part of an array of type `whole`.
     pub(super) fn mark(&mut self, id: InstId, whole: &Shape) {
-        if !self.b().shape(id).same(whole) {
+        if !self.b().shape(id).pinned().same(whole) {
             let depth = self.b().depth();
             self.parts_of_arrays.insert((depth, id));
         }
     }
 
     fn has_part(&mut self, op: &Operation, id: InstId, shape: &Shape) -> Result<()> {
-        if self.b().shape(id).same(shape) {
+        if self.b().shape(id).pinned().same(shape) {
             return Ok(());
         }
         let told = format!("a device has {} of an array where it needs {shape}", self.b().shape(id));

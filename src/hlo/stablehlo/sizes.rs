@@ -5,7 +5,8 @@
 use super::converter::{Checks, Converter, at};
 use super::tree::{Attr, Function, Operation, Region};
 use crate::diag::{Code, Result};
-use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer};
+use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer, open};
+use crate::symbolic::known;
 use crate::tensor::element_count;
 
 /// A size that is not known.
@@ -138,16 +139,17 @@ impl Converter<'_, '_> {
             }
             // Functions of one operand, each element for itself.
             (Op::Foreign(_), Shape::Array(a)) if operands.len() == 1 => {
-                Shape::array(a.dtype, self.b().dims(operands[0]).to_vec())
+                Shape::array(a.dtype, known(self.b().dims(operands[0])))
             }
             (Op::BitcastConvertWidth, Shape::Array(a)) => {
                 let known = a.dims.iter().zip(self.b().dims(operands[0]));
-                Shape::array(a.dtype, known.map(|(&d, &x)| if d == OPEN { x } else { d }).collect::<Vec<_>>())
+                Shape::array(a.dtype, known.map(|(&d, &x)| if d == OPEN { x.known() } else { d }).collect::<Vec<_>>())
             }
             _ => {
                 let b = self.b();
-                let shapes: Vec<&Shape> = operands.iter().map(|&o| b.shape(o)).collect();
-                infer::infer(made, &shapes, b.module()).map_err(|m| at(op, Code::ShapeMismatch, m))?
+                let shapes: Vec<&open::Shape> = operands.iter().map(|&o| b.shape(o)).collect();
+                let found = infer::infer(&made.fixed(), &shapes, b.module());
+                found.map_err(|m| at(op, Code::ShapeMismatch, m))?.pinned()
             }
         };
         let counted = |a: &&ArrayShape| element_count(&a.dims).is_some() && !a.dims.contains(&OPEN);
@@ -167,7 +169,7 @@ impl Converter<'_, '_> {
         if let Op::GetDimensionSize(axis) = inst.op {
             let size = comp.insts[inst.operands[0]].shape.as_array().and_then(|x| x.dims.get(axis)).copied();
             return size.map_or(id, |n| {
-                let constant = self.b().scalar(crate::tensor::DType::S32, n as f64);
+                let constant = self.b().scalar(crate::tensor::DType::S32, n.as_f64());
                 self.b().tell_size(constant);
                 constant
             });
@@ -213,7 +215,9 @@ impl Converter<'_, '_> {
             results.insert(0, self.b().add_inst(Op::AfterAll, &[]));
         }
         let b = self.host.builder();
-        if results.len() != op.types.len() || results.iter().zip(&op.types).any(|(&r, t)| !fits(b.shape(r), t)) {
+        if results.len() != op.types.len()
+            || results.iter().zip(&op.types).any(|(&r, t)| !fits(&b.shape(r).pinned(), t))
+        {
             let found: Vec<String> = results.iter().map(|&r| b.shape(r).to_string()).collect();
             return Err(at(op, Code::ShapeMismatch, format!("the function gives ({})", found.join(", "))));
         }

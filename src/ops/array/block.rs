@@ -1,11 +1,13 @@
 //! Blocks of space into the batch and back.
 use crate::diag::Result;
-use crate::hlo::InstId;
-use crate::hlo::attrs::PadDim;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
+use crate::hlo::open::PadDim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 
 /// What `data_format` may be.
@@ -47,7 +49,7 @@ fn block_size(cx: &LowerCtx) -> Result<Vec<i64>> {
 }
 
 /// Block sizes and the pairs of input `at`, one of each a spatial dimension.
-fn blocks(cx: &LowerCtx, block: &[i64], at: usize) -> Result<(Vec<u64>, Vec<(i64, i64)>)> {
+fn blocks(cx: &LowerCtx, block: &[i64], at: usize) -> Result<(Vec<Dim>, Vec<(i64, i64)>)> {
     let pairs = cx.constant_ints(at)?;
     let fits = pairs.len() == 2 * block.len()
         && cx.dims(0)?.len() > block.len()
@@ -56,7 +58,7 @@ fn blocks(cx: &LowerCtx, block: &[i64], at: usize) -> Result<(Vec<u64>, Vec<(i64
     if !fits {
         return Err(cx.mismatch(format!("blocks {block:?} with {pairs:?} do not fit the rank of the input")));
     }
-    Ok((block.iter().map(|&n| n as u64).collect(), pairs.chunks_exact(2).map(|p| (p[0], p[1])).collect()))
+    Ok((block.iter().map(|&n| Dim::from(n)).collect(), pairs.chunks_exact(2).map(|p| (p[0], p[1])).collect()))
 }
 
 fn space_to_batch(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Value>> {
@@ -65,7 +67,7 @@ fn space_to_batch(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let m = block.len();
     let mut padding = vec![PadDim::default(); cx.b.rank(x)];
     for (i, &(low, high)) in pads.iter().enumerate() {
-        padding[i + 1] = PadDim { low, high, interior: 0 };
+        padding[i + 1] = PadDim { low: Dim::from(low), high: Dim::from(high), interior: Dim::from(0) };
     }
     let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
     let x = cx.b.pad(x, zero, &padding);
@@ -95,7 +97,7 @@ fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let x = cx.arg(0)?;
     let (block, crops) = blocks(cx, block, at)?;
     let (m, dims) = (block.len(), cx.b.dims(x).to_vec());
-    let all = block.iter().try_fold(1u64, |n, &b| n.checked_mul(b)).filter(|&all| dims[0] % all == 0);
+    let all = block.iter().try_fold(1u64, |n, &b| n.checked_mul(b.known())).filter(|&all| dims[0] % all == 0);
     let Some(all) = all else { return Err(cx.mismatch(format!("a batch of {} for blocks {block:?}", dims[0]))) };
     let split = [&block[..], &[dims[0] / all], &dims[1..]].concat();
     let x = cx.b.reshape(x, &split);
@@ -117,9 +119,9 @@ fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
 fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(i64, i64)]) -> Result<InstId> {
     for (i, &(low, high)) in crops.iter().enumerate() {
         let n = cx.b.dims(x)[i + 1];
-        let limit = n.checked_sub(high as u64).filter(|&l| l >= low as u64);
+        let limit = n.checked_sub(Dim::from(high)).filter(|&l| l >= Dim::from(low));
         let Some(limit) = limit else { return Err(cx.mismatch(format!("crops {low} and {high} of {n} elements"))) };
-        x = cx.b.slice_axis(x, i + 1, low as u64, limit);
+        x = cx.b.slice_axis(x, i + 1, Dim::from(low), limit);
     }
     Ok(x)
 }
@@ -127,7 +129,7 @@ fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(i64, i64)]) -> Result<Ins
 /// Blocks of space into the features (`to_depth`) or back; the block's position is the slower part of the features.
 fn depth(cx: &mut LowerCtx, to_depth: bool) -> Result<Vec<Value>> {
     let (x, n) = (cx.arg(0)?, block_size(cx)?[0]);
-    let Some(n) = u64::try_from(n).ok().filter(|n| (2..=1 << 20).contains(n)) else {
+    let Some(n) = Dim::size(n).ok().filter(|n| (2..=1 << 20).contains(n)) else {
         return Err(cx.mismatch(format!("a block of {n}, where at least 2 is needed")));
     };
     let format = Format::of(cx)?;
@@ -177,7 +179,7 @@ impl Format {
         match (self, cx.b.dims(x)) {
             (Format::Nhwc, [_, _, _, _]) => Ok(x),
             (Format::Nchw, [_, _, _, _]) => Ok(cx.b.transpose(x, &[0, 2, 3, 1])),
-            (Format::NchwVectC, &[b, c, h, w, 4]) => {
+            (Format::NchwVectC, &[b, c, h, w, four]) if four == 4 => {
                 let x = cx.b.transpose(x, &[0, 2, 3, 1, 4]);
                 Ok(cx.b.reshape(x, &[b, h, w, 4 * c]))
             }
@@ -190,7 +192,7 @@ impl Format {
         match (self, cx.b.dims(x)) {
             (Format::Nhwc, _) => x,
             (Format::NchwVectC, &[b, h, w, c]) => {
-                let x = cx.b.reshape(x, &[b, h, w, c / 4, 4]);
+                let x = cx.b.reshape(x, &dims![b, h, w, c / 4, 4]);
                 cx.b.transpose(x, &[0, 3, 1, 2, 4])
             }
             (Format::Nchw | Format::NchwVectC, _) => cx.b.transpose(x, &[0, 3, 1, 2]),
@@ -210,7 +212,7 @@ fn known_blocks(cx: &ShapeCtx, at: usize) -> Result<Option<Vec<u64>>> {
 }
 
 /// The sums of the `n` pairs of input `at`, as far as they are known.
-fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<Dim>>> {
+fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<InferredDim>>> {
     let pairs = cx.ints(at).unwrap_or_else(|| vec![Int::Unknown; 2 * n]);
     if pairs.len() != 2 * n {
         return Err(cx.mismatch(format!("{} paddings for {n} blocks", pairs.len())));
@@ -226,7 +228,7 @@ fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<Dim>>>
 }
 
 /// The dimensions of input 0, of which there must be more than blocks; or a shape where too little is known.
-fn blocked(cx: &mut ShapeCtx, block: &Option<Vec<u64>>) -> Result<Result<Vec<Dim>, Dims>> {
+fn blocked(cx: &mut ShapeCtx, block: &Option<Vec<u64>>) -> Result<Result<Vec<InferredDim>, Dims>> {
     let Some(dims) = cx.ranked(0)? else { return Ok(Err(cx.unranked_from(0))) };
     match block {
         None => Ok(Err(cx.open(dims.len(), Why::Value(1)))),
@@ -245,7 +247,7 @@ fn space_to_batch_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
     };
     let block = block.unwrap_or_default();
     for (i, pad) in pair_sums(cx, at, block.len())?.into_iter().enumerate() {
-        dims[0] = cx.mul(dims[0], Dim::Known(block[i]));
+        dims[0] = cx.mul(dims[0], InferredDim::Known(block[i]));
         dims[i + 1] = match pad {
             Some(pad) => {
                 let padded = cx.add(dims[i + 1], pad);
@@ -268,7 +270,7 @@ fn batch_to_space_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
         dims[0] = cx.div_exact(dims[0], block[i])?;
         dims[i + 1] = match crop {
             Some(crop) => {
-                let wide = cx.mul(dims[i + 1], Dim::Known(block[i]));
+                let wide = cx.mul(dims[i + 1], InferredDim::Known(block[i]));
                 cx.sub(wide, crop)
             }
             None => cx.fresh(Why::Value(at)),
@@ -288,9 +290,9 @@ fn depth_shape(cx: &mut ShapeCtx, to_depth: bool) -> Result<Vec<Fact>> {
     };
     let mut dims = cx.of_rank(0, rank)?;
     for axis in [rows, columns] {
-        dims[axis] = if to_depth { cx.div_exact(dims[axis], n)? } else { cx.mul(dims[axis], Dim::Known(n)) };
+        dims[axis] = if to_depth { cx.div_exact(dims[axis], n)? } else { cx.mul(dims[axis], InferredDim::Known(n)) };
     }
     dims[features] =
-        if to_depth { cx.mul(dims[features], Dim::Known(n * n)) } else { cx.div_exact(dims[features], n * n)? };
+        if to_depth { cx.mul(dims[features], InferredDim::Known(n * n)) } else { cx.div_exact(dims[features], n * n)? };
     cx.like(0, dims)
 }

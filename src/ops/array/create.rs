@@ -1,13 +1,15 @@
 //! Arrays out of a few numbers.
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::interp;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::math::special::{compare_scalar, quotient_up};
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
@@ -48,7 +50,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// How many steps there are from the start to before the limit, both of which are known.
-fn known_steps(cx: &LowerCtx) -> Result<u64> {
+fn known_steps(cx: &LowerCtx) -> Result<Dim> {
     let count = if cx.dtype(0)?.is_float() {
         let value = |i: usize| -> Result<f64> {
             cx.constant(i)?.get_f64(0).ok_or_else(|| cx.mismatch(format!("input {i} must be a scalar")))
@@ -67,11 +69,11 @@ fn known_steps(cx: &LowerCtx) -> Result<u64> {
     if count.is_nan() || count > (1u64 << 32) as f64 {
         return Err(crate::diag::Error::user(crate::diag::Code::TooLarge, "a range of more than 2^32 elements"));
     }
-    Ok(count as u64)
+    Ok(Dim::from(count as u64))
 }
 
 /// The same of ends that values at run time say, by a known step.
-fn steps_at_run_time(cx: &mut LowerCtx) -> Result<u64> {
+fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
     let delta = cx.constant_int(2)?;
     if delta == 0 {
         return Err(cx.mismatch("a range by 0"));
@@ -81,7 +83,7 @@ fn steps_at_run_time(cx: &mut LowerCtx) -> Result<u64> {
     let (from, to) = (cx.b.convert(from, DType::S64), cx.b.convert(to, DType::S64));
     let is_from_zero = interp::constant_value(cx.b, from).and_then(|t| t.get_i64(0)) == Some(0);
     let span = if is_from_zero { to } else { cx.b.sub(to, from) };
-    let count = quotient_up(cx.b, span, delta.unsigned_abs());
+    let count = quotient_up(cx.b, span, Dim::from(delta.unsigned_abs()));
     let made = format!("the range `{}`", cx.node.name);
     cx.size_of(count, &made)
 }
@@ -92,14 +94,14 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("{num} points between {} and {}", cx.b.shape(start), cx.b.shape(stop))));
     }
     if num == 1 {
-        let y = cx.b.reshape(start, &[1]);
+        let y = cx.b.reshape(start, &dims![1]);
         return cx.one(y);
     }
     let dtype = cx.b.dtype(start);
     let span = cx.b.sub(stop, start);
     let last = cx.b.scalar(dtype, (num - 1) as f64);
     let step = cx.b.div(span, last);
-    let index = cx.b.iota(dtype, &[num as u64], 0);
+    let index = cx.b.iota(dtype, &dims![num], 0);
     let offsets = cx.b.mul(index, step);
     let y = cx.b.add(offsets, start);
     let at_end = compare_scalar(cx.b, Direction::Eq, index, (num - 1) as f64);
@@ -112,7 +114,7 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn one_hot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, depth, on, off) = (cx.arg(0)?, cx.constant_int(1)?, cx.arg(2)?, cx.arg(3)?);
-    let Ok(depth) = u64::try_from(depth) else { return Err(cx.mismatch(format!("a depth of {depth}"))) };
+    let Ok(depth) = Dim::size(depth) else { return Err(cx.mismatch(format!("a depth of {depth}"))) };
     let mut dims = cx.b.dims(indices).to_vec();
     let axis = cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?;
     dims.insert(axis, depth);
@@ -122,7 +124,7 @@ fn one_hot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Where the position along `axis` is the index: indices lack that axis.
-fn hot_mask(cx: &mut LowerCtx, indices: InstId, dims: &[u64], axis: usize) -> InstId {
+fn hot_mask(cx: &mut LowerCtx, indices: InstId, dims: &[Dim], axis: usize) -> InstId {
     let dtype = cx.b.dtype(indices);
     let indices = if dtype == DType::U8 || dtype == DType::S8 { cx.b.convert(indices, DType::S32) } else { indices };
     let dtype = cx.b.dtype(indices);
@@ -143,7 +145,7 @@ fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let one = |i: usize| cx.ints(i).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
     let n = match (one(0), one(1).size(), one(2)) {
         (Int::Known(0), Some(limit), Int::Known(1)) => limit,
-        (Int::Known(0), Some(limit), Int::Known(delta @ 2..)) => cx.div_ceil(limit, Dim::Known(delta as u64)),
+        (Int::Known(0), Some(limit), Int::Known(delta @ 2..)) => cx.div_ceil(limit, InferredDim::Known(delta as u64)),
         (Int::Unknown, _, _) => cx.fresh(Why::Value(0)),
         _ => cx.fresh(Why::Value(1)),
     };

@@ -2,7 +2,9 @@
 //! the module computes the table (`diag_places.rs`).
 use super::diag_places::Table;
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
@@ -10,6 +12,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, element_count, elements_of};
 
 /// The rows of this file.
@@ -49,45 +52,45 @@ impl Band {
     const MAIN: Band = Band { low: 0, high: 0, left_above: true, left_below: true };
 
     /// The number of diagonals.
-    pub fn count(&self) -> u64 {
-        (self.high - self.low + 1) as u64
+    pub fn count(&self) -> Dim {
+        Dim::from(self.high - self.low + 1)
     }
     /// The length of diagonal `d` of a matrix.
-    fn length(d: i64, rows: u64, columns: u64) -> i64 {
-        (rows as i64 + d.min(0)).min(columns as i64 - d.max(0)).max(0)
+    fn length(d: i64, rows: Dim, columns: Dim) -> i64 {
+        (rows.pinned() + d.min(0)).min(columns.pinned() - d.max(0)).max(0)
     }
     /// The length of the longest one.
-    fn longest(&self, rows: u64, columns: u64) -> u64 {
-        (rows as i64 + self.high.min(0)).min(columns as i64 - self.low.max(0)).max(0) as u64
+    fn longest(&self, rows: Dim, columns: Dim) -> Dim {
+        Dim::from(rows.pinned() + self.high.min(0)).min(columns.pinned() - self.low.max(0)).max(0)
     }
     /// Where diagonal `d` starts in its row of `longest` elements.
-    fn offset(&self, d: i64, rows: u64, columns: u64, longest: u64) -> i64 {
+    fn offset(&self, d: i64, rows: Dim, columns: Dim, longest: Dim) -> i64 {
         let left = (d >= 0 && self.left_above) || (d <= 0 && self.left_below);
-        if left { 0 } else { longest as i64 - Self::length(d, rows, columns) }
+        if left { 0 } else { longest.pinned() - Self::length(d, rows, columns) }
     }
     /// For each element of the matrix, its place among the packed diagonals.
-    pub fn unpacking(&self, rows: u64, columns: u64, longest: u64) -> Vec<Option<i32>> {
-        let mut table = Vec::with_capacity((rows * columns) as usize);
-        for i in 0..rows as i64 {
-            for j in 0..columns as i64 {
+    pub fn unpacking(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
+        let mut table = Vec::with_capacity((rows * columns).index());
+        for i in 0..rows.pinned() {
+            for j in 0..columns.pinned() {
                 let d = j - i;
                 let inside = (self.low..=self.high).contains(&d);
-                let at = || (self.high - d) * longest as i64 + i.min(j) + self.offset(d, rows, columns, longest);
+                let at = || (self.high - d) * longest.pinned() + i.min(j) + self.offset(d, rows, columns, longest);
                 table.push(if inside { i32::try_from(at()).ok() } else { None });
             }
         }
         table
     }
     /// For each place among the packed diagonals, its element of the matrix.
-    pub fn packing(&self, rows: u64, columns: u64, longest: u64) -> Vec<Option<i32>> {
-        let mut table = Vec::with_capacity((self.count() * longest) as usize);
+    pub fn packing(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
+        let mut table = Vec::with_capacity((self.count() * longest).index());
         for d in (self.low..=self.high).rev() {
             let (length, offset) = (Self::length(d, rows, columns), self.offset(d, rows, columns, longest));
-            for p in 0..longest as i64 {
+            for p in 0..longest.pinned() {
                 let n = p - offset;
                 let (i, j) = (n - d.min(0), n + d.max(0));
                 let inside = (0..length).contains(&n);
-                table.push(if inside { i32::try_from(i * columns as i64 + j).ok() } else { None });
+                table.push(if inside { i32::try_from(i * columns.pinned() + j).ok() } else { None });
             }
         }
         table
@@ -112,14 +115,14 @@ fn band(cx: &LowerCtx, i: usize) -> Result<Band> {
 }
 
 /// The last two sizes and those before them.
-fn matrix(cx: &LowerCtx, dims: &[u64]) -> Result<(Vec<u64>, u64, u64)> {
+fn matrix(cx: &LowerCtx, dims: &[Dim]) -> Result<(Vec<Dim>, Dim, Dim)> {
     match dims {
         [batch @ .., rows, columns] => Ok((batch.to_vec(), *rows, *columns)),
         _ => Err(cx.mismatch(format!("{dims:?} is no matrix"))),
     }
 }
 
-fn check_table(cx: &LowerCtx, rows: u64, columns: u64) -> Result<()> {
+fn check_table(cx: &LowerCtx, rows: Dim, columns: Dim) -> Result<()> {
     match rows.checked_mul(columns) {
         Some(n) if n <= 1 << 26 => Ok(()),
         _ => Err(cx.unsupported(format!("a matrix of {rows} by {columns}; up to 2^26 elements are supported"))),
@@ -149,9 +152,9 @@ fn padding(cx: &mut LowerCtx, i: Option<usize>, like: InstId) -> Result<InstId> 
     }
 }
 
-fn flat(cx: &mut LowerCtx, x: InstId, batch: &[u64], n: u64) -> InstId {
-    let count = elements_of(batch);
-    cx.b.reshape(x, &[count, n])
+fn flat(cx: &mut LowerCtx, x: InstId, batch: &[Dim], n: Dim) -> InstId {
+    let count = elements_of(&known(batch));
+    cx.b.reshape(x, &dims![count, n])
 }
 
 fn matrix_diag_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -166,7 +169,7 @@ fn matrix_diag(cx: &mut LowerCtx, band: Band, sizes: [i64; 2], pad: Option<usize
         return Err(cx.mismatch(format!("{dims:?} does not hold {} diagonals", band.count())));
     }
     let (batch, longest) = (dims[..dims.len() - packed].to_vec(), dims[dims.len() - 1]);
-    let least = [longest as i64 - band.high.min(0), longest as i64 + band.low.max(0)];
+    let least = [longest.pinned() - band.high.min(0), longest.pinned() + band.low.max(0)];
     let [rows, columns] = match sizes {
         [-1, -1] => [least[0].max(least[1]); 2],
         [-1, columns] => [least[0], columns],
@@ -176,7 +179,7 @@ fn matrix_diag(cx: &mut LowerCtx, band: Band, sizes: [i64; 2], pad: Option<usize
     if rows < least[0] || columns < least[1] || (rows != least[0] && columns != least[1]) {
         return Err(cx.mismatch(format!("{rows} by {columns} does not fit diagonals of {longest}")));
     }
-    let (rows, columns) = (rows as u64, columns as u64);
+    let (rows, columns) = (Dim::from(rows), Dim::from(columns));
     check_table(cx, rows, columns)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, band.count() * longest);
@@ -191,8 +194,8 @@ fn matrix_diag_part_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     matrix_diag_part(cx, band, Some(2))
 }
 
-fn check_band(cx: &LowerCtx, band: Band, rows: u64, columns: u64) -> Result<()> {
-    let inside = |k: i64| k == 0 || (-(rows as i64) < k && k < columns as i64);
+fn check_band(cx: &LowerCtx, band: Band, rows: Dim, columns: Dim) -> Result<()> {
+    let inside = |k: i64| k == 0 || (-rows.pinned() < k && k < columns.pinned());
     if inside(band.low) && inside(band.high) {
         return Ok(());
     }
@@ -248,11 +251,11 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: Band) -> Result<Vec<Value>> {
 /// A tensor of twice the rank with the input on its diagonal.
 fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let n = element_count(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
-    check_table(cx, n, n)?;
+    let n = element_count(&known(&dims)).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    check_table(cx, Dim::from(n), Dim::from(n))?;
     let pad = padding(cx, None, x)?;
-    let x = cx.b.reshape(x, &[1, n]);
-    let table = Table::unpacking(cx.b, Band::MAIN, (n, n), n);
+    let x = cx.b.reshape(x, &dims![1, n]);
+    let table = Table::unpacking(cx.b, Band::MAIN, (Dim::from(n), Dim::from(n)), Dim::from(n));
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
     cx.one(y)
@@ -264,10 +267,10 @@ fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims.len() % 2 != 0 || dims[..half] != dims[half..] {
         return Err(cx.mismatch(format!("{dims:?} has no diagonal")));
     }
-    let n = element_count(&dims[..half]).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let n = element_count(&known(&dims[..half])).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let pad = padding(cx, None, x)?;
-    let x = cx.b.reshape(x, &[1, n * n]);
-    let table = Table::packing(cx.b, Band::MAIN, (n, n), n);
+    let x = cx.b.reshape(x, &dims![1, n * n]);
+    let table = Table::packing(cx.b, Band::MAIN, (Dim::from(n), Dim::from(n)), Dim::from(n));
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &dims[..half]);
     cx.one(y)

@@ -1,6 +1,6 @@
 //! Where diagonals lie in matrices: a constant, or what the module computes where sizes vary.
 use super::diag::Band;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::special::compare_scalar;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -15,7 +15,7 @@ pub(super) struct Table {
 
 impl Table {
     /// For each element of a matrix, its place among the packed diagonals.
-    pub fn unpacking(b: &mut Builder, band: Band, (rows, columns): (u64, u64), longest: u64) -> Table {
+    pub fn unpacking(b: &mut Builder, band: Band, (rows, columns): (Dim, Dim), longest: Dim) -> Table {
         if !b.computes() {
             return Table::known(b, &band.unpacking(rows, columns, longest));
         }
@@ -28,7 +28,7 @@ impl Table {
         );
         let there = b.elementwise(ScalarOp::And, &[above, below]);
         let row = row_of(b, band, d);
-        let size = b.full(DType::S32, &dims, longest as f64);
+        let size = b.full(DType::S32, &dims, longest.as_f64());
         let before = b.mul(row, size);
         let along = b.min(i, j);
         let offset = offset(b, band, d, (rows, columns), longest);
@@ -38,7 +38,7 @@ impl Table {
     }
 
     /// For each place among the packed diagonals, its element of the matrix.
-    pub fn packing(b: &mut Builder, band: Band, (rows, columns): (u64, u64), longest: u64) -> Table {
+    pub fn packing(b: &mut Builder, band: Band, (rows, columns): (Dim, Dim), longest: Dim) -> Table {
         if !b.computes() {
             return Table::known(b, &band.packing(rows, columns, longest));
         }
@@ -50,7 +50,7 @@ impl Table {
         let zero = b.full(DType::S32, &dims, 0.0);
         let (left, right) = (b.min(d, zero), b.max(d, zero));
         let (i, j) = (b.sub(n, left), b.add(n, right));
-        let by = b.full(DType::S32, &dims, columns as f64);
+        let by = b.full(DType::S32, &dims, columns.as_f64());
         let line = b.mul(i, by);
         let at = b.add(line, j);
         // one diagonal is as long as the longest
@@ -63,12 +63,12 @@ impl Table {
     }
 
     fn known(b: &mut Builder, table: &[Option<i32>]) -> Table {
-        let n = table.len() as u64;
+        let n = Dim::from(table.len());
         let places: Vec<i32> = table.iter().map(|p| p.unwrap_or(0)).collect();
         let there: Vec<bool> = table.iter().map(Option::is_some).collect();
-        let places = b.constant(Tensor::of(&[n], &places));
+        let places = b.constant(Tensor::of(&[n.known()], &places));
         let all = there.iter().all(|&t| t);
-        Table { places, there: (!all).then(|| b.constant(Tensor::preds(&[n], &there))) }
+        Table { places, there: (!all).then(|| b.constant(Tensor::preds(&[n.known()], &there))) }
     }
 
     fn computed(b: &mut Builder, at: InstId, there: Option<InstId>) -> Table {
@@ -86,8 +86,8 @@ fn row_of(b: &mut Builder, band: Band, d: InstId) -> InstId {
 }
 
 /// How long diagonals are.
-fn length(b: &mut Builder, d: InstId, (rows, columns): (u64, u64)) -> InstId {
-    let (zero, rows, columns) = (b.full_like(d, 0.0), b.full_like(d, rows as f64), b.full_like(d, columns as f64));
+fn length(b: &mut Builder, d: InstId, (rows, columns): (Dim, Dim)) -> InstId {
+    let (zero, rows, columns) = (b.full_like(d, 0.0), b.full_like(d, rows.as_f64()), b.full_like(d, columns.as_f64()));
     let (left, right) = (b.min(d, zero), b.max(d, zero));
     let (down, across) = (b.add(rows, left), b.sub(columns, right));
     let shorter = b.min(down, across);
@@ -95,12 +95,12 @@ fn length(b: &mut Builder, d: InstId, (rows, columns): (u64, u64)) -> InstId {
 }
 
 /// Where diagonals start in their rows of `longest` elements.
-fn offset(b: &mut Builder, band: Band, d: InstId, sizes: (u64, u64), longest: u64) -> InstId {
+fn offset(b: &mut Builder, band: Band, d: InstId, sizes: (Dim, Dim), longest: Dim) -> InstId {
     let zero = b.full_like(d, 0.0);
     if band.left_above && band.left_below {
         return zero;
     }
-    let (own, longest) = (length(b, d, sizes), b.full_like(d, longest as f64));
+    let (own, longest) = (length(b, d, sizes), b.full_like(d, longest.as_f64()));
     let behind = b.sub(longest, own);
     let mut offset = behind;
     for (left, direction) in [(band.left_above, Direction::Ge), (band.left_below, Direction::Le)] {

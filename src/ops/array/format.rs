@@ -1,5 +1,6 @@
 //! Small ops on data formats and truth values.
 use crate::diag::Result;
+use crate::hlo::open::Dim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar};
@@ -44,7 +45,7 @@ fn dim_map(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// One entry (or one row) a dimension, in the destination's order; of spatial entries alone, the spatial order.
 fn vec_permute(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, mut places) = (cx.arg(0)?, sources(cx)?);
-    let n = cx.b.dims(x).first().copied().unwrap_or(0) as usize;
+    let n = cx.b.dims(x).first().copied().unwrap_or(Dim::from(0)).index();
     if n + 2 == places.len() {
         let from = cx.node.str("src_format").unwrap_or("NHWC").to_string();
         let spatial: Vec<usize> = from.char_indices().filter(|(_, c)| !"NC".contains(*c)).map(|(i, _)| i).collect();
@@ -68,7 +69,7 @@ fn to_bool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         compare_scalar(cx.b, Direction::Ne, x, 0.0)
     } else {
-        cx.b.constant(Tensor::preds(&[], &[!dims.contains(&0)]))
+        cx.b.constant(Tensor::preds(&[], &[!dims.contains(&Dim::from(0))]))
     };
     cx.one(y)
 }

@@ -1,7 +1,8 @@
 //! Ops whose results are as long as the values say: what holds, what differs, what belongs to a group.
 use super::gather::take_axis;
 use crate::diag::Result;
-use crate::hlo::{InstId, Op};
+use crate::dims;
+use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::checks;
 use crate::ops::compact::{Compact, compact, placed, running};
 use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
@@ -9,6 +10,7 @@ use crate::ops::math::special::same_key;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, element_count};
 
 /// The rows of this file.
@@ -33,24 +35,24 @@ const MOST_PAIRS: u64 = 1 << 30;
 pub(in crate::ops) fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let dims = cx.b.dims(x).to_vec();
-    let total = element_count(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let total = element_count(&known(&dims)).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let zero = cx.b.full_like(x, 0.0);
     let holds = cx.b.compare(Direction::Ne, x, zero);
-    let flat = cx.b.reshape(holds, &[total]);
+    let flat = cx.b.reshape(holds, &dims![total]);
     let Compact { places, count, .. } = compact(cx, flat)?;
-    let size = cx.found(count, total, "the result")?;
+    let size = cx.found(count, Dim::from(total), "the result")?;
     let places = cx.first(places, size)?;
     let mut rest = cx.b.convert(places, DType::S64);
     let mut columns = Vec::with_capacity(dims.len());
     for &n in dims.iter().rev() {
-        let by = cx.b.full(DType::S64, &[size], n.max(1) as f64);
+        let by = cx.b.full(DType::S64, &[size], n.max(1).as_f64());
         let at = cx.b.elementwise(ScalarOp::Remainder, &[rest, by]);
         rest = cx.b.div(rest, by);
-        columns.push(cx.b.reshape(at, &[size, 1]));
+        columns.push(cx.b.reshape(at, &dims![size, 1]));
     }
     columns.reverse();
     let index = match columns.is_empty() {
-        true => cx.b.full(DType::S64, &[size, 0], 0.0),
+        true => cx.b.full(DType::S64, &dims![size, 0], 0.0),
         false => cx.b.concatenate(&columns, 1),
     };
     cx.one(index)
@@ -86,9 +88,9 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
         let ones = cx.b.full(DType::S32, &[n], 1.0);
         let none = cx.b.full(DType::S32, &[n], 0.0);
         let all = match n {
-            0 => none,
+            n if n == 0 => none,
             _ => {
-                let to = cx.b.reshape(index, &[n, 1]);
+                let to = cx.b.reshape(index, &dims![n, 1]);
                 super::scatter(cx, none, to, ones, Some(ScalarOp::Add))?
             }
         };
@@ -111,7 +113,8 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let comp = cx.b.ascending_computation(cx.b.dtype(key));
     let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[key, own]);
     let (keys, places) = (cx.b.get_tuple_element(sorted, 0), cx.b.get_tuple_element(sorted, 1));
-    let (head, tail) = (cx.b.slice_axis(keys, 0, 0, 1), cx.b.slice_axis(keys, 0, 0, n - 1));
+    let (head, tail) =
+        (cx.b.slice_axis(keys, 0, Dim::from(0), Dim::from(1)), cx.b.slice_axis(keys, 0, Dim::from(0), n - 1));
     let previous = cx.b.concatenate(&[head, tail], 0);
     let same = same_key(cx.b, keys, previous);
     let differs = cx.b.unary(ScalarOp::Not, same);
@@ -129,7 +132,7 @@ fn first_equal_row(cx: &mut LowerCtx, x: InstId, axis: usize) -> Result<InstId> 
     let dims = cx.b.dims(x).to_vec();
     let n = dims[axis];
     let order: Vec<usize> = std::iter::once(axis).chain((0..dims.len()).filter(|&a| a != axis)).collect();
-    let rest: u64 = dims.iter().enumerate().filter(|(a, _)| *a != axis).map(|(_, n)| n).product();
+    let rest: Dim = dims.iter().enumerate().filter(|(a, _)| *a != axis).map(|(_, n)| n).product();
     if n.saturating_mul(n).saturating_mul(rest) > MOST_PAIRS {
         return Err(cx.unsupported(format!("unique parts along axis {axis} of {dims:?}: too many pairs to compare")));
     }
@@ -159,21 +162,21 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("partitions {places:?} are not the leading dimensions of {dims:?}")));
     }
     let count = cx.required(cx.node.int("num_partitions"), "num_partitions")?;
-    cx.check_within(1, &[u64::try_from(count).unwrap_or(0)])?;
-    let rows = element_count(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    cx.check_within(1, &[Dim::size(count).unwrap_or(Dim::from(0))])?;
+    let rows = element_count(&known(&places)).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let at = places.len();
-    let groups = cx.b.reshape(groups, &[rows]);
-    let data = cx.b.reshape(data, &[&[rows], &dims[places.len()..]].concat());
+    let groups = cx.b.reshape(groups, &dims![rows]);
+    let data = cx.b.reshape(data, &[&dims![rows][..], &dims[places.len()..]].concat());
     let mut out = Vec::new();
     for group in 0..count {
-        let number = cx.b.full(cx.b.dtype(groups), &[rows], group as f64);
+        let number = cx.b.full(cx.b.dtype(groups), &dims![rows], group as f64);
         let own = cx.b.compare(Direction::Eq, groups, number);
         let Compact { places, count, .. } = compact(cx, own)?;
-        let size = cx.found(count, rows, "a group")?;
+        let size = cx.found(count, Dim::from(rows), "a group")?;
         let places = cx.first(places, size)?;
         let row = &dims[at..];
         // rows without elements have nothing to take; an index into them would be into nothing
-        out.push(Value::Array(match row.contains(&0) {
+        out.push(Value::Array(match row.contains(&Dim::from(0)) {
             true => cx.b.full(cx.b.dtype(data), &[&[size], row].concat(), 0.0),
             false => take_axis(cx, data, places, 0, 0)?,
         }));

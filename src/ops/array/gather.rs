@@ -1,13 +1,13 @@
 //! Elements at run-time indices. An index out of range is clamped (TensorFlow's CPU kernels refuse it at run time).
 use crate::diag::Result;
-use crate::hlo::attrs::GatherDims;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::GatherDims;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::same;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -57,8 +57,8 @@ pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, bat
     if axis >= rank {
         return Err(cx.mismatch("a scalar has no elements to gather"));
     }
-    let out: Vec<u64> = [&dims[..axis], &places[batch..], &dims[axis + 1..]].concat();
-    if dims.contains(&0) {
+    let out: Vec<Dim> = [&dims[..axis], &places[batch..], &dims[axis + 1..]].concat();
+    if dims.contains(&Dim::from(0)) {
         return of_nothing(cx, x, &out);
     }
     let indices = index_type(cx, indices);
@@ -70,8 +70,8 @@ pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, bat
     let (mut slice_sizes, places) = (b.dims(x).to_vec(), b.rank(indices));
     let taken = places - batch;
     let window = (batch..axis).chain(axis + taken..slice_sizes.len() + taken - 1);
-    slice_sizes[axis] = 1;
-    slice_sizes[..batch].fill(1);
+    slice_sizes[axis] = Dim::from(1);
+    slice_sizes[..batch].fill(Dim::from(1));
     let g = GatherDims {
         offset_dims: window.collect(),
         collapsed_slice_dims: vec![axis],
@@ -87,8 +87,8 @@ pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, bat
 
 /// What is gathered from an array without elements: nothing. It is computed from the array, so that a size that is taken to be 0 is seen
 /// in what follows from it.
-fn of_nothing(cx: &mut LowerCtx, x: InstId, out: &[u64]) -> Result<InstId> {
-    if !out.contains(&0) {
+fn of_nothing(cx: &mut LowerCtx, x: InstId, out: &[Dim]) -> Result<InstId> {
+    if !out.contains(&Dim::from(0)) {
         return Err(cx.mismatch("elements of an empty array are asked for"));
     }
     Ok(cx.b.reshape(x, out))
@@ -112,7 +112,7 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let lead = places.len() - 1;
     let out = [&places[..lead], &dims[depth..]].concat();
-    if dims.contains(&0) {
+    if dims.contains(&Dim::from(0)) {
         let y = of_nothing(cx, x, &out)?;
         return cx.one(y);
     }
@@ -122,7 +122,7 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let indices = index_type(cx, indices);
     let mut slice_sizes = dims.clone();
-    slice_sizes[..depth].fill(1);
+    slice_sizes[..depth].fill(Dim::from(1));
     let g = GatherDims {
         offset_dims: (lead..out.len()).collect(),
         collapsed_slice_dims: (0..depth).collect(),
@@ -137,10 +137,10 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// `y` where the indices lead into dimensions of these sizes, and 0 elsewhere.
-fn ignoring(cx: &mut LowerCtx, y: InstId, indices: InstId, sizes: &[u64]) -> InstId {
+fn ignoring(cx: &mut LowerCtx, y: InstId, indices: InstId, sizes: &[Dim]) -> InstId {
     let b = &mut *cx.b;
     let (places, out) = (b.dims(indices).to_vec(), b.dims(y).to_vec());
-    let ends: Vec<i64> = sizes.iter().map(|&n| n as i64).collect();
+    let ends: Vec<i64> = sizes.iter().map(|&n| n.pinned()).collect();
     let ends = b.constant(Tensor::from_vec(DType::S64, vec![sizes.len() as u64], ends));
     let indices = b.convert(indices, DType::S64);
     let (ends, zeros) = (b.broadcast(ends, &places, &[places.len() - 1]), b.full_like(indices, 0.0));
@@ -224,7 +224,7 @@ fn picked(cx: &ShapeCtx) -> Option<Vec<Int>> {
 fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, places) = (cx.ranked(0)?, cx.ranked(1)?);
     match (x, places.as_deref()) {
-        (Some(x), Some([lead @ .., Dim::Known(depth)])) => {
+        (Some(x), Some([lead @ .., InferredDim::Known(depth)])) => {
             let depth = usize::try_from(*depth).ok().filter(|&d| d <= x.len());
             let depth = depth.ok_or_else(|| cx.mismatch("the indices lead deeper than the rank"))?;
             cx.like(0, [lead, &x[depth..]].concat())

@@ -1,6 +1,7 @@
 //! Rows of an array replaced or added to, which TensorFlow does in place, and copies.
 use super::scatter::scatter;
 use crate::diag::Result;
+use crate::dims;
 use crate::ops::math::special::add_scalar;
 use crate::ops::row::op;
 use crate::ops::shape::{pass_first, same};
@@ -39,11 +40,11 @@ fn with_rows(cx: &mut LowerCtx, change: Change) -> Result<Vec<Value>> {
     if cx.b.dims(v) != [&places[..], row].concat() {
         return Err(cx.mismatch(format!("{} for rows {places:?} of {dims:?}", cx.b.shape(v))));
     }
-    let all = cx.b.full_like(i, rows as f64);
+    let all = cx.b.full_like(i, rows.as_f64());
     let rest = cx.b.elementwise(ScalarOp::Remainder, &[i, all]);
-    let shifted = add_scalar(cx.b, rest, rows as f64);
+    let shifted = add_scalar(cx.b, rest, rows.as_f64());
     let i = cx.b.elementwise(ScalarOp::Remainder, &[shifted, all]);
-    let to = cx.b.reshape(i, &[count, 1]);
+    let to = cx.b.reshape(i, &dims![count, 1]);
     let y = match change {
         Change::Replaced => scatter(cx, x, to, v, None)?,
         Change::Added => scatter(cx, x, to, v, Some(ScalarOp::Add))?,

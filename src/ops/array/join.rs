@@ -1,11 +1,13 @@
 //! Larger arrays out of smaller ones.
 use crate::diag::Result;
-use crate::hlo::InstId;
-use crate::hlo::attrs::PadDim;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
+use crate::hlo::open::PadDim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, Int, MOST_ELEMENTS};
 use crate::ops::row::{SizeFn, op};
-use crate::ops::symbols::{Dim, Symbols, Why};
+use crate::ops::symbols::{InferredDim, Symbols, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 
 /// The rows of this file.
@@ -50,12 +52,12 @@ fn parallel_concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn concat_offset(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let axis = cx.constant_int(0)?;
-    let (mut at, mut out) = (0u64, Vec::new());
+    let (mut at, mut out) = (Dim::from(0), Vec::new());
     for i in 1..cx.args.len() {
         let dims = super::shape::known_sizes(cx, i)?;
         let axis = cx.axis(axis, dims.len())?;
-        let offsets: Vec<u64> = (0..dims.len()).map(|d| if d == axis { at } else { 0 }).collect();
-        out.push(Value::Array(super::shape::integers(cx, cx.dtype(i)?, &[dims.len() as u64], &offsets)?));
+        let offsets: Vec<Dim> = (0..dims.len()).map(|d| if d == axis { at } else { Dim::from(0) }).collect();
+        out.push(Value::Array(super::shape::integers(cx, cx.dtype(i)?, &dims![dims.len()], &offsets)?));
         at += dims[axis];
     }
     Ok(out)
@@ -71,7 +73,7 @@ fn pack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             return Err(cx.mismatch(format!("{:?} and {dims:?} differ", cx.b.dims(part))));
         }
     }
-    dims.insert(axis, 1);
+    dims.insert(axis, Dim::from(1));
     let parts: Vec<InstId> = parts.iter().map(|&p| cx.b.reshape(p, &dims)).collect();
     let y = cx.b.concatenate(&parts, axis);
     cx.one(y)
@@ -112,7 +114,10 @@ fn paddings(cx: &LowerCtx) -> Result<Vec<(i64, i64)>> {
 
 fn pad(cx: &mut LowerCtx, fill: Option<usize>) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
-    let dims: Vec<PadDim> = paddings(cx)?.iter().map(|&(low, high)| PadDim { low, high, interior: 0 }).collect();
+    let dims: Vec<PadDim> = paddings(cx)?
+        .iter()
+        .map(|&(low, high)| PadDim { low: Dim::from(low), high: Dim::from(high), interior: Dim::from(0) })
+        .collect();
     let fill = match fill {
         Some(i) => cx.arg(i)?,
         None => cx.b.scalar(cx.b.dtype(x), 0.0),
@@ -123,10 +128,10 @@ fn pad(cx: &mut LowerCtx, fill: Option<usize>) -> Result<Vec<Value>> {
 }
 
 /// 1 where the edge element is not repeated (REFLECT), 0 where it is (SYMMETRIC).
-fn skipped(cx: &LowerCtx) -> Result<u64> {
+fn skipped(cx: &LowerCtx) -> Result<Dim> {
     match cx.node.str("mode") {
-        Some("REFLECT") => Ok(1),
-        Some("SYMMETRIC") => Ok(0),
+        Some("REFLECT") => Ok(Dim::from(1)),
+        Some("SYMMETRIC") => Ok(Dim::from(0)),
         other => Err(cx.unsupported(format!("mode {other:?}; REFLECT and SYMMETRIC are supported"))),
     }
 }
@@ -134,18 +139,18 @@ fn skipped(cx: &LowerCtx) -> Result<u64> {
 fn mirror_pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut x, dims, skip) = (cx.arg(0)?, cx.dims(0)?, skipped(cx)?);
     for (axis, (low, high)) in paddings(cx)?.into_iter().enumerate() {
-        let (n, low, high) = (dims[axis], low as u64, high as u64);
+        let (n, low, high) = (dims[axis], Dim::from(low), Dim::from(high));
         if low.max(high) + skip > n && low.max(high) > 0 {
             return Err(cx.mismatch(format!("a mirrored padding of {} of {n} elements", low.max(high))));
         }
         let mut parts = vec![x];
         if low > 0 {
             let part = cx.b.slice_axis(x, axis, skip, skip + low);
-            parts.insert(0, cx.b.add_inst(crate::hlo::Op::Reverse(vec![axis]), &[part]));
+            parts.insert(0, cx.b.add_inst(crate::hlo::open::Op::Reverse(vec![axis]), &[part]));
         }
         if high > 0 {
             let part = cx.b.slice_axis(x, axis, n - skip - high, n - skip);
-            parts.push(cx.b.add_inst(crate::hlo::Op::Reverse(vec![axis]), &[part]));
+            parts.push(cx.b.add_inst(crate::hlo::open::Op::Reverse(vec![axis]), &[part]));
         }
         x = cx.b.concatenate(&parts, axis);
     }
@@ -155,18 +160,18 @@ fn mirror_pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut x, dims, skip) = (cx.arg(0)?, cx.dims(0)?, skipped(cx)?);
     for (axis, (low, high)) in paddings(cx)?.into_iter().enumerate() {
-        let (low, high) = (low as u64, high as u64);
+        let (low, high) = (Dim::from(low), Dim::from(high));
         let n = dims[axis].checked_sub(low + high).filter(|&n| low.max(high) == 0 || low.max(high) + skip <= n);
         let Some(n) = n else { return Err(cx.mismatch("the paddings do not fit the gradient")) };
         let mut middle = cx.b.slice_axis(x, axis, low, low + n);
-        for (start, count, at) in [(0, low, skip), (low + n, high, n.saturating_sub(skip + high))] {
+        for (start, count, at) in [(Dim::from(0), low, skip), (low + n, high, n.saturating_sub(skip + high))] {
             if count == 0 {
                 continue;
             }
             let edge = cx.b.slice_axis(x, axis, start, start + count);
-            let edge = cx.b.add_inst(crate::hlo::Op::Reverse(vec![axis]), &[edge]);
+            let edge = cx.b.add_inst(crate::hlo::open::Op::Reverse(vec![axis]), &[edge]);
             let mut pads = vec![PadDim::default(); dims.len()];
-            pads[axis] = PadDim { low: at as i64, high: (n - at - count) as i64, interior: 0 };
+            pads[axis] = PadDim { low: at, high: n - at - count, interior: Dim::from(0) };
             let zero = cx.b.scalar(cx.b.dtype(edge), 0.0);
             let spread = cx.b.pad(edge, zero, &pads);
             middle = cx.b.add(middle, spread);
@@ -207,7 +212,7 @@ pub fn joined_shape(
         return cx.like(first, dims);
     };
     let axis = cx.axis(axis, rank)?;
-    let mut out: Option<Vec<Dim>> = None;
+    let mut out: Option<Vec<InferredDim>> = None;
     for i in parts.clone() {
         let dims = cx.of_rank(i, rank)?;
         out = Some(match out {
@@ -258,7 +263,7 @@ fn pack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     }
     let Some(inner) = dims.as_ranked() else { return cx.like(0, dims) };
     let mut out = inner.to_vec();
-    out.insert(cx.axis(cx.node.int("axis").unwrap_or(0), out.len() + 1)?, Dim::Known(n as u64));
+    out.insert(cx.axis(cx.node.int("axis").unwrap_or(0), out.len() + 1)?, InferredDim::Known(n as u64));
     let known = (0..n).any(|i| cx.ints(i).is_some());
     if let (true, Some(dtype), 1) = (known, cx.dtype(0), out.len()) {
         let one = |i: usize| cx.ints(i).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);

@@ -1,15 +1,18 @@
 //! Elements written to run-time indices; an update outside is dropped (TensorFlow's CPU kernels refuse it).
 use crate::diag::Result;
-use crate::hlo::attrs::ScatterDims;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::ScatterDims;
+use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::{DType, element_count};
 
 /// The rows of this file.
@@ -107,8 +110,8 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
     }
     let updates = cx.b.broadcast_to(updates, &want);
     // where a size that values say is taken to be 0 nothing is left out: what follows is not known for every call
-    let is_taken_empty = cx.b.founds().iter().any(|f| f.assumed == 0) && !dims.contains(&0);
-    if want.contains(&0) && !is_taken_empty {
+    let is_taken_empty = cx.b.founds().iter().any(|f| f.assumed == 0) && !dims.contains(&Dim::from(0));
+    if want.contains(&Dim::from(0)) && !is_taken_empty {
         return Ok(x);
     }
     let indices = match cx.b.dtype(indices) {
@@ -126,17 +129,17 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
 }
 
 /// Refuses indices and updates for an array without elements, as TensorFlow does.
-fn check_empty(cx: &LowerCtx, dims: &[u64], indices: InstId, updates: InstId) -> Result<()> {
-    let has = |id: InstId| !cx.b.dims(id).contains(&0);
-    if dims.contains(&0) && (has(indices) || has(updates)) {
+fn check_empty(cx: &LowerCtx, dims: &[Dim], indices: InstId, updates: InstId) -> Result<()> {
+    let has = |id: InstId| !cx.b.dims(id).contains(&Dim::from(0));
+    if dims.contains(&Dim::from(0)) && (has(indices) || has(updates)) {
         return Err(cx.mismatch(format!("indices and updates for an empty array {dims:?}")));
     }
     Ok(())
 }
 
 /// Refuses indices in input `i` that are known to lead out of these sizes, and updates that are one number, as TensorFlow does.
-fn check_places(cx: &LowerCtx, i: usize, dims: &[u64]) -> Result<()> {
-    let depth = cx.dims(i)?.last().map_or(0, |&d| d.min(dims.len() as u64)) as usize;
+fn check_places(cx: &LowerCtx, i: usize, dims: &[Dim]) -> Result<()> {
+    let depth = cx.dims(i)?.last().map_or(0, |&d| d.min(dims.len()).index());
     if cx.dims(i + 1)?.is_empty() && !cx.dims(i)?.is_empty() {
         return Err(cx.mismatch("updates that are one number; TensorFlow's kernels want one for each index"));
     }
@@ -166,8 +169,8 @@ fn sparse_to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let base = cx.b.broadcast(fill, &dims, &[]);
     let places = cx.b.dims(indices).to_vec();
     let indices = match places.len() {
-        0 => cx.b.reshape(indices, &[1, 1]),
-        1 => cx.b.reshape(indices, &[places[0], 1]),
+        0 => cx.b.reshape(indices, &dims![1, 1]),
+        1 => cx.b.reshape(indices, &dims![places[0], 1]),
         _ => indices,
     };
     let y = scatter(cx, base, indices, values, None)?;
@@ -181,7 +184,7 @@ fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return stitched_at_run_time(cx, n);
     }
     let mut rows: Vec<Option<InstId>> = Vec::new();
-    let mut row_dims: Option<Vec<u64>> = None;
+    let mut row_dims: Option<Vec<Dim>> = None;
     for i in 0..n {
         let (indices, data) = (cx.constant(i)?, cx.arg(n + i)?);
         let (places, dims) = (indices.dims.clone(), cx.b.dims(data).to_vec());
@@ -192,22 +195,22 @@ fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         if row_dims.get_or_insert_with(|| rest.clone()) != &rest {
             return Err(cx.mismatch("the data have rows of different shapes"));
         }
-        let count = indices.len() as u64;
+        let count = Dim::from(indices.len());
         let flat = cx.b.reshape(data, &[&[count][..], &rest].concat());
         for (row, at) in indices.to_i64s().unwrap_or_default().into_iter().enumerate() {
             let at = usize::try_from(at).ok().filter(|&a| a < 1 << 20);
             let Some(at) = at else { return Err(cx.mismatch("an index is negative or beyond 2^20")) };
             rows.resize(rows.len().max(at + 1), None);
-            rows[at] = Some(cx.b.slice_axis(flat, 0, row as u64, row as u64 + 1));
+            rows[at] = Some(cx.b.slice_axis(flat, 0, Dim::from(row), Dim::from(row) + 1));
         }
     }
     let dims = row_dims.unwrap_or_default();
     let dtype = if n > 0 { cx.dtype(n)? } else { DType::F32 };
     if rows.is_empty() {
-        let y = cx.b.full(dtype, &[&[0][..], &dims].concat(), 0.0);
+        let y = cx.b.full(dtype, &[&dims![0][..], &dims].concat(), 0.0);
         return cx.one(y);
     }
-    let one = [&[1][..], &dims].concat();
+    let one = [&dims![1][..], &dims].concat();
     let parts: Vec<InstId> = rows.into_iter().map(|r| r.unwrap_or_else(|| cx.b.full(dtype, &one, 0.0))).collect();
     let y = cx.b.concatenate(&parts, 0);
     cx.one(y)
@@ -219,20 +222,20 @@ fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
     for i in 0..n {
         let (indices, data) = (cx.arg(i)?, cx.arg(n + i)?);
         let (places, dims) = (cx.b.dims(indices).to_vec(), cx.b.dims(data).to_vec());
-        let rest = dims.strip_prefix(&places[..]).map(<[u64]>::to_vec);
+        let rest = dims.strip_prefix(&places[..]).map(<[Dim]>::to_vec);
         let rest = rest.ok_or_else(|| cx.mismatch(format!("indices of {places:?} for data of {dims:?}")))?;
-        let count = element_count(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
+        let count = element_count(&known(&places)).ok_or_else(|| cx.mismatch("the size overflows"))?;
         if row_dims.get_or_insert_with(|| rest.clone()) != &rest {
             return Err(cx.mismatch("the data have rows of different shapes"));
         }
-        all.push(cx.b.reshape(indices, &[count]));
-        rows.push(cx.b.reshape(data, &[&[count][..], &rest].concat()));
+        all.push(cx.b.reshape(indices, &dims![count]));
+        rows.push(cx.b.reshape(data, &fixed(&[&[count][..], &known(&rest)].concat())));
     }
     let (indices, data) = (cx.b.concatenate(&all, 0), cx.b.concatenate(&rows, 0));
     let count = cx.size_counted(indices, "the merged array")?;
     let (dims, total) = (row_dims.unwrap_or_default(), cx.b.dims(indices)[0]);
     let base = cx.b.full(cx.b.dtype(data), &[&[count][..], &dims].concat(), 0.0);
-    let places = cx.b.reshape(indices, &[total, 1]);
+    let places = cx.b.reshape(indices, &dims![total, 1]);
     let y = scatter(cx, base, places, data, None)?;
     cx.one(y)
 }
@@ -257,12 +260,12 @@ fn dynamic_stitch_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             None => open = Some(i),
         }
         if let (Some(places), Some(data)) = (cx.ranked(i)?, cx.ranked(n + i)?) {
-            rest = rest.or(data.get(places.len()..).map(<[Dim]>::to_vec));
+            rest = rest.or(data.get(places.len()..).map(<[InferredDim]>::to_vec));
         }
     }
     let rows = match open {
         Some(i) => cx.fresh(Why::Value(i)),
-        None => Dim::Known(largest.unsigned_abs()),
+        None => InferredDim::Known(largest.unsigned_abs()),
     };
     match rest {
         Some(rest) => cx.like(n, [&[rows], &rest[..]].concat()),

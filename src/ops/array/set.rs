@@ -1,7 +1,9 @@
 //! Differences of lists, which are as long as values say.
 use super::gather::take_axis;
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::compact::compact;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::same_key;
@@ -68,7 +70,7 @@ fn list_diff(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let bytes: Vec<u8> = places.iter().flat_map(|&i| x.bytes[i * size..(i + 1) * size].iter().copied()).collect();
     let out = cx.b.constant(Tensor::new(x.dtype, vec![places.len() as u64], bytes));
     let index_type = cx.attr_dtype("out_idx")?;
-    let places: Vec<u64> = places.into_iter().map(|i| i as u64).collect();
-    let places = super::shape::integers(cx, index_type, &[places.len() as u64], &places)?;
+    let places: Vec<Dim> = places.into_iter().map(Dim::from).collect();
+    let places = super::shape::integers(cx, index_type, &dims![places.len()], &places)?;
     Ok(vec![Value::Array(out), Value::Array(places)])
 }

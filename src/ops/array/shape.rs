@@ -1,16 +1,19 @@
 //! Shapes: asking for them and changing them.
 use crate::diag::Result;
+use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::{InstId, Op, Shape};
+use crate::hlo::open::{Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::element;
 use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::{S32, same};
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::fixed;
+use crate::symbolic::{self, known};
 use crate::tensor::{DType, Tensor, element_count};
 
 /// No array has more axes.
@@ -37,13 +40,13 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// A constant vector (or scalar) of integers in the type that attribute `out_type` names.
-pub fn integers(cx: &mut LowerCtx, dtype: DType, dims: &[u64], values: &[u64]) -> Result<InstId> {
+pub fn integers(cx: &mut LowerCtx, dtype: DType, dims: &[Dim], values: &[Dim]) -> Result<InstId> {
     let tensor = match dtype {
-        DType::S64 => Tensor::of(dims, &values.iter().map(|&v| v as i64).collect::<Vec<_>>()),
+        DType::S64 => Tensor::of(&known(dims), &values.iter().map(|&v| v.pinned()).collect::<Vec<_>>()),
         DType::S32 => {
             let narrow: Option<Vec<i32>> = values.iter().map(|&v| i32::try_from(v).ok()).collect();
             let narrow = narrow.ok_or_else(|| cx.unsupported("a size beyond 2^31 as int32; ask for int64"))?;
-            Tensor::of(dims, &narrow)
+            Tensor::of(&known(dims), &narrow)
         }
         other => return Err(cx.unsupported(format!("sizes as {other}; s32 and s64 are supported"))),
     };
@@ -56,19 +59,19 @@ fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut out = Vec::with_capacity(cx.args.len());
     for i in 0..cx.args.len() {
         let dims = cx.dims(i)?;
-        out.push(Value::Array(integers(cx, cx.attr_dtype("out_type")?, &[dims.len() as u64], &dims)?));
+        out.push(Value::Array(integers(cx, cx.attr_dtype("out_type")?, &dims![dims.len()], &dims)?));
     }
     Ok(out)
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = element_count(&cx.dims(0)?).ok_or_else(|| cx.mismatch("the size overflows"))?;
-    let y = integers(cx, cx.attr_dtype("out_type")?, &[], &[n])?;
+    let n = element_count(&known(&cx.dims(0)?)).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let y = integers(cx, cx.attr_dtype("out_type")?, &[], &dims![n])?;
     cx.one(y)
 }
 
 fn rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = cx.dims(0)?.len() as u64;
+    let n = Dim::from(cx.dims(0)?.len());
     let y = integers(cx, DType::S32, &[], &[n])?;
     cx.one(y)
 }
@@ -77,14 +80,14 @@ fn rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 ///
 /// # Errors
 /// `ShapeMismatch` for a negative one, `TooLarge` for those of too large an array, `DynamicShape` where sizes must be fixed.
-pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<u64>> {
+pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
     if cx.constant(i).is_ok() {
         return known_sizes(cx, i);
     }
     let shape = cx.arg(i)?;
     let [n] = cx.dims(i)?[..] else { return Err(cx.mismatch("sizes are a vector")) };
     let made = format!("what `{}` makes", cx.node.name);
-    let dims = (0..n).map(|e| cx.size_said(shape, e, &made)).collect::<Result<Vec<u64>>>()?;
+    let dims = (0..n.known()).map(|e| cx.size_said(shape, Dim::from(e), &made)).collect::<Result<Vec<Dim>>>()?;
     fitting(dims)
 }
 
@@ -92,9 +95,9 @@ pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// `NotConstant` where they are not known, `ShapeMismatch` for a negative one, `TooLarge` for those of too large an array.
-pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<u64>> {
+pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<Dim>> {
     let values = cx.constant_ints(i)?;
-    let dims: Option<Vec<u64>> = values.iter().map(|&v| u64::try_from(v).ok()).collect();
+    let dims: Option<Vec<Dim>> = values.iter().map(|&v| Dim::size(v).ok()).collect();
     let dims = dims.ok_or_else(|| cx.mismatch(format!("{values:?} is no shape")))?;
     fitting(dims)
 }
@@ -103,9 +106,9 @@ pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// `TooLarge`.
-pub fn fitting(dims: Vec<u64>) -> Result<Vec<u64>> {
-    match element_count(&dims) {
-        Some(n) if n <= 1 << 34 => Ok(dims),
+pub fn fitting(dims: Vec<Dim>) -> Result<Vec<Dim>> {
+    match element_count(&known(&dims)) {
+        Some(n) if n <= 1u64 << 34 => Ok(dims),
         _ => Err(crate::diag::Error::user(crate::diag::Code::TooLarge, format!("an array of the shape {dims:?}"))),
     }
 }
@@ -113,40 +116,52 @@ pub fn fitting(dims: Vec<u64>) -> Result<Vec<u64>> {
 /// The shape that input 1 asks for: each size of it must be known, also where one of an array with it, of which it is taken, is not.
 fn wanted(cx: &LowerCtx) -> Result<Vec<i64>> {
     cx.constant_ints(1).or_else(|error| {
-        let [n @ 0..=MOST_RANK] = cx.dims(1)?[..] else { return Err(error) };
+        let [n] = cx.dims(1)?[..] else { return Err(error) };
+        if n > MOST_RANK {
+            return Err(error);
+        }
         let shape = cx.arg(1)?;
-        let known: Option<Vec<i64>> = (0..n).map(|at| element::element(cx.b, shape, at).known()).collect();
+        let known: Option<Vec<i64>> =
+            (0..n.known()).map(|at| element::element(cx.b, shape, Dim::from(at)).known()).collect();
         known.ok_or(error)
     })
+}
+
+/// The number of elements of an array of these sizes; `None` where it overflows.
+fn product(sizes: &[Dim]) -> Option<Dim> {
+    if sizes.iter().any(|d| d.is_zero()) {
+        return Some(Dim::from(0));
+    }
+    sizes.iter().try_fold(Dim::from(1), |product, &d| product.checked_mul(d))
 }
 
 /// The size that -1 stands for where an array of shape `from` gets the sizes `known` beside it.
 ///
 /// Next to a size of 0 every size fits; TensorFlow's kernel then divides the products of the sizes that are not 0, rounding down.
-fn inferred_size(from: &[u64], known: &[u64]) -> Option<u64> {
-    if !known.contains(&0) {
-        let (total, by) = (element_count(from)?, element_count(known)?);
+fn inferred_size(from: &[Dim], known: &[Dim]) -> Option<Dim> {
+    if !known.contains(&Dim::from(0)) {
+        let (total, by) = (product(from)?, product(known)?);
         return total.is_multiple_of(by).then(|| total / by);
     }
-    let nonzero = |sizes: &[u64]| element_count(&sizes.iter().copied().filter(|&n| n != 0).collect::<Vec<_>>());
+    let nonzero = |sizes: &[Dim]| product(&sizes.iter().copied().filter(|&n| n != 0).collect::<Vec<_>>());
     Some(nonzero(from)? / nonzero(known)?)
 }
 
 pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let (from, want) = (cx.dims(0)?, wanted(cx)?);
-    let total = element_count(&from).ok_or_else(|| cx.mismatch("the size overflows"))?;
-    let known: Option<Vec<u64>> = want.iter().filter(|&&v| v != -1).map(|&v| u64::try_from(v).ok()).collect();
+    let total = product(&from).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let known: Option<Vec<Dim>> = want.iter().filter(|&&v| v != -1).map(|&v| Dim::size(v).ok()).collect();
     let open = want.iter().filter(|&&v| v == -1).count();
     let bad = || cx.mismatch(format!("{from:?} can't be reshaped to {want:?}"));
     let known = known.ok_or_else(bad)?;
     let rest = match open {
-        0 => 1,
+        0 => Dim::from(1),
         1 => inferred_size(&from, &known).ok_or_else(bad)?,
         _ => return Err(bad()),
     };
-    let dims: Vec<u64> = want.iter().map(|&v| if v == -1 { rest } else { v as u64 }).collect();
-    if element_count(&dims) != Some(total) {
+    let dims: Vec<Dim> = want.iter().map(|&v| if v == -1 { rest } else { Dim::from(v) }).collect();
+    if product(&dims) != Some(total) {
         return Err(bad());
     }
     let y = cx.b.reshape(x, &dims);
@@ -156,7 +171,7 @@ pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn expand_dims(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, mut dims) = (cx.arg(0)?, cx.dims(0)?);
     let at = cx.axis(cx.constant_int(1)?, dims.len() + 1)?;
-    dims.insert(at, 1);
+    dims.insert(at, Dim::from(1));
     let y = cx.b.reshape(x, &dims);
     cx.one(y)
 }
@@ -175,7 +190,7 @@ fn squeeze(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if listed.is_empty() {
         gone = dims.iter().map(|&d| d == 1).collect();
     }
-    let kept: Vec<u64> = dims.iter().zip(&gone).filter(|(_, gone)| !**gone).map(|(&d, _)| d).collect();
+    let kept: Vec<Dim> = dims.iter().zip(&gone).filter(|(_, gone)| !**gone).map(|(&d, _)| d).collect();
     let y = cx.b.reshape(x, &kept);
     cx.one(y)
 }
@@ -202,7 +217,7 @@ fn invert_permutation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let Some(slot) = slot else { return Err(cx.mismatch(format!("{perm:?} is no permutation"))) };
         inverse[slot] = i as u64;
     }
-    let y = integers(cx, cx.dtype(0)?, &[perm.len() as u64], &inverse)?;
+    let y = integers(cx, cx.dtype(0)?, &dims![perm.len()], &fixed(&inverse))?;
     cx.one(y)
 }
 
@@ -213,7 +228,7 @@ fn invert_at_run_time(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.b.dtype(x);
     let positions = cx.b.iota(dtype, &[n], 0);
     let base = cx.b.full(dtype, &[n], 0.0);
-    let places = cx.b.reshape(x, &[n, 1]);
+    let places = cx.b.reshape(x, &dims![n, 1]);
     let y = super::scatter::scatter(cx, base, places, positions, None)?;
     cx.one(y)
 }
@@ -224,16 +239,16 @@ fn broadcast_to(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-fn common(cx: &LowerCtx) -> Result<(Vec<u64>, Vec<u64>, Vec<u64>)> {
+fn common(cx: &LowerCtx) -> Result<(Vec<Dim>, Vec<Dim>, Vec<Dim>)> {
     let (x, y) = (known_sizes(cx, 0)?, known_sizes(cx, 1)?);
-    let both = crate::hlo::Builder::broadcast_dims(&x, &y)
+    let both = crate::hlo::open::Builder::broadcast_dims(&x, &y)
         .ok_or_else(|| cx.mismatch(format!("{x:?} and {y:?} can't be broadcast together")))?;
     Ok((x, y, both))
 }
 
 fn broadcast_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, _, both) = common(cx)?;
-    let y = integers(cx, cx.dtype(0)?, &[both.len() as u64], &both)?;
+    let y = integers(cx, cx.dtype(0)?, &dims![both.len()], &both)?;
     cx.one(y)
 }
 
@@ -242,12 +257,12 @@ fn broadcast_gradient_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y, both) = common(cx)?;
     let mut out = Vec::new();
     for (own, other) in [(&x, &y), (&y, &x)] {
-        let at = |v: &[u64], i: usize| (i + v.len()).checked_sub(both.len()).map_or(1, |i| v[i]);
-        let axes: Vec<u64> = (0..both.len())
+        let at = |v: &[Dim], i: usize| (i + v.len()).checked_sub(both.len()).map_or(Dim::from(1), |i| v[i]);
+        let axes: Vec<Dim> = (0..both.len())
             .filter(|&i| at(own, i) == 1 && x != y && (at(other, i) != 1 || i + own.len() < both.len() || both[i] == 1))
-            .map(|i| i as u64)
+            .map(Dim::from)
             .collect();
-        out.push(Value::Array(integers(cx, cx.dtype(0)?, &[axes.len() as u64], &axes)?));
+        out.push(Value::Array(integers(cx, cx.dtype(0)?, &dims![axes.len()], &axes)?));
     }
     Ok(out)
 }
@@ -269,8 +284,8 @@ fn bitcast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("a bitcast of {from} to {to}; real types are supported")));
     }
     if from.bits() > to_bits {
-        dims.push(u64::from(from.bits() / to_bits));
-    } else if dims.pop() != Some(u64::from(to_bits / from.bits())) {
+        dims.push(Dim::from(from.bits() / to_bits));
+    } else if dims.pop() != Some(Dim::from(to_bits / from.bits())) {
         return Err(cx.mismatch(format!("the last dimension must hold the parts of one {to}")));
     }
     let y = cx.b.push(Op::BitcastConvertWidth, &[x], Shape::array(to, dims));
@@ -332,7 +347,7 @@ pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     if cx.dims(1)?.as_ranked().is_some_and(|d| d.len() != 1) || want.iter().any(|v| matches!(v, Int::Known(..-1))) {
         return Err(cx.mismatch(format!("input 1 is no shape: {want:?}")));
     }
-    let known: Vec<Dim> = want.iter().filter_map(|v| v.size()).collect();
+    let known: Vec<InferredDim> = want.iter().filter_map(|v| v.size()).collect();
     let from = cx.ranked(0)?;
     let rest = match (&from, want.len() - known.len()) {
         (Some(from), 1) => Some(left_over(cx, from, &known)?),
@@ -353,11 +368,13 @@ pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// The number of elements of `from` by that of `known`: unknown sizes that stand on both sides cancel.
-fn left_over(cx: &mut ShapeCtx, from: &[Dim], known: &[Dim]) -> Result<Dim> {
-    if known.contains(&Dim::Known(0)) {
-        let fixed = |dims: &[Dim]| Dims::from(dims.to_vec()).fixed();
-        let size = fixed(from).zip(fixed(known)).and_then(|(from, known)| inferred_size(&from, &known));
-        return Ok(size.map_or_else(|| cx.fresh(cx.cause(0)), Dim::Known));
+fn left_over(cx: &mut ShapeCtx, from: &[InferredDim], known: &[InferredDim]) -> Result<InferredDim> {
+    if known.contains(&InferredDim::Known(0)) {
+        let fixed = |dims: &[InferredDim]| Dims::from(dims.to_vec()).fixed();
+        let size = fixed(from)
+            .zip(fixed(known))
+            .and_then(|(from, known)| inferred_size(&symbolic::fixed(&from), &symbolic::fixed(&known)));
+        return Ok(size.map_or_else(|| cx.fresh(cx.cause(0)), |n| InferredDim::Known(n.known())));
     }
     let overflow = || cx.mismatch("a number of elements overflows");
     let (n, mut sizes) = cx.symbols.factors(from).ok_or_else(overflow)?;
@@ -368,17 +385,17 @@ fn left_over(cx: &mut ShapeCtx, from: &[Dim], known: &[Dim]) -> Result<Dim> {
             None => return Ok(cx.fresh(Why::From(id))),
         }
     }
-    let sizes: Vec<Dim> = sizes.into_iter().map(Dim::Unknown).collect();
+    let sizes: Vec<InferredDim> = sizes.into_iter().map(InferredDim::Unknown).collect();
     match (by, sizes.is_empty()) {
-        (by, true) => cx.div_exact(Dim::Known(n), by),
+        (by, true) => cx.div_exact(InferredDim::Known(n), by),
         (by, false) if n % by == 0 => {
             let sizes = cx.product(&sizes);
-            Ok(cx.mul(sizes, Dim::Known(n / by)))
+            Ok(cx.mul(sizes, InferredDim::Known(n / by)))
         }
         (by, false) => {
             let sizes = cx.product(&sizes);
-            let all = cx.mul(sizes, Dim::Known(n));
-            Ok(cx.div(all, Dim::Known(by)))
+            let all = cx.mul(sizes, InferredDim::Known(n));
+            Ok(cx.div(all, InferredDim::Known(by)))
         }
     }
 }
@@ -386,7 +403,7 @@ fn left_over(cx: &mut ShapeCtx, from: &[Dim], known: &[Dim]) -> Result<Dim> {
 fn expand_dims_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match (cx.ranked(0)?, cx.constant_int(1)) {
         (Some(mut dims), Some(at)) => {
-            dims.insert(cx.axis(at, dims.len() + 1)?, Dim::Known(1));
+            dims.insert(cx.axis(at, dims.len() + 1)?, InferredDim::Known(1));
             dims.into()
         }
         (Some(dims), None) => cx.open(dims.len() + 1, Why::Value(1)),
@@ -399,15 +416,15 @@ fn squeeze_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let listed = cx.node.ints("squeeze_dims").or_else(|| cx.node.ints("axis")).unwrap_or(&[]);
     let dims = match cx.ranked(0)? {
         None => cx.unranked_from(0),
-        Some(dims) if listed.is_empty() => match dims.iter().find(|d| matches!(d, Dim::Unknown(_))) {
+        Some(dims) if listed.is_empty() => match dims.iter().find(|d| matches!(d, InferredDim::Unknown(_))) {
             Some(_) => cx.unranked_from(0),
-            None => dims.into_iter().filter(|&d| d != Dim::Known(1)).collect::<Vec<_>>().into(),
+            None => dims.into_iter().filter(|&d| d != InferredDim::Known(1)).collect::<Vec<_>>().into(),
         },
         Some(dims) => {
             let mut gone = vec![false; dims.len()];
             for &axis in listed {
                 let axis = cx.axis(axis, dims.len())?;
-                if matches!(dims[axis], Dim::Known(n) if n != 1) {
+                if matches!(dims[axis], InferredDim::Known(n) if n != 1) {
                     return Err(cx.mismatch(format!("dimension {axis} of {} is not 1", cx.dims(0)?)));
                 }
                 gone[axis] = true;
@@ -462,7 +479,7 @@ fn bitcast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match (from, to.and_then(TfType::dtype), cx.ranked(0)?) {
         (Some(from), Some(to), Some(mut dims)) => {
             if from.bits() > to.bits() {
-                dims.push(Dim::Known(u64::from(from.bits() / to.bits())));
+                dims.push(InferredDim::Known(u64::from(from.bits() / to.bits())));
             } else if from.bits() < to.bits() && dims.pop().is_none() {
                 return Err(cx.mismatch(format!("a scalar of {from} is no {to}")));
             }

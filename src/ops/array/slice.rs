@@ -1,13 +1,14 @@
 //! Parts of arrays at fixed places, and elements in another order.
 use crate::diag::Result;
-use crate::hlo::attrs::SliceDim;
-use crate::hlo::{InstId, Op};
+use crate::dims;
+use crate::hlo::open::SliceDim;
+use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::same;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 
 /// The rows of this file.
@@ -31,16 +32,16 @@ pub const ROWS: &[OpRow] = &[
 /// A slice whose begin may be known at run time only; its size is fixed.
 fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, size) = (cx.arg(0)?, cx.dims(0)?, cx.constant_ints(2)?);
-    if size.len() != dims.len() || cx.dims(1)? != [dims.len() as u64] {
+    if size.len() != dims.len() || cx.dims(1)? != [Dim::from(dims.len())] {
         return Err(cx.mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
     }
     if let Ok(begin) = cx.constant_ints(1) {
         let mut parts = Vec::with_capacity(dims.len());
         for ((&begin, &size), &n) in begin.iter().zip(&size).zip(&dims) {
-            let limit = if size == -1 { Some(n as i64) } else { begin.checked_add(size) };
+            let limit = if size == -1 { Some(n.pinned()) } else { begin.checked_add(size) };
             match limit {
-                Some(limit) if begin >= 0 && limit >= begin && limit as u64 <= n => {
-                    parts.push(SliceDim { start: begin as u64, limit: limit as u64, stride: 1 });
+                Some(limit) if begin >= 0 && limit >= begin && Dim::from(limit) <= n => {
+                    parts.push(SliceDim { start: Dim::from(begin), limit: Dim::from(limit), stride: Dim::from(1) });
                 }
                 _ => return Err(cx.mismatch(format!("{size} elements from {begin} are not within {n}"))),
             }
@@ -48,15 +49,15 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let y = cx.b.slice(x, &parts);
         return cx.one(y);
     }
-    let sizes: Option<Vec<u64>> =
-        size.iter().zip(&dims).map(|(&s, &n)| u64::try_from(s).ok().filter(|&s| s <= n)).collect();
+    let sizes: Option<Vec<Dim>> =
+        size.iter().zip(&dims).map(|(&s, &n)| Dim::size(s).ok().filter(|&s| s <= n)).collect();
     let Some(sizes) = sizes else {
         return Err(cx.unsupported("a slice to the end from a begin that is not constant"));
     };
     let begin = cx.arg(1)?;
     let mut operands = vec![x];
     for axis in 0..dims.len() {
-        let one = cx.b.slice_axis(begin, 0, axis as u64, axis as u64 + 1);
+        let one = cx.b.slice_axis(begin, 0, Dim::from(axis), Dim::from(axis) + 1);
         operands.push(cx.b.reshape(one, &[]));
     }
     let y = cx.b.add_inst(Op::DynamicSlice(sizes), &operands);
@@ -67,13 +68,13 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(1)?, cx.dims(1)?);
     let axis = cx.axis(cx.constant_int(0)?, dims.len())?;
     let n = cx.required(cx.node.int("num_split"), "num_split")?;
-    let n = u64::try_from(n).ok().filter(|&n| n > 0 && dims[axis] % n == 0);
+    let n = Dim::size(n).ok().filter(|&n| n > 0 && dims[axis] % n == 0);
     let Some(n) = n else { return Err(cx.mismatch(format!("{dims:?} does not split evenly along {axis}"))) };
-    pieces(cx, x, axis, &vec![dims[axis] / n; n as usize])
+    pieces(cx, x, axis, &vec![dims[axis] / n; n.index()])
 }
 
-fn pieces(cx: &mut LowerCtx, x: InstId, axis: usize, sizes: &[u64]) -> Result<Vec<Value>> {
-    let mut start = 0;
+fn pieces(cx: &mut LowerCtx, x: InstId, axis: usize, sizes: &[Dim]) -> Result<Vec<Value>> {
+    let mut start = Dim::from(0);
     let mut out = Vec::with_capacity(sizes.len());
     for &size in sizes {
         out.push(Value::Array(cx.b.slice_axis(x, axis, start, start + size)));
@@ -86,12 +87,12 @@ fn split_v(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.constant_ints(1)?);
     let axis = cx.axis(cx.constant_int(2)?, dims.len())?;
     let known: i64 = sizes.iter().filter(|&&s| s != -1).fold(0i64, |a, &s| a.saturating_add(s));
-    let rest = dims[axis] as i64 - known;
+    let rest = dims[axis].pinned() - known;
     let open = sizes.iter().filter(|&&s| s == -1).count();
     if open > 1 || rest < 0 || (open == 0 && rest != 0) || sizes.iter().any(|&s| s < -1) {
         return Err(cx.mismatch(format!("{sizes:?} does not split {} elements", dims[axis])));
     }
-    let sizes: Vec<u64> = sizes.iter().map(|&s| if s == -1 { rest as u64 } else { s as u64 }).collect();
+    let sizes: Vec<Dim> = sizes.iter().map(|&s| if s == -1 { Dim::from(rest) } else { Dim::from(s) }).collect();
     pieces(cx, x, axis, &sizes)
 }
 
@@ -99,12 +100,12 @@ fn unpack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, mut dims) = (cx.arg(0)?, cx.dims(0)?);
     let axis = cx.axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
     let n = dims.remove(axis);
-    if cx.node.int("num").is_some_and(|want| want != n as i64) || n > 1 << 20 {
+    if cx.node.int("num").is_some_and(|want| want != n.pinned()) || n > 1 << 20 {
         return Err(cx.mismatch(format!("dimension {axis} has {n} parts, which is not what the node says")));
     }
-    let mut out = Vec::with_capacity(n as usize);
-    for i in 0..n {
-        let part = cx.b.slice_axis(x, axis, i, i + 1);
+    let mut out = Vec::with_capacity(n.index());
+    for i in 0..n.known() {
+        let part = cx.b.slice_axis(x, axis, Dim::from(i), Dim::from(i + 1));
         out.push(Value::Array(cx.b.reshape(part, &dims)));
     }
     Ok(out)
@@ -141,9 +142,9 @@ fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for (&shift, &axis) in shifts.iter().zip(&axes) {
         let axis = cx.axis(axis, dims.len())?;
         let n = dims[axis];
-        let by = if n == 0 { 0 } else { shift.rem_euclid(n as i64) as u64 };
+        let by = if n == 0 { Dim::from(0) } else { Dim::from(shift.rem_euclid(n.pinned())) };
         if by > 0 {
-            let (end, start) = (cx.b.slice_axis(x, axis, n - by, n), cx.b.slice_axis(x, axis, 0, n - by));
+            let (end, start) = (cx.b.slice_axis(x, axis, n - by, n), cx.b.slice_axis(x, axis, Dim::from(0), n - by));
             x = cx.b.concatenate(&[end, start], axis);
         }
     }
@@ -153,16 +154,16 @@ fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Each axis gathered from `(position - shift) mod size`.
 fn roll_at_run_time(cx: &mut LowerCtx, axes: &[i64]) -> Result<Vec<Value>> {
     let (mut x, dims, shifts) = (cx.arg(0)?, cx.dims(0)?, cx.arg(1)?);
-    let shifts = cx.b.reshape(shifts, &[axes.len() as u64]);
-    if dims.contains(&0) {
+    let shifts = cx.b.reshape(shifts, &dims![axes.len()]);
+    if dims.contains(&Dim::from(0)) {
         return cx.one(x);
     }
     for (i, &axis) in axes.iter().enumerate() {
         let axis = cx.axis(axis, dims.len())?;
-        let shift = cx.b.slice_axis(shifts, 0, i as u64, i as u64 + 1);
+        let shift = cx.b.slice_axis(shifts, 0, Dim::from(i), Dim::from(i) + 1);
         let position = cx.b.iota(cx.b.dtype(shift), &[dims[axis]], 0);
         let from = cx.b.sub(position, shift);
-        let size = cx.b.full_like(from, dims[axis] as f64);
+        let size = cx.b.full_like(from, dims[axis].as_f64());
         let from = crate::ops::math::binary::floor_mod(cx.b, from, size);
         x = super::gather::take_axis(cx, x, from, axis, 0)?;
     }
@@ -193,8 +194,8 @@ fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             (_, size) => size.size().unwrap_or_else(|| cx.fresh(Why::Value(2))),
         });
     }
-    let values = cx.ints(0).filter(|v| out.len() == 1 && dims == [Dim::Known(v.len() as u64)]);
-    if let (Some(values), Some(dtype), Int::Known(from), &[Dim::Known(n)]) =
+    let values = cx.ints(0).filter(|v| out.len() == 1 && dims == [InferredDim::Known(v.len() as u64)]);
+    if let (Some(values), Some(dtype), Int::Known(from), &[InferredDim::Known(n)]) =
         (values, cx.dtype(0), entry(&begin, 0), &out[..])
     {
         let part = usize::try_from(from).ok().and_then(|from| values.get(from..from.checked_add(n as usize)?));
@@ -206,7 +207,13 @@ fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// One output for each of `sizes` along an axis of input `i`.
-fn pieces_shape(cx: &mut ShapeCtx, i: usize, axis: Option<i64>, axis_input: usize, sizes: &[Dim]) -> Result<Vec<Fact>> {
+fn pieces_shape(
+    cx: &mut ShapeCtx,
+    i: usize,
+    axis: Option<i64>,
+    axis_input: usize,
+    sizes: &[InferredDim],
+) -> Result<Vec<Fact>> {
     let dims = cx.ranked(i)?;
     let mut out = Vec::with_capacity(sizes.len());
     for &size in sizes {
@@ -234,7 +241,7 @@ fn split_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let axis = cx.constant_int(0);
     let size = match (cx.ranked(1)?, axis) {
         (Some(dims), Some(axis)) => cx.div_exact(dims[cx.axis(axis, dims.len())?], n)?,
-        _ => Dim::Known(0),
+        _ => InferredDim::Known(0),
     };
     pieces_shape(cx, 1, axis, 0, &vec![size; n as usize])
 }
@@ -248,10 +255,10 @@ fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (Some(dims), Some(axis)) => Some(dims[cx.axis(axis, dims.len())?]),
         _ => None,
     };
-    let known: Vec<Dim> = given.iter().filter_map(|v| v.size()).collect();
+    let known: Vec<InferredDim> = given.iter().filter_map(|v| v.size()).collect();
     let rest = match whole {
         Some(whole) if known.len() + 1 == n => {
-            let sum = known.iter().fold(Dim::Known(0), |a, &b| cx.add(a, b));
+            let sum = known.iter().fold(InferredDim::Known(0), |a, &b| cx.add(a, b));
             Some(cx.sub(whole, sum))
         }
         _ => None,
@@ -270,7 +277,7 @@ fn unpack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.ranked(0)? {
         Some(mut dims) => {
             let axis = cx.axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
-            if cx.merge_dim(dims.remove(axis), Dim::Known(n as u64)).is_none() {
+            if cx.merge_dim(dims.remove(axis), InferredDim::Known(n as u64)).is_none() {
                 return Err(cx.mismatch(format!("dimension {axis} of {} has not {n} parts", cx.dims(0)?)));
             }
             Some(dims)

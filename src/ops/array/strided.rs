@@ -9,8 +9,8 @@ use super::strided_pick::Picked;
 use super::strided_shape::{gradient_shape, shape};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Node;
-use crate::hlo::attrs::{PadDim, SliceDim};
-use crate::hlo::{Check, InstId, Op};
+use crate::hlo::open::{Check, InstId, Op};
+use crate::hlo::open::{Dim, PadDim, SliceDim};
 use crate::ops::element::{self, ElementExpr};
 use crate::ops::math::special;
 use crate::ops::row::op;
@@ -41,7 +41,7 @@ pub(super) struct Taken {
     /// From one element to the next.
     pub stride: i64,
     /// How many.
-    pub count: u64,
+    pub count: Dim,
 }
 
 /// A part of an array that starts where is known at run time only.
@@ -49,7 +49,7 @@ struct Window {
     /// The first element in each dimension, scalars of one type.
     starts: Vec<InstId>,
     /// The sizes.
-    sizes: Vec<u64>,
+    sizes: Vec<Dim>,
 }
 
 /// A strided slice, worked out.
@@ -61,7 +61,7 @@ struct Plan {
     /// One entry a dimension of the input.
     taken: Vec<Taken>,
     /// The sizes of the result: new ones put in, shrunk ones left out.
-    result: Vec<u64>,
+    result: Vec<Dim>,
 }
 
 /// One entry of a strided slice, in the order of the result.
@@ -80,7 +80,7 @@ pub(super) enum Item {
 /// What each of `n` entries of begin, end and strides says about an input of this rank, by the five masks of the node.
 pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
     let wrong = |message: String| Error::user(Code::ShapeMismatch, message);
-    if n as u64 > MOST_INDICES {
+    if Dim::from(n) > MOST_INDICES {
         return Err(wrong(format!("{n} indices")));
     }
     let mask = |name: &str| node.int(name).unwrap_or(0);
@@ -143,7 +143,7 @@ impl Part {
 impl Bounds {
     fn new(cx: &LowerCtx, at: usize, may_pick: bool) -> Result<Self> {
         let strides = cx.constant_ints(at + 2)?;
-        let n = strides.len() as u64;
+        let n = Dim::from(strides.len());
         if n > MOST_INDICES {
             return Err(cx.mismatch(format!("{n} indices")));
         }
@@ -152,25 +152,25 @@ impl Bounds {
         }
         let entries = |i: usize| -> Result<Vec<ElementExpr>> {
             let array = cx.arg(i)?;
-            Ok((0..n).map(|e| element::element(cx.b, array, e)).collect())
+            Ok((0..n.known()).map(|e| element::element(cx.b, array, Dim::from(e))).collect())
         };
         Ok(Bounds { at, begin: entries(at)?, end: entries(at + 1)?, strides, may_pick })
     }
 
     /// Entry `i` of input `at`, begin or end, as an index into `d` elements: one from the end where it is negative.
-    pub(super) fn wrapped(&self, cx: &mut LowerCtx, (at, i): (usize, usize), d: u64) -> Result<InstId> {
+    pub(super) fn wrapped(&self, cx: &mut LowerCtx, (at, i): (usize, usize), d: Dim) -> Result<InstId> {
         let begin = cx.arg(at)?;
-        let one = cx.b.slice_axis(begin, 0, i as u64, i as u64 + 1);
+        let one = cx.b.slice_axis(begin, 0, Dim::from(i), Dim::from(i) + 1);
         let one = cx.b.reshape(one, &[]);
         let one = if cx.b.dtype(one) == DType::S64 { one } else { cx.b.convert(one, DType::S32) };
-        let behind = special::add_scalar(cx.b, one, d as f64);
+        let behind = special::add_scalar(cx.b, one, d.as_f64());
         let negative = special::compare_scalar(cx.b, Direction::Lt, one, 0.0);
         Ok(cx.b.select(negative, behind, one))
     }
 
     /// One element of `d`: entry `i` of begin.
-    fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: u64) -> Result<Part> {
-        let one = |start: i64| Taken { start, stride: 1, count: 1 };
+    fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: Dim) -> Result<Part> {
+        let one = |start: i64| Taken { start, stride: 1, count: Dim::from(1) };
         if first {
             return Ok(Part::new(None, one(0)));
         }
@@ -182,21 +182,21 @@ impl Bounds {
             cx.fail_outside(start, d, Check::Index);
             return Ok(Part::new(Some(start), one(0)));
         };
-        let start = if begin < 0 { begin.saturating_add(d as i64) } else { begin };
-        if start < 0 || start >= d as i64 {
+        let start = if begin < 0 { begin.saturating_add(d.pinned()) } else { begin };
+        if start < 0 || start >= d.pinned() {
             return Err(cx.mismatch(format!("index {begin} is out of range for size {d}")));
         }
         Ok(Part::new(None, one(start)))
     }
 
     /// A range of `d` elements: entry `i` of begin, end and strides; which of its ends are open.
-    fn range(&self, cx: &mut LowerCtx, i: usize, open: (bool, bool), d: u64) -> Result<Part> {
+    fn range(&self, cx: &mut LowerCtx, i: usize, open: (bool, bool), d: Dim) -> Result<Part> {
         let (open_begin, open_end) = open;
         let number = |v: &ElementExpr, open: bool| if open { Some(0) } else { v.known() };
         let ends = (number(&self.begin[i], open_begin), number(&self.end[i], open_end));
         let stride = self.strides[i];
         if let (Some(begin), Some(end)) = ends {
-            let taken = range(d as i64, begin, end, stride, open_begin, open_end);
+            let taken = range(d.pinned(), begin, end, stride, open_begin, open_end);
             let taken = taken.ok_or_else(|| cx.mismatch("a stride of 0"))?;
             return Ok(Part::new(None, taken));
         }
@@ -220,9 +220,9 @@ impl Bounds {
         }
         let mut start = self.wrapped(cx, (self.at, i), d)?;
         if stride < 0 {
-            start = special::add_scalar(cx.b, start, -(reach as f64));
+            start = special::add_scalar(cx.b, start, -reach.as_f64());
         }
-        let first = if stride < 0 { reach as i64 } else { 0 };
+        let first = if stride < 0 { reach.pinned() } else { 0 };
         Ok(Part::new(Some(start), Taken { start: first, stride, count }))
     }
 
@@ -241,19 +241,19 @@ impl Bounds {
 }
 
 /// How many elements `begin:begin + apart:stride` has where none of them is outside; `None` for a stride of 0 or the wrong way.
-fn steps(apart: i64, stride: i64) -> Option<u64> {
+fn steps(apart: i64, stride: i64) -> Option<Dim> {
     let forward = apart == 0 || (apart > 0) == (stride > 0);
-    (stride != 0 && forward).then(|| apart.unsigned_abs().div_ceil(stride.unsigned_abs()))
+    (stride != 0 && forward).then(|| Dim::from(apart.unsigned_abs().div_ceil(stride.unsigned_abs())))
 }
 
 /// NumPy's basic slicing over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`. Values may say how many
 /// elements are taken only with `may_pick`.
-fn plan(cx: &mut LowerCtx, dims: &[u64], at: usize, may_pick: bool) -> Result<Plan> {
+fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Plan> {
     let bounds = Bounds::new(cx, at, may_pick)?;
     let (mut parts, mut result) = (Vec::with_capacity(dims.len()), Vec::new());
     for item in items(cx.node, bounds.strides.len(), dims.len())? {
         if item == Item::New {
-            result.push(1);
+            result.push(Dim::from(1));
             continue;
         }
         let d = dims[parts.len()];
@@ -271,7 +271,7 @@ fn plan(cx: &mut LowerCtx, dims: &[u64], at: usize, may_pick: bool) -> Result<Pl
 }
 
 /// The plan of these parts, in a window if any starts at run time.
-fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<u64>) -> Plan {
+fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<Dim>) -> Plan {
     let dtypes = parts.iter().filter_map(|p| p.start).map(|s| cx.b.dtype(s));
     let picked: Vec<(usize, Picked)> =
         parts.iter().enumerate().filter_map(|(axis, p)| Some((axis, p.picked?))).collect();
@@ -281,13 +281,13 @@ fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<u64>) -> Plan {
     };
     let (mut starts, mut sizes, mut taken) = (Vec::new(), Vec::new(), Vec::new());
     for Part { start, picked, taken: t } in parts {
-        let reach = (t.count as i64 - 1) * t.stride;
+        let reach = (t.count.pinned() - 1) * t.stride;
         let low = if picked.is_some() { 0 } else { t.start.min(t.start + reach) };
         starts.push(match start {
             Some(start) => cx.b.convert(start, dtype),
             None => cx.b.scalar(dtype, low as f64),
         });
-        sizes.push(if picked.is_some() { t.count } else { reach.unsigned_abs() + 1 });
+        sizes.push(if picked.is_some() { t.count } else { Dim::from(reach.unsigned_abs() + 1) });
         taken.push(Taken { start: t.start - low, ..t });
     }
     Plan { window: Some(Window { starts, sizes }), picked, taken, result }
@@ -304,7 +304,7 @@ pub(super) fn range(d: i64, begin: i64, end: i64, stride: i64, open_begin: bool,
     let start = if open_begin { first } else { clamp(begin) };
     let stop = if open_end { last } else { clamp(end) };
     let span = if stride > 0 { stop - start } else { start - stop };
-    let count = if span > 0 { (span as u64).div_ceil(stride.unsigned_abs()) } else { 0 };
+    let count = if span > 0 { Dim::from((span as u64).div_ceil(stride.unsigned_abs())) } else { Dim::from(0) };
     Some(Taken { start, stride, count })
 }
 
@@ -317,11 +317,11 @@ pub(super) fn within(index: i64, d: i64, (low, high): (i64, i64)) -> i64 {
 fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> Result<InstId> {
     let part = |t: &Taken| {
         if t.count == 0 {
-            return SliceDim { start: 0, limit: 0, stride: 1 };
+            return SliceDim { start: Dim::from(0), limit: Dim::from(0), stride: Dim::from(1) };
         }
-        let last = t.start + (t.count as i64 - 1) * t.stride;
-        let (low, high) = (t.start.min(last) as u64, t.start.max(last) as u64);
-        SliceDim { start: low, limit: high + 1, stride: t.stride.unsigned_abs() }
+        let last = t.start + (t.count.pinned() - 1) * t.stride;
+        let (low, high) = (Dim::from(t.start.min(last)), Dim::from(t.start.max(last)));
+        SliceDim { start: low, limit: high + 1, stride: Dim::from(t.stride.unsigned_abs()) }
     };
     let mut x = x;
     for &(axis, picked) in &plan.picked {
@@ -373,9 +373,9 @@ fn strided_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// `onto`, of sizes `dims`, with `value` at the places that the plan takes.
-fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[u64], onto: InstId) -> InstId {
-    let counts: Vec<u64> = plan.taken.iter().map(|t| t.count).collect();
-    if counts.contains(&0) {
+fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[Dim], onto: InstId) -> InstId {
+    let counts: Vec<Dim> = plan.taken.iter().map(|t| t.count).collect();
+    if counts.contains(&Dim::from(0)) {
         return onto;
     }
     let value = cx.b.reshape(value, &counts);
@@ -392,12 +392,16 @@ fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[u64], onto: InstId
 }
 
 /// `onto`, of sizes `dims`, with `value` at these places, in ascending order.
-fn scattered(cx: &mut LowerCtx, value: InstId, taken: &[Taken], dims: &[u64], onto: InstId) -> InstId {
-    let pad = |(t, &d): (&Taken, &u64)| {
-        let low = t.start.min(t.start + (t.count as i64 - 1) * t.stride);
-        let step = t.stride.unsigned_abs().min(d.max(1));
+fn scattered(cx: &mut LowerCtx, value: InstId, taken: &[Taken], dims: &[Dim], onto: InstId) -> InstId {
+    let pad = |(t, &d): (&Taken, &Dim)| {
+        let low = t.start.min(t.start + (t.count.pinned() - 1) * t.stride);
+        let step = t.stride.unsigned_abs().min(d.max(1).known());
         let covered = (t.count - 1) * step + 1;
-        PadDim { low, high: d as i64 - low - covered as i64, interior: step - 1 }
+        PadDim {
+            low: Dim::from(low),
+            high: Dim::from(d.pinned() - low - covered.pinned()),
+            interior: Dim::from(step - 1),
+        }
     };
     let sizes = cx.b.dims(value).to_vec();
     let pads: Vec<_> = taken.iter().zip(dims).map(pad).collect();

@@ -1,7 +1,8 @@
 //! Ranges of a strided slice of which only values say how many elements they have: `x[:n]`.
 use super::strided::{Bounds, Part, Taken, within};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::LowerCtx;
 use crate::ops::math::special;
 use crate::scalar::ScalarOp;
@@ -11,7 +12,7 @@ use crate::tensor::DType;
 #[derive(Clone, Copy)]
 pub(super) enum Picked {
     /// From this one on, one after another: so many.
-    From(u64, u64),
+    From(Dim, Dim),
     /// Those of these numbers.
     At(InstId),
 }
@@ -23,9 +24,9 @@ impl Bounds {
         cx: &mut LowerCtx,
         i: usize,
         (open_begin, open_end): (bool, bool),
-        d: u64,
+        d: Dim,
     ) -> Result<Part> {
-        let (stride, n) = (self.strides[i], d as i64);
+        let (stride, n) = (self.strides[i], d.pinned());
         if stride == 0 {
             return Err(cx.mismatch("a stride of 0"));
         }
@@ -41,12 +42,12 @@ impl Bounds {
         let none = cx.b.scalar(dtype, 0.0);
         let span = cx.b.max(span, none);
         let by = stride.unsigned_abs();
-        let count = special::quotient_up(cx.b, span, by);
+        let count = special::quotient_up(cx.b, span, Dim::from(by));
         let room = (end.unwrap_or(last) - begin.unwrap_or(first)).unsigned_abs();
         let made = format!("the slice `{}`", cx.node.name);
-        let count = cx.found(count, room.div_ceil(by), &made)?;
+        let count = cx.found(count, Dim::from(room.div_ceil(by)), &made)?;
         let picked = match begin {
-            Some(begin) if stride == 1 => Picked::From(begin.unsigned_abs(), count),
+            Some(begin) if stride == 1 => Picked::From(Dim::from(begin.unsigned_abs()), count),
             _ => {
                 let steps = cx.b.iota(dtype, &[count], 0);
                 let by = cx.b.scalar(dtype, stride as f64);
@@ -63,7 +64,7 @@ impl Bounds {
         cx: &mut LowerCtx,
         (at, i): (usize, usize),
         known: Option<i64>,
-        (dtype, d, limits): (DType, u64, (i64, i64)),
+        (dtype, d, limits): (DType, Dim, (i64, i64)),
     ) -> Result<InstId> {
         if let Some(known) = known {
             return Ok(cx.b.scalar(dtype, known as f64));

@@ -3,7 +3,8 @@ use super::strided::{Item, Taken, items, range};
 use crate::diag::Result;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
+use crate::symbolic::Dim;
 
 pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let length = |i: usize| cx.args.get(i).and_then(|a| a.dims.fixed()).and_then(|d| d.first().copied());
@@ -19,7 +20,7 @@ pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (mut out, mut next) = (Vec::new(), dims.iter().copied());
     for &item in &list {
         match item {
-            Item::New => out.push(Dim::Known(1)),
+            Item::New => out.push(InferredDim::Known(1)),
             Item::Whole => out.extend(next.next()),
             Item::Index(..) => drop(next.next()),
             Item::Range(i, open_begin, open_end) => {
@@ -33,7 +34,7 @@ pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     }
     let taken = taken_sizes(cx, &list, begin, end, strides);
     match (taken, cx.dtype(0)) {
-        (Some(values), Some(dtype)) if out.is_empty() || out == [Dim::Known(values.len() as u64)] => {
+        (Some(values), Some(dtype)) if out.is_empty() || out == [InferredDim::Known(values.len() as u64)] => {
             let dims: Vec<u64> = out.iter().map(|_| values.len() as u64).collect();
             Ok(vec![Fact::ints(dtype, &dims, values)])
         }
@@ -42,7 +43,13 @@ pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// The size of `begin:end:stride` over `d` elements; `None` is an open end.
-fn range_size(cx: &mut ShapeCtx, d: Dim, begin: Option<Int>, end: Option<Int>, stride: Option<i64>) -> Result<Dim> {
+fn range_size(
+    cx: &mut ShapeCtx,
+    d: InferredDim,
+    begin: Option<Int>,
+    end: Option<Int>,
+    stride: Option<i64>,
+) -> Result<InferredDim> {
     let Some(stride) = stride else { return Ok(cx.fresh(Why::Value(3))) };
     if stride == 0 {
         return Err(cx.mismatch("a stride of 0"));
@@ -54,13 +61,13 @@ fn range_size(cx: &mut ShapeCtx, d: Dim, begin: Option<Int>, end: Option<Int>, s
         Some(Int::Size(_) | Int::Unknown) => None,
     };
     let size = match (d, number(begin), number(end), end) {
-        (d, _, _, None) if at_start => Some(cx.div_ceil(d, Dim::Known(stride.unsigned_abs()))),
-        (d, _, _, Some(Int::Size(id))) if at_start && stride == 1 && d == Dim::Unknown(id) => Some(d),
-        (Dim::Known(d), Some(b), Some(e), _) => i64::try_from(d)
+        (d, _, _, None) if at_start => Some(cx.div_ceil(d, InferredDim::Known(stride.unsigned_abs()))),
+        (d, _, _, Some(Int::Size(id))) if at_start && stride == 1 && d == InferredDim::Unknown(id) => Some(d),
+        (InferredDim::Known(d), Some(b), Some(e), _) => i64::try_from(d)
             .ok()
             .and_then(|d| range(d, b, e, stride, begin.is_none(), end.is_none()))
-            .map(|t| Dim::Known(t.count)),
-        (Dim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh(Why::From(id))),
+            .map(|t| InferredDim::Known(t.count.known())),
+        (InferredDim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh(Why::From(id))),
         _ => None,
     };
     Ok(size.unwrap_or_else(|| cx.fresh(Why::Value(if number(begin).is_none() { 1 } else { 2 }))))
@@ -83,7 +90,7 @@ fn taken_sizes(
     let taken = match *list {
         [Item::Index(i, first)] => {
             let at = number(&begin, i, first)?;
-            Taken { start: if first { 0 } else { at + if at < 0 { n } else { 0 } }, stride: 1, count: 1 }
+            Taken { start: if first { 0 } else { at + if at < 0 { n } else { 0 } }, stride: 1, count: Dim::from(1) }
         }
         [Item::Range(i, b, e)] => {
             range(n, number(&begin, i, b)?, number(&end, i, e)?, *strides.as_ref()?.get(i)?, b, e)?
@@ -91,7 +98,7 @@ fn taken_sizes(
         _ => return None,
     };
     let at = |i: u64| usize::try_from(taken.start + i as i64 * taken.stride).ok().and_then(|i| values.get(i).copied());
-    (0..taken.count).map(at).collect()
+    (0..taken.count.known()).map(at).collect()
 }
 
 pub(super) fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

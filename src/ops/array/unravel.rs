@@ -1,10 +1,12 @@
 //! Indices of several axes from places in row-major order.
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
 use crate::ops::shape_ctx::ShapeCtx;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 
@@ -32,31 +34,34 @@ fn unravel(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let all = sizes.iter().try_fold(1u64, |all, &n| all.checked_mul(n as u64));
         // a negative place is none, which TensorFlow lets pass
         if let Some(all) = all {
-            check_below(cx, all)?;
+            check_below(cx, Dim::from(all))?;
         }
     }
     let mut step = cx.b.scalar(dtype, 1.0);
     let mut rows: Vec<InstId> = Vec::new();
-    for axis in (0..k).rev() {
-        let size = cx.b.slice_axis(dims, 0, axis, axis + 1);
+    for axis in (0..k.known()).rev() {
+        let size = cx.b.slice_axis(dims, 0, Dim::from(axis), Dim::from(axis + 1));
         let size = cx.b.reshape(size, &[]);
         let whole = cx.b.mul(step, size);
         let [from, by] = [whole, step].map(|x| cx.b.broadcast(x, &places, &[]));
         let rest = cx.b.elementwise(ScalarOp::Remainder, &[indices, from]);
         let at = cx.b.div(rest, by);
-        rows.push(cx.b.reshape(at, &[&[1], &places[..]].concat()));
+        rows.push(cx.b.reshape(at, &[&dims![1][..], &places[..]].concat()));
         step = whole;
     }
     rows.reverse();
-    let out =
-        if rows.is_empty() { cx.b.full(dtype, &[&[0], &places[..]].concat(), 0.0) } else { cx.b.concatenate(&rows, 0) };
+    let out = if rows.is_empty() {
+        cx.b.full(dtype, &[&dims![0][..], &places[..]].concat(), 0.0)
+    } else {
+        cx.b.concatenate(&rows, 0)
+    };
     cx.one(out)
 }
 
 /// Refuses places that are known and not below `all`, as TensorFlow's kernel does.
-fn check_below(cx: &LowerCtx, all: u64) -> Result<()> {
+fn check_below(cx: &LowerCtx, all: Dim) -> Result<()> {
     let Some(known) = cx.constant(0).ok().and_then(|t| t.to_i64s()) else { return Ok(()) };
-    match known.into_iter().find(|&i| u64::try_from(i).is_ok_and(|i| i >= all)) {
+    match known.into_iter().find(|&i| Dim::size(i).is_ok_and(|i| i >= all)) {
         Some(index) if cx.b.depth() == 1 => Err(crate::diag::Error::user(
             crate::diag::Code::BadInputs,
             format!("index {index} leads out of an array of {all} elements"),
@@ -66,7 +71,7 @@ fn check_below(cx: &LowerCtx, all: u64) -> Result<()> {
 }
 
 fn unravel_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let k: Dim = cx.of_rank(1, 1)?[0];
+    let k: InferredDim = cx.of_rank(1, 1)?[0];
     let dims = match cx.ranked(0)?.as_deref() {
         Some([]) => Dims::ranked(vec![k]),
         Some([n]) => Dims::ranked(vec![k, *n]),

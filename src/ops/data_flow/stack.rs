@@ -9,6 +9,7 @@ use crate::ops::row::op;
 use crate::ops::shape;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::symbolic::Dim;
 use std::sync::Arc;
 
 /// The rows of this file.
@@ -21,7 +22,7 @@ pub const ROWS: &[OpRow] = &[
 
 fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dtype, name) = (cx.attr_dtype("elem_type")?, Arc::from(&*cx.node.name));
-    let elements = Value::UnshapedList { length: 0, now: None, dtype, name, open: None };
+    let elements = Value::UnshapedList { length: Dim::from(0), now: None, dtype, name, open: None };
     let holder = Holder { name: cx.node.name.to_string(), kind: HolderKind::Stack, elements, gradients: Vec::new() };
     Ok(vec![Value::Holder(cx.holders.add(holder))])
 }

@@ -1,8 +1,10 @@
 //! TensorArrays. What is written to one that holds gradients is added to what is there, as TensorFlow does.
 use super::{holder, on_list};
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::{Attr, TfType};
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::{gather, scatter};
 use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
@@ -14,6 +16,7 @@ use crate::ops::symbols::Why;
 use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::fixed;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -39,7 +42,7 @@ pub const ROWS: &[OpRow] = &[
 
 fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (length, now) = match cx.constant_int(0) {
-        Ok(n) => (u64::try_from(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?, None),
+        Ok(n) => (Dim::size(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?, None),
         Err(refused) => {
             let count = cx.arg(0)?;
             let count = cx.b.reshape(count, &[]);
@@ -58,9 +61,9 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The element shape that the node tells, if all of it is known.
-fn attr_dims(cx: &LowerCtx) -> Option<Vec<u64>> {
+fn attr_dims(cx: &LowerCtx) -> Option<Vec<Dim>> {
     match cx.node.attr("element_shape") {
-        Some(Attr::Shape(shape)) => shape.fixed(),
+        Some(Attr::Shape(shape)) => shape.fixed().map(|dims| fixed(&dims)),
         _ => None,
     }
 }
@@ -139,7 +142,7 @@ fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn is_all(cx: &LowerCtx, input: usize, list: &ListValue) -> bool {
     let n = list.room(cx.b);
     let small = list.count.is_none() && cx.arg(input).is_ok_and(|id| cx.b.dims(id) == [n]);
-    small && cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n as i64))
+    small && cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n.pinned()))
 }
 
 fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -179,7 +182,7 @@ fn holding_all(cx: &mut LowerCtx, elements: ListValue, dynamic: bool, indices: u
             return Err(Error::user(Code::DynamicShape, told));
         }
     };
-    elements.at_least(cx.b, u64::try_from(largest).map_or(0, |i| i + 1))
+    elements.at_least(cx.b, Dim::size(largest).map_or(Dim::from(0), |i| i + 1))
 }
 
 fn scattered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -192,8 +195,8 @@ fn scattered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         (true, true) => ListValue::of(cx.b.add(before.buffer, rows), &before.name),
         (false, _) => {
             let indices = cx.arg(1)?;
-            let k = cx.b.dims(indices).first().copied().unwrap_or(1);
-            let indices = cx.b.reshape(indices, &[k, 1]);
+            let k = cx.b.dims(indices).first().copied().unwrap_or(Dim::from(1));
+            let indices = cx.b.reshape(indices, &dims![k, 1]);
             let buffer = scatter::scatter(cx, before.buffer, indices, rows, adds.then_some(ScalarOp::Add))?;
             ListValue { buffer, ..before }
         }

@@ -1,11 +1,12 @@
 //! Colours: HSV, contrast, saturation, hue. The last dimension holds the three channels.
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::nn::{sum, wide};
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
@@ -24,7 +25,7 @@ type Channels = [InstId; 3];
 /// Splits the last dimension of 3, applies `f` to the parts and the second input, and joins them.
 fn channels(cx: &mut LowerCtx, f: fn(&mut Builder, Channels, Option<InstId>) -> Channels) -> Result<Vec<Value>> {
     let (x, dims, dtype) = (cx.arg(0)?, cx.dims(0)?, cx.dtype(0)?);
-    if dims.last() != Some(&3) {
+    if dims.last() != Some(&Dim::from(3)) {
         return Err(cx.mismatch(format!("the last dimension must hold 3 channels, not {dims:?}")));
     }
     let axis = dims.len() - 1;
@@ -35,7 +36,7 @@ fn channels(cx: &mut LowerCtx, f: fn(&mut Builder, Channels, Option<InstId>) -> 
     let b = &mut *cx.b;
     let x = b.convert(x, wide(dtype));
     let amount = amount.map(|a| b.convert(a, wide(dtype)));
-    let parts = [0, 1, 2].map(|i| b.slice_axis(x, axis, i, i + 1));
+    let parts = [0, 1, 2].map(|i| b.slice_axis(x, axis, Dim::from(i), Dim::from(i + 1)));
     let parts = f(b, parts, amount);
     let y = b.concatenate(&parts, axis);
     let y = b.convert(y, dtype);
@@ -129,7 +130,7 @@ fn adjust_contrast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = b.convert(x, wide(dtype));
     let factor = b.convert(factor, wide(dtype));
     let total = sum(b, x, &[first, first + 1]);
-    let count = b.full_like(total, (dims[first] * dims[first + 1]) as f64);
+    let count = b.full_like(total, (dims[first] * dims[first + 1]).as_f64());
     let mean = b.div(total, count);
     let kept: Vec<usize> = (0..dims.len()).filter(|&a| a != first && a != first + 1).collect();
     let mean = b.broadcast(mean, &dims, &kept);

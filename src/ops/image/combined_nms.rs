@@ -5,12 +5,13 @@
 //! in front.
 use super::nms::{corners, overlap};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::{GatherDims, PadDim};
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::open::{Dim, GatherDims, PadDim};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::S32;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
@@ -27,34 +28,34 @@ const MOST: u64 = 1 << 24;
 /// Sizes of the problem.
 #[derive(Clone, Copy)]
 struct Sizes {
-    images: u64,
-    boxes: u64,
-    classes: u64,
+    images: Dim,
+    boxes: Dim,
+    classes: Dim,
     /// Boxes that are selected of each class at most.
-    each: u64,
+    each: Dim,
 }
 
 impl Sizes {
-    fn of_classes(self) -> [u64; 2] {
+    fn of_classes(self) -> [Dim; 2] {
         [self.images, self.classes]
     }
-    fn of_boxes(self) -> [u64; 3] {
+    fn of_boxes(self) -> [Dim; 3] {
         [self.images, self.classes, self.boxes]
     }
     /// Whether there is nothing to select from.
     fn are_none(self) -> bool {
-        self.of_boxes().contains(&0)
+        self.of_boxes().contains(&Dim::from(0))
     }
 }
 
 fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
-    let ([images, n, q, 4], [b, m, classes]) = (&boxes[..], &scores[..]) else {
+    let ([images, n, q, four], [b, m, classes]) = (&boxes[..], &scores[..]) else {
         return Err(cx.mismatch(format!(
             "boxes {boxes:?} must be [images, n, q, 4] and scores {scores:?} [images, n, classes]"
         )));
     };
-    if images != b || n != m || (*q != 1 && q != classes) {
+    if *four != 4 || images != b || n != m || (*q != 1 && q != classes) {
         return Err(cx.mismatch(format!("boxes {boxes:?} and scores {scores:?}")));
     }
     let of_class = count(cx, 2)?;
@@ -78,8 +79,9 @@ fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let scores = b.select(is_candidate, scores, nothing);
     if sizes.are_none() {
-        let [boxes, scores, classes] = [&[sizes.images, total, 4][..], &[sizes.images, total], &[sizes.images, total]]
-            .map(|dims| Value::Array(b.full(DType::F32, dims, 0.0)));
+        let [boxes, scores, classes] =
+            [&[sizes.images, total, Dim::from(4)][..], &[sizes.images, total], &[sizes.images, total]]
+                .map(|dims| Value::Array(b.full(DType::F32, dims, 0.0)));
         return Ok(vec![boxes, scores, classes, Value::Array(b.full(DType::S32, &[sizes.images], 0.0))]);
     }
     let (chosen, of) = of_each_class(b, sizes, [boxes, scores, iou]);
@@ -93,20 +95,20 @@ fn combined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let most = cx.size(3);
     let total = match (cx.flag("pad_per_class"), cx.size(2), scores[2], most) {
         (false, ..) => most,
-        (true, Dim::Known(each), Dim::Known(classes), Dim::Known(most)) => {
-            Dim::Known(most.min(each.saturating_mul(classes)))
+        (true, InferredDim::Known(each), InferredDim::Known(classes), InferredDim::Known(most)) => {
+            InferredDim::Known(most.min(each.saturating_mul(classes)))
         }
         (true, ..) => cx.fresh(Why::Data),
     };
-    let boxes = cx.like(0, vec![images, total, Dim::Known(4)])?.remove(0);
+    let boxes = cx.like(0, vec![images, total, InferredDim::Known(4)])?.remove(0);
     let [scores, classes] = [0, 1].map(|_| Fact::new(boxes.dtype, vec![images, total].into()));
     Ok(vec![boxes, scores, classes, Fact::new(S32, vec![images].into())])
 }
 
 /// How many boxes an input says.
-fn count(cx: &LowerCtx, i: usize) -> Result<u64> {
+fn count(cx: &LowerCtx, i: usize) -> Result<Dim> {
     let n = cx.constant_int(i)?;
-    u64::try_from(n)
+    Dim::size(n)
         .ok()
         .filter(|&n| n > 0 && n <= MOST)
         .ok_or_else(|| Error::user(Code::TooLarge, format!("{n} boxes are to be selected")))
@@ -120,7 +122,7 @@ fn of_each_class(b: &mut Builder, sizes: Sizes, [boxes, scores, iou]: [InstId; 3
     let zero = b.scalar(DType::S32, 0.0);
     let state = b.tuple(&[zero, scores, chosen, of, boxes, iou]);
     let shape = b.shape(state).clone();
-    let cond = b.counter_below("combined_nms_condition", &shape, sizes.each);
+    let cond = b.counter_below("combined_nms_condition", &shape, sizes.each.known());
     let body = step(b, &shape, sizes);
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3))
@@ -137,13 +139,13 @@ fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
     let places = b.iota(DType::S32, &all, 2);
     let wide = b.broadcast(best, &all, &[0, 1]);
     let is_best = b.compare(Direction::Eq, scores, wide);
-    let last = b.full_like(places, (sizes.boxes - 1) as f64);
+    let last = b.full_like(places, (sizes.boxes - 1).as_f64());
     let candidates = b.select(is_best, places, last);
-    let behind = b.scalar(DType::S32, (sizes.boxes - 1) as f64);
+    let behind = b.scalar(DType::S32, (sizes.boxes - 1).as_f64());
     let at = b.reduce(candidates, behind, ScalarOp::Minimum, &[2]);
     let zero = b.scalar(DType::S32, 0.0);
     let mut put = |x: InstId, value: InstId| {
-        let value = b.reshape(value, &[each[0], each[1], 1]);
+        let value = b.reshape(value, &dims![each[0], each[1], 1]);
         b.add_inst(Op::DynamicUpdateSlice, &[x, value, zero, zero, i])
     };
     let (chosen, of) = (put(chosen, best), put(of, at));
@@ -164,7 +166,7 @@ fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
 }
 
 /// `[images, q, boxes]` for each class.
-fn spread(b: &mut Builder, x: InstId, all: &[u64; 3]) -> InstId {
+fn spread(b: &mut Builder, x: InstId, all: &[Dim; 3]) -> InstId {
     let dims = b.dims(x).to_vec();
     if dims[1] == all[1] {
         return x;
@@ -176,7 +178,7 @@ fn spread(b: &mut Builder, x: InstId, all: &[u64; 3]) -> InstId {
 /// The boxes at some places of each class, `[images, classes, ...]`: the same with four numbers each.
 fn taken(b: &mut Builder, boxes: InstId, at: InstId) -> InstId {
     let (q, dims) = (b.dims(boxes)[1], b.dims(at).to_vec());
-    let indices = b.reshape(at, &[&dims[..], &[1]].concat());
+    let indices = b.reshape(at, &[&dims[..], &dims![1]].concat());
     let own = q == dims[1];
     let batch = if own { vec![0, 1] } else { vec![0] };
     let dims = GatherDims {
@@ -186,7 +188,7 @@ fn taken(b: &mut Builder, boxes: InstId, at: InstId) -> InstId {
         index_vector_dim: dims.len(),
         operand_batching_dims: batch.clone(),
         start_indices_batching_dims: batch,
-        slice_sizes: vec![1, 1, 1, 4],
+        slice_sizes: vec![Dim::from(1), Dim::from(1), Dim::from(1), Dim::from(4)],
         indices_are_sorted: false,
     };
     b.add_inst(Op::Gather(dims), &[boxes, indices])
@@ -197,7 +199,7 @@ fn best_of_all(
     b: &mut Builder,
     sizes: Sizes,
     (boxes, chosen, of): (InstId, InstId, InstId),
-    total: u64,
+    total: Dim,
     clip: bool,
 ) -> Result<Vec<Value>> {
     let [images, classes] = sizes.of_classes();
@@ -208,7 +210,7 @@ fn best_of_all(
     let (scores, place) = (b.get_tuple_element(best, 0), b.get_tuple_element(best, 1));
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let is_real = b.compare(Direction::Gt, scores, nothing);
-    let each = b.full_like(place, sizes.each.max(1) as f64);
+    let each = b.full_like(place, sizes.each.max(1).as_f64());
     let class = b.div(place, each);
     let at = picked(b, at, &[place]);
     // an index of what is not there names the first box
@@ -230,7 +232,11 @@ fn best_of_all(
         let zero = b.full_like(x, 0.0);
         let x = b.select(real, x, zero);
         let fill = b.scalar(DType::F32, 0.0);
-        let grown = |axis| PadDim { low: 0, high: if axis == 1 { (total - k) as i64 } else { 0 }, interior: 0 };
+        let grown = |axis| PadDim {
+            low: Dim::from(0),
+            high: if axis == 1 { Dim::from((total - k).pinned()) } else { Dim::from(0) },
+            interior: Dim::from(0),
+        };
         let pads: Vec<PadDim> = (0..dims.len()).map(grown).collect();
         Value::Array(b.pad(x, fill, &pads))
     };
@@ -244,11 +250,11 @@ fn best_of_all(
 /// What stands at some places, `[images, k]` a component, of each image: `[images, k, ...]`.
 fn picked(b: &mut Builder, x: InstId, places: &[InstId]) -> InstId {
     let (dims, at) = (b.dims(x).to_vec(), b.dims(places[0]).to_vec());
-    let parts: Vec<InstId> = places.iter().map(|&p| b.reshape(p, &[at[0], at[1], 1])).collect();
+    let parts: Vec<InstId> = places.iter().map(|&p| b.reshape(p, &dims![at[0], at[1], 1])).collect();
     let indices = if parts.len() == 1 { parts[0] } else { b.concatenate(&parts, 2) };
     let picked: Vec<usize> = (1..=places.len()).collect();
     let rest = dims.len() - picked.len() - 1;
-    let slice_sizes = dims.iter().enumerate().map(|(a, &n)| if a <= picked.len() { 1 } else { n }).collect();
+    let slice_sizes = dims.iter().enumerate().map(|(a, &n)| if a <= picked.len() { Dim::from(1) } else { n }).collect();
     let dims = GatherDims {
         offset_dims: (2..2 + rest).collect(),
         collapsed_slice_dims: picked.clone(),

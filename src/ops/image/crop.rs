@@ -1,8 +1,9 @@
 //! Crops of images at boxes that are known at run time.
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::attrs::GatherDims;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::GatherDims;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, Int};
@@ -33,13 +34,13 @@ pub(super) struct Line {
 fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, boxes, owner) = (cx.dims(0)?, cx.dims(1)?, cx.dims(2)?);
     let crop = cx.constant_ints(3)?;
-    let ([crop_h, crop_w], 4, [n, 4]) = (&crop[..], image.len(), &boxes[..]) else {
+    let ([crop_h, crop_w], 4, [n, four]) = (&crop[..], image.len(), &boxes[..]) else {
         return Err(cx.mismatch(format!("image {image:?}, boxes {boxes:?} and crop_size {crop:?} do not fit")));
     };
-    if owner[..] != [*n] || image[1] == 0 || image[2] == 0 {
+    if *four != 4 || owner[..] != [*n] || image[1] == 0 || image[2] == 0 {
         return Err(cx.mismatch(format!("image {image:?}, boxes {boxes:?} and box_ind {owner:?} do not fit")));
     }
-    let size = |v: i64| match u64::try_from(v) {
+    let size = |v: i64| match Dim::size(v) {
         Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
         _ => Err(Error::user(Code::TooLarge, format!("a crop of {v} pixels"))),
     };
@@ -53,8 +54,8 @@ fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, boxes, owner) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let b = &mut *cx.b;
     let boxes = b.convert(boxes, DType::F32);
-    let rows = line(b, boxes, 0, image[1], crop_h);
-    let columns = line(b, boxes, 1, image[2], crop_w);
+    let rows = line(b, boxes, Dim::from(0), image[1], crop_h);
+    let columns = line(b, boxes, Dim::from(1), image[2], crop_w);
     let x = b.convert(x, DType::F32);
     let grid = [*n, crop_h, crop_w];
     let out = [*n, crop_h, crop_w, image[3]];
@@ -74,19 +75,19 @@ fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Source coordinates along one axis: columns `first` and `first + 2` of the boxes are its ends.
-pub(super) fn line(b: &mut Builder, boxes: InstId, first: u64, image: u64, crop: u64) -> Line {
+pub(super) fn line(b: &mut Builder, boxes: InstId, first: Dim, image: Dim, crop: Dim) -> Line {
     let n = b.dims(boxes)[0];
     let dims = [n, crop];
-    let mut end = |column: u64| {
+    let mut end = |column: Dim| {
         let end = b.slice_axis(boxes, 1, column, column + 1);
         b.broadcast_to(end, &dims)
     };
     let (start, stop) = (end(first), end(first + 2));
-    let last = b.full(DType::F32, &dims, (image - 1) as f64);
+    let last = b.full(DType::F32, &dims, (image - 1).as_f64());
     let at = if crop > 1 {
         let range = b.sub(stop, start);
         let range = b.mul(range, last);
-        let steps = b.full(DType::F32, &dims, (crop - 1) as f64);
+        let steps = b.full(DType::F32, &dims, (crop - 1).as_f64());
         let scale = b.div(range, steps);
         let i = b.iota(DType::F32, &dims, 1);
         let moved = b.mul(i, scale);
@@ -114,7 +115,7 @@ pub(super) fn pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, col
 /// The pixels of images at places: numbers of images, rows and columns, `s32` of one shape of three dimensions.
 pub fn at_places(b: &mut Builder, x: InstId, places: [InstId; 3]) -> InstId {
     let image = b.dims(x).to_vec();
-    let single = [b.dims(places[0]), &[1]].concat();
+    let single = [b.dims(places[0]), &dims![1]].concat();
     let parts = places.map(|i| b.reshape(i, &single));
     let index = b.concatenate(&parts, 3);
     let dims = GatherDims {
@@ -122,7 +123,7 @@ pub fn at_places(b: &mut Builder, x: InstId, places: [InstId; 3]) -> InstId {
         collapsed_slice_dims: vec![0, 1, 2],
         start_index_map: vec![0, 1, 2],
         index_vector_dim: 3,
-        slice_sizes: vec![1, 1, 1, image[3]],
+        slice_sizes: vec![Dim::from(1), Dim::from(1), Dim::from(1), image[3]],
         ..GatherDims::default()
     };
     b.add_inst(Op::Gather(dims), &[x, index])

@@ -1,8 +1,9 @@
 //! Gradients of `CropAndResize` with respect to the image and to the boxes.
 use super::crop::{Line, line, pixels};
 use crate::diag::Result;
+use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::mul_scalar;
@@ -22,21 +23,23 @@ pub const ROWS: &[OpRow] = &[
 /// Crops of images: their sizes, the boxes and the image that each box belongs to.
 struct Crops {
     /// `[boxes, rows, columns, channels]`: the sizes of the gradient.
-    dims: Vec<u64>,
+    dims: Vec<Dim>,
     rows: Line,
     columns: Line,
     owner: InstId,
 }
 
-fn crops(cx: &mut LowerCtx, boxes: usize, image: &[u64]) -> Result<Crops> {
+fn crops(cx: &mut LowerCtx, boxes: usize, image: &[Dim]) -> Result<Crops> {
     let dims = cx.dims(0)?;
     let (corners, owner) = (cx.arg(boxes)?, cx.arg(boxes + 1)?);
     let &[n, rows, columns, depth] = &dims[..] else { return Err(cx.mismatch("the gradient must be of rank 4")) };
-    let fits = cx.b.dims(corners) == [n, 4] && cx.b.dims(owner) == [n] && image.len() == 4 && image[3] == depth;
+    let fits =
+        cx.b.dims(corners) == [n, Dim::from(4)] && cx.b.dims(owner) == [n] && image.len() == 4 && image[3] == depth;
     if !fits || image[1] == 0 || image[2] == 0 {
         return Err(cx.mismatch(format!("a gradient {dims:?} of images {image:?} at boxes {:?}", cx.b.dims(corners))));
     }
-    let (rows, columns) = (line(cx.b, corners, 0, image[1], rows), line(cx.b, corners, 1, image[2], columns));
+    let (rows, columns) =
+        (line(cx.b, corners, Dim::from(0), image[1], rows), line(cx.b, corners, Dim::from(1), image[2], columns));
     Ok(Crops { dims, rows, columns, owner })
 }
 
@@ -48,14 +51,14 @@ struct Between {
     weight: InstId,
 }
 
-fn between(b: &mut Builder, at: InstId, axis: usize, dims: &[u64]) -> Between {
+fn between(b: &mut Builder, at: InstId, axis: usize, dims: &[Dim]) -> Between {
     let (low, high) = (b.unary(ScalarOp::Floor, at), b.unary(ScalarOp::Ceil, at));
     let weight = b.sub(at, low);
     Between { low, high, weight: b.broadcast(weight, dims, &[0, axis]) }
 }
 
 /// Whether each element of the gradient was read from the image.
-fn is_inside(b: &mut Builder, crops: &Crops, dims: &[u64]) -> InstId {
+fn is_inside(b: &mut Builder, crops: &Crops, dims: &[Dim]) -> InstId {
     let (rows, columns) =
         (b.broadcast(crops.rows.inside, dims, &[0, 1]), b.broadcast(crops.columns.inside, dims, &[0, 2]));
     b.binary(ScalarOp::And, rows, columns)
@@ -64,7 +67,7 @@ fn is_inside(b: &mut Builder, crops: &Crops, dims: &[u64]) -> InstId {
 /// Each element of the gradient, weighed as it was, is added to the pixels that it was read from.
 fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = cx.constant_ints(3)?;
-    let image: Option<Vec<u64>> = size.iter().map(|&n| u64::try_from(n).ok()).collect();
+    let image: Option<Vec<Dim>> = size.iter().map(|&n| Dim::size(n).ok()).collect();
     let image = image.ok_or_else(|| cx.mismatch(format!("an image of {size:?}")))?;
     let crops = crops(cx, 1, &image)?;
     let (dtype, grads) = (cx.attr_dtype("T")?, cx.arg(0)?);
@@ -99,7 +102,7 @@ fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for (row, column, update) in updates {
         at.push(places(b, &crops, [row, column], inside));
         let update = b.convert(update, dtype);
-        parts.push(b.reshape(update, &[dims[0], dims[1], dims[2], 1, dims[3]]));
+        parts.push(b.reshape(update, &dims![dims[0], dims[1], dims[2], 1, dims[3]]));
     }
     let (at, parts) = (b.concatenate(&at, 3), b.concatenate(&parts, 3));
     let zeros = b.full(dtype, &image, 0.0);
@@ -115,7 +118,7 @@ fn places(b: &mut Builder, crops: &Crops, at: [InstId; 2], inside: InstId) -> In
     let owner = b.broadcast(crops.owner, &grid, &[0]);
     let nowhere = b.full_like(owner, -1.0);
     let owner = b.select(inside, owner, nowhere);
-    let single = [&grid[..], &[1, 1]].concat();
+    let single = [&grid[..], &dims![1, 1]].concat();
     let parts = [owner, row, column].map(|x| b.reshape(x, &single));
     b.concatenate(&parts, 4)
 }
@@ -145,7 +148,7 @@ fn of_boxes(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let across = slope(rows.weight, [[top_left, top_right], [bottom_left, bottom_right]]);
     let inside = is_inside(b, &crops, &dims);
     let known = {
-        let (zero, end) = (b.full_like(crops.owner, 0.0), b.full_like(crops.owner, image[0] as f64));
+        let (zero, end) = (b.full_like(crops.owner, 0.0), b.full_like(crops.owner, image[0].as_f64()));
         let (behind, before) =
             (b.compare(Direction::Ge, crops.owner, zero), b.compare(Direction::Lt, crops.owner, end));
         let known = b.binary(ScalarOp::And, behind, before);
@@ -158,17 +161,17 @@ fn of_boxes(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let grad = b.select(counts, grad, none);
         ends.push(shares(b, grad, axis, image[axis]));
     }
-    let parts = [ends[0][0], ends[1][0], ends[0][1], ends[1][1]].map(|end| b.reshape(end, &[dims[0], 1]));
+    let parts = [ends[0][0], ends[1][0], ends[0][1], ends[1][1]].map(|end| b.reshape(end, &dims![dims[0], 1]));
     let y = b.concatenate(&parts, 1);
     cx.one(y)
 }
 
 /// How much of the gradient along an axis both ends of each box have: `[boxes]` each.
-fn shares(b: &mut Builder, grad: InstId, axis: usize, image: u64) -> [InstId; 2] {
+fn shares(b: &mut Builder, grad: InstId, axis: usize, image: Dim) -> [InstId; 2] {
     let dims = b.dims(grad).to_vec();
-    let last = (image - 1) as f64;
+    let last = (image - 1).as_f64();
     let (low, high) = if dims[axis] > 1 {
-        let ratio = f64::from(last as f32 / (dims[axis] - 1) as f32);
+        let ratio = f64::from(last as f32 / (dims[axis] - 1).as_f64() as f32);
         let place = b.iota(DType::F32, &dims, axis);
         let high = mul_scalar(b, place, ratio);
         let end = b.full_like(high, last);

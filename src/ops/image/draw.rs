@@ -1,6 +1,6 @@
 //! `DrawBoundingBoxes`: frames of boxes drawn into images, one over the other.
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::gather::gather_axis;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::rounds::{part_at, rounds};
@@ -32,33 +32,33 @@ const COLORS: [[f32; 4]; 10] = [
 ];
 
 /// One color a row, `f32[colors, depth]`.
-fn colors(cx: &mut LowerCtx, depth: u64) -> Result<InstId> {
+fn colors(cx: &mut LowerCtx, depth: Dim) -> Result<InstId> {
     if cx.args.len() == 3 {
         let (given, dims) = (cx.arg(2)?, cx.dims(2)?);
         match dims[..] {
             [_, channels] if channels >= depth => {}
             _ => return Err(cx.mismatch(format!("colors {dims:?} for images of {depth} channels"))),
         }
-        if !dims.contains(&0) {
-            return Ok(cx.b.slice_axis(given, 1, 0, depth));
+        if !dims.contains(&Dim::from(0)) {
+            return Ok(cx.b.slice_axis(given, 1, Dim::from(0), depth));
         }
     }
-    let of = |color: &[f32; 4]| if depth == 1 { vec![1.0] } else { color[..depth as usize].to_vec() };
+    let of = |color: &[f32; 4]| if depth == 1 { vec![1.0] } else { color[..depth.index()].to_vec() };
     let values: Vec<f32> = COLORS.iter().flat_map(of).collect();
-    Ok(cx.b.constant(Tensor::of(&[COLORS.len() as u64, depth], &values)))
+    Ok(cx.b.constant(Tensor::of(&[COLORS.len() as u64, depth.known()], &values)))
 }
 
 /// The frame of each box, `[y1, x1, y2, x2]` as parts of height and width, in the color of its number.
 fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (images, boxes) = (cx.arg(0)?, cx.arg(1)?);
     let (dims, of_boxes) = (cx.dims(0)?, cx.dims(1)?);
-    let (&[batch, _, _, depth], &[items, count, 4]) = (&dims[..], &of_boxes[..]) else {
+    let (&[batch, _, _, depth], &[items, count, four]) = (&dims[..], &of_boxes[..]) else {
         return Err(cx.mismatch(format!("images {dims:?} and boxes {of_boxes:?}")));
     };
-    if batch != items || !matches!(depth, 1 | 3 | 4) {
+    if batch != items || four != 4 || ![1, 3, 4].map(Dim::from).contains(&depth) {
         return Err(cx.mismatch(format!("images {dims:?} and boxes {of_boxes:?}; 1, 3 or 4 channels are needed")));
     }
-    if dims.contains(&0) || count == 0 {
+    if dims.contains(&Dim::from(0)) || count == 0 {
         return cx.one(images);
     }
     let colors = colors(cx, depth)?;
@@ -69,7 +69,7 @@ fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let [canvas, boxes, colors] = parts[..] else { return parts };
         let one = part_at(b, boxes, i);
         let frame = frame(b, one, &dims);
-        let colors_count = b.full_like(i, b.dims(colors)[0] as f64);
+        let colors_count = b.full_like(i, b.dims(colors)[0].as_f64());
         let number = b.binary(ScalarOp::Remainder, i, colors_count);
         let color = gather_axis(b, colors, number, 0, 0);
         let color = b.broadcast(color, &dims, &[3]);
@@ -88,18 +88,18 @@ struct Side {
     is_seen: InstId,
 }
 
-fn side(b: &mut Builder, boxes: InstId, first: u64, n: u64) -> Side {
+fn side(b: &mut Builder, boxes: InstId, first: Dim, n: Dim) -> Side {
     let batch = b.dims(boxes)[0];
     let dims = [batch, n];
     let [low, high] = [first, first + 2].map(|column| {
         let end = b.slice_axis(boxes, 1, column, column + 1);
         let end = b.reshape(end, &[batch]);
-        let size = b.full_like(end, (n - 1) as f64);
+        let size = b.full_like(end, (n - 1).as_f64());
         let end = b.mul(end, size);
         b.convert(end, DType::S64)
     });
     let upright = b.compare(Direction::Le, low, high);
-    let starts = compare_scalar(b, Direction::Lt, low, n as f64);
+    let starts = compare_scalar(b, Direction::Lt, low, n.as_f64());
     let ends = compare_scalar(b, Direction::Ge, high, 0.0);
     let is_seen = b.binary(ScalarOp::And, upright, starts);
     let is_seen = b.binary(ScalarOp::And, is_seen, ends);
@@ -115,8 +115,8 @@ fn side(b: &mut Builder, boxes: InstId, first: u64, n: u64) -> Side {
 }
 
 /// Which elements of images of these sizes the frames of boxes `f32[batch, 4]` cover.
-fn frame(b: &mut Builder, boxes: InstId, dims: &[u64]) -> InstId {
-    let (rows, columns) = (side(b, boxes, 0, dims[1]), side(b, boxes, 1, dims[2]));
+fn frame(b: &mut Builder, boxes: InstId, dims: &[Dim]) -> InstId {
+    let (rows, columns) = (side(b, boxes, Dim::from(0), dims[1]), side(b, boxes, Dim::from(1), dims[2]));
     let mut both = |x: InstId, y: InstId| {
         let (x, y) = (b.broadcast(x, dims, &[0, 1]), b.broadcast(y, dims, &[0, 2]));
         b.binary(ScalarOp::And, x, y)

@@ -3,7 +3,7 @@
 //! Source: TensorFlow's `eigen_attention.h`. What lies outside of an image is 0 (`noise` "zero"); other noise is drawn by a generator that
 //! no seed reaches.
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::image::crop::at_places;
 use crate::ops::image::resize::resize_dims;
@@ -34,7 +34,7 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
     let (&[batch, height, width, depth], &[rows, columns]) = (&dims[..], &size[..]) else {
         return Err(cx.mismatch(format!("images {dims:?} and a size {size:?}")));
     };
-    if cx.b.dims(offsets) != [batch, 2] || rows < 0 || columns < 0 {
+    if cx.b.dims(offsets) != [batch, Dim::from(2)] || rows < 0 || columns < 0 {
         return Err(cx.mismatch(format!("offsets {:?} and a size {size:?} for {dims:?}", cx.b.dims(offsets))));
     }
     let is_uniform = cx.node.bool("uniform_noise").unwrap_or(true);
@@ -42,8 +42,8 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
     if noise != "zero" {
         return Err(cx.unsupported(format!("noise {noise}, which a generator without a seed draws; zero is supported")));
     }
-    let (rows, columns) = (rows as u64, columns as u64);
-    if dims.contains(&0) {
+    let (rows, columns) = (Dim::from(rows), Dim::from(columns));
+    if dims.contains(&Dim::from(0)) {
         // no pixel is in the image
         let y = cx.b.full(cx.b.dtype(x), &[batch, rows, columns, depth], 0.0);
         return cx.one(y);
@@ -51,25 +51,25 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
     let how = |name: &str| cx.node.bool(name).unwrap_or(true);
     let (normalized, centered) = (how("normalized"), how("centered"));
     let b = &mut *cx.b;
-    let mut start = |column: u64, image: u64, window: u64| {
+    let mut start = |column: Dim, image: Dim, window: Dim| {
         let at = b.slice_axis(offsets, 1, column, column + 1);
         let mut at = b.reshape(at, &[batch]);
         if normalized {
-            at = mul_scalar(b, at, image as f64);
+            at = mul_scalar(b, at, image.as_f64());
         }
         let is_halved = centered && (version == Version::First || normalized);
         if is_halved {
             at = mul_scalar(b, at, 0.5);
         }
         if centered {
-            at = add_scalar(b, at, image as f64 / 2.0);
+            at = add_scalar(b, at, image.as_f64() / 2.0);
         }
         if version == Version::First || is_halved {
-            at = add_scalar(b, at, -(window as f64) / 2.0);
+            at = add_scalar(b, at, -window.as_f64() / 2.0);
         }
         b.convert(at, DType::S32)
     };
-    let (top, left) = (start(0, height, rows), start(1, width, columns));
+    let (top, left) = (start(Dim::from(0), height, rows), start(Dim::from(1), width, columns));
     let grid = [batch, rows, columns];
     let (row, in_rows) = places(b, top, 1, &grid, height);
     let (column, in_columns) = places(b, left, 2, &grid, width);
@@ -83,11 +83,11 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
 }
 
 /// The rows or columns of the image under each element of the windows, and whether they are in the image.
-fn places(b: &mut Builder, start: InstId, axis: usize, grid: &[u64], image: u64) -> (InstId, InstId) {
+fn places(b: &mut Builder, start: InstId, axis: usize, grid: &[Dim], image: Dim) -> (InstId, InstId) {
     let start = b.broadcast(start, grid, &[0]);
     let place = b.iota(DType::S32, grid, axis);
     let place = b.add(place, start);
-    let (zero, end) = (b.full_like(place, 0.0), b.full_like(place, image as f64));
+    let (zero, end) = (b.full_like(place, 0.0), b.full_like(place, image.as_f64()));
     let (behind, before) = (b.compare(Direction::Ge, place, zero), b.compare(Direction::Lt, place, end));
     (place, b.binary(ScalarOp::And, behind, before))
 }

@@ -4,8 +4,8 @@
 //! to nothing where the overlap exceeds the threshold, or gradually (soft suppression). This equals TensorFlow's queue and costs
 //! `max_output_size * boxes`. The forms that are not padded have as many results as boxes are selected.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::{PadDim, SliceDim};
-use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::hlo::open::{Builder, InstId, Op, Shape};
+use crate::hlo::open::{Dim, PadDim, SliceDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
@@ -53,7 +53,7 @@ struct Problem {
     score_threshold: InstId,
     sigma: InstId,
     /// How many boxes are taken at most.
-    count: u64,
+    count: Dim,
 }
 
 /// What is known of each box.
@@ -68,12 +68,12 @@ fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
     let ([n, width], [m]) = (&boxes[..], &scores[..]) else {
         return Err(cx.mismatch(format!("boxes {boxes:?} must be a matrix and scores {scores:?} a vector")));
     };
-    let needed = if form == Form::Overlaps { *n } else { 4 };
+    let needed = if form == Form::Overlaps { *n } else { Dim::from(4) };
     if n != m || *width != needed {
         return Err(cx.mismatch(format!("{m} scores and boxes [{n}, {width}], which must be [{m}, {needed}]")));
     }
     let wanted = cx.constant_int(2)?;
-    let wanted = u64::try_from(wanted)
+    let wanted = Dim::size(wanted)
         .ok()
         .filter(|&v| v <= 1 << 24)
         .ok_or_else(|| Error::user(Code::TooLarge, format!("max_output_size is {wanted}")))?;
@@ -92,7 +92,7 @@ fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
     })
 }
 
-fn problem(cx: &mut LowerCtx, form: Form, count: u64) -> Result<Problem> {
+fn problem(cx: &mut LowerCtx, form: Form, count: Dim) -> Result<Problem> {
     let scalar = |cx: &mut LowerCtx, i: usize, given: bool, default: f64| -> Result<InstId> {
         if !given {
             return Ok(cx.b.scalar(DType::F32, default));
@@ -117,38 +117,38 @@ fn problem(cx: &mut LowerCtx, form: Form, count: u64) -> Result<Problem> {
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let scores = b.select(candidate, scores, nothing);
     let zero = b.scalar(DType::F32, 0.0);
-    let table = b.pad(boxes, zero, &[PadDim { low: 1, ..PadDim::default() }, PadDim::default()]);
+    let table = b.pad(boxes, zero, &[PadDim { low: Dim::from(1), ..PadDim::default() }, PadDim::default()]);
     Ok(Problem { table, rows, scores, iou_threshold, score_threshold, sigma, count })
 }
 
 /// `x`, a vector, cut or filled with zeros to `size`.
-fn resized(b: &mut Builder, x: InstId, size: u64) -> InstId {
+fn resized(b: &mut Builder, x: InstId, size: Dim) -> InstId {
     let n = b.dims(x)[0];
     if size <= n {
-        return b.slice(x, &[SliceDim { start: 0, limit: size, stride: 1 }]);
+        return b.slice(x, &[SliceDim { start: Dim::from(0), limit: size, stride: Dim::from(1) }]);
     }
     let zero = b.scalar(b.dtype(x), 0.0);
-    let high = (size - n) as i64;
-    b.pad(x, zero, &[PadDim { high, ..PadDim::default() }])
+    let high = (size - n).pinned();
+    b.pad(x, zero, &[PadDim { high: Dim::from(high), ..PadDim::default() }])
 }
 
 /// Runs the loop. Results: indices s32 and scores f32 of `count` elements, zero where none was left, and how many there are. It is
 /// the same function for no boxes, so that code whose number of boxes varies is one.
-fn run(b: &mut Builder, p: &Problem, n: u64) -> Result<(InstId, InstId, InstId)> {
+fn run(b: &mut Builder, p: &Problem, n: Dim) -> Result<(InstId, InstId, InstId)> {
     let zero = b.scalar(DType::S32, 0.0);
     let indices = b.full(DType::S32, &[p.count], 0.0);
     let chosen = b.full(DType::F32, &[p.count], 0.0);
     let parts = [zero, p.scores, indices, chosen, zero, p.table, p.iou_threshold, p.score_threshold, p.sigma];
     let state = b.tuple(&parts);
     let shape = b.shape(state).clone();
-    let cond = b.counter_below("nms_condition", &shape, p.count);
+    let cond = b.counter_below("nms_condition", &shape, p.count.known());
     let body = step(b, &shape, n, p.rows);
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     Ok((b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4)))
 }
 
 /// One step: the best box is written to place `i` if there is one, and the scores of the others sink.
-fn step(b: &mut Builder, shape: &Shape, n: u64, rows: Rows) -> crate::hlo::CompId {
+fn step(b: &mut Builder, shape: &Shape, n: Dim, rows: Rows) -> crate::hlo::open::CompId {
     b.begin("nms_step");
     let state = b.parameter(shape.clone());
     let [i, scores, indices, chosen, valid, table, iou_threshold, score_threshold, sigma] =
@@ -175,11 +175,11 @@ fn step(b: &mut Builder, shape: &Shape, n: u64, rows: Rows) -> crate::hlo::CompI
 }
 
 /// The largest element of a vector of `n`, and the first place that has it.
-fn first_largest(b: &mut Builder, x: InstId, n: u64) -> (InstId, InstId) {
+fn first_largest(b: &mut Builder, x: InstId, n: Dim) -> (InstId, InstId) {
     let lowest = b.scalar(DType::F32, f64::NEG_INFINITY);
     let best = b.reduce(x, lowest, ScalarOp::Maximum, &[0]);
     let places = b.iota(DType::S32, &[n], 0);
-    let end = n as f64 - 1.0;
+    let end = n.as_f64() - 1.0;
     let behind = b.full(DType::S32, &[n], end);
     let is_best = b.compare(Direction::Eq, x, best);
     let places = b.select(is_best, places, behind);
@@ -196,15 +196,15 @@ fn put(b: &mut Builder, x: InstId, value: InstId, at: InstId) -> InstId {
 }
 
 /// How much each box overlaps box `at`, of which `table` knows what `rows` says. It has one more row in front.
-fn overlap_with(b: &mut Builder, table: InstId, at: InstId, n: u64, rows: Rows) -> InstId {
+fn overlap_with(b: &mut Builder, table: InstId, at: InstId, n: Dim, rows: Rows) -> InstId {
     let width = b.dims(table)[1];
     let (first, column) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, 0.0));
     let behind = b.add(at, first);
-    let one = b.add_inst(Op::DynamicSlice(vec![1, width]), &[table, behind, column]);
+    let one = b.add_inst(Op::DynamicSlice(vec![Dim::from(1), width]), &[table, behind, column]);
     if rows == Rows::Overlaps {
         return b.reshape(one, &[n]);
     }
-    let all = b.slice_axis(table, 0, 1, 1 + n);
+    let all = b.slice_axis(table, 0, Dim::from(1), 1 + n);
     let all = corners(b, all);
     let one = corners(b, one).map(|x| {
         let x = b.reshape(x, &[]);
@@ -239,7 +239,7 @@ pub(super) fn corners(b: &mut Builder, boxes: InstId) -> [InstId; 4] {
     let axis = dims.len() - 1;
     dims.truncate(axis);
     let columns = [0, 1, 2, 3].map(|i| {
-        let column = b.slice_axis(boxes, axis, i, i + 1);
+        let column = b.slice_axis(boxes, axis, Dim::from(i), Dim::from(i + 1));
         b.reshape(column, &dims)
     });
     let [y1, x1, y2, x2] = columns;

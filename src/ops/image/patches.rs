@@ -1,11 +1,11 @@
 //! Windows of an image laid out as channels.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
+use crate::hlo::open::{Dim, PadDim, SliceDim, WindowDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::nn::{Args, Layout, Padding, positive, window_dim};
 use crate::ops::row::op;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 
 /// The rows of this file.
@@ -42,17 +42,18 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let windows = [window(1)?, window(2)?];
     let mut pads = vec![PadDim::default(); 4];
     for (i, w) in windows.iter().enumerate() {
-        pads[i + 1] = PadDim { low: w.pad_low, high: w.pad_high, interior: 0 };
+        pads[i + 1] = PadDim { low: w.pad_low, high: w.pad_high, interior: Dim::from(0) };
     }
     let x = cx.arg(0)?;
     let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
     let x = cx.b.pad(x, zero, &pads);
     let mut parts = Vec::new();
-    for row in 0..size[1] {
-        for column in 0..size[2] {
-            let mut slices: Vec<SliceDim> = dims.iter().map(|&n| SliceDim { start: 0, limit: n, stride: 1 }).collect();
-            slices[1] = offsets(&windows[0], dims[1], row)?;
-            slices[2] = offsets(&windows[1], dims[2], column)?;
+    for row in 0..size[1].known() {
+        for column in 0..size[2].known() {
+            let mut slices: Vec<SliceDim> =
+                dims.iter().map(|&n| SliceDim { start: Dim::from(0), limit: n, stride: Dim::from(1) }).collect();
+            slices[1] = offsets(&windows[0], dims[1], Dim::from(row))?;
+            slices[2] = offsets(&windows[1], dims[2], Dim::from(column))?;
             parts.push(cx.b.slice(x, &slices));
         }
     }
@@ -61,10 +62,10 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Element `k` of every window over `n` elements, as a slice of the padded axis.
-fn offsets(w: &WindowDim, n: u64, k: u64) -> Result<SliceDim> {
+fn offsets(w: &WindowDim, n: Dim, k: Dim) -> Result<SliceDim> {
     let out = w.output_size(n).ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))?;
     if out == 0 {
-        return Ok(SliceDim { start: 0, limit: 0, stride: 1 });
+        return Ok(SliceDim { start: Dim::from(0), limit: Dim::from(0), stride: Dim::from(1) });
     }
     let start = k * w.rhs_dilate;
     let limit = start + (out - 1) * w.stride + 1;
@@ -78,8 +79,8 @@ fn extract_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let padding = if cx.node.str("padding") == Some("SAME") { Padding::Same } else { Padding::Valid };
     let args = Args { layout: Layout::features_last(2), strides, dilations, padding };
     for axis in [1, 2] {
-        dims[axis] = args.window_count(cx, axis, dims[axis], Dim::Known(size[axis]))?;
+        dims[axis] = args.window_count(cx, axis, dims[axis], InferredDim::Known(size[axis].known()))?;
     }
-    dims[3] = cx.mul(dims[3], Dim::Known(size[1].saturating_mul(size[2])));
+    dims[3] = cx.mul(dims[3], InferredDim::Known(size[1].saturating_mul(size[2]).known()));
     cx.like(0, dims)
 }

@@ -2,7 +2,7 @@
 use super::crop::at_places;
 use super::resize::resize_dims;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::ops::row::op;
@@ -35,13 +35,14 @@ enum Fill {
 /// Shapes: images `[batch, h, w, c]`, transforms `[batch, 8]` or `[1, 8]` -> `[batch, out_h, out_w, c]`.
 fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, transforms, to) = (cx.dims(0)?, cx.dims(1)?, cx.constant_ints(2)?);
-    let ([batch, height, width, depth], [count, 8], [rows, columns]) = (&image[..], &transforms[..], &to[..]) else {
+    let ([batch, height, width, depth], [count, eight], [rows, columns]) = (&image[..], &transforms[..], &to[..])
+    else {
         return Err(cx.mismatch(format!("images {image:?}, transforms {transforms:?} and size {to:?} do not fit")));
     };
-    if count != batch && *count != 1 {
+    if *eight != 8 || (count != batch && *count != 1) {
         return Err(cx.mismatch(format!("{count} transforms of images {image:?}")));
     }
-    let size = |v: i64| match u64::try_from(v) {
+    let size = |v: i64| match Dim::size(v) {
         Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
         _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
     };
@@ -56,7 +57,7 @@ fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let fill = if cx.args.len() > 3 { cx.arg(3)? } else { cx.b.scalar(DType::F32, 0.0) };
     let b = &mut *cx.b;
     let fill = b.convert(fill, dtype);
-    if image.contains(&0) {
+    if image.contains(&Dim::from(0)) {
         // no pixel is in the image
         let y = b.broadcast(fill, &[&grid[..], &[*depth]].concat(), &[]);
         return cx.one(y);
@@ -83,12 +84,12 @@ fn fill_mode(cx: &LowerCtx) -> Result<Fill> {
 }
 
 /// Where each pixel of the grid lies in the image, row and column, and whether it lies anywhere.
-fn places(b: &mut Builder, transforms: InstId, grid: [u64; 3]) -> (InstId, InstId, InstId) {
-    let all = [grid[0], 8];
+fn places(b: &mut Builder, transforms: InstId, grid: [Dim; 3]) -> (InstId, InstId, InstId) {
+    let all = [grid[0], Dim::from(8)];
     let transforms = b.convert(transforms, DType::F32);
     let transforms = b.broadcast_to(transforms, &all);
     let numbers: [InstId; 8] = std::array::from_fn(|i| {
-        let one = b.slice_axis(transforms, 1, i as u64, i as u64 + 1);
+        let one = b.slice_axis(transforms, 1, Dim::from(i), Dim::from(i) + 1);
         let one = b.reshape(one, &[grid[0]]);
         b.broadcast(one, &grid, &[0])
     });
@@ -109,8 +110,8 @@ fn places(b: &mut Builder, transforms: InstId, grid: [u64; 3]) -> (InstId, InstI
 }
 
 /// The coordinate in an image of `n` pixels that one outside of it stands for.
-fn mapped(b: &mut Builder, at: InstId, n: u64, mode: Fill) -> InstId {
-    let last = (n - 1) as f64;
+fn mapped(b: &mut Builder, at: InstId, n: Dim, mode: Fill) -> InstId {
+    let last = (n - 1).as_f64();
     let inner = match mode {
         Fill::Constant => return at,
         Fill::Nearest => at,
@@ -131,8 +132,8 @@ fn truncated(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// `[dcba|abcd|dcba]`
-fn reflected(b: &mut Builder, at: InstId, n: u64) -> InstId {
-    let (length, double, last) = (n as f64, 2.0 * n as f64, (n - 1) as f64);
+fn reflected(b: &mut Builder, at: InstId, n: Dim) -> InstId {
+    let (length, double, last) = (n.as_f64(), 2.0 * n.as_f64(), (n - 1).as_f64());
     let turns = mul_scalar(b, at, -1.0);
     let period = b.full_like(at, double);
     let turns = b.div(turns, period);
@@ -153,13 +154,13 @@ fn reflected(b: &mut Builder, at: InstId, n: u64) -> InstId {
 }
 
 /// `[abcd|abcd|abcd]`
-fn wrapped(b: &mut Builder, at: InstId, n: u64) -> InstId {
-    let last = (n - 1) as f64;
+fn wrapped(b: &mut Builder, at: InstId, n: Dim) -> InstId {
+    let last = (n - 1).as_f64();
     let steps = b.full_like(at, last);
     let turns = b.div(at, steps);
     let turns = truncated(b, turns);
     let (up, down) = (add_scalar(b, turns, -1.0), turns);
-    let [up, down] = [up, down].map(|turns| mul_scalar(b, turns, n as f64));
+    let [up, down] = [up, down].map(|turns| mul_scalar(b, turns, n.as_f64()));
     let (before, behind) = (b.sub(at, up), b.sub(at, down));
     by_side(b, at, last, [before, behind])
 }
@@ -178,16 +179,16 @@ struct View {
     /// What is outside, a scalar.
     fill: InstId,
     /// Batch, rows and columns.
-    grid: [u64; 3],
+    grid: [Dim; 3],
 }
 
 impl View {
     /// The pixels at whole coordinates; outside of the images what fills them.
     fn read(&self, b: &mut Builder, row: InstId, column: InstId) -> InstId {
         let image = b.dims(self.x).to_vec();
-        let mut within = |at: InstId, n: u64| {
+        let mut within = |at: InstId, n: Dim| {
             let above = compare_scalar(b, Direction::Ge, at, 0.0);
-            let below = compare_scalar(b, Direction::Lt, at, n as f64);
+            let below = compare_scalar(b, Direction::Lt, at, n.as_f64());
             b.binary(ScalarOp::And, above, below)
         };
         let (down, across) = (within(row, image[1]), within(column, image[2]));

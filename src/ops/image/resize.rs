@@ -6,14 +6,17 @@
 use super::sampled;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::attrs::{DotDims, SliceDim};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
+use crate::hlo::open::{DotDims, SliceDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::symbolic::Dim;
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 
 const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
@@ -98,7 +101,7 @@ impl Args {
             return Err(cx.mismatch(format!("the size must be two numbers, not {size:?}")));
         };
         let image = cx.dims(0)?;
-        Args::new(cx, &image, [height, width])
+        Args::new(cx, &known(&image), [height, width])
     }
     fn new(cx: &LowerCtx, image: &[u64], to: [i64; 2]) -> Result<Args> {
         if image.len() != 4 || image[1] == 0 || image[2] == 0 {
@@ -123,15 +126,15 @@ fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
     if step > 0 && index.windows(2).all(|p| p[1].checked_sub(p[0]) == Some(step)) {
         let (start, last) = (index.first().copied().unwrap_or(0), index.last().copied().unwrap_or(0));
         let slices = dims.iter().enumerate().map(|(a, &n)| match a == axis {
-            true => SliceDim { start, limit: last + 1, stride: step },
-            false => SliceDim { start: 0, limit: n, stride: 1 },
+            true => SliceDim { start: Dim::from(start), limit: Dim::from(last + 1), stride: Dim::from(step) },
+            false => SliceDim { start: Dim::from(0), limit: n, stride: Dim::from(1) },
         });
         let slices: Vec<_> = slices.collect();
         return if start == 0 && step == 1 && last + 1 == n { x } else { b.slice(x, &slices) };
     }
     let repeat = index.len() as u64 / n;
     if index.len() as u64 == repeat * n && index.iter().enumerate().all(|(i, &v)| v == i as u64 / repeat) {
-        return repeated(b, x, axis, repeat);
+        return repeated(b, x, axis, repeat.known());
     }
     let indices: Vec<i32> = index.iter().map(|&v| v as i32).collect();
     let indices = b.constant(Tensor::of(&[index.len() as u64], &indices));
@@ -142,7 +145,7 @@ fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
 fn repeated(b: &mut Builder, x: InstId, axis: usize, times: u64) -> InstId {
     let dims = b.dims(x).to_vec();
     let mut wide = dims.clone();
-    wide.insert(axis + 1, times);
+    wide.insert(axis + 1, Dim::from(times));
     let map: Vec<usize> = (0..dims.len()).map(|a| if a > axis { a + 1 } else { a }).collect();
     let x = b.broadcast(x, &wide, &map);
     let mut out = dims;
@@ -153,7 +156,7 @@ fn repeated(b: &mut Builder, x: InstId, axis: usize, times: u64) -> InstId {
 /// One number for each element along `axis`, over an array of these sizes.
 fn weights(b: &mut Builder, values: &[f32], axis: usize, dims: &[u64]) -> InstId {
     let line = b.constant(Tensor::of(&[values.len() as u64], values));
-    b.broadcast(line, dims, &[axis])
+    b.broadcast(line, &fixed(dims), &[axis])
 }
 
 /// `lower + (upper - lower) * weight` along one axis.
@@ -167,7 +170,7 @@ fn interpolate(b: &mut Builder, x: InstId, axis: usize, taps: &[(u64, u64, f32)]
     let high = take(b, x, axis, &upper);
     let weight: Vec<f32> = taps.iter().map(|t| t.2).collect();
     let dims = b.dims(low).to_vec();
-    let weight = weights(b, &weight, axis, &dims);
+    let weight = weights(b, &weight, axis, &known(&dims));
     let difference = b.sub(high, low);
     let part = b.mul(difference, weight);
     b.add(low, part)
@@ -180,7 +183,7 @@ fn bilinear(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for axis in [2, 1] {
         let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
         y = match cx.b.computes() {
-            true => sampled::linear(cx.b, y, axis, args.sampling, to),
+            true => sampled::linear(cx.b, y, axis, args.sampling, Dim::from(to)),
             false => interpolate(cx.b, y, axis, &args.sampling.linear(from, to)),
         };
     }
@@ -193,7 +196,7 @@ fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for axis in [2, 1] {
         let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
         y = match cx.b.computes() {
-            true => sampled::nearest(cx.b, y, axis, args.sampling, to),
+            true => sampled::nearest(cx.b, y, axis, args.sampling, Dim::from(to)),
             false => take(cx.b, y, axis, &args.sampling.nearest(from, to)),
         };
     }
@@ -242,7 +245,7 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let weight: Vec<f32> = taps.iter().map(|t| t[k].1).collect();
             let part = take(cx.b, y, axis, &index);
             let dims = cx.b.dims(part).to_vec();
-            let weight = weights(cx.b, &weight, axis, &dims);
+            let weight = weights(cx.b, &weight, axis, &known(&dims));
             let part = cx.b.mul(part, weight);
             total = Some(total.map_or(part, |t| cx.b.add(t, part)));
         }
@@ -278,7 +281,7 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if grad.len() != 4 {
         return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
     }
-    let args = Args::new(cx, &image, [grad[1] as i64, grad[2] as i64])?;
+    let args = Args::new(cx, &known(&image), [grad[1].pinned(), grad[2].pinned()])?;
     let dtype = cx.dtype(1)?;
     let g = cx.arg(0)?;
     let mut y = cx.b.convert(g, DType::F32);
@@ -300,7 +303,7 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if grad.len() != 4 {
         return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
     }
-    let args = Args::new(cx, &image, [grad[1] as i64, grad[2] as i64])?;
+    let args = Args::new(cx, &known(&image), [grad[1].pinned(), grad[2].pinned()])?;
     let (grads, dtype) = (cx.arg(0)?, cx.dtype(1)?);
     let mut y = cx.b.convert(grads, dtype);
     for axis in [1, 2] {
@@ -320,8 +323,8 @@ fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("gradient {grad:?} must have rank 4, and the size {size:?} two numbers")));
     };
     let to_u64 = |v: i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} pixels")));
-    let image = [grad[0], to_u64(*height)?, to_u64(*width)?, grad[3]];
-    let args = Args::new(cx, &image, [grad[1] as i64, grad[2] as i64])?;
+    let image = [grad[0], Dim::from(to_u64(*height)?), Dim::from(to_u64(*width)?), grad[3]];
+    let args = Args::new(cx, &known(&image), [grad[1].pinned(), grad[2].pinned()])?;
     let (mut y, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     for axis in [1, 2] {
         let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
@@ -342,7 +345,7 @@ pub fn resize_shape(cx: &mut ShapeCtx, dtype: Option<TfType>) -> Result<Vec<Fact
 }
 
 /// The sizes of the images with those in the place of height and width that input `i` says.
-pub fn resize_dims(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Dim>> {
+pub fn resize_dims(cx: &mut ShapeCtx, i: usize) -> Result<Vec<InferredDim>> {
     let mut dims = cx.of_rank(0, 4)?;
     let sizes = cx.ints(i).unwrap_or_else(|| vec![Int::Unknown; 2]);
     if sizes.len() != 2 {

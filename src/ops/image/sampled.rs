@@ -1,6 +1,6 @@
 //! Where resized images are read, computed by the module itself: for sizes that vary.
 use super::resize::Sampling;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
@@ -13,12 +13,12 @@ struct Places {
 }
 
 /// `s32[]`; sizes of images are at most 2^24.
-fn number(b: &mut Builder, n: u64) -> InstId {
-    b.constant(Tensor::scalar(n as i32))
+fn number(b: &mut Builder, n: Dim) -> InstId {
+    b.constant(Tensor::scalar(n.known() as i32))
 }
 
 /// The factor from places in the result to places in the image, `f32[]`.
-fn scale(b: &mut Builder, sampling: Sampling, from: u64, to: u64) -> InstId {
+fn scale(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> InstId {
     let (from, to) = (number(b, from), number(b, to));
     let ratio = |b: &mut Builder, x: InstId, y: InstId| {
         let (x, y) = (b.convert(x, DType::F32), b.convert(y, DType::F32));
@@ -28,7 +28,7 @@ fn scale(b: &mut Builder, sampling: Sampling, from: u64, to: u64) -> InstId {
     if !sampling.align_corners {
         return whole;
     }
-    let one = number(b, 1);
+    let one = number(b, Dim::from(1));
     let (before, steps) = (b.sub(from, one), b.sub(to, one));
     let steps = b.max(steps, one);
     let corners = ratio(b, before, steps);
@@ -37,7 +37,7 @@ fn scale(b: &mut Builder, sampling: Sampling, from: u64, to: u64) -> InstId {
 }
 
 impl Places {
-    fn of(b: &mut Builder, sampling: Sampling, from: u64, to: u64) -> Places {
+    fn of(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> Places {
         let factor = scale(b, sampling, from, to);
         let position = b.iota(DType::F32, &[to], 0);
         let half = b.scalar(DType::F32, 0.5);
@@ -48,7 +48,7 @@ impl Places {
             }
             false => b.mul(position, factor),
         };
-        let (one, count) = (number(b, 1), number(b, from));
+        let (one, count) = (number(b, Dim::from(1)), number(b, from));
         Places { at, last: b.sub(count, one) }
     }
     /// Elements of the image for coordinates that are whole numbers: `s32[to]`.
@@ -61,7 +61,7 @@ impl Places {
 }
 
 /// The elements of `x` along `axis` that are nearest to those of a result of `to`.
-pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: u64) -> InstId {
+pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let places = Places::of(b, sampling, b.dims(x)[axis], to);
     let rounding = match sampling.align_corners && !sampling.half_pixel_centers {
         true => ScalarOp::RoundNearestAfz,
@@ -73,7 +73,7 @@ pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: 
 }
 
 /// What `x` is between its elements along `axis`, at `to` places.
-pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: u64) -> InstId {
+pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let mut places = Places::of(b, sampling, b.dims(x)[axis], to);
     if sampling.half_pixel_centers {
         let half = b.scalar(DType::F32, 0.5);

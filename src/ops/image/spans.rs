@@ -7,6 +7,7 @@ use crate::graph::TfType;
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
@@ -39,7 +40,7 @@ fn sizes(cx: &LowerCtx) -> Result<[(u64, u64); 2]> {
         Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
         _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
     };
-    Ok([(*height, one(*rows)?), (*width, one(*columns)?)])
+    Ok([((*height).known(), one(*rows)?), ((*width).known(), one(*columns)?)])
 }
 
 /// The image with its rows and columns weighted, columns first.
@@ -94,13 +95,13 @@ fn scale_and_translate_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (&[_, rows, columns, _], &[_, height, width, _]) = (&grad[..], &image[..]) else {
         return Err(cx.mismatch(format!("a gradient {grad:?} of images {image:?}")));
     };
-    if grad.contains(&0) || height == 0 || width == 0 {
+    if grad.contains(&Dim::from(0)) || height == 0 || width == 0 {
         let none = cx.b.full(DType::F32, &[grad[0], height, width, grad[3]], 0.0);
         return cx.one(none);
     }
-    let entries = moved(cx, [(height, rows), (width, columns)])?;
+    let entries = moved(cx, [(height.known(), rows.known()), (width.known(), columns.known())])?;
     let turned = entries.map(|all| all.into_iter().map(|(to, from, weight)| (from, to, weight)).collect());
-    weighted(cx, [(rows, height), (columns, width)], turned)
+    weighted(cx, [(rows.known(), height.known()), (columns.known(), width.known())], turned)
 }
 
 /// The weights of the pixels of an image that is scaled and moved, along rows and columns.

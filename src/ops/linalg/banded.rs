@@ -1,8 +1,8 @@
 //! Triangular systems given by their bands, and the gradient of Cholesky's factor.
 use super::{adjoint, batched, line, square};
 use crate::diag::Result;
-use crate::hlo::attrs::Transpose;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::Transpose;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::mul_scalar;
 use crate::ops::rounds::rounds;
@@ -29,7 +29,7 @@ fn banded_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ([.., k, n], [.., rows, _]) = (&bands[..], &rhs[..]) else {
         return Err(cx.mismatch(format!("bands {bands:?} and right sides {rhs:?}; matrices are needed")));
     };
-    if n != rows || bands.contains(&0) || rhs.contains(&0) {
+    if n != rows || bands.contains(&Dim::from(0)) || rhs.contains(&Dim::from(0)) {
         return Err(cx.mismatch(format!("bands {bands:?} and right sides {rhs:?} do not fit, or are empty")));
     }
     let (k, n) = (*k, *n);
@@ -45,7 +45,7 @@ fn banded_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Matrices `[batch.., n, n]` with the `count` bands next to the diagonal.
-fn whole(b: &mut Builder, bands: InstId, count: u64, lower: bool) -> InstId {
+fn whole(b: &mut Builder, bands: InstId, count: Dim, lower: bool) -> InstId {
     let dims = b.dims(bands).to_vec();
     let (rank, k, n) = (dims.len(), dims[dims.len() - 2], dims[dims.len() - 1]);
     let square = [&dims[..rank - 2], &[n, n]].concat();
@@ -55,7 +55,7 @@ fn whole(b: &mut Builder, bands: InstId, count: u64, lower: bool) -> InstId {
         let place = if lower {
             d
         } else {
-            let last = b.scalar(DType::S32, k as f64 - 1.0);
+            let last = b.scalar(DType::S32, k.as_f64() - 1.0);
             b.sub(last, d)
         };
         let band = line(b, parts[1], rank - 2, place);
@@ -80,7 +80,7 @@ fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         other => return Err(cx.unsupported(format!("{} of {other}; f32, f64 are supported", cx.node.op))),
     }
     let (l, grad) = (cx.arg(0)?, cx.arg(1)?);
-    if dims.contains(&0) {
+    if dims.contains(&Dim::from(0)) {
         return cx.one(grad);
     }
     let b = &mut *cx.b;

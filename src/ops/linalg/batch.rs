@@ -3,10 +3,12 @@ use super::jacobi::{eigen, eigen_of, svd};
 use super::least::{least_squares, least_squares_shape};
 use super::{cholesky, determinant, determinant_shape, inverse, solve, solve_shape, square, triangular_solve};
 use crate::diag::Result;
+use crate::dims;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::symbolic::known;
 use crate::tensor::{DType, elements_of};
 
 const REAL: &str = "f32, f64";
@@ -35,10 +37,10 @@ fn stacked(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let (batch, x) = (&dims[..dims.len() - 2], cx.arg(0)?);
     let b = &mut *cx.b;
-    let count = elements_of(batch);
-    let x = b.reshape(x, &[count, n, n]);
+    let count = elements_of(&known(batch));
+    let x = b.reshape(x, &dims![count, n, n]);
     let (values, vectors) = eigen_of(b, x);
-    let values = b.reshape(values, &[count, 1, n]);
+    let values = b.reshape(values, &dims![count, 1, n]);
     let both = b.concatenate(&[values, vectors], 1);
     let both = b.reshape(both, &[batch, &[n + 1, n]].concat());
     cx.one(both)
@@ -48,7 +50,7 @@ fn stacked_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match cx.ranked(0)?.as_deref() {
         Some([batch @ .., rows, columns]) => {
             let n = cx.merge_dim(*rows, *columns).ok_or_else(|| cx.mismatch("square matrices are needed"))?;
-            let longer = cx.add(n, crate::ops::symbols::Dim::Known(1));
+            let longer = cx.add(n, crate::ops::symbols::InferredDim::Known(1));
             cx.like(0, [batch, &[longer, n]].concat())
         }
         Some(_) => Err(cx.mismatch("matrices are needed")),

@@ -2,14 +2,15 @@
 //!
 //! Source: Golub and Van Loan, "Matrix Computations", 7.4.1 and 7.6.3.
 use super::schur::{block, element, moved};
-use crate::hlo::{Builder, InstId, Op};
+use crate::dims;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::math::expr::formula;
 use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Blocks of 2 by 2 with real eigenvalues made triangular, others with equal elements on the diagonal.
-pub(super) fn standard_blocks(b: &mut Builder, t: InstId, z: InstId, n: u64) -> (InstId, InstId) {
+pub(super) fn standard_blocks(b: &mut Builder, t: InstId, z: InstId, n: Dim) -> (InstId, InstId) {
     for_blocks(b, "standard_block", [t, z], n, |b, t, i| {
         let entries = entries_of(b, t, i);
         let half = formula(b, [entries[0], entries[3]], |[a, d]| (a - d) * 0.5);
@@ -75,7 +76,7 @@ fn for_blocks(
     b: &mut Builder,
     name: &str,
     state: [InstId; 2],
-    n: u64,
+    n: Dim,
     turn: impl FnOnce(&mut Builder, InstId, InstId) -> Turn,
 ) -> (InstId, InstId) {
     let parts = rounds(b, name, n - 1, &state, |b, i, parts| {
@@ -106,14 +107,14 @@ fn for_blocks(
 }
 
 fn with_element(b: &mut Builder, x: InstId, [i, j]: [InstId; 2], value: InstId) -> InstId {
-    let value = b.reshape(value, &[1, 1]);
+    let value = b.reshape(value, &dims![1, 1]);
     b.add_inst(Op::DynamicUpdateSlice, &[x, value, i, j])
 }
 
 /// Rows `i` and `i + 1` in the axes `u` and what is orthogonal to it.
 fn turn_rows(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
     let (columns, zero, next) = (b.dims(x)[1], b.scalar(DType::S32, 0.0), moved(b, i, 1.0));
-    let rows = [i, next].map(|i| block(b, x, [i, zero], [1, columns]));
+    let rows = [i, next].map(|i| block(b, x, [i, zero], [Dim::from(1), columns]));
     let kept = u.map(|u| super::conjugate(b, u));
     let first = formula(b, [rows[0], rows[1], kept[0], kept[1]], |[x, y, c, s]| c * x + s * y);
     let second = formula(b, [rows[0], rows[1], u[0], u[1]], |[x, y, c, s]| c * y - s * x);
@@ -124,7 +125,7 @@ fn turn_rows(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
 /// Columns `i` and `i + 1` in the axes `u` and what is orthogonal to it.
 fn turn_columns(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
     let (rows, zero, next) = (b.dims(x)[0], b.scalar(DType::S32, 0.0), moved(b, i, 1.0));
-    let columns = [i, next].map(|i| block(b, x, [zero, i], [rows, 1]));
+    let columns = [i, next].map(|i| block(b, x, [zero, i], [rows, Dim::from(1)]));
     let kept = u.map(|u| super::conjugate(b, u));
     let first = formula(b, [columns[0], columns[1], u[0], u[1]], |[x, y, c, s]| c * x + s * y);
     let second = formula(b, [columns[0], columns[1], kept[0], kept[1]], |[x, y, c, s]| c * y - s * x);

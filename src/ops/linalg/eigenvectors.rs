@@ -6,8 +6,8 @@ use super::blocks::triangular;
 use super::least::product;
 use super::schur::{Schur, schur};
 use super::{line, with_line};
-use crate::hlo::attrs::PadDim;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::PadDim;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::math::expr::formula;
 use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
@@ -19,7 +19,7 @@ pub(super) fn of_each(
     b: &mut Builder,
     name: &str,
     a: InstId,
-    types: &[(DType, Vec<u64>)],
+    types: &[(DType, Vec<Dim>)],
     f: impl FnOnce(&mut Builder, InstId) -> Vec<InstId>,
 ) -> Vec<InstId> {
     let count = b.dims(a)[0];
@@ -45,16 +45,16 @@ pub(super) fn real_and_imaginary(b: &mut Builder, t: InstId) -> [InstId; 2] {
     if n < 2 {
         return [real, b.full_like(real, 0.0)];
     }
-    let mut beside = |rows: u64, columns: u64| {
+    let mut beside = |rows: Dim, columns: Dim| {
         let part = b.slice_axis(t, 0, rows, n - 1 + rows);
         let part = b.slice_axis(part, 1, columns, n - 1 + columns);
         super::diagonal(b, part)
     };
-    let (above, below) = (beside(0, 1), beside(1, 0));
+    let (above, below) = (beside(Dim::from(0), Dim::from(1)), beside(Dim::from(1), Dim::from(0)));
     let size = formula(b, [above, below], |[above, below]| above.abs().sqrt() * below.abs().sqrt());
     let zero = b.scalar(b.dtype(size), 0.0);
-    let first = b.pad(size, zero, &[PadDim { low: 0, high: 1, interior: 0 }]);
-    let second = b.pad(size, zero, &[PadDim { low: 1, high: 0, interior: 0 }]);
+    let first = b.pad(size, zero, &[PadDim { low: Dim::from(0), high: Dim::from(1), interior: Dim::from(0) }]);
+    let second = b.pad(size, zero, &[PadDim { low: Dim::from(1), high: Dim::from(0), interior: Dim::from(0) }]);
     [real, b.sub(first, second)]
 }
 
@@ -117,7 +117,7 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
     let parts = rounds(b, "eigenvectors", n, &[ones, t, values, largest], |b, step, parts| {
         let [y, t, values, largest] = [parts[0], parts[1], parts[2], parts[3]];
         // From the last row to the first.
-        let last = b.scalar(DType::S32, n as f64 - 1.0);
+        let last = b.scalar(DType::S32, n.as_f64() - 1.0);
         let i = b.sub(last, step);
         let [row, own_row] = [t, y].map(|x| line(b, x, 0, i));
         let wide = b.broadcast(row, &dims, &[0]);
@@ -151,9 +151,9 @@ fn scaled(b: &mut Builder, z: InstId, y: InstId, imaginary: Option<InstId>) -> I
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0]);
     let wide = b.broadcast(largest, &dims, &[1]);
     let index = b.iota(DType::S32, &dims, 0);
-    let (is_largest, behind) = (b.compare(Direction::Eq, size, wide), b.full_like(index, dims[0] as f64));
+    let (is_largest, behind) = (b.compare(Direction::Eq, size, wide), b.full_like(index, dims[0].as_f64()));
     let places = b.select(is_largest, index, behind);
-    let end = b.scalar(DType::S32, dims[0] as f64);
+    let end = b.scalar(DType::S32, dims[0].as_f64());
     let place = b.reduce(places, end, ScalarOp::Minimum, &[0]);
     let place = b.broadcast(place, &dims, &[1]);
     let is_place = b.compare(Direction::Eq, index, place);
@@ -178,7 +178,7 @@ fn scaled(b: &mut Builder, z: InstId, y: InstId, imaginary: Option<InstId>) -> I
     let part = b.select(is_real, nothing, part);
     let before = |b: &mut Builder, x: InstId| {
         let zero = b.scalar(b.dtype(x), 0.0);
-        b.pad(x, zero, &[PadDim::default(), PadDim { low: 1, high: -1, interior: 0 }])
+        b.pad(x, zero, &[PadDim::default(), PadDim { low: Dim::from(1), high: Dim::from(-1), interior: Dim::from(0) }])
     };
     let (first, first_part) = (before(b, real), before(b, part));
     let opposite = b.unary(ScalarOp::Negate, first_part);

@@ -5,12 +5,13 @@ use super::functions::{matrices, wide};
 use super::least::product;
 use super::{eliminate, identity};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, InstId, Op};
 use crate::ops::math::expr::{formula, some_go_on};
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -24,7 +25,7 @@ const NEAR_ZERO: f64 = 5.371_920_351_148_152;
 fn exponentials(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (a, dims) = matrices(cx)?;
     let dtype = cx.dtype(0)?;
-    if dims.contains(&0) {
+    if dims.contains(&Dim::from(0)) {
         return cx.one(cx.arg(0)?);
     }
     let b = &mut *cx.b;

@@ -2,9 +2,10 @@
 //!
 //! Source: the documentation of LAPACK's `getrf`, `geqrf` and `orgqr`.
 use super::{column_at, conjugate, identity, pivot_at, reflect_rows, reflector, row_where};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// `x` with element `k` of its last dimension replaced by `value`.
@@ -148,10 +149,10 @@ pub(super) fn exchanged(b: &mut Builder, x: InstId, k: InstId, other: InstId) ->
 pub(super) fn reflected(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adjoint: bool) -> InstId {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
-    let count = b.dims(taus).last().copied().unwrap_or(0);
+    let count = b.dims(taus).last().copied().unwrap_or(Dim::from(0));
     let parts = rounds(b, "multiply_by_reflections", count, &[x, a, taus], |b, step, parts| {
         let (x, a, taus) = (parts[0], parts[1], parts[2]);
-        let last = b.scalar(DType::S32, count as f64 - 1.0);
+        let last = b.scalar(DType::S32, count.as_f64() - 1.0);
         let k = if adjoint { step } else { b.sub(last, step) };
         let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
         let (is_k, below) = (b.compare(Direction::Eq, index, k), b.compare(Direction::Gt, index, k));

@@ -9,8 +9,9 @@ use super::least::product;
 use super::schur::{Schur, schur};
 use super::{adjoint, column_at, identity, line, square, with_line};
 use crate::diag::Result;
-use crate::hlo::attrs::Transpose;
-use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::Transpose;
+use crate::hlo::open::{Builder, Dim, InstId, Op, Shape};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{formula, some_go_on};
 use crate::ops::rounds::rounds;
@@ -18,6 +19,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, elements_of};
 
 /// The rows of this file.
@@ -59,21 +61,21 @@ pub(super) fn wide(dtype: DType) -> DType {
 }
 
 /// Matrices `[count, n, n]` of input 0, and the sizes of the input.
-pub(super) fn matrices(cx: &mut LowerCtx) -> Result<(InstId, Vec<u64>)> {
+pub(super) fn matrices(cx: &mut LowerCtx) -> Result<(InstId, Vec<Dim>)> {
     let (dims, n) = square(cx, 0)?;
     let x = cx.arg(0)?;
     let dtype = cx.b.dtype(x);
     if !matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128) {
         return Err(cx.unsupported(format!("{} of {dtype}; {} are supported", cx.node.op, super::FIELDS)));
     }
-    Ok((cx.b.reshape(x, &[elements_of(&dims[..dims.len() - 2]), n, n]), dims))
+    Ok((cx.b.reshape(x, &[Dim::from(elements_of(&known(&dims[..dims.len() - 2]))), n, n]), dims))
 }
 
 /// A function of one matrix `[n, n]`, applied to each of input 0.
 fn of_matrices(cx: &mut LowerCtx, name: &str, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
     let (x, dims) = matrices(cx)?;
     let dtype = cx.dtype(0)?;
-    if dims.contains(&0) {
+    if dims.contains(&Dim::from(0)) {
         return cx.one(cx.arg(0)?);
     }
     let x = cx.b.convert(x, wide(dtype));
@@ -111,9 +113,9 @@ fn general_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if !out.is_complex() {
         return Err(cx.unsupported(format!("eigenvalues of type {out}; they are complex")));
     }
-    let sizes = if right { dims.clone() } else { vec![0] };
+    let sizes = if right { dims.clone() } else { vec![Dim::from(0)] };
     let line = &dims[..dims.len() - 1];
-    if dims.contains(&0) {
+    if dims.contains(&Dim::from(0)) {
         let (values, vectors) = (cx.b.full(out, line, 0.0), cx.b.full(out, &sizes, 0.0));
         return Ok(vec![Value::Array(values), Value::Array(vectors)]);
     }
@@ -148,7 +150,7 @@ fn by_size(b: &mut Builder, values: InstId, vectors: InstId) -> Vec<InstId> {
     let comp = b.end(root);
     let sorted = b.add_inst(Op::Sort { dim: 1, is_stable: true, comp }, &[keys, wide, vectors]);
     let (values, vectors) = (b.get_tuple_element(sorted, 1), b.get_tuple_element(sorted, 2));
-    let row = b.slice_axis(values, 0, 0, 1);
+    let row = b.slice_axis(values, 0, Dim::from(0), Dim::from(1));
     vec![b.reshape(row, &dims[1..]), vectors]
 }
 
@@ -189,14 +191,14 @@ fn root_of_triangle(b: &mut Builder, t: InstId) -> InstId {
     let start = b.full_like(t, 0.0);
     let parts = rounds(b, "root_of_row", n, &[start, t, roots], |b, step, parts| {
         let [r, t, roots] = [parts[0], parts[1], parts[2]];
-        let last = b.scalar(DType::S32, n as f64 - 1.0);
+        let last = b.scalar(DType::S32, n.as_f64() - 1.0);
         let i = b.sub(last, step);
         let (root, row) = (line(b, roots, 0, i), line(b, t, 0, i));
         let index = b.iota(DType::S32, &[n], 0);
         let (right, own) = (b.compare(Direction::Gt, index, i), b.compare(Direction::Eq, index, i));
         let none = b.full_like(row, 0.0);
         let wanted = b.select(right, row, none);
-        let wanted = b.reshape(wanted, &[1, n]);
+        let wanted = b.reshape(wanted, &dims![1, n]);
         let ones = identity(b, dtype, &dims);
         let shift = b.broadcast(root, &dims, &[]);
         let shift = b.mul(ones, shift);
@@ -284,7 +286,7 @@ fn logarithm_near_identity(b: &mut Builder, t: InstId) -> InstId {
         b.convert(table, DType::C128)
     });
     let sum = b.full_like(t, 0.0);
-    let parts = rounds(b, "add_fraction", NODES.len() as u64, &[sum, rest, tables[0], tables[1]], |b, k, parts| {
+    let parts = rounds(b, "add_fraction", Dim::from(NODES.len()), &[sum, rest, tables[0], tables[1]], |b, k, parts| {
         let [sum, rest, nodes, weights] = [parts[0], parts[1], parts[2], parts[3]];
         let [node, weight] = [nodes, weights].map(|x| {
             let one = line(b, x, 0, k);

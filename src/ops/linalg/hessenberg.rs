@@ -4,10 +4,11 @@
 //! says how the reflections are kept.
 use super::factor::{product_of_reflections, with_column, with_vector};
 use super::{adjoint, conjugate, identity, reflect_rows, reflector};
-use crate::hlo::attrs::PadDim;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::PadDim;
+use crate::hlo::open::{Builder, InstId, Op};
 use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// Such a matrix for each of `a [batch.., n, n]`, the reflections' vectors below its second diagonal, and the reflections' factors
@@ -22,13 +23,15 @@ pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     }
     let parts = rounds(b, "reflect_both_sides", count, &[a, taus], |b, k, parts| {
         let (a, taus) = (parts[0], parts[1]);
-        let (top, below) = (b.slice_axis(a, rank - 2, 0, 1), b.slice_axis(a, rank - 2, 1, n));
+        let (top, below) =
+            (b.slice_axis(a, rank - 2, Dim::from(0), Dim::from(1)), b.slice_axis(a, rank - 2, Dim::from(1), n));
         let (v, tau) = reflector(b, below, k);
         let turned = reflect_rows(b, below, v, tau);
         let below = with_vector(b, [below, turned], v, k);
         let a = b.concatenate(&[top, below], rank - 2);
         // The same reflection of the columns.
-        let (first, others) = (b.slice_axis(a, rank - 1, 0, 1), b.slice_axis(a, rank - 1, 1, n));
+        let (first, others) =
+            (b.slice_axis(a, rank - 1, Dim::from(0), Dim::from(1)), b.slice_axis(a, rank - 1, Dim::from(1), n));
         let others = adjoint(b, others);
         let others = reflect_rows(b, others, v, tau);
         let others = adjoint(b, others);
@@ -48,12 +51,12 @@ pub(super) fn similar(b: &mut Builder, a: InstId) -> (InstId, InstId) {
         return (a, ones);
     }
     let (packed, taus) = packed(b, a);
-    let vectors = b.slice_axis(packed, rank - 2, 1, n);
-    let vectors = b.slice_axis(vectors, rank - 1, 0, n - 1);
+    let vectors = b.slice_axis(packed, rank - 2, Dim::from(1), n);
+    let vectors = b.slice_axis(vectors, rank - 1, Dim::from(0), n - 1);
     let q = product_of_reflections(b, vectors, taus);
     let mut border = vec![PadDim::default(); rank];
     for axis in [rank - 2, rank - 1] {
-        border[axis] = PadDim { low: 1, high: 0, interior: 0 };
+        border[axis] = PadDim { low: Dim::from(1), high: Dim::from(0), interior: Dim::from(0) };
     }
     let zero = b.scalar(b.dtype(a), 0.0);
     let q = b.pad(q, zero, &border);
@@ -96,7 +99,7 @@ pub(super) fn tridiagonal(b: &mut Builder, a: InstId) -> Tridiagonal {
     let lower = b.compare(Direction::Ge, row, column);
     let kept = b.select(lower, reduced, a);
     let below = b.slice_axis(reduced, rank - 2, n.min(1), n);
-    let below = b.slice_axis(below, rank - 1, 0, n.saturating_sub(1));
+    let below = b.slice_axis(below, rank - 1, Dim::from(0), n.saturating_sub(1));
     let (diagonal, beside) = (super::jacobi::diagonal(b, reduced), super::jacobi::diagonal(b, below));
     Tridiagonal { packed: kept, diagonal, beside, taus }
 }

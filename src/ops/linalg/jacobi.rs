@@ -5,11 +5,13 @@
 //! the second row of a pair is multiplied by a number of size 1 first, so that what is beside the diagonal is real and the rotation too.
 use super::{adjoint, conjugate, factor, line, with_line};
 use crate::diag::Result;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::formula;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, element_count};
 
 const NUMBERS: &str = "f32, f64, c64, c128";
@@ -37,10 +39,10 @@ enum Kind {
 
 /// A batch of matrices, one dimension for the batch.
 struct Batch {
-    lead: Vec<u64>,
-    count: u64,
-    rows: u64,
-    columns: u64,
+    lead: Vec<Dim>,
+    count: Dim,
+    rows: Dim,
+    columns: Dim,
 }
 
 impl Batch {
@@ -53,8 +55,8 @@ impl Batch {
             DType::F32 | DType::F64 | DType::C64 | DType::C128 => {}
             other => return Err(cx.unsupported(format!("{} of {other}; {NUMBERS} are supported", cx.node.op))),
         }
-        let count = element_count(lead).ok_or_else(|| cx.mismatch("the batch overflows"))?;
-        Ok(Batch { lead: lead.to_vec(), count, rows, columns })
+        let count = element_count(&known(lead)).ok_or_else(|| cx.mismatch("the batch overflows"))?;
+        Ok(Batch { lead: lead.to_vec(), count: Dim::from(count), rows, columns })
     }
     fn back(&self, b: &mut Builder, x: InstId) -> InstId {
         let dims = [&self.lead[..], &b.dims(x)[1..]].concat();
@@ -75,7 +77,7 @@ pub(super) fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let values = cx.b.convert(values, dtype);
     let values = batch.back(cx.b, values);
     if !cx.node.bool("compute_v").unwrap_or(true) {
-        let none = cx.b.full(dtype, &[0], 0.0);
+        let none = cx.b.full(dtype, &dims![0], 0.0);
         return Ok(vec![Value::Array(values), Value::Array(none)]);
     }
     let columns = batch.back(cx.b, columns);
@@ -140,7 +142,7 @@ pub(super) fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let values = b.convert(turned.sizes, dtype);
     let values = batch.back(b, values);
     if !vectors_too {
-        let none = b.full(dtype, &[0], 0.0);
+        let none = b.full(dtype, &dims![0], 0.0);
         return Ok(vec![Value::Array(values), Value::Array(none), Value::Array(none)]);
     }
     let (u, v) = turned.vectors(b);
@@ -156,7 +158,7 @@ pub(super) struct Turned {
     /// The rows, and beside them what turned them.
     both: InstId,
     /// Elements of a row.
-    long: u64,
+    long: Dim,
     /// The rows are those of the matrix, not its columns.
     wide: bool,
 }
@@ -183,7 +185,8 @@ impl Turned {
     /// The singular vectors of the left and of the right side, as columns.
     pub(super) fn vectors(&self, b: &mut Builder) -> (InstId, InstId) {
         let whole = b.dims(self.both)[2];
-        let (rows, turns) = (b.slice_axis(self.both, 2, 0, self.long), b.slice_axis(self.both, 2, self.long, whole));
+        let (rows, turns) =
+            (b.slice_axis(self.both, 2, Dim::from(0), self.long), b.slice_axis(self.both, 2, self.long, whole));
         let dims = b.dims(rows).to_vec();
         let wide_sizes = b.broadcast(self.sizes, &dims, &[0, 1]);
         let none = b.full_like(wide_sizes, 0.0);
@@ -200,7 +203,7 @@ impl Turned {
 }
 
 /// Orthonormal columns `[batch, n, p]` with further ones, so that there are `n`.
-pub(super) fn completed(b: &mut Builder, x: InstId, n: u64) -> InstId {
+pub(super) fn completed(b: &mut Builder, x: InstId, n: Dim) -> InstId {
     let dims = b.dims(x).to_vec();
     let missing = n - dims[2];
     if missing == 0 {
@@ -264,7 +267,7 @@ pub(super) fn diagonal(b: &mut Builder, x: InstId) -> InstId {
 /// Values in order and their rows with them: each column of the rows is sorted along with the values.
 fn ordered(b: &mut Builder, values: InstId, rows: InstId, first: Direction) -> (InstId, InstId) {
     let dims = b.dims(rows).to_vec();
-    if dims.contains(&0) {
+    if dims.contains(&Dim::from(0)) {
         return (values, rows);
     }
     let keys = b.broadcast(values, &dims, &[0, 1]);
@@ -275,7 +278,7 @@ fn ordered(b: &mut Builder, values: InstId, rows: InstId, first: Direction) -> (
     let comp = b.end(root);
     let sorted = b.add_inst(Op::Sort { dim: 1, is_stable: true, comp }, &[keys, rows]);
     let (keys, rows) = (b.get_tuple_element(sorted, 0), b.get_tuple_element(sorted, 1));
-    let column = b.slice_axis(keys, 2, 0, 1);
+    let column = b.slice_axis(keys, 2, Dim::from(0), Dim::from(1));
     (b.reshape(column, &dims[..2]), rows)
 }
 
@@ -309,7 +312,7 @@ fn all_pairs(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, 
     let (first, second, none) = (b.scalar(DType::S32, 0.0), b.scalar(DType::S32, 1.0), b.scalar(DType::Pred, 0.0));
     let start = b.tuple(&[first, second, none, x, turns]);
     let shape = b.shape(start).clone();
-    let cond = b.counter_below("pairs_left", &shape, n - 1);
+    let cond = b.counter_below("pairs_left", &shape, (n - 1).known());
     let body = turn_pair(b, &shape, n, kind);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4))
@@ -342,7 +345,7 @@ fn turned(b: &mut Builder, x: InstId, axis: usize, [p, q]: [InstId; 2], angle: A
     with_line(b, x, axis, q, down)
 }
 
-fn turn_pair(b: &mut Builder, shape: &Shape, n: u64, kind: Kind) -> CompId {
+fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
     b.begin("turn_pair");
     let state = b.parameter(shape.clone());
     let [p, q, any, x, turns] = [0, 1, 2, 3, 4].map(|i| b.get_tuple_element(state, i));
@@ -352,7 +355,7 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: u64, kind: Kind) -> CompId {
         Kind::OneSided => [(row_p, row_p), (row_q, row_q), (row_p, row_q)].map(|(x, y)| inner(b, x, y, 1)),
         Kind::TwoSided => [(row_p, p), (row_q, q), (row_p, q)].map(|(row, at)| {
             let one = b.scalar(DType::S32, 0.0);
-            let sizes = vec![b.dims(row)[0], 1];
+            let sizes = vec![b.dims(row)[0], Dim::from(1)];
             let element = b.add_inst(Op::DynamicSlice(sizes.clone()), &[row, one, at]);
             b.reshape(element, &sizes[..1])
         }),
@@ -393,8 +396,8 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: u64, kind: Kind) -> CompId {
 }
 
 /// (p, q + 1), or (p + 1, p + 2) where q was the last.
-fn next_pair(b: &mut Builder, p: InstId, q: InstId, n: u64) -> [InstId; 2] {
-    let (one, end) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, n as f64));
+fn next_pair(b: &mut Builder, p: InstId, q: InstId, n: Dim) -> [InstId; 2] {
+    let (one, end) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, n.as_f64()));
     let (below, right) = (b.add(p, one), b.add(q, one));
     let past = b.compare(Direction::Ge, right, end);
     let corner = b.add(below, one);

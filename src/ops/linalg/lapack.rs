@@ -5,10 +5,12 @@
 //! comes out; LAPACK's documentation says what it is.
 use super::{eigenvectors, factor, hessenberg, jacobi, schur, tridiagonal};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::{Foreign, Transpose};
-use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::{Builder, InstId, Op, Shape};
+use crate::hlo::open::{Dim, Foreign, Transpose};
 use crate::interp;
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, element_count};
 
 /// What the calls of one function are told by operands in the older form, in front of the arrays.
@@ -129,13 +131,13 @@ impl Call<'_> {
         }
     }
     /// Array `i`, of matrices.
-    fn matrices(&self, i: usize) -> Result<(InstId, Vec<u64>)> {
+    fn matrices(&self, i: usize) -> Result<(InstId, Vec<Dim>)> {
         let id = *self.arrays.get(i).ok_or_else(|| self.refuse(" without its arrays"))?;
         let dims = self.b.dims(id).to_vec();
         if dims.len() < 2 { Err(self.refuse(&format!(" of {dims:?}"))) } else { Ok((id, dims)) }
     }
     /// Zeros for all matrices: nothing failed.
-    fn fine(&mut self, dims: &[u64]) -> InstId {
+    fn fine(&mut self, dims: &[Dim]) -> InstId {
         self.b.full(DType::S32, &dims[..dims.len() - 2], 0.0)
     }
     /// The factor, and 1 where a matrix is not positive.
@@ -178,17 +180,17 @@ impl Call<'_> {
         Ok(vec![q, self.fine(&dims)])
     }
     /// Matrices with one dimension for the batch.
-    fn flat(&mut self) -> Result<(InstId, Vec<u64>)> {
+    fn flat(&mut self) -> Result<(InstId, Vec<Dim>)> {
         let (a, dims) = self.matrices(0)?;
         if !matches!(self.b.dtype(a), DType::F32 | DType::F64 | DType::C64 | DType::C128) {
             return Err(self.refuse(&format!(" of {}", self.b.dtype(a))));
         }
-        let count = element_count(&dims[..dims.len() - 2]).ok_or_else(|| self.refuse(" of so many"))?;
-        let flat = [&[count], &dims[dims.len() - 2..]].concat();
+        let count = element_count(&known(&dims[..dims.len() - 2])).ok_or_else(|| self.refuse(" of so many"))?;
+        let flat = [&dims![count][..], &dims[dims.len() - 2..]].concat();
         Ok((self.b.reshape(a, &flat), dims))
     }
     /// The same of square ones, whose order comes last.
-    fn square(&mut self) -> Result<(InstId, Vec<u64>, u64)> {
+    fn square(&mut self) -> Result<(InstId, Vec<Dim>, Dim)> {
         let (a, dims) = self.flat()?;
         match dims[..] {
             [.., m, n] if m == n => Ok((a, dims, n)),
@@ -196,7 +198,7 @@ impl Call<'_> {
         }
     }
     /// Arrays of a flat batch with the sizes of the call's batch.
-    fn unflat(&mut self, dims: &[u64], parts: Vec<InstId>) -> Vec<InstId> {
+    fn unflat(&mut self, dims: &[Dim], parts: Vec<InstId>) -> Vec<InstId> {
         let back = |x: InstId| {
             let own = [&dims[..dims.len() - 2], &self.b.dims(x)[1..]].concat();
             self.b.reshape(x, &own)
@@ -220,7 +222,7 @@ impl Call<'_> {
         let ((a, dims), (c, _)) = (self.matrices(0)?, self.matrices(2)?);
         let taus = self.arrays[1];
         let (left, turned) = (self.option("left") != Some(0), self.option("transpose") == Some(1));
-        let count = self.b.dims(taus).last().copied().unwrap_or(0);
+        let count = self.b.dims(taus).last().copied().unwrap_or(Dim::from(0));
         if self.b.rank(taus) + 1 != dims.len() || self.b.rank(c) != dims.len() || count > dims[dims.len() - 1] {
             return Err(self.refuse(&format!(" of {dims:?}")));
         }
@@ -248,7 +250,7 @@ impl Call<'_> {
     /// The matrix and the vectors, the reflections' factors, and whether anything failed.
     fn hessenberg(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, n) = self.square()?;
-        if self.option("low").is_some_and(|low| low > 1) || self.option("high").is_some_and(|high| high != n as i64) {
+        if self.option("low").is_some_and(|low| low > 1) || self.option("high").is_some_and(|high| high != n.pinned()) {
             return Err(self.refuse(" of a part of the matrix"));
         }
         let (packed, taus) = hessenberg::packed(self.b, a);

@@ -2,12 +2,15 @@
 use super::jacobi::turned_rows;
 use super::{adjoint, identity};
 use crate::diag::Result;
-use crate::hlo::attrs::{DotDims, Transpose};
-use crate::hlo::{Builder, InstId, Op};
+use crate::dims;
+use crate::hlo::open::{Builder, InstId, Op};
+use crate::hlo::open::{DotDims, Transpose};
 use crate::ops::fact::Fact;
 use crate::ops::math::expr::formula;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::symbolic::Dim;
+use crate::symbolic::known;
 use crate::tensor::elements_of;
 
 /// The rows of this file.
@@ -52,24 +55,24 @@ pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
     let (of_a, of_y) = (b.dims(a).to_vec(), b.dims(y).to_vec());
     let outer = of_a.len() - 2;
-    let (count, m, n, k) = (elements_of(&of_a[..outer]), of_a[outer], of_a[outer + 1], of_y[outer + 1]);
+    let (count, m, n, k) = (elements_of(&known(&of_a[..outer])), of_a[outer], of_a[outer + 1], of_y[outer + 1]);
     let dims = [&of_a[..outer], &[n, k]].concat();
-    if [count, m, n, k].contains(&0) {
+    if [count, m.known(), n.known(), k.known()].contains(&0) {
         return b.full(b.dtype(a), &dims, 0.0);
     }
-    let (a, y) = (b.reshape(a, &[count, m, n]), b.reshape(y, &[count, m, k]));
+    let (a, y) = (b.reshape(a, &dims![count, m, n]), b.reshape(y, &dims![count, m, k]));
     let turned = turned_rows(b, a);
     let (left, right) = turned.vectors(b);
-    let largest = b.slice_axis(turned.sizes, 1, 0, 1);
+    let largest = b.slice_axis(turned.sizes, 1, Dim::from(0), Dim::from(1));
     let inverse = formula(b, [turned.sizes, largest], |[size, largest]| {
-        let least = largest * (size.epsilon() * m.min(n) as f64);
-        let least = least.with(|b| b.broadcast_to(least.id, &[count, m.min(n)]));
+        let least = largest * (size.epsilon() * m.min(n).as_f64());
+        let least = least.with(|b| b.broadcast_to(least.id, &dims![count, m.min(n)]));
         (1.0 / size).when(size.gt(least), 0.0)
     });
     let left = adjoint(b, left);
     let side = product(b, left, y);
     let inverse = b.convert(inverse, b.dtype(side));
-    let inverse = b.broadcast(inverse, &[count, m.min(n), k], &[0, 1]);
+    let inverse = b.broadcast(inverse, &dims![count, m.min(n), k], &[0, 1]);
     let side = b.mul(side, inverse);
     let x = product(b, right, side);
     b.reshape(x, &dims)

@@ -4,8 +4,9 @@
 //! complex eigenvalues stay in blocks of 2 by 2; complex ones take Wilkinson's single shift. All functions see one matrix.
 use super::blocks::standard_blocks;
 use super::hessenberg::{similar, upper_hessenberg};
-use crate::hlo::attrs::PadDim;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::PadDim;
+use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::formula;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -35,7 +36,7 @@ pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
     let (h, z) = similar(b, a);
     // A row and a column more, so that a reflection of three rows fits where only two are left.
     let zero = b.scalar(b.dtype(a), 0.0);
-    let border = [PadDim { low: 0, high: 1, interior: 0 }; 2];
+    let border = [PadDim { low: Dim::from(0), high: Dim::from(1), interior: Dim::from(0) }; 2];
     let (h, z) = (b.pad(h, zero, &border), b.pad(z, zero, &border));
     let (h, part) = deflated(b, h);
     let [steps, on_part] = [0.0; 2].map(|x| b.scalar(DType::S32, x));
@@ -46,8 +47,8 @@ pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
     let [last, h, z] = [3, 4, 5].map(|i| b.get_tuple_element(end, i));
     let (t, z) = if b.dtype(a).is_complex() { (h, z) } else { standard_blocks(b, h, z, n) };
     let [t, z] = [t, z].map(|x| {
-        let rows = b.slice_axis(x, 0, 0, n);
-        b.slice_axis(rows, 1, 0, n)
+        let rows = b.slice_axis(x, 0, Dim::from(0), n);
+        b.slice_axis(rows, 1, Dim::from(0), n)
     });
     let none = b.scalar(DType::S32, 0.0);
     let (is_left, one) = (b.compare(Direction::Gt, last, none), b.scalar(DType::S32, 1.0));
@@ -57,12 +58,12 @@ pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
 
 /// Element `[i, j]`.
 pub(super) fn element(b: &mut Builder, x: InstId, i: InstId, j: InstId) -> InstId {
-    let one = block(b, x, [i, j], [1, 1]);
+    let one = block(b, x, [i, j], [Dim::from(1), Dim::from(1)]);
     b.reshape(one, &[])
 }
 
 /// `sizes` elements from `at` on.
-pub(super) fn block(b: &mut Builder, x: InstId, at: [InstId; 2], sizes: [u64; 2]) -> InstId {
+pub(super) fn block(b: &mut Builder, x: InstId, at: [InstId; 2], sizes: [Dim; 2]) -> InstId {
     b.add_inst(Op::DynamicSlice(sizes.to_vec()), &[x, at[0], at[1]])
 }
 
@@ -73,7 +74,7 @@ pub(super) fn moved(b: &mut Builder, i: InstId, by: f64) -> InstId {
 }
 
 /// Where `[row, column]` is true for the element below the diagonal in that column.
-fn below_diagonal(b: &mut Builder, dims: &[u64]) -> InstId {
+fn below_diagonal(b: &mut Builder, dims: &[Dim]) -> InstId {
     let (row, column) = (b.iota(DType::S32, dims, 0), b.iota(DType::S32, dims, 1));
     let next = b.full_like(column, 1.0);
     let next = b.add(column, next);
@@ -90,7 +91,7 @@ fn by_column(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
 /// Each column's value in the place of the next one's; the first gets zero.
 fn to_next(b: &mut Builder, x: InstId) -> InstId {
     let zero = b.scalar(b.dtype(x), 0.0);
-    b.pad(x, zero, &[PadDim { low: 1, high: -1, interior: 0 }])
+    b.pad(x, zero, &[PadDim { low: Dim::from(1), high: Dim::from(-1), interior: Dim::from(0) }])
 }
 
 /// The matrix with zeros for what is negligible below the diagonal, and the first and last row of the lowest part that is left to
@@ -134,11 +135,11 @@ fn deflated(b: &mut Builder, h: InstId) -> (InstId, [InstId; 2]) {
     (h, [first, last])
 }
 
-fn unfinished(b: &mut Builder, shape: &Shape, n: u64) -> CompId {
+fn unfinished(b: &mut Builder, shape: &Shape, n: Dim) -> CompId {
     b.begin("unreduced");
     let state = b.parameter(shape.clone());
     let [steps, last] = [0, 3].map(|i| b.get_tuple_element(state, i));
-    let (most, none) = (b.scalar(DType::S32, (STEPS * n.max(10)) as f64), b.scalar(DType::S32, 0.0));
+    let (most, none) = (b.scalar(DType::S32, (STEPS * n.max(10)).as_f64()), b.scalar(DType::S32, 0.0));
     let (left, some) = (b.compare(Direction::Lt, steps, most), b.compare(Direction::Gt, last, none));
     let root = b.binary(ScalarOp::And, left, some);
     b.end(root)
@@ -190,7 +191,7 @@ fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part:
             formula(b, [h00, h01, h10, sum, det], |[h00, h01, h10, sum, det]| ((h00 - sum) * h00 + det) / h10 + h01);
         vec![x, formula(b, [h00, h11, sum], |[h00, h11, sum]| h00 + h11 - sum), h21]
     };
-    let parts: Vec<InstId> = parts.into_iter().map(|x| b.reshape(x, &[1])).collect();
+    let parts: Vec<InstId> = parts.into_iter().map(|x| b.reshape(x, &dims![1])).collect();
     b.concatenate(&parts, 0)
 }
 
@@ -226,7 +227,7 @@ fn chase(b: &mut Builder, h: InstId, z: InstId, x: InstId, [first, last]: [InstI
     let h = reflect_rows_at(b, h, v, k);
     let (h, z) = (reflect_columns_at(b, h, v, k), reflect_columns_at(b, z, v, k));
     let next = moved(b, k, 1.0);
-    let bulge = block(b, h, [next, k], [width, 1]);
+    let bulge = block(b, h, [next, k], [width, Dim::from(1)]);
     let bulge = b.reshape(bulge, &[width]);
     // Rows behind the part are not its own.
     let row = b.iota(DType::S32, &[width], 0);
@@ -251,7 +252,7 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     let wide = b.broadcast(scale, &dims, &[]);
     let x = b.div(x, wide);
     let length = super::norm(b, x, 0);
-    let head = b.slice_axis(x, 0, 0, 1);
+    let head = b.slice_axis(x, 0, Dim::from(0), Dim::from(1));
     let phase = super::jacobi::phase(b, head);
     let phase = b.reshape(phase, &[]);
     let length = b.convert(length, dtype);

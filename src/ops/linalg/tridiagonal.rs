@@ -1,13 +1,15 @@
 //! Matrices with three diagonals: products, and systems solved row by row.
 use super::{line, with_line};
 use crate::diag::Result;
-use crate::hlo::attrs::PadDim;
-use crate::hlo::{Builder, InstId};
+use crate::dims;
+use crate::hlo::open::PadDim;
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, elements_of};
 
 /// The rows of this file.
@@ -25,7 +27,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [ref batch @ .., m, _] = dims[..] else {
         return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
     };
-    let (rank, line) = (dims.len(), [batch, &[1, m]].concat());
+    let (rank, line) = (dims.len(), [batch, &dims![1, m]].concat());
     for i in 0..3 {
         if cx.dims(i)? != line {
             return Err(cx.mismatch(format!("a diagonal of {:?}, where {line:?} is needed", cx.dims(i)?)));
@@ -42,11 +44,11 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let factor = cx.b.broadcast(diagonal, &dims, &by_row);
         // the last number of the superdiagonal and the first of the subdiagonal meet no row
         let row = rank - 2;
-        let factor = cx.b.slice_axis(factor, row, low, m - high);
-        let neighbour = cx.b.slice_axis(rhs, row, high, m - low);
+        let factor = cx.b.slice_axis(factor, row, Dim::from(low), m - high);
+        let neighbour = cx.b.slice_axis(rhs, row, Dim::from(high), m - low);
         let product = cx.b.mul(factor, neighbour);
         let mut margins = vec![PadDim::default(); rank];
-        margins[row] = PadDim { low: low as i64, high: high as i64, interior: 0 };
+        margins[row] = PadDim { low: Dim::from(low), high: Dim::from(high), interior: Dim::from(0) };
         let part = cx.b.pad(product, zero, &margins);
         sum = Some(sum.map_or(part, |sum| cx.b.add(sum, part)));
     }
@@ -63,7 +65,7 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [ref batch @ .., m, _] = dims[..] else {
         return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
     };
-    let want = [batch, &[3, m]].concat();
+    let want = [batch, &dims![3, m]].concat();
     if cx.dims(0)? != want {
         return Err(cx.mismatch(format!("diagonals of {:?}, where {want:?} is needed", cx.dims(0)?)));
     }
@@ -74,7 +76,7 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let rank = dims.len();
     let lines = [0, 1, 2].map(|i| {
-        let one = b.slice_axis(diagonals, rank - 2, i, i + 1);
+        let one = b.slice_axis(diagonals, rank - 2, Dim::from(i), Dim::from(i + 1));
         b.reshape(one, &dims[..rank - 1])
     });
     let y = eliminated(b, lines, rhs, pivoting);
@@ -84,18 +86,18 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The solutions `[batch.., m, k]` of systems with lines of `[batch.., m]`: what stands right of the diagonal, on it and left of it.
 pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivoting: bool) -> InstId {
     let dims = b.dims(rhs).to_vec();
-    if dims.contains(&0) {
+    if dims.contains(&Dim::from(0)) {
         return rhs;
     }
     let (m, k) = (dims[dims.len() - 2], dims[dims.len() - 1]);
-    let count = elements_of(&dims[..dims.len() - 2]);
+    let count = elements_of(&known(&dims[..dims.len() - 2]));
     let [upper, main, lower] = lines.map(|x| {
-        let flat = b.reshape(x, &[count, m]);
+        let flat = b.reshape(x, &dims![count, m]);
         b.transpose(flat, &[1, 0])
     });
     let upper = without_last(b, upper);
     let none = b.full_like(main, 0.0);
-    let right = b.reshape(rhs, &[count, m, k]);
+    let right = b.reshape(rhs, &dims![count, m, k]);
     let right = b.transpose(right, &[1, 0, 2]);
     let state = rounds(b, "eliminate_row", m - 1, &[main, upper, none, lower, right], |b, i, state| {
         eliminate_row(b, i, std::array::from_fn(|part| state[part]), pivoting)
@@ -109,7 +111,7 @@ pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivot
 fn without_last(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let index = b.iota(DType::S32, &dims, 0);
-    let last = b.full_like(index, (dims[0] - 1) as f64);
+    let last = b.full_like(index, (dims[0] - 1).as_f64());
     let inside = b.compare(Direction::Lt, index, last);
     let zero = b.full_like(x, 0.0);
     b.select(inside, x, zero)
@@ -175,12 +177,12 @@ fn eliminate_row(
 }
 
 /// The unknowns of an upper triangular system with two superdiagonals.
-fn back_substitute(b: &mut Builder, [main, upper, second, right]: [InstId; 4], m: u64) -> InstId {
+fn back_substitute(b: &mut Builder, [main, upper, second, right]: [InstId; 4], m: Dim) -> InstId {
     let line = b.dims(right)[1..].to_vec();
     let none = b.full(b.dtype(right), &line, 0.0);
     let parts = rounds(b, "back_substitute", m, &[main, upper, second, right, none, none], |b, step, parts| {
         let [main, upper, second, right, x1, x2] = std::array::from_fn(|part| parts[part]);
-        let last = b.scalar(DType::S32, (m - 1) as f64);
+        let last = b.scalar(DType::S32, (m - 1).as_f64());
         let i = b.sub(last, step);
         let (pivot, above, beyond, own) = (row(b, main, i), row(b, upper, i), row(b, second, i), row(b, right, i));
         let (part, second_part) = (scaled(b, above, x1), scaled(b, beyond, x2));

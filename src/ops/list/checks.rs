@@ -1,7 +1,7 @@
 //! Run-time checks of `--checked` for TensorLists, TensorArrays and stacks.
 use super::length;
 use crate::diag::{Error, Result};
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::{LowerCtx, Value, checks};
 
 /// Indices, input 1, of elements of the list in input 0.

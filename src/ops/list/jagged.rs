@@ -3,8 +3,9 @@
 //! The elements are rows of one array, each filled up with zeros to the size of the largest. So a loop can fill such a list, whose state has
 //! fixed sizes.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::PadDim;
-use crate::hlo::{Builder, InstId};
+use crate::dims;
+use crate::hlo::open::PadDim;
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::gather::take_axis;
 use crate::ops::value::{JaggedList, RaggedValue, UnlikeList};
 use crate::ops::{LowerCtx, Value, ragged};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 impl JaggedList {
     /// A list of `dims[0]` elements without rows, with room for `dims[1]` rows of sizes `dims[2..]` in each.
-    pub fn empty(b: &mut Builder, dtype: DType, dims: &[u64], name: &Arc<str>) -> JaggedList {
+    pub fn empty(b: &mut Builder, dtype: DType, dims: &[Dim], name: &Arc<str>) -> JaggedList {
         let (buffer, lengths) = (b.full(dtype, dims, 0.0), b.full(DType::S32, &dims[..1], 0.0));
         JaggedList { buffer, lengths, name: name.clone() }
     }
@@ -34,10 +35,10 @@ impl JaggedList {
             return Err(cx.mismatch("the list has no elements"));
         }
         let mut pads = vec![PadDim::default(); own.len()];
-        pads[0].high = i64::try_from(most).unwrap_or(i64::MAX);
+        pads[0].high = most;
         let zero = cx.b.scalar(cx.b.dtype(item), 0.0);
         let roomy = cx.b.pad(item, zero, &pads);
-        let filled = cx.b.slice_axis(roomy, 0, 0, most);
+        let filled = cx.b.slice_axis(roomy, 0, Dim::from(0), most);
         let row = super::as_row(cx.b, filled);
         let length = cx.b.constant(Tensor::of(&[1], &[i32::try_from(count).unwrap_or(i32::MAX)]));
         let (buffer, lengths) =
@@ -66,7 +67,7 @@ impl JaggedList {
         let (splits, total) = ragged::splits(cx, self.lengths);
         let total = cx.size_within(total, room, "the list")?;
         let (row, place) = ragged::places(cx, splits, total)?;
-        let stride = cx.b.full(DType::S32, &[total], most as f64);
+        let stride = cx.b.full(DType::S32, &[total], most.as_f64());
         let begin = cx.b.mul(row, stride);
         let from = cx.b.add(begin, place);
         let flat = cx.b.reshape(self.buffer, &[&[room][..], &dims[2..]].concat());
@@ -88,7 +89,7 @@ pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
             if own.is_empty() {
                 return Ok(None);
             }
-            let dims = [&[list.items.len() as u64][..], &own].concat();
+            let dims = [&dims![list.items.len()][..], &own].concat();
             JaggedList::empty(cx.b, cx.b.dtype(item), &dims, &list.name)
         }
         _ => return Ok(None),

@@ -4,12 +4,13 @@
 //! of as many rows as it can ever have, and its length is a value beside it.
 use super::structured;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::interp;
 use crate::ops::spec::known_shape;
 use crate::ops::value::{Count, Elements, ListValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, element_count};
 use std::sync::Arc;
 
@@ -26,19 +27,20 @@ impl ListValue {
     }
 
     /// How many elements there is room for.
-    pub fn room(&self, b: &Builder) -> u64 {
-        b.dims(self.buffer).first().copied().unwrap_or(0)
+    pub fn room(&self, b: &Builder) -> Dim {
+        b.dims(self.buffer).first().copied().unwrap_or(Dim::from(0))
     }
 
     /// Whether memory may hold so many elements like its own.
-    pub fn may_hold(&self, b: &Builder, n: u64) -> bool {
+    pub fn may_hold(&self, b: &Builder, n: Dim) -> bool {
         let dims = [&[n][..], b.dims(self.buffer).get(1..).unwrap_or(&[])].concat();
-        let bytes = element_count(&dims).and_then(|count| count.checked_mul(b.dtype(self.buffer).bytes() as u64));
+        let bytes = element_count(&known(&dims))
+            .and_then(|count| count.checked_mul(Dim::from(b.dtype(self.buffer).bytes()).known()));
         bytes.is_some_and(|bytes| bytes <= MOST_BYTES)
     }
 
     /// It never has more elements.
-    pub fn most(&self, b: &Builder) -> u64 {
+    pub fn most(&self, b: &Builder) -> Dim {
         self.count.map_or(self.room(b), |count| count.most)
     }
 
@@ -57,7 +59,7 @@ impl ListValue {
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
-    pub fn counted(&self, b: &mut Builder, room: u64) -> Result<ListValue> {
+    pub fn counted(&self, b: &mut Builder, room: Dim) -> Result<ListValue> {
         let (most, now) = (self.most(b), self.length(b)?);
         let count = self.count.unwrap_or(Count { now, most, stale: false });
         let buffer = if room > self.room(b) { rows(b, self.buffer, room)? } else { self.buffer };
@@ -68,7 +70,7 @@ impl ListValue {
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
-    pub fn resized(&self, b: &mut Builder, n: u64) -> Result<ListValue> {
+    pub fn resized(&self, b: &mut Builder, n: Dim) -> Result<ListValue> {
         let buffer = self.cleared(b);
         let open = self.open.clone();
         Ok(ListValue { open, ..ListValue::of(rows(b, buffer, n)?, &self.name) })
@@ -78,7 +80,7 @@ impl ListValue {
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
-    pub fn at_least(&self, b: &mut Builder, n: u64) -> Result<ListValue> {
+    pub fn at_least(&self, b: &mut Builder, n: Dim) -> Result<ListValue> {
         let Some(before) = self.count else {
             return if n > self.room(b) { self.resized(b, n) } else { Ok(self.clone()) };
         };
@@ -106,7 +108,7 @@ impl ListValue {
     pub fn whole(&self, cx: &mut LowerCtx) -> Result<InstId> {
         let Some(count) = self.count else { return Ok(self.buffer) };
         let room = self.room(cx.b);
-        let known = interp::known_through_loops(cx.b, count.now).and_then(|t| u64::try_from(t.get_i64(0)?).ok());
+        let known = interp::known_through_loops(cx.b, count.now).and_then(|t| Dim::size(t.get_i64(0)?).ok());
         let n = match known.filter(|&n| n <= room) {
             Some(n) if n == room => return Ok(self.buffer),
             Some(n) => n,
@@ -131,7 +133,7 @@ impl ListValue {
     pub fn holding(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
         let range = cx.ranges.of(cx.b, index);
         let proven = range.bound().filter(|most| {
-            let end = u64::try_from(*most).map_or(0, |most| most.saturating_add(1));
+            let end = Dim::size(*most).map_or(Dim::from(0), |most| most.saturating_add(1));
             end <= self.room(cx.b) || self.may_hold(cx.b, end)
         });
         let (index, most) = match proven {
@@ -140,10 +142,10 @@ impl ListValue {
                 let end = end_of(cx.b, index);
                 let (end, room) = cx.allowed(end).ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
                 let one = cx.b.constant(Tensor::scalar(1i64));
-                (cx.b.sub(end, one), room as i64 - 1)
+                (cx.b.sub(end, one), room.pinned() - 1)
             }
         };
-        let want = u64::try_from(most).map_or(0, |most| most.saturating_add(1));
+        let want = Dim::size(most).map_or(Dim::from(0), |most| most.saturating_add(1));
         if self.count.is_none() && (want <= self.room(cx.b) || range.least == range.most) {
             return if want > self.room(cx.b) { self.resized(cx.b, want) } else { Ok(self.clone()) };
         }
@@ -162,7 +164,7 @@ impl ListValue {
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
-    pub fn of_length(&self, cx: &mut LowerCtx, length: InstId, most: u64) -> Result<ListValue> {
+    pub fn of_length(&self, cx: &mut LowerCtx, length: InstId, most: Dim) -> Result<ListValue> {
         let mut list = ListValue { elements: Elements::Any, ..self.counted(cx.b, most)? };
         list.buffer = list.cleared(cx.b);
         list.count = Some(Count { now: scalar(cx.b, length), most, stale: true });
@@ -192,7 +194,7 @@ impl ListValue {
     pub fn popped(&self, b: &mut Builder) -> Option<(ListValue, InstId)> {
         let last = self.room(b).checked_sub(1)?;
         let Some(count) = self.count else {
-            let buffer = b.slice_axis(self.buffer, 0, 0, last);
+            let buffer = b.slice_axis(self.buffer, 0, Dim::from(0), last);
             let row = b.slice_axis(self.buffer, 0, last, last + 1);
             let dims = b.dims(self.buffer)[1..].to_vec();
             let item = b.reshape(row, &dims);
@@ -212,7 +214,7 @@ impl ListValue {
 }
 
 /// A number of elements as TensorFlow has it.
-fn number(b: &mut Builder, n: u64) -> Result<InstId> {
+fn number(b: &mut Builder, n: Dim) -> Result<InstId> {
     let n = i32::try_from(n).map_err(|_| Error::user(Code::TooLarge, "a list of more than 2^31 elements"))?;
     Ok(b.constant(Tensor::scalar(n)))
 }
@@ -233,11 +235,11 @@ fn end_of(b: &mut Builder, index: InstId) -> InstId {
 }
 
 /// The first `n` rows of an array, zeros where it has less.
-fn rows(b: &mut Builder, buffer: InstId, n: u64) -> Result<InstId> {
+fn rows(b: &mut Builder, buffer: InstId, n: Dim) -> Result<InstId> {
     let mut dims = b.dims(buffer).to_vec();
     let have = dims[0];
     if n <= have {
-        return Ok(if n == have { buffer } else { b.slice_axis(buffer, 0, 0, n) });
+        return Ok(if n == have { buffer } else { b.slice_axis(buffer, 0, Dim::from(0), n) });
     }
     dims[0] = n;
     check_room(&dims)?;
@@ -250,11 +252,11 @@ fn rows(b: &mut Builder, buffer: InstId, n: u64) -> Result<InstId> {
 ///
 /// # Errors
 /// `Code::TooLarge`.
-pub fn check_room(dims: &[u64]) -> Result<()> {
-    if element_count(dims).is_some_and(|n| n <= MOST_ELEMENTS) {
+pub fn check_room(dims: &[Dim]) -> Result<()> {
+    if element_count(&known(dims)).is_some_and(|n| n <= MOST_ELEMENTS) {
         return Ok(());
     }
-    let length = dims.first().copied().unwrap_or(0);
+    let length = dims.first().copied().unwrap_or(Dim::from(0));
     Err(Error::user(Code::TooLarge, format!("a list of {length} elements of {:?}", dims.get(1..).unwrap_or(&[]))))
 }
 
@@ -281,7 +283,7 @@ pub(super) fn unbounded_size(list: &str) -> Error {
 ///
 /// # Errors
 /// `Code::TooLarge` for more elements than arrays have.
-pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[u64]>) -> Result<Value> {
+pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[Dim]>) -> Result<Value> {
     let (Value::UnshapedList { length, now, dtype, name, open }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();
     check_room(&all)?;

@@ -1,13 +1,14 @@
 //! Rows of an array as elements of a list, each at an index of its own.
 use super::{list_for, listed, name_of, told_shape, with_shape};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::interp;
 use crate::ops::array::scatter::scatter;
 use crate::ops::math::special::add_scalar;
 use crate::ops::value::{Elements, ListValue};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::Dim;
 
 /// Puts rows of `tensor` into the list in input 0, which grows as far as an index asks for if it `grows`.
 fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> Result<Vec<Value>> {
@@ -34,7 +35,7 @@ fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> 
             return Err(cx.unsupported("rows put into a list of fixed length where calls can't fail"));
         }
     }
-    let indices = cx.b.reshape(indices, &[dims[0], 1]);
+    let indices = cx.b.reshape(indices, &[dims[0], Dim::from(1)]);
     let buffer = scatter(cx, list.buffer, indices, tensor, None)?;
     listed(ListValue { buffer, elements: Elements::Any, ..list })
 }
@@ -51,8 +52,8 @@ pub fn new(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let count = if cx.args.len() > 3 { cx.constant_int(3)? } else { -1 };
     let (length, dtype, name, open) =
         (u64::try_from(count).unwrap_or(0), cx.b.dtype(tensor), name_of(cx), told_shape(cx, 2));
-    let list = Value::UnshapedList { length, now: None, dtype, name, open };
-    let rows = cx.b.dims(tensor).get(1..).map(<[u64]>::to_vec);
+    let list = Value::UnshapedList { length: Dim::from(length), now: None, dtype, name, open };
+    let rows = cx.b.dims(tensor).get(1..).map(<[Dim]>::to_vec);
     let list = with_shape(cx.b, list, rows.as_deref())?;
     put_rows(&mut cx.with_args(vec![list]), tensor, indices, count < 0)
 }

@@ -4,7 +4,7 @@ use crate::graph::TfType;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Element, Fact, Int};
 use crate::ops::shape::{S32, S64};
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use std::sync::Arc;
 
 /// What the list in input 0 holds; a list of anything where that is not known.
@@ -117,7 +117,7 @@ pub(super) fn get_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// An array of `first` elements of the list.
-fn rows(cx: &mut ShapeCtx, first: &[Dim], list: Element) -> Result<Vec<Fact>> {
+fn rows(cx: &mut ShapeCtx, first: &[InferredDim], list: Element) -> Result<Vec<Fact>> {
     let dims = match list.dims.as_ranked() {
         Some(dims) => [first, dims].concat().into(),
         None => cx.unranked(Why::Value(0)),
@@ -127,7 +127,7 @@ fn rows(cx: &mut ShapeCtx, first: &[Dim], list: Element) -> Result<Vec<Fact>> {
 
 pub(super) fn stack(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 1)?;
-    let told = cx.node.int("num_elements").and_then(|n| u64::try_from(n).ok()).map(Dim::Known);
+    let told = cx.node.int("num_elements").and_then(|n| u64::try_from(n).ok()).map(InferredDim::Known);
     let n = told.or(list.length.size()).unwrap_or_else(|| cx.fresh(Why::Value(0)));
     rows(cx, &[n], list)
 }
@@ -164,7 +164,7 @@ pub(super) fn push_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let item = cx.dims(1)?;
     let dims = with_item(cx, &before, item, 1);
     let length = match before.length.size() {
-        Some(n) => cx.add(n, Dim::Known(1)).into(),
+        Some(n) => cx.add(n, InferredDim::Known(1)).into(),
         None => Int::Unknown,
     };
     handle(Element { dims, length, open: false, ..before })
@@ -173,7 +173,7 @@ pub(super) fn push_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 1)?;
     let length = match list.length.size() {
-        Some(n) => cx.sub(n, Dim::Known(1)).into(),
+        Some(n) => cx.sub(n, InferredDim::Known(1)).into(),
         None => Int::Unknown,
     };
     let item = Fact::new(item_type(cx, &list), list.dims.clone());
@@ -209,7 +209,7 @@ pub(super) fn split(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.ranked(0)?.as_deref() {
         Some([_, rest @ ..]) => {
             let same = lengths.as_ref().filter(|l| l.windows(2).all(|w| w[0] == w[1])).and_then(|l| l.first());
-            let first = same.and_then(|&n| u64::try_from(n).ok()).map(Dim::Known);
+            let first = same.and_then(|&n| u64::try_from(n).ok()).map(InferredDim::Known);
             let first = first.unwrap_or_else(|| cx.fresh(Why::Value(2)));
             cx.merge(&[&[first], rest].concat().into(), &told)?
         }

@@ -1,7 +1,7 @@
 //! Lists whose elements are lists or optionals of one spec, as gradients of loops keep them of loops and conditions within.
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::spec::{self, ValueSpec, element_leaves};
 use crate::ops::value::{Elements, ListValue, StructuredList};
 use crate::ops::{LowerCtx, Value};
@@ -10,8 +10,8 @@ use crate::tensor::DType;
 
 impl StructuredList {
     /// How many elements there is room for.
-    pub fn room(&self, b: &Builder) -> u64 {
-        self.parts.first().map_or(0, |part| part.room(b))
+    pub fn room(&self, b: &Builder) -> Dim {
+        self.parts.first().map_or(Dim::from(0), |part| part.room(b))
     }
 
     /// How many elements there are, a scalar s32.
@@ -215,7 +215,7 @@ pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
 }
 
 /// The list with as many elements; new ones are zeros.
-pub(super) fn resized(cx: &mut LowerCtx, list: &StructuredList, n: u64) -> Result<Value> {
+pub(super) fn resized(cx: &mut LowerCtx, list: &StructuredList, n: Dim) -> Result<Value> {
     let parts = list.parts.iter().map(|part| part.resized(cx.b, n)).collect::<Result<_>>()?;
     Ok(Value::Structured(StructuredList { parts, ..list.clone() }))
 }

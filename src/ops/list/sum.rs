@@ -3,6 +3,7 @@ use super::structured;
 use super::unlike::rows_of;
 use crate::diag::Result;
 use crate::graph::TfType;
+use crate::hlo::open::Dim;
 use crate::ops::value::{ListValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 
@@ -51,14 +52,14 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
             Value::UnshapedList { length, now, dtype, name, open }
         }
         (Value::Unlike(a), Value::List(list)) | (Value::List(list), Value::Unlike(a))
-            if list.count.is_none() && list.room(cx.b) == a.items.len() as u64 =>
+            if list.count.is_none() && list.room(cx.b) == Dim::from(a.items.len()) =>
         {
             let b = UnlikeList { items: rows_of(cx.b, list.buffer), name: list.name, ..a.clone() };
             of_two(cx, Value::Unlike(a), Value::Unlike(b))?
         }
         (Value::Unlike(a), Value::UnshapedList { length, now: None, .. })
         | (Value::UnshapedList { length, now: None, .. }, Value::Unlike(a))
-            if length == a.items.len() as u64 =>
+            if length == Dim::from(a.items.len()) =>
         {
             Value::Unlike(a)
         }

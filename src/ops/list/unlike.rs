@@ -5,12 +5,13 @@
 use super::{name_of, told_shape};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{PartialShape, TfType};
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::spec::{check_nesting, with_known_sizes};
 use crate::ops::value::{ListValue, RaggedValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -69,14 +70,14 @@ fn array(item: &Value) -> Option<InstId> {
 }
 
 /// A list of lists of this length, none of which was set.
-pub(super) fn of_length(cx: &LowerCtx, length: u64) -> Result<Vec<Value>> {
+pub(super) fn of_length(cx: &LowerCtx, length: Dim) -> Result<Vec<Value>> {
     check(length)?;
-    let items = vec![None; length as usize];
+    let items = vec![None; length.index()];
     let declared = Arc::new(PartialShape(None));
     Ok(vec![Value::Unlike(UnlikeList { items, dtype: TfType::Variant, declared, name: name_of(cx) })])
 }
 
-fn check(length: u64) -> Result<()> {
+fn check(length: Dim) -> Result<()> {
     if length <= MOST_ITEMS {
         return Ok(());
     }
@@ -99,12 +100,12 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList
     match &cx.args[0] {
         Value::Unlike(list) if is_list == (list.dtype == TfType::Variant) => {
             let list = list.clone();
-            let fits = is_list || list.declared.admits(&cx.dims(item)?);
+            let fits = is_list || list.declared.admits(&known(&cx.dims(item)?));
             if fits { Ok(Some(list)) } else { Err(cx.mismatch("an element of another shape than the list's")) }
         }
         Value::List(ListValue { buffer, count: None, open: Some(open), name, .. }) if !is_list => {
             let (dims, rows) = (cx.dims(item)?, cx.b.dims(*buffer).to_vec());
-            if rows[1..] == *dims || !open.admits(&dims) || rows[0] > MOST_ITEMS {
+            if rows[1..] == *dims || !open.admits(&known(&dims)) || rows[0] > MOST_ITEMS {
                 return Ok(None);
             }
             let (buffer, declared, name) = (*buffer, open.clone(), name.clone());
@@ -118,16 +119,18 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList
 /// The rows of the array of a list; `None` for those that were never set.
 pub(super) fn rows_of(b: &mut Builder, buffer: InstId) -> Vec<Option<Value>> {
     let (set, dims) = (rows_set(b, buffer), b.dims(buffer).to_vec());
-    let one = |i: u64| {
+    let one = |i: Dim| {
         let row = b.slice_axis(buffer, 0, i, i + 1);
         Value::Array(b.reshape(row, &dims[1..]))
     };
     let mut one = one;
-    (0..dims[0]).map(|i| set.as_ref().is_none_or(|set| set.contains(&i)).then(|| one(i))).collect()
+    (0..dims[0].known())
+        .map(|i| set.as_ref().is_none_or(|set| set.contains(&Dim::from(i))).then(|| one(Dim::from(i))))
+        .collect()
 }
 
 /// The rows that were written into an array of zeros at indices that are known; `None` for arrays of other origin.
-fn rows_set(b: &Builder, buffer: InstId) -> Option<HashSet<u64>> {
+fn rows_set(b: &Builder, buffer: InstId) -> Option<HashSet<Dim>> {
     let insts = &b.current().insts;
     let (mut set, mut open) = (HashSet::new(), vec![buffer]);
     while let Some(id) = open.pop() {
@@ -135,14 +138,14 @@ fn rows_set(b: &Builder, buffer: InstId) -> Option<HashSet<u64>> {
         match (&inst.op, &inst.operands[..]) {
             (Op::DynamicUpdateSlice, &[before, _, index, ..]) => {
                 let at = interp::constant_value(b, index)?.get_i64(0)?;
-                set.insert(u64::try_from(at).ok()?);
+                set.insert(Dim::size(at).ok()?);
                 open.push(before);
             }
             (Op::Elementwise(ScalarOp::Add), &[x, y]) => open.extend([x, y]),
             (Op::Broadcast(_), &[x]) if interp::constant_value(b, x).and_then(|x| x.get_f64(0)) == Some(0.0) => {}
             _ => return None,
         }
-        if set.len() as u64 > MOST_ITEMS || open.len() as u64 > MOST_ITEMS {
+        if Dim::from(set.len()) > MOST_ITEMS || Dim::from(open.len()) > MOST_ITEMS {
             return None;
         }
     }
@@ -159,7 +162,7 @@ fn index(cx: &LowerCtx) -> Result<usize> {
 pub(super) fn set(cx: &mut LowerCtx, mut list: UnlikeList, grows: bool) -> Result<Vec<Value>> {
     let at = index(cx)?;
     if grows && at >= list.items.len() {
-        check(at as u64 + 1)?;
+        check(Dim::from(at) + 1)?;
         list.items.resize(at + 1, None);
     }
     let (count, item) = (list.items.len(), known_item(cx, 2)?);
@@ -197,7 +200,7 @@ fn item_or_zeros(cx: &mut LowerCtx, item: Option<Value>, dtype: TfType, i: usize
 
 /// The list with the element of input 1 behind the others.
 pub(super) fn pushed(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
-    check(list.items.len() as u64 + 1)?;
+    check(Dim::from(list.items.len()) + 1)?;
     list.items.push(known_item(cx, 1)?);
     nested(list)
 }
@@ -222,9 +225,9 @@ pub(super) fn popped(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Valu
 }
 
 /// The list with as many elements.
-pub(super) fn resized(mut list: UnlikeList, length: u64) -> Result<Vec<Value>> {
+pub(super) fn resized(mut list: UnlikeList, length: Dim) -> Result<Vec<Value>> {
     check(length)?;
-    list.items.resize(length as usize, None);
+    list.items.resize(length.index(), None);
     Ok(vec![Value::Unlike(list)])
 }
 
@@ -234,11 +237,11 @@ pub(super) fn concat(cx: &mut LowerCtx, list: &UnlikeList) -> Result<Vec<Value>>
     let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
         return Err(cx.unsupported("a list of which elements are no arrays or were never set"));
     };
-    let rest = cx.b.dims(parts[0]).get(1..).map(<[u64]>::to_vec);
+    let rest = cx.b.dims(parts[0]).get(1..).map(<[Dim]>::to_vec);
     if rest.is_none() || parts.iter().any(|&part| cx.b.dims(part).get(1..) != rest.as_deref()) {
         return Err(cx.mismatch("elements that differ in more than their first size"));
     }
-    let lengths: Vec<i64> = parts.iter().map(|&part| cx.b.dims(part)[0] as i64).collect();
+    let lengths: Vec<i64> = parts.iter().map(|&part| cx.b.dims(part)[0].pinned()).collect();
     let all = cx.b.concatenate(&parts, 0);
     let lengths = cx.b.constant(Tensor::of(&[lengths.len() as u64], &lengths));
     Ok(vec![Value::Array(all), Value::Array(lengths)])
@@ -246,19 +249,19 @@ pub(super) fn concat(cx: &mut LowerCtx, list: &UnlikeList) -> Result<Vec<Value>>
 
 /// An array cut along axis 0 into parts of these lengths.
 pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[i64]) -> Result<Vec<Value>> {
-    check(lengths.len() as u64)?;
+    check(Dim::from(lengths.len()))?;
     let whole = cx.b.dims(x).first().copied();
     let mut items = Vec::with_capacity(lengths.len());
     let mut start = 0u64;
     for &length in lengths {
-        let end = u64::try_from(length).ok().and_then(|n| start.checked_add(n));
+        let end = Dim::size(length).ok().and_then(|n| start.checked_add(n.known()));
         let Some(end) = end.filter(|&end| whole.is_some_and(|whole| end <= whole)) else {
             return Err(cx.mismatch("the lengths do not add up to the first dimension"));
         };
-        items.push(Some(Value::Array(cx.b.slice_axis(x, 0, start, end))));
+        items.push(Some(Value::Array(cx.b.slice_axis(x, 0, Dim::from(start), Dim::from(end)))));
         start = end;
     }
-    if whole != Some(start) {
+    if whole != Some(Dim::from(start)) {
         return Err(cx.mismatch("the lengths do not add up to the first dimension"));
     }
     let dtype: DType = cx.b.dtype(x);

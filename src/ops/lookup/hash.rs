@@ -5,7 +5,7 @@
 //! placed first. Source: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", ESA 2009; the mixing is the finalizer of
 //! SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::LowerCtx;
 use crate::ops::array::gather::take_axis;
 use crate::scalar::ScalarOp;

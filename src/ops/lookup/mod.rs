@@ -11,11 +11,13 @@ use super::array::gather::take_axis;
 use super::fact::Fact;
 use super::row::op;
 use super::shape::{S64, nothing};
-use super::symbols::{Dim, Why};
+use super::symbols::{InferredDim, Why};
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
+use crate::symbolic::fixed;
 use crate::tensor::{Tensor, element_count};
 use hash::{PerfectHash, bits};
 pub use mutable::{TableContents, table_contents};
@@ -186,13 +188,13 @@ fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(Diagnostic::new(Code::TypeMismatch, told).note(own).into());
     }
     let (places, one) = (cx.b.dims(keys).to_vec(), &table.values.dims[1..]);
-    let out = [&places[..], one].concat();
+    let out = [&places[..], &fixed(one)].concat();
     let given = cx.b.dims(default);
     if given != one && given != out {
         return Err(cx.mismatch(format!("a default value of {given:?} for values of {one:?}")));
     }
     let default = cx.b.broadcast_to(default, &out);
-    let Some(hash) = table.hash.as_ref().filter(|_| !out.contains(&0)) else { return cx.one(default) };
+    let Some(hash) = table.hash.as_ref().filter(|_| !out.contains(&Dim::from(0))) else { return cx.one(default) };
     let slot = hash.slot(cx, keys)?;
     let at = cx.b.constant(hash.spread(&table.keys));
     let there = take_axis(cx, at, slot, 0, 0)?;
@@ -256,7 +258,7 @@ fn export_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 /// One value a key. A default that is no scalar may be one value, or one for each key.
 fn find_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let scalar = cx.dims(2)?.as_ranked().is_some_and(<[Dim]>::is_empty);
+    let scalar = cx.dims(2)?.as_ranked().is_some_and(<[InferredDim]>::is_empty);
     let dims = if scalar { cx.dims(1)? } else { cx.unranked(Why::NoShapeFunction) };
     cx.typed("Tout", dims)
 }

@@ -5,12 +5,14 @@
 use super::hash::bits;
 use super::order::{self, BUCKETS};
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::dims;
 use crate::graph::{Attr, KEYS, Node, VALUES};
-use crate::hlo::attrs::PadDim;
-use crate::hlo::{Builder, Check, InstId, Op};
+use crate::hlo::open::PadDim;
+use crate::hlo::open::{Builder, Check, InstId, Op};
 use crate::ops::array::gather::take_axis;
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
@@ -125,7 +127,7 @@ impl TableId {
         let [keys, values, size] = [0, 1, 2].map(|part| cx.store.read(self.0 + part));
         let size = size?;
         let number = |b: &mut Builder, at: u64| {
-            let one = b.slice_axis(size, 0, at, at + 1);
+            let one = b.slice_axis(size, 0, Dim::from(at), Dim::from(at + 1));
             b.reshape(one, &[])
         };
         let (count, buckets) = (number(cx.b, 0), number(cx.b, 1));
@@ -136,7 +138,7 @@ impl TableId {
     fn set(self, cx: &mut LowerCtx, held: Held) -> Result<()> {
         let numbers = [held.count, held.buckets].map(|x| {
             let x = cx.b.convert(x, DType::S64);
-            cx.b.reshape(x, &[1])
+            cx.b.reshape(x, &[Dim::from(1)])
         });
         let size = cx.b.concatenate(&numbers, 0);
         for (part, now) in [held.keys, held.values, size].into_iter().enumerate() {
@@ -175,7 +177,7 @@ fn word(b: &mut Builder, keys: InstId) -> InstId {
 
 impl Held {
     fn room(&self, b: &Builder) -> u64 {
-        b.dims(self.keys)[0]
+        b.dims(self.keys)[0].known()
     }
     fn parts(&self) -> [InstId; 4] {
         [self.keys, self.values, self.count, self.buckets]
@@ -186,7 +188,7 @@ impl Held {
     /// The places of keys, `s32[room]`.
     fn places(&self, b: &mut Builder) -> InstId {
         let room = self.room(b);
-        b.iota(DType::S32, &[room], 0)
+        b.iota(DType::S32, &[Dim::from(room)], 0)
     }
     /// Whether each place holds `key`.
     fn holds(&self, b: &mut Builder, key: InstId) -> InstId {
@@ -241,7 +243,7 @@ enum Listing {
 /// Elements along the first axis, one place further from place `at` on, where `new` stands then; the last is lost.
 fn with_row(b: &mut Builder, x: InstId, new: InstId, at: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
-    let (first, most) = (b.slice_axis(x, 0, 0, 1), b.slice_axis(x, 0, 0, dims[0] - 1));
+    let (first, most) = (b.slice_axis(x, 0, Dim::from(0), Dim::from(1)), b.slice_axis(x, 0, Dim::from(0), dims[0] - 1));
     let moved = b.concatenate(&[first, most], 0);
     let places = b.iota(DType::S32, &dims, 0);
     let (is_before, is_there) = (b.compare(Direction::Lt, places, at), b.compare(Direction::Eq, places, at));
@@ -253,7 +255,7 @@ fn with_row(b: &mut Builder, x: InstId, new: InstId, at: InstId) -> InstId {
 /// Elements along the first axis without that at place `at`; as they are where there is no such place.
 fn without_row(b: &mut Builder, x: InstId, at: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
-    let (most, last) = (b.slice_axis(x, 0, 1, dims[0]), b.slice_axis(x, 0, dims[0] - 1, dims[0]));
+    let (most, last) = (b.slice_axis(x, 0, Dim::from(1), dims[0]), b.slice_axis(x, 0, dims[0] - 1, dims[0]));
     let moved = b.concatenate(&[most, last], 0);
     let places = b.iota(DType::S32, &dims, 0);
     let is_before = b.compare(Direction::Lt, places, at);
@@ -265,7 +267,7 @@ fn element(b: &mut Builder, x: InstId, i: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let zero = b.scalar(DType::S32, 0.0);
     let at: Vec<InstId> = std::iter::once(i).chain(dims[1..].iter().map(|_| zero)).collect();
-    let one = b.add_inst(Op::DynamicSlice([&[1], &dims[1..]].concat()), &[&[x], &at[..]].concat());
+    let one = b.add_inst(Op::DynamicSlice([&dims![1][..], &dims[1..]].concat()), &[&[x], &at[..]].concat());
     b.reshape(one, &dims[1..])
 }
 
@@ -344,7 +346,7 @@ fn rehashed(b: &mut Builder, held: Held, grows: InstId) -> Held {
 fn with_one_more(b: &mut Builder, x: InstId) -> InstId {
     let zero = b.scalar(b.dtype(x), 0.0);
     let mut dims = vec![PadDim::default(); b.rank(x)];
-    dims[0].high = 1;
+    dims[0].high = Dim::from(1);
     b.pad(x, zero, &dims)
 }
 
@@ -370,7 +372,7 @@ pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Val
     let room = held.room(cx.b);
     let [keys, values] = [keys, values].map(|x| with_one_more(cx.b, x));
     let parts = [&held.parts()[..], &[none, keys, values]].concat();
-    let end = Rounds { parts }.run(cx.b, End::After(count), |b, round, state| {
+    let end = Rounds { parts }.run(cx.b, End::After(count.known()), |b, round, state| {
         let held = Held::of([state[0], state[1], state[2], state[3]]);
         let (key, row) = (element(b, state[5], round), element(b, state[6], round));
         let (held, more) = put(b, held, key, row, listing);
@@ -414,7 +416,7 @@ pub fn remove(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let keys = if cx.b.rank(keys) == 1 { keys } else { cx.b.reshape(keys, &[count]) };
     let keys = with_one_more(cx.b, keys);
     let parts = [&held.parts()[..], &[keys]].concat();
-    let end = Rounds { parts }.run(cx.b, End::After(count), |b, round, state| {
+    let end = Rounds { parts }.run(cx.b, End::After(count.known()), |b, round, state| {
         let held = Held::of([state[0], state[1], state[2], state[3]]);
         let (key, room) = (element(b, state[4], round), b.scalar(DType::S32, held.room(b) as f64));
         let is_it = held.holds(b, key);
@@ -445,7 +447,7 @@ pub fn find(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("a default value of {:?} for values of {row:?}", cx.b.dims(default))));
     }
     let default = cx.b.broadcast_to(default, &out);
-    let pairs = [&places[..], &[held.room(cx.b)]].concat();
+    let pairs = [&places[..], &[Dim::from(held.room(cx.b))]].concat();
     let last = places.len();
     let numbers = cx.b.iota(DType::S32, &pairs, last);
     let is_used = cx.b.compare(Direction::Lt, numbers, held.count);
@@ -482,6 +484,6 @@ pub fn export(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     }
     let held = id.held(cx)?;
     let room = held.room(cx.b);
-    let count = cx.found(held.count, room, "the list of keys")?;
-    Ok([held.keys, held.values].map(|x| Value::Array(cx.b.slice_axis(x, 0, 0, count))).to_vec())
+    let count = cx.found(held.count, Dim::from(room), "the list of keys")?;
+    Ok([held.keys, held.values].map(|x| Value::Array(cx.b.slice_axis(x, 0, Dim::from(0), count))).to_vec())
 }

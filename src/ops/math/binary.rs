@@ -2,7 +2,7 @@
 use super::special::{compare_scalar, wide2, zero_where_zero};
 use super::unary::conj;
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
@@ -11,6 +11,8 @@ use crate::ops::shape::{PRED, merged, pass_first};
 use crate::ops::symbols::Symbols;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::DType;
 
 /// Arithmetic and bits.
@@ -222,7 +224,10 @@ fn equality_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         return cx.one(PRED, dims);
     }
     let dims = match (x.fixed(), y.fixed()) {
-        (Some(x), Some(y)) => Dims::known(&Builder::broadcast_dims(&x, &y).unwrap_or_default()),
+        (Some(x), Some(y)) => {
+            let (x, y) = (fixed(&x), fixed(&y));
+            Dims::known(&known(&Builder::broadcast_dims(&x, &y).unwrap_or_default()))
+        }
         (None, _) => cx.unranked_from(0),
         (_, None) => cx.unranked_from(1),
     };

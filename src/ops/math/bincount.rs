@@ -2,7 +2,9 @@
 //!
 //! Numbers that are negative or have no bin are left out; of negative ones some of TensorFlow's kernels make an error at run time.
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
 use crate::ops::array::shape::fitting;
@@ -10,7 +12,7 @@ use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::ragged::{places, rows};
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 
@@ -35,7 +37,7 @@ fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
     let (weights, places) = (cx.arg(i)?, cx.dims(values)?);
     let dims = cx.b.dims(weights);
     // those that are known to be none are none too where there happen to be no numbers
-    let are_none = dims.contains(&0) && (dims != places || cx.constant(i).is_ok());
+    let are_none = dims.contains(&Dim::from(0)) && (dims != places || cx.constant(i).is_ok());
     match are_none {
         true => Ok(cx.b.full(cx.b.dtype(weights), &places, 1.0)),
         false if dims == places => Ok(weights),
@@ -44,10 +46,10 @@ fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
 }
 
 /// Bins of these sizes with the weights at the indices `ids` added up; with `binary_output` a bin is 1 where a number falls into it.
-fn filled(cx: &mut LowerCtx, sizes: Vec<u64>, ids: InstId, weights: InstId) -> Result<Vec<Value>> {
+fn filled(cx: &mut LowerCtx, sizes: Vec<Dim>, ids: InstId, weights: InstId) -> Result<Vec<Value>> {
     let sizes = fitting(sizes)?;
     let bins = cx.b.full(cx.b.dtype(weights), &sizes, 0.0);
-    if sizes.last() == Some(&0) {
+    if sizes.last() == Some(&Dim::from(0)) {
         return cx.one(bins);
     }
     let y = match cx.flag("binary_output") {
@@ -63,7 +65,7 @@ fn filled(cx: &mut LowerCtx, sizes: Vec<u64>, ids: InstId, weights: InstId) -> R
 /// One row of bins for numbers of any shape.
 fn bincount(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (arr, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size(1)?, weights(cx, 2, 0)?);
-    let ids = cx.b.reshape(arr, &[&places[..], &[1]].concat());
+    let ids = cx.b.reshape(arr, &[&places[..], &dims![1]].concat());
     filled(cx, vec![n], ids, weights)
 }
 
@@ -71,12 +73,12 @@ fn bincount(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size(1)?, weights(cx, 2, 0)?);
     let (lead, count) = match places[..] {
-        [] => (vec![], 1),
-        [count] => (vec![], count),
+        [] => (vec![], Dim::from(1)),
+        [count] => (Vec::new(), count),
         [rows, count] => (vec![rows], count),
         _ => return Err(cx.mismatch(format!("numbers of {places:?}; a vector or a matrix is needed"))),
     };
-    let column = [&lead[..], &[count, 1]].concat();
+    let column = [&lead[..], &dims![count, 1]].concat();
     let mut ids = cx.b.reshape(x, &column);
     if !lead.is_empty() {
         let rows = cx.b.iota(cx.b.dtype(x), &column, 0);
@@ -87,11 +89,11 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Bins of each of some rows: `row` has the number of the row of each of the values, which are input 1.
-fn of_rows(cx: &mut LowerCtx, rows: u64, row: InstId, (size, weights_at): (usize, usize)) -> Result<Vec<Value>> {
+fn of_rows(cx: &mut LowerCtx, rows: Dim, row: InstId, (size, weights_at): (usize, usize)) -> Result<Vec<Value>> {
     let (values, count) = (cx.arg(1)?, cx.dims(1)?[0]);
     let (n, weights) = (cx.size(size)?, weights(cx, weights_at, 1)?);
     let row = cx.b.convert(row, cx.b.dtype(values));
-    let columns = [row, values].map(|x| cx.b.reshape(x, &[count, 1]));
+    let columns = [row, values].map(|x| cx.b.reshape(x, &dims![count, 1]));
     let ids = cx.b.concatenate(&columns, 1);
     filled(cx, vec![rows, n], ids, weights)
 }
@@ -118,11 +120,11 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     if dims == 1 {
         let (values, n, weights) = (cx.arg(1)?, cx.size(3)?, weights(cx, 4, 1)?);
-        let ids = cx.b.reshape(values, &[count, 1]);
+        let ids = cx.b.reshape(values, &dims![count, 1]);
         return filled(cx, vec![n], ids, weights);
     }
-    let rows = cx.size_said(shape, 0, "the bins of all rows")?;
-    let row = cx.b.slice_axis(indices, 1, 0, 1);
+    let rows = cx.size_said(shape, Dim::from(0), "the bins of all rows")?;
+    let row = cx.b.slice_axis(indices, 1, Dim::from(0), Dim::from(1));
     of_rows(cx, rows, row, (3, 4))
 }
 
@@ -146,7 +148,7 @@ fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// A row of bins for each row that the splits have.
 fn ragged_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (splits, n) = (cx.of_rank(0, 1)?[0], cx.size(2));
-    let rows = cx.sub(splits, Dim::Known(1));
+    let rows = cx.sub(splits, InferredDim::Known(1));
     cx.like(3, vec![rows, n])
 }
 
@@ -156,12 +158,12 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let rank = cx.of_rank(2, 1)?[0];
     let rows = cx.ints(2).and_then(|sizes| sizes.first()?.size());
     match rank {
-        Dim::Known(1) => cx.like(4, vec![n]),
-        Dim::Known(_) => {
+        InferredDim::Known(1) => cx.like(4, vec![n]),
+        InferredDim::Known(_) => {
             let rows = rows.unwrap_or_else(|| cx.fresh(Why::Value(2)));
             cx.like(4, vec![rows, n])
         }
-        Dim::Unknown(_) => {
+        InferredDim::Unknown(_) => {
             let dims = cx.unranked_from(2);
             cx.like(4, dims)
         }

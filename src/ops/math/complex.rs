@@ -1,6 +1,6 @@
 //! Hyperbolic functions and inverse functions of complex numbers, on the principal branch.
 use super::special::{self, mul_scalar};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::scalar::ScalarOp;
 
 /// i·z.

@@ -1,7 +1,9 @@
 //! Arrays as operands of Rust's operators, so that long formulas read as such.
 use crate::diag::Result;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, elements_of};
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -356,8 +358,8 @@ pub fn some_go_on(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
     let last = b.scalar(DType::S32, limit);
     let left = b.compare(Direction::Le, round, last);
-    let count = elements_of(b.dims(going));
-    let flat = b.reshape(going, &[count]);
+    let count = elements_of(&known(b.dims(going)));
+    let flat = b.reshape(going, &dims![count]);
     let none = b.scalar(DType::Pred, 0.0);
     let any = b.reduce(flat, none, ScalarOp::Or, &[0]);
     let root = b.binary(ScalarOp::And, left, any);

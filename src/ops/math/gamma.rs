@@ -5,7 +5,7 @@
 //! Thompson and Barnett for the incomplete beta function, Johansson's form of the Euler-Maclaurin sum for zeta.
 use super::expr::{Expr, formula, iterate, wide_formula};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
@@ -324,7 +324,7 @@ fn zeta<'s, 'b>(x: Expr<'s, 'b>, q: Expr<'s, 'b>) -> Expr<'s, 'b> {
 fn betainc(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     floats(cx)?;
     let args = cx.arg_range(0, 3)?;
-    let shapes: Vec<Vec<u64>> = args.iter().map(|&x| cx.b.dims(x).to_vec()).filter(|d| !d.is_empty()).collect();
+    let shapes: Vec<Vec<Dim>> = args.iter().map(|&x| cx.b.dims(x).to_vec()).filter(|d| !d.is_empty()).collect();
     if shapes.windows(2).any(|w| w[0] != w[1]) {
         return Err(cx.mismatch(format!("the arguments have the shapes {shapes:?}; one shape or scalars are needed")));
     }

@@ -1,11 +1,13 @@
 //! How many numbers fall into each of some bins of one width.
 use crate::diag::Result;
+use crate::dims;
 use crate::graph::TfType;
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -26,22 +28,22 @@ fn histogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let values = b.reshape(values, &[count]);
     let [low, high] = [0, 1].map(|i| {
-        let end = b.slice_axis(range, 0, i, i + 1);
+        let end = b.slice_axis(range, 0, Dim::from(i), Dim::from(i + 1));
         b.reshape(end, &[])
     });
     let width = b.sub(high, low);
     let width = b.convert(width, DType::F64);
-    let bins = b.scalar(DType::F64, n as f64);
+    let bins = b.scalar(DType::F64, n.as_f64());
     let width = b.div(width, bins);
     let (low, width) = (b.broadcast(low, &[count], &[]), b.broadcast(width, &[count], &[]));
     let above = b.max(values, low);
     let above = b.sub(above, low);
     let above = b.convert(above, DType::F64);
     let at = b.div(above, width);
-    let last = b.full(DType::F64, &[count], (n - 1) as f64);
+    let last = b.full(DType::F64, &[count], (n - 1).as_f64());
     let at = b.min(at, last);
     let at = b.convert(at, DType::S32);
-    let at = b.reshape(at, &[count, 1]);
+    let at = b.reshape(at, &dims![count, 1]);
     let (none, ones) = (b.full(out, &[n], 0.0), b.full(out, &[count], 1.0));
     let y = scatter(cx, none, at, ones, Some(ScalarOp::Add))?;
     cx.one(y)

@@ -2,12 +2,12 @@
 use super::unary::conj;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::attrs::DotDims;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::DotDims;
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -99,7 +99,7 @@ fn einsum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("`{equation}` with {} inputs; one or two are supported", cx.args.len())));
     }
     let mut operands = Vec::new();
-    let mut hidden: Vec<u64> = vec![];
+    let mut hidden: Vec<Dim> = vec![];
     for (i, term) in terms.iter().enumerate() {
         let x = cx.arg(i)?;
         let rank = cx.b.rank(x);
@@ -190,8 +190,8 @@ fn match_ones(b: &mut Builder, mut x: Labelled, mut y: Labelled) -> (Labelled, L
         };
         let (n, m) = (b.dims(x.x)[i], b.dims(y.x)[j]);
         let (operand, axis) = match (n, m) {
-            (1, m) if m != 1 => (&mut x, i),
-            (n, 1) if n != 1 => (&mut y, j),
+            (n, m) if n == 1 && m != 1 => (&mut x, i),
+            (n, m) if m == 1 && n != 1 => (&mut y, j),
             _ => continue,
         };
         let mut dims = b.dims(operand.x).to_vec();
@@ -224,8 +224,8 @@ fn arrange(cx: &mut LowerCtx, result: Labelled, want: &[char]) -> Result<InstId>
     }
     let first = |to: usize| want.iter().position(|&l| l == want[to]).unwrap_or(to);
     let sizes = b.dims(x).to_vec();
-    let size = |to: usize| firsts.iter().position(|&f| f == first(to)).map_or(1, |i| sizes[i]);
-    let dims: Vec<u64> = (0..want.len()).map(size).collect();
+    let size = |to: usize| firsts.iter().position(|&f| f == first(to)).map_or(Dim::from(1), |i| sizes[i]);
+    let dims: Vec<Dim> = (0..want.len()).map(size).collect();
     let mut y = b.broadcast(x, &dims, &firsts);
     for to in (0..want.len()).filter(|&to| first(to) != to) {
         let (row, column) = (b.iota(DType::S32, &dims, first(to)), b.iota(DType::S32, &dims, to));
@@ -273,7 +273,7 @@ fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some((left, right)) = equation.split_once("->") else {
         return Err(Error::user(Code::BadAttr, format!("`{equation}` has no arrow")));
     };
-    let mut sizes: BTreeMap<char, Dim> = BTreeMap::new();
+    let mut sizes: BTreeMap<char, InferredDim> = BTreeMap::new();
     let mut hidden = Dims::known(&[]);
     for (i, term) in left.split(',').enumerate() {
         let (before, after) = term.split_once("...").unwrap_or((term, ""));
@@ -303,7 +303,7 @@ fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             let (before, after) = right.split_once("...").unwrap_or((right, ""));
             let size = |c: char| sizes.get(&c).copied().ok_or_else(|| cx.mismatch(format!("`{c}` has no size")));
             let middle = if right.contains("...") { middle.unwrap_or(&[]) } else { &[] };
-            let mut out = before.chars().map(size).collect::<Result<Vec<Dim>>>()?;
+            let mut out = before.chars().map(size).collect::<Result<Vec<InferredDim>>>()?;
             out.extend(middle);
             for c in after.chars() {
                 out.push(size(c)?);

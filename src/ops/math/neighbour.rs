@@ -1,7 +1,8 @@
 //! The next float towards another one, and the cross product.
 use super::expr::formula;
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -43,12 +44,13 @@ fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The cross product of vectors along the last dimension, which has three elements.
 fn cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
-    if dims.last() != Some(&3) || cx.dims(1)? != dims {
+    if dims.last() != Some(&Dim::from(3)) || cx.dims(1)? != dims {
         return Err(cx.mismatch(format!("vectors of three in arrays of one shape, not {dims:?} and {:?}", cx.dims(1)?)));
     }
     let last = dims.len() - 1;
-    let mut part = |x: InstId, i: u64| cx.b.slice_axis(x, last, i, i + 1);
-    let (a, b): ([InstId; 3], [InstId; 3]) = ([0, 1, 2].map(|i| part(x, i)), [0, 1, 2].map(|i| part(y, i)));
+    let mut part = |x: InstId, i: Dim| cx.b.slice_axis(x, last, i, i + 1);
+    let (a, b): ([InstId; 3], [InstId; 3]) =
+        ([0, 1, 2].map(|i| part(x, Dim::from(i))), [0, 1, 2].map(|i| part(y, Dim::from(i))));
     let parts = [(1, 2), (2, 0), (0, 1)]
         .map(|(i, j)| formula(cx.b, [a[i], b[j], a[j], b[i]], |[ai, bj, aj, bi]| ai * bj - aj * bi));
     let z = cx.b.concatenate(&parts, last);

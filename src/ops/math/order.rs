@@ -1,7 +1,8 @@
 //! Elements by their rank, and sequences made to fall.
 use super::scan;
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId, Op};
+use crate::dims;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
@@ -10,6 +11,7 @@ use crate::ops::row::op;
 use crate::ops::shape::S32;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, elements_of};
 
 /// The rows of this file.
@@ -26,7 +28,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("place {} in rows of {long}", cx.b.shape(n))));
     }
     if let Some(n) = cx.constant(1).ok().and_then(|t| t.get_i64(0))
-        && !u64::try_from(n).is_ok_and(|n| n < long)
+        && !Dim::size(n).is_ok_and(|n| n < long)
     {
         return Err(cx.mismatch(format!("place {n} in rows of {long}")));
     }
@@ -34,7 +36,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dtype.is_complex() || dtype == DType::Pred {
         return Err(cx.unsupported(format!("NthElement of {dtype}; real numbers are supported")));
     }
-    if lead.contains(&0) {
+    if lead.contains(&Dim::from(0)) {
         let none = cx.b.full(dtype, lead, 0.0);
         return cx.one(none);
     }
@@ -44,7 +46,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sorted = cx.b.add_inst(Op::Sort { dim: axis, is_stable: true, comp }, &[x, own]);
     let sorted = cx.b.get_tuple_element(sorted, 0);
     let place = if cx.flag("reverse") {
-        let last = cx.b.full_like(n, long as f64 - 1.0);
+        let last = cx.b.full_like(n, long.as_f64() - 1.0);
         cx.b.sub(last, n)
     } else {
         n
@@ -53,7 +55,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut operands = vec![sorted];
     operands.resize(axis + 1, zero);
     operands.push(place);
-    let one = cx.b.add_inst(Op::DynamicSlice([lead, &[1]].concat()), &operands);
+    let one = cx.b.add_inst(Op::DynamicSlice([lead, &dims![1]].concat()), &operands);
     let y = cx.b.reshape(one, lead);
     cx.one(y)
 }
@@ -65,16 +67,16 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, out) = (cx.arg(0)?, cx.dims(0)?, cx.attr_dtype("output_dtype")?);
     let Some((&n, lead)) = dims.split_last() else { return Err(cx.mismatch("a scalar has no rows")) };
-    let count = elements_of(lead);
+    let count = elements_of(&known(lead));
     let x = cx.b.convert(x, out);
-    if dims.contains(&0) {
+    if dims.contains(&Dim::from(0)) {
         let none = cx.b.full(DType::S32, &dims, 0.0);
         return Ok(vec![Value::Array(x), Value::Array(none)]);
     }
-    let rows = [count, n];
+    let rows = dims![count, n];
     let b = &mut *cx.b;
     let x = b.reshape(x, &rows);
-    let (none, next) = (b.full_like(x, 0.0), b.full(DType::S32, &[count], 0.0));
+    let (none, next) = (b.full_like(x, 0.0), b.full(DType::S32, &dims![count], 0.0));
     let sizes = b.full(DType::S32, &rows, 0.0);
     let parts = rounds(b, "pool", 2 * n, &[x, next, next, none, sizes], |b, _, parts| {
         pool(b, std::array::from_fn(|i| parts[i])).to_vec()
@@ -90,9 +92,9 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let number = b.iota(DType::S32, &rows, 1);
     let pools = b.broadcast(pools, &rows, &[0]);
     let exists = b.compare(Direction::Lt, number, pools);
-    let behind = b.full(DType::S32, &rows, n as f64);
+    let behind = b.full(DType::S32, &rows, n.as_f64());
     let begins = b.select(exists, begins, behind);
-    let cube = [count, n, n];
+    let cube = dims![count, n, n];
     let (begins, own) = (b.broadcast(begins, &cube, &[0, 2]), b.iota(DType::S32, &cube, 1));
     let is_before = b.compare(Direction::Le, begins, own);
     let is_before = b.convert(is_before, DType::S32);
@@ -127,7 +129,7 @@ fn pool(b: &mut Builder, [x, next, pools, sums, sizes]: [InstId; 5]) -> [InstId;
     let rises = b.compare(Direction::Gt, mean, earlier_mean);
     let several = compare_scalar(b, Direction::Ge, pools, 2.0);
     let joins = b.binary(ScalarOp::And, rises, several);
-    let left = compare_scalar(b, Direction::Lt, next, dims[1] as f64);
+    let left = compare_scalar(b, Direction::Lt, next, dims[1].as_f64());
     let stays = b.unary(ScalarOp::Not, joins);
     let pushes = b.binary(ScalarOp::And, left, stays);
     // what is written: the joined pool in the place of the one before, or a new pool

@@ -1,11 +1,11 @@
 //! Reductions over axes that are known at compile time.
 use crate::diag::Result;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::reduction;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -83,7 +83,7 @@ fn keep(cx: &mut LowerCtx, y: InstId, axes: &[usize]) -> Result<Vec<Value>> {
     }
     let mut dims = cx.dims(0)?;
     for &axis in axes {
-        dims[axis] = 1;
+        dims[axis] = Dim::from(1);
     }
     let y = cx.b.reshape(y, &dims);
     cx.one(y)
@@ -99,7 +99,7 @@ fn fold(cx: &mut LowerCtx, op: ScalarOp, init: f64) -> Result<Vec<Value>> {
 fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, axes) = (cx.arg(0)?, axes(cx)?);
     let dtype = cx.b.dtype(x);
-    let count: u64 = axes.iter().map(|&a| cx.b.dims(x)[a]).product();
+    let count: Dim = axes.iter().map(|&a| cx.b.dims(x)[a]).product();
     let work = match dtype.is_float() && dtype.bits() < 32 {
         true => DType::F32,
         false if dtype.is_integer() && dtype.is_signed() => DType::S64,
@@ -111,7 +111,7 @@ fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = if !dtype.is_float() && count == 0 {
         cx.b.full_like(sum, 0.0)
     } else {
-        let n = cx.b.full_like(sum, count as f64);
+        let n = cx.b.full_like(sum, count.as_f64());
         cx.b.div(sum, n)
     };
     let y = cx.b.convert(y, dtype);
@@ -150,7 +150,7 @@ fn arg_extreme(cx: &mut LowerCtx, better: Direction) -> Result<Vec<Value>> {
 pub fn arg_extreme_axis(b: &mut Builder, x: InstId, axis: usize, better: Direction) -> InstId {
     let x = if b.dtype(x) == DType::Pred { b.convert(x, DType::U8) } else { x };
     let (dtype, dims) = (b.dtype(x), b.dims(x).to_vec());
-    let index = if dims[axis] > i32::MAX as u64 { DType::S64 } else { DType::S32 };
+    let index = if dims[axis] > Dim::from(i32::MAX) { DType::S64 } else { DType::S32 };
     let positions = b.iota(index, &dims, axis);
     // the first element wins where no other is beyond the finite limit, at which TensorFlow's kernel begins
     let limit = crate::ops::math::segment::finite_limit(dtype);
@@ -181,7 +181,7 @@ fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -
 /// A reduction; the product of sizes is a size.
 fn prod_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let out = reduction(cx)?;
-    let sizes: Option<Vec<Dim>> = cx.ints(0).and_then(|v| v.into_iter().map(Int::size).collect());
+    let sizes: Option<Vec<InferredDim>> = cx.ints(0).and_then(|v| v.into_iter().map(Int::size).collect());
     match (sizes, &out[..], out[0].dims.fixed(), out[0].dtype) {
         (Some(sizes), [_], Some(dims), Some(dtype)) if dims.iter().all(|&d| d == 1) => {
             let product = cx.product(&sizes);

@@ -1,11 +1,12 @@
 //! Running sums and products.
 use crate::diag::Result;
-use crate::hlo::attrs::WindowDim;
-use crate::hlo::{CompId, InstId, Op, Shape};
+use crate::hlo::open::WindowDim;
+use crate::hlo::open::{CompId, InstId, Op, Shape};
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -31,7 +32,7 @@ fn scan_axis(cx: &LowerCtx) -> Result<usize> {
 fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
     let (x, axis) = (cx.arg(0)?, scan_axis(cx)?);
     let dtype = cx.b.dtype(x);
-    if cx.b.dims(x).contains(&0) {
+    if cx.b.dims(x).contains(&Dim::from(0)) {
         return cx.one(x);
     }
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
@@ -47,9 +48,10 @@ pub fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral:
     let n = cx.b.dims(x)[axis];
     let (exclusive, reverse) = (i64::from(cx.flag("exclusive")), cx.flag("reverse"));
     let mut window = vec![WindowDim::default(); cx.b.rank(x)];
-    let (near, far) = (-exclusive, n as i64 - 1 + exclusive);
+    let (near, far) = (-exclusive, n.pinned() - 1 + exclusive);
     window[axis].size = n;
-    (window[axis].pad_low, window[axis].pad_high) = if reverse { (near, far) } else { (far, near) };
+    let (low, high) = if reverse { (near, far) } else { (far, near) };
+    (window[axis].pad_low, window[axis].pad_high) = (low.into(), high.into());
     let init = cx.b.scalar(cx.b.dtype(x), neutral);
     cx.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
 }
@@ -63,7 +65,7 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         DType::F16 | DType::BF16 => DType::F32,
         _ => return Err(cx.unsupported(format!("CumulativeLogsumexp of {dtype}; floats are supported"))),
     };
-    if cx.b.dims(x).contains(&0) {
+    if cx.b.dims(x).contains(&Dim::from(0)) {
         return cx.one(x);
     }
     let wide = cx.b.convert(x, work);

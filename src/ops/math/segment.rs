@@ -1,5 +1,6 @@
 //! Sums and extremes by segment number.
 use crate::diag::Result;
+use crate::dims;
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
 use crate::ops::checks;
@@ -82,7 +83,7 @@ fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let out = [&[n][..], &dims[places.len()..]].concat();
     let dtype = cx.b.dtype(data);
     let base = cx.b.full(dtype, &out, neutral(dtype, op));
-    let ids = cx.b.reshape(ids, &[&places[..], &[1]].concat());
+    let ids = cx.b.reshape(ids, &[&places[..], &dims![1]].concat());
     let y = match op {
         ScalarOp::Maximum | ScalarOp::Minimum if dtype.is_float() => {
             let comp = extreme(cx.b, dtype, op, Unordered::New);

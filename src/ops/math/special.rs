@@ -1,5 +1,5 @@
 //! Formulas over scalars that several ops share.
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::scalar::formula::{self, Formula};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -33,12 +33,12 @@ pub fn add_scalar(b: &mut Builder, x: InstId, value: f64) -> InstId {
 }
 
 /// `x / by`, rounded up, of integers that are not negative.
-pub fn quotient_up(b: &mut Builder, x: InstId, by: u64) -> InstId {
+pub fn quotient_up(b: &mut Builder, x: InstId, by: Dim) -> InstId {
     if by == 1 {
         return x;
     }
-    let last = add_scalar(b, x, (by - 1) as f64);
-    let by = b.full_like(x, by as f64);
+    let last = add_scalar(b, x, (by - 1).as_f64());
+    let by = b.full_like(x, by.as_f64());
     b.div(last, by)
 }
 

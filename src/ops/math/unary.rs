@@ -2,7 +2,7 @@
 use super::complex;
 use super::special::{self, compare_scalar, mul_scalar, wide};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::list;

@@ -1,6 +1,6 @@
 //! Activations and their gradients.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::special::Written;
 use crate::ops::row::{binary, op, unary};
 use crate::ops::{LowerCtx, OpRow, Value};

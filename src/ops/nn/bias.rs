@@ -1,7 +1,7 @@
 //! Biases, and the loss that is half a square.
 use super::window::Layout;
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
@@ -32,7 +32,7 @@ pub fn add_along(b: &mut Builder, x: InstId, bias: InstId, axis: usize) -> InstI
 }
 
 /// Refuses a bias that is no vector of the size of `axis`.
-pub fn check_bias(cx: &LowerCtx, x: &[u64], bias: &[u64], axis: usize) -> Result<()> {
+pub fn check_bias(cx: &LowerCtx, x: &[Dim], bias: &[Dim], axis: usize) -> Result<()> {
     if bias.len() != 1 || x.get(axis) != bias.first() {
         return Err(cx.mismatch(format!("a bias of {bias:?} does not fit dimension {axis} of {x:?}")));
     }

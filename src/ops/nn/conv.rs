@@ -1,13 +1,14 @@
 //! Forward convolutions.
 use super::window::{Args, Layout, positive};
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::Node;
-use crate::hlo::attrs::{ConvDims, WindowDim};
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, InstId, Op};
+use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
@@ -29,7 +30,7 @@ pub fn convolution(
     kernel: InstId,
     layout: &Layout,
     window: Vec<WindowDim>,
-    groups: u64,
+    groups: Dim,
 ) -> InstId {
     let n = window.len();
     let dims = ConvDims {
@@ -43,7 +44,7 @@ pub fn convolution(
         output_batch: layout.batch,
         output_feature: layout.feature,
         output_spatial: layout.spatial.clone(),
-        feature_group_count: groups,
+        feature_group_count: groups.known(),
         batch_group_count: 1,
     };
     b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel])
@@ -52,9 +53,9 @@ pub fn convolution(
 /// The number of feature groups of a kernel that contracts `kernel_in` of `features`.
 ///
 /// Errors: `Code::ShapeMismatch` where they do not divide.
-pub fn group_count(features: u64, kernel_in: u64, outputs: u64) -> Result<u64> {
+pub fn group_count(features: Dim, kernel_in: Dim, outputs: Dim) -> Result<Dim> {
     if features == kernel_in {
-        return Ok(1);
+        return Ok(Dim::from(1));
     }
     if kernel_in == 0 || !features.is_multiple_of(kernel_in) || !outputs.is_multiple_of(features / kernel_in) {
         return Err(Error::user(
@@ -66,7 +67,7 @@ pub fn group_count(features: u64, kernel_in: u64, outputs: u64) -> Result<u64> {
 }
 
 /// Refuses inputs 0 and 1 that are not of this rank.
-pub fn check_ranks(cx: &LowerCtx, rank: usize) -> Result<(Vec<u64>, Vec<u64>)> {
+pub fn check_ranks(cx: &LowerCtx, rank: usize) -> Result<(Vec<Dim>, Vec<Dim>)> {
     let (x, kernel) = (cx.dims(0)?, cx.dims(1)?);
     if x.len() != rank || kernel.len() != rank {
         return Err(cx.mismatch(format!("input {x:?} and filter {kernel:?} must both have rank {rank}")));
@@ -99,7 +100,7 @@ pub fn depthwise_conv(cx: &mut LowerCtx) -> Result<InstId> {
     }
     let window = args.spatial_windows(&x, &kernel[..2])?;
     let (x, filter) = (cx.arg(0)?, cx.arg(1)?);
-    let flat = cx.b.reshape(filter, &[kernel[0], kernel[1], 1, kernel[2] * kernel[3]]);
+    let flat = cx.b.reshape(filter, &dims![kernel[0], kernel[1], 1, kernel[2] * kernel[3]]);
     Ok(convolution(cx.b, x, flat, &args.layout, window, channels.max(1)))
 }
 
@@ -147,7 +148,7 @@ fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let y = conv_with(cx, &args)?;
         return cx.one(y);
     }
-    let batch: u64 = dims[..batch_dims].iter().product();
+    let batch: Dim = dims[..batch_dims].iter().product();
     let x = cx.arg(0)?;
     let flat = cx.b.reshape(x, &[&[batch], &dims[batch_dims..]].concat());
     cx.args[0] = Value::Array(flat);
@@ -183,7 +184,13 @@ pub fn depthwise_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.like(0, y)
 }
 
-fn convolved(cx: &mut ShapeCtx, args: &Args, x: &[Dim], kernel: &[Dim], features: Dim) -> Result<Vec<Dim>> {
+fn convolved(
+    cx: &mut ShapeCtx,
+    args: &Args,
+    x: &[InferredDim],
+    kernel: &[InferredDim],
+    features: InferredDim,
+) -> Result<Vec<InferredDim>> {
     let mut y = x.to_vec();
     for (&axis, &k) in args.layout.spatial.iter().zip(kernel) {
         y[axis] = args.window_count(cx, axis, x[axis], k)?;

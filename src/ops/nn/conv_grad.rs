@@ -2,8 +2,8 @@
 use super::conv::{convolution, group_count};
 use super::window::{Args, window_dim};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::{ConvDims, WindowDim};
-use crate::hlo::{InstId, Op};
+use crate::hlo::open::{ConvDims, Dim, WindowDim};
+use crate::hlo::open::{InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Dims;
 use crate::ops::fact::Fact;
@@ -36,12 +36,12 @@ enum Kind {
 }
 
 /// The sizes given by constant input `i`; sizes of space only are completed from `whole`.
-fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[u64]) -> Result<Vec<u64>> {
+fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[Dim]) -> Result<Vec<Dim>> {
     let given = cx.constant_ints(i)?;
     let given = given
         .iter()
-        .map(|&v| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input {i}"))))
-        .collect::<Result<Vec<u64>>>()?;
+        .map(|&v| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input {i}"))))
+        .collect::<Result<Vec<Dim>>>()?;
     if given.len() == args.layout.rank() {
         return Ok(given);
     }
@@ -59,13 +59,9 @@ fn overflow() -> Error {
     Error::user(Code::TooLarge, "a size of a window overflows")
 }
 
-fn signed(v: u64) -> Result<i64> {
-    i64::try_from(v).map_err(|_| overflow())
-}
-
 /// `(n - 1) * by + 1`, the reach of `n` elements with holes.
-fn reach(n: u64, by: u64) -> Result<i64> {
-    signed(n.saturating_sub(1).checked_mul(by).and_then(|v| v.checked_add(1)).ok_or_else(overflow)?)
+fn reach(n: Dim, by: Dim) -> Result<Dim> {
+    n.saturating_sub(1).checked_mul(by).and_then(|v| v.checked_add(1)).ok_or_else(overflow)
 }
 
 /// The gradient of a convolution by its input, which is also the transposed convolution.
@@ -95,19 +91,19 @@ fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<V
     cx.one(y)
 }
 
-fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: u64, k: u64, out: u64) -> Result<WindowDim> {
+fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, out: Dim) -> Result<WindowDim> {
     let forward = window_dim(n, k, args.strides[axis], args.dilations[axis], &args.padding, axis)?;
     if forward.output_size(n) != Some(out) {
         return Err(cx.mismatch(format!(
             "out_backprop has {out} elements along dimension {axis}, and a window over {n} makes {}",
-            forward.output_size(n).unwrap_or(0)
+            forward.output_size(n).unwrap_or(Dim::from(0))
         )));
     }
     let pad_low = reach(k, forward.rhs_dilate)? - 1 - forward.pad_low;
-    let pad_high = signed(n)? - reach(out, forward.stride)? + forward.pad_low;
+    let pad_high = n - reach(out, forward.stride)? + forward.pad_low;
     Ok(WindowDim {
         size: k,
-        stride: 1,
+        stride: Dim::from(1),
         pad_low,
         pad_high,
         lhs_dilate: forward.stride,
@@ -117,7 +113,7 @@ fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: u64, k: u64, ou
 }
 
 /// The filter backwards in space with its two feature axes exchanged group by group, and the number of groups.
-fn turned_filter(cx: &mut LowerCtx, dims: &[u64], features: u64, kind: Kind) -> Result<(InstId, u64)> {
+fn turned_filter(cx: &mut LowerCtx, dims: &[Dim], features: Dim, kind: Kind) -> Result<(InstId, Dim)> {
     let n = dims.len() - 2;
     let filter = cx.arg(1)?;
     let turned = cx.b.add_inst(Op::Reverse((0..n).collect()), &[filter]);
@@ -168,8 +164,8 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
             size: out,
             stride: forward.rhs_dilate,
             pad_low: forward.pad_low,
-            pad_high: base - signed(n)? - forward.pad_low,
-            lhs_dilate: 1,
+            pad_high: base - n - forward.pad_low,
+            lhs_dilate: Dim::from(1),
             rhs_dilate: forward.stride,
             reversal: false,
         });
@@ -186,7 +182,7 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
         output_feature: spatial + 1,
         output_spatial: (0..spatial).collect(),
         feature_group_count: 1,
-        batch_group_count: groups,
+        batch_group_count: groups.known(),
     };
     let (input, grad) = (cx.arg(0)?, cx.arg(2)?);
     let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[input, grad]);

@@ -5,8 +5,9 @@ use super::conv::{conv, conv_shape, depthwise_conv, depthwise_shape};
 use super::norm::{Stats, normalize};
 use super::window::Layout;
 use crate::diag::Result;
-use crate::hlo::InstId;
-use crate::hlo::attrs::DotDims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::DotDims;
+use crate::hlo::open::InstId;
 use crate::ops::math::matmul::product_shape;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
@@ -67,10 +68,10 @@ fn tail(cx: &mut LowerCtx, mut y: InstId, axis: usize) -> Result<InstId> {
 }
 
 /// Input `i` as a vector of `n`; a scalar repeats, dimensions of 1 in front fall away.
-fn vector(cx: &mut LowerCtx, i: usize, n: u64) -> Result<InstId> {
+fn vector(cx: &mut LowerCtx, i: usize, n: Dim) -> Result<InstId> {
     let id = cx.arg(i)?;
     let dims = cx.b.dims(id).to_vec();
-    if dims.iter().product::<u64>() == 1 {
+    if dims.iter().product::<Dim>() == 1 {
         let scalar = cx.b.reshape(id, &[]);
         return Ok(cx.b.broadcast(scalar, &[n], &[]));
     }

@@ -3,12 +3,14 @@ use super::pool::{least_number, lowest};
 use super::window::{Args, Layout, positive};
 use crate::diag::Result;
 use crate::graph::Node;
-use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
+use crate::hlo::open::{Dim, PadDim, SliceDim, WindowDim};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -16,7 +18,7 @@ pub const ROWS: &[OpRow] =
     &[op("Dilation2D", "input filter -> output", dilation).shape(dilation_shape).dtypes("real numbers")];
 
 /// The sizes of the result of these windows over an image.
-pub(super) fn output_sizes(cx: &LowerCtx, image: &[u64], filter: &[u64], windows: &[WindowDim]) -> Result<Vec<u64>> {
+pub(super) fn output_sizes(cx: &LowerCtx, image: &[Dim], filter: &[Dim], windows: &[WindowDim]) -> Result<Vec<Dim>> {
     if image.len() != 4 || filter.len() != 3 || image[3] != filter[2] {
         return Err(cx.mismatch(format!("an image {image:?} and a filter {filter:?} do not fit")));
     }
@@ -45,7 +47,7 @@ fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = windows(cx.node)?;
     let windows = args.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
     let out = output_sizes(cx, &image, &filter, &windows)?;
-    let y = largest_sums(cx, &windows, &out, |_, _, _| {})?;
+    let y = largest_sums(cx, &windows, &fixed(&known(&out)), |_, _, _| {})?;
     cx.one(y)
 }
 
@@ -55,7 +57,7 @@ fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub(super) fn largest_sums(
     cx: &mut LowerCtx,
     windows: &[WindowDim],
-    out: &[u64],
+    out: &[Dim],
     mut visit: impl FnMut(&mut Builder, [u64; 2], InstId),
 ) -> Result<InstId> {
     let (x, filter, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
@@ -72,10 +74,10 @@ pub(super) fn largest_sums(
     let sizes = b.dims(filter).to_vec();
     let start = least_number(b, dtype);
     let mut largest = b.broadcast(start, out, &[]);
-    for at in (0..sizes[0]).flat_map(|row| (0..sizes[1]).map(move |column| [row, column])) {
+    for at in (0..sizes[0].known()).flat_map(|row| (0..sizes[1].known()).map(move |column| [row, column])) {
         let pixels = under(b, padded, windows, at, out);
-        let weight = b.slice_axis(filter, 0, at[0], at[0] + 1);
-        let weight = b.slice_axis(weight, 1, at[1], at[1] + 1);
+        let weight = b.slice_axis(filter, 0, Dim::from(at[0]), Dim::from(at[0] + 1));
+        let weight = b.slice_axis(weight, 1, Dim::from(at[1]), Dim::from(at[1] + 1));
         let weight = b.reshape(weight, &[sizes[2]]);
         let weight = b.broadcast(weight, out, &[3]);
         let sum = b.add(pixels, weight);
@@ -92,13 +94,13 @@ pub(super) fn largest_sums(
 
 fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
     match axis.checked_sub(1).and_then(|i| windows.get(i)) {
-        Some(window) => PadDim { low: window.pad_low, high: window.pad_high, interior: 0 },
-        None => PadDim { low: 0, high: 0, interior: 0 },
+        Some(window) => PadDim { low: window.pad_low, high: window.pad_high, interior: Dim::from(0) },
+        None => PadDim { low: Dim::from(0), high: Dim::from(0), interior: Dim::from(0) },
     }
 }
 
 /// The pixels under one element of each window.
-fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[u64]) -> InstId {
+fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[Dim]) -> InstId {
     let slices = (0..4).map(|axis| match axis {
         1 | 2 if out[axis] > 0 => {
             let window = &windows[axis - 1];
@@ -106,7 +108,7 @@ fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], o
             let limit = start + (out[axis] - 1) * window.stride + 1;
             SliceDim { start, limit, stride: window.stride }
         }
-        _ => SliceDim { start: 0, limit: out[axis], stride: 1 },
+        _ => SliceDim { start: Dim::from(0), limit: out[axis], stride: Dim::from(1) },
     });
     let slices: Vec<SliceDim> = slices.collect();
     b.slice(padded, &slices)

@@ -4,14 +4,17 @@
 //! least one it goes to the first pixel of the window that is in the image, or to the first element.
 use super::morphology::{largest_sums, output_sizes, windows};
 use crate::diag::Result;
-use crate::hlo::attrs::WindowDim;
-use crate::hlo::{Builder, InstId};
+use crate::dims;
+use crate::hlo::open::WindowDim;
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::array::scatter;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::ops::row::op;
 use crate::ops::shape::{same, same_as_second};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -36,7 +39,7 @@ fn largest(cx: &mut LowerCtx) -> Result<Largest> {
         return Err(cx.mismatch(format!("a gradient {:?}, where {out:?} is needed", cx.dims(2)?)));
     }
     let mut at = [cx.b.full(DType::S32, &out, -1.0), cx.b.full(DType::S32, &out, -1.0)];
-    largest_sums(cx, &windows, &out, |b, element, is_larger| {
+    largest_sums(cx, &windows, &fixed(&known(&out)), |b, element, is_larger| {
         for (at, place) in at.iter_mut().zip(element) {
             let place = b.full_like(*at, place as f64);
             *at = b.select(is_larger, place, *at);
@@ -47,7 +50,7 @@ fn largest(cx: &mut LowerCtx) -> Result<Largest> {
 
 /// Coordinates, one for each element of the gradient, as indices behind one another.
 fn indices(b: &mut Builder, parts: &[InstId]) -> InstId {
-    let single = [b.dims(parts[0]), &[1]].concat();
+    let single = [b.dims(parts[0]), &dims![1]].concat();
     let parts: Vec<InstId> = parts.iter().map(|&part| b.reshape(part, &single)).collect();
     b.concatenate(&parts, single.len() - 1)
 }
@@ -56,9 +59,9 @@ fn indices(b: &mut Builder, parts: &[InstId]) -> InstId {
 fn in_image(b: &mut Builder, place: InstId, window: &WindowDim, axis: usize) -> InstId {
     let dims = b.dims(place).to_vec();
     let start = b.iota(DType::S32, &dims, axis);
-    let start = mul_scalar(b, start, window.stride as f64);
-    let start = add_scalar(b, start, -(window.pad_low as f64));
-    let offset = mul_scalar(b, place, window.rhs_dilate as f64);
+    let start = mul_scalar(b, start, window.stride.as_f64());
+    let start = add_scalar(b, start, -window.pad_low.as_f64());
+    let offset = mul_scalar(b, place, window.rhs_dilate.as_f64());
     let over = b.add(start, offset);
     let zero = b.full_like(start, 0.0);
     let first = b.max(start, zero);

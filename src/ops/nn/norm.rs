@@ -2,12 +2,12 @@
 use super::bias::feature_axis_of;
 use super::bias::{feature_axis, wide};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
 use crate::ops::shape::same;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::Tensor;
@@ -76,9 +76,9 @@ pub fn normalize(b: &mut Builder, x: InstId, stats: &Stats, axis: usize, epsilon
 fn channel_mean(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     let dims = b.dims(x).to_vec();
     let others: Vec<usize> = (0..dims.len()).filter(|&a| a != axis).collect();
-    let count: u64 = others.iter().map(|&a| dims[a]).product();
+    let count: Dim = others.iter().map(|&a| dims[a]).product();
     let total = super::bias::sum(b, x, &others);
-    let count = b.full_like(total, count as f64);
+    let count = b.full_like(total, count.as_f64());
     b.div(total, count)
 }
 
@@ -104,7 +104,7 @@ fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
     let (y, tail) = if training {
         let stats = batch_statistics(cx.b, x, axis);
         let y = normalize(cx.b, x, &Stats { scale, offset, mean: stats[0], variance: stats[1] }, axis, epsilon);
-        let count: u64 = (0..dims.len()).filter(|&a| a != axis).map(|a| dims[a]).product();
+        let count: Dim = (0..dims.len()).filter(|&a| a != axis).map(|a| dims[a]).product();
         let running = running_statistics(cx, stats, count, [mean, variance]);
         (y, vec![running[0], running[1], stats[0], stats[1]])
     } else {
@@ -132,9 +132,9 @@ fn batch_statistics(b: &mut Builder, x: InstId, axis: usize) -> [InstId; 2] {
 }
 
 /// The outputs for the running averages: variance with Bessel's correction, mixed into the old values by `exponential_avg_factor`.
-fn running_statistics(cx: &mut LowerCtx, batch: [InstId; 2], count: u64, old: [InstId; 2]) -> [InstId; 2] {
+fn running_statistics(cx: &mut LowerCtx, batch: [InstId; 2], count: Dim, old: [InstId; 2]) -> [InstId; 2] {
     let b = &mut *cx.b;
-    let bessel = count as f64 / (count.max(2) - 1) as f64;
+    let bessel = count.as_f64() / (count.max(2) - 1).as_f64();
     let bessel = b.full_like(batch[1], bessel);
     let fresh = [batch[0], b.mul(batch[1], bessel)];
     let factor = f64::from(cx.node.float("exponential_avg_factor").unwrap_or(1.0));
@@ -210,7 +210,7 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let d_scale = super::bias::sum(b, product, &others);
     let d_offset = super::bias::sum(b, dy, &others);
     let inner = if training {
-        let count = b.full_like(d_offset, others.iter().map(|&a| dims[a]).product::<u64>() as f64);
+        let count = b.full_like(d_offset, others.iter().map(|&a| dims[a]).product::<Dim>().as_f64());
         let (a, c) = (b.div(d_offset, count), b.div(d_scale, count));
         let [a, c] = [a, c].map(|i| b.broadcast(i, &dims, &[axis]));
         let less = b.sub(dy, a);
@@ -226,7 +226,7 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The channels of input `i`, merged with what vectors say; and the shape with them.
-fn channels(cx: &mut ShapeCtx, i: usize, vectors: &[usize]) -> Result<(Dims, Dim)> {
+fn channels(cx: &mut ShapeCtx, i: usize, vectors: &[usize]) -> Result<(Dims, InferredDim)> {
     let (axis, dims) = (feature_axis_of(cx, i)?, cx.dims(i)?);
     let mut n = match (axis, dims.as_ranked()) {
         (Some(axis), Some(dims)) => dims[axis],
@@ -234,7 +234,7 @@ fn channels(cx: &mut ShapeCtx, i: usize, vectors: &[usize]) -> Result<(Dims, Dim
     };
     for &v in vectors {
         let size = cx.of_rank(v, 1)?[0];
-        if size != Dim::Known(0) {
+        if size != InferredDim::Known(0) {
             let both = cx.merge_dim(n, size);
             n = both.ok_or_else(|| cx.mismatch(format!("input {v} is {}, for {dims}", cx.args[v].dims)))?;
         }

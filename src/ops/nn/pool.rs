@@ -3,13 +3,13 @@ use super::bias::wide;
 use super::covered::counts;
 use super::window::{Args, Padding, positive};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::WindowDim;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::WindowDim;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, DTypeClass, Tensor};
@@ -31,7 +31,7 @@ pub const ROWS: &[OpRow] = &[
 /// A pool's window sizes, and its other attributes.
 pub struct Pool {
     /// Window size along each axis.
-    pub ksize: Vec<u64>,
+    pub ksize: Vec<Dim>,
     /// Strides, padding, data format.
     pub args: Args,
 }
@@ -49,7 +49,7 @@ impl Pool {
         Ok(Pool { ksize, args })
     }
     /// The windows over an array of these sizes.
-    pub fn windows(&self, dims: &[u64]) -> Result<Vec<WindowDim>> {
+    pub fn windows(&self, dims: &[Dim]) -> Result<Vec<WindowDim>> {
         if dims.len() != self.ksize.len() {
             return Err(Error::user(Code::ShapeMismatch, format!("a window {:?} over an array {dims:?}", self.ksize)));
         }
@@ -143,7 +143,7 @@ struct Response {
 }
 
 impl Response {
-    fn parse(cx: &LowerCtx, dims: &[u64]) -> Result<Response> {
+    fn parse(cx: &LowerCtx, dims: &[Dim]) -> Result<Response> {
         if dims.len() != 4 {
             return Err(cx.mismatch(format!("the input must have rank 4, not {dims:?}")));
         }
@@ -153,7 +153,7 @@ impl Response {
         }
         let number = |name: &str, default: f32| f64::from(cx.node.float(name).unwrap_or(default));
         Ok(Response {
-            radius: radius.min(dims[3] as i64),
+            radius: radius.min(dims[3].pinned()),
             bias: number("bias", 1.0),
             alpha: number("alpha", 1.0),
             beta: number("beta", 0.5),
@@ -163,7 +163,12 @@ impl Response {
     fn neighbours(&self, b: &mut Builder, x: InstId) -> InstId {
         let mut window = vec![WindowDim::default(); 4];
         let (low, high) = (self.radius, self.radius);
-        window[3] = WindowDim { size: 2 * self.radius as u64 + 1, pad_low: low, pad_high: high, ..window[3] };
+        window[3] = WindowDim {
+            size: 2 * Dim::from(self.radius) + 1,
+            pad_low: Dim::from(low),
+            pad_high: Dim::from(high),
+            ..window[3]
+        };
         let zero = b.scalar(b.dtype(x), 0.0);
         reduce_window(b, x, zero, ScalarOp::Add, window)
     }
@@ -235,7 +240,7 @@ pub fn pool_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
     };
     let mut dims = cx.of_rank(0, rank)?;
     for (axis, d) in dims.iter_mut().enumerate() {
-        *d = args.window_count(cx, axis, *d, Dim::Known(ksize[axis]))?;
+        *d = args.window_count(cx, axis, *d, InferredDim::Known(ksize[axis].known()))?;
     }
     cx.like(0, dims)
 }

@@ -2,8 +2,8 @@
 use super::pool::pool_shape;
 use super::pool::{Pool, lowest};
 use crate::diag::Result;
-use crate::hlo::attrs::WindowDim;
-use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::hlo::open::WindowDim;
+use crate::hlo::open::{Builder, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
@@ -11,6 +11,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 const GRAD: &str = "orig_input orig_output grad -> output";
@@ -58,19 +59,19 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if batch != images || cx.b.dims(at) != windows || cx.b.dtype(grad) != dtype {
         return Err(cx.mismatch(format!("a gradient {windows:?} of a pool of {dims:?}, and as many places")));
     }
-    let each: u64 = rest.iter().product();
-    let all: u64 = dims[1..].iter().product();
+    let each = rest.iter().product::<Dim>().known();
+    let all = dims[1..].iter().product::<Dim>().known();
     let wide = cx.b.convert(at, DType::S64);
     let mut at = cx.b.reshape(wide, &[batch * each]);
     if !cx.flag("include_batch_in_index") {
-        let image = cx.b.iota(DType::S64, &[*batch, each], 0);
+        let image = cx.b.iota(DType::S64, &[*batch, Dim::from(each)], 0);
         let size = cx.b.scalar(DType::S64, all as f64);
         let first = cx.b.mul(image, size);
         let first = cx.b.reshape(first, &[batch * each]);
         at = cx.b.add(at, first);
     }
     let zeros = cx.b.full(dtype, &[batch * all], 0.0);
-    let (at, grad) = (cx.b.reshape(at, &[batch * each, 1]), cx.b.reshape(grad, &[batch * each]));
+    let (at, grad) = (cx.b.reshape(at, &[batch * each, Dim::from(1)]), cx.b.reshape(grad, &[batch * each]));
     let y = scatter(cx, zeros, at, grad, Some(ScalarOp::Add))?;
     let y = cx.b.reshape(y, &dims);
     cx.one(y)
@@ -90,7 +91,7 @@ fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let from = if cx.flag("include_batch_in_index") { 0 } else { 1 };
     let mut place = cx.b.full(index_type, &dims, 0.0);
     for axis in from..4 {
-        let (i, n) = (cx.b.iota(index_type, &dims, axis), cx.b.full(index_type, &dims, dims[axis] as f64));
+        let (i, n) = (cx.b.iota(index_type, &dims, axis), cx.b.full(index_type, &dims, dims[axis].as_f64()));
         place = cx.b.mul(place, n);
         place = cx.b.add(place, i);
     }

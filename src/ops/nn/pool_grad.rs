@@ -3,8 +3,8 @@ use super::bias::wide;
 use super::covered::counts;
 use super::pool::{Pool, reduce_window};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::WindowDim;
-use crate::hlo::{InstId, Op, Shape};
+use crate::hlo::open::WindowDim;
+use crate::hlo::open::{Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
@@ -27,8 +27,8 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// Refuses a gradient that has not the sizes of the pool's result.
-fn check_grad(cx: &LowerCtx, x: &[u64], grad: &[u64], window: &[WindowDim]) -> Result<()> {
-    let out: Option<Vec<u64>> = x.iter().zip(window).map(|(&n, w)| w.output_size(n)).collect();
+fn check_grad(cx: &LowerCtx, x: &[Dim], grad: &[Dim], window: &[WindowDim]) -> Result<()> {
+    let out: Option<Vec<Dim>> = x.iter().zip(window).map(|(&n, w)| w.output_size(n)).collect();
     if out.as_deref() != Some(grad) {
         return Err(cx.mismatch(format!("the gradient {grad:?} does not fit a pool over {x:?}")));
     }
@@ -64,9 +64,8 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 /// Each element of the gradient, divided by what its window covers, goes to all elements of the window.
 fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, spatial, 2)?;
-    let size =
-        |&v: &i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
-    let dims = cx.constant_ints(0)?.iter().map(size).collect::<Result<Vec<u64>>>()?;
+    let size = |&v: &i64| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
+    let dims = cx.constant_ints(0)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
     let window = pool.windows(&dims)?;
     let out = cx.dims(1)?;
     check_grad(cx, &dims, &out, &window)?;
@@ -80,17 +79,17 @@ fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 }
 
 /// The sum of the windows that cover each element: a sum over windows of `share` with holes of the stride between its elements.
-fn spread(cx: &mut LowerCtx, share: InstId, dims: &[u64], out: &[u64], window: &[WindowDim]) -> InstId {
+fn spread(cx: &mut LowerCtx, share: InstId, dims: &[Dim], out: &[Dim], window: &[WindowDim]) -> InstId {
     let turned = |i: usize| {
         let w = &window[i];
         let reach = out[i].saturating_sub(1) * w.stride + 1;
         WindowDim {
             size: w.size,
-            stride: 1,
-            pad_low: w.size as i64 - 1 - w.pad_low,
-            pad_high: dims[i] as i64 - reach as i64 + w.pad_low,
+            stride: Dim::from(1),
+            pad_low: w.size.pinned() - 1 - w.pad_low,
+            pad_high: dims[i].pinned() - reach.pinned() + w.pad_low,
             lhs_dilate: w.stride,
-            rhs_dilate: 1,
+            rhs_dilate: Dim::from(1),
             reversal: false,
         }
     };

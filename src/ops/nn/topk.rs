@@ -1,12 +1,12 @@
 //! The largest elements of the last dimension.
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::{InstId, Op};
+use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
 use crate::ops::shape::{PRED, S32};
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
@@ -14,7 +14,7 @@ use crate::tensor::DType;
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(Dim::Known)) }),
+    op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(InferredDim::Known)) }),
     op("TopKV2",   "input k -> values indices", |cx| { let k = cx.constant_int(1)?; top_k(cx, k) }).shape(|cx| { let k = cx.size(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
     op("ApproxTopK", "input -> values indices", approx_top_k).dtypes("f16, bf16, f32; aggregate_to_topk"),
     op("InTopK",   "predictions targets -> precision",   in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
@@ -25,7 +25,7 @@ pub const ROWS: &[OpRow] = &[
 fn top_k(cx: &mut LowerCtx, k: i64) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let Some(&n) = dims.last() else { return Err(cx.mismatch("a scalar has no last dimension")) };
-    let k = u64::try_from(k).map_err(|_| Error::user(Code::BadInputs, format!("k is {k}")))?;
+    let k = Dim::size(k).map_err(|_| Error::user(Code::BadInputs, format!("k is {k}")))?;
     if k > n {
         return Err(cx.mismatch(format!("k is {k}, and the last dimension has {n} elements")));
     }
@@ -43,7 +43,7 @@ fn approx_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let axis = cx.axis(cx.node.int("reduction_dimension").unwrap_or(-1), dims.len())?;
     let k = cx.required(cx.node.int("k"), "k")?;
-    let k = u64::try_from(k).ok().filter(|&k| k <= dims[axis]);
+    let k = Dim::size(k).ok().filter(|&k| k <= dims[axis]);
     let k = k.ok_or_else(|| cx.mismatch(format!("k is beyond the {} elements of dimension {axis}", dims[axis])))?;
     if cx.node.bool("aggregate_to_topk") == Some(false) {
         return Err(cx.unsupported("ApproxTopK without aggregate_to_topk"));
@@ -57,7 +57,7 @@ fn approx_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The first `k` of the last dimension by comparison and their s32 indices, of equals the one in front first.
-fn ordered(cx: &mut LowerCtx, x: InstId, k: u64, largest: bool) -> (InstId, InstId) {
+fn ordered(cx: &mut LowerCtx, x: InstId, k: Dim, largest: bool) -> (InstId, InstId) {
     let kind = if largest && cx.b.dtype(x).is_float() { CompareKind::Partial } else { CompareKind::Total };
     let both = cx.b.add_inst(Op::TopK { k, largest, kind }, &[x]);
     (cx.b.get_tuple_element(both, 0), cx.b.get_tuple_element(both, 1))
@@ -103,12 +103,12 @@ fn in_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Folds the last dimension of a matrix of truth values.
-fn fold(b: &mut crate::hlo::Builder, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
+fn fold(b: &mut crate::hlo::open::Builder, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
     let init = b.scalar(DType::Pred, neutral);
     b.reduce(x, init, op, &[1])
 }
 
-fn top_k_shape(cx: &mut ShapeCtx, k: Option<Dim>) -> Result<Vec<Fact>> {
+fn top_k_shape(cx: &mut ShapeCtx, k: Option<InferredDim>) -> Result<Vec<Fact>> {
     let k = k.ok_or_else(|| cx.mismatch("k is missing or negative"))?;
     let dims: Dims = match cx.ranked(0)? {
         Some(mut dims) => {

@@ -1,9 +1,10 @@
 //! Attributes of ops that slide a window: data format, strides, dilations, padding.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
-use crate::hlo::attrs::WindowDim;
+use crate::hlo::open::Dim;
+use crate::hlo::open::WindowDim;
 use crate::ops::ShapeCtx;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 
 /// Where batch, features and space are in an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +34,9 @@ pub struct Args {
     /// The data format.
     pub layout: Layout,
     /// Step between windows.
-    pub strides: Vec<u64>,
+    pub strides: Vec<Dim>,
     /// 1 + holes between elements of the window.
-    pub dilations: Vec<u64>,
+    pub dilations: Vec<Dim>,
     /// The padding.
     pub padding: Padding,
 }
@@ -89,99 +90,107 @@ impl Args {
         Ok(args)
     }
     /// The window of size `k` over `n` elements along `axis` of the array.
-    pub fn window(&self, axis: usize, n: u64, k: u64) -> Result<WindowDim> {
+    pub fn window(&self, axis: usize, n: Dim, k: Dim) -> Result<WindowDim> {
         window_dim(n, k, self.strides[axis], self.dilations[axis], &self.padding, axis)
     }
     /// The windows over the spatial axes of an array `dims` with a kernel of these spatial sizes.
-    pub fn spatial_windows(&self, dims: &[u64], kernel: &[u64]) -> Result<Vec<WindowDim>> {
+    pub fn spatial_windows(&self, dims: &[Dim], kernel: &[Dim]) -> Result<Vec<WindowDim>> {
         self.layout.spatial.iter().zip(kernel).map(|(&axis, &k)| self.window(axis, dims[axis], k)).collect()
     }
 }
 
 impl Args {
     /// How many windows of size `k` there are over `n` elements along `axis`.
-    pub fn window_count(&self, cx: &mut ShapeCtx, axis: usize, n: Dim, k: Dim) -> Result<Dim> {
+    pub fn window_count(&self, cx: &mut ShapeCtx, axis: usize, n: InferredDim, k: InferredDim) -> Result<InferredDim> {
         let (stride, dilation) = (self.strides[axis], self.dilations[axis]);
         let (n, k) = match (n, k) {
-            (Dim::Known(n), Dim::Known(k)) => {
-                let window = self.window(axis, n, k)?;
+            (InferredDim::Known(n), InferredDim::Known(k)) => {
+                let window = self.window(axis, Dim::from(n), Dim::from(k))?;
                 return window
-                    .output_size(n)
-                    .map(Dim::Known)
+                    .output_size(Dim::from(n))
+                    .map(|n| InferredDim::Known(n.known()))
                     .ok_or_else(|| cx.mismatch("a size of a window overflows"));
             }
             (n, k) => (n, k),
         };
         let pad = match &self.padding {
-            Padding::Same => return Ok(cx.div_ceil(n, Dim::Known(stride))),
+            Padding::Same => return Ok(cx.div_ceil(n, InferredDim::Known(stride.known()))),
             Padding::Valid => 0,
             Padding::Explicit(pads) => pads.get(axis).map_or(0, |p| p.0.unsigned_abs() + p.1.unsigned_abs()),
         };
         // (n + pad - reach) / stride + 1, reach being (k - 1) * dilation + 1; what is known is put together first.
         let (more, less) = match k {
-            Dim::Known(k) => {
-                let less = k.saturating_sub(1).saturating_mul(dilation);
-                (Dim::Known(pad.saturating_sub(less)), Dim::Known(less.saturating_sub(pad)))
+            InferredDim::Known(k) => {
+                let less = k.saturating_sub(1).saturating_mul(dilation.known());
+                (InferredDim::Known(pad.saturating_sub(less)), InferredDim::Known(less.saturating_sub(pad)))
             }
             k => {
-                let holes = cx.sub(k, Dim::Known(1));
-                (Dim::Known(pad), cx.mul(holes, Dim::Known(dilation)))
+                let holes = cx.sub(k, InferredDim::Known(1));
+                (InferredDim::Known(pad), cx.mul(holes, InferredDim::Known(dilation.known())))
             }
         };
         let wide = cx.add(n, more);
         let starts = cx.sub(wide, less);
-        Ok(cx.div_ceil(starts, Dim::Known(stride)))
+        Ok(cx.div_ceil(starts, InferredDim::Known(stride.known())))
     }
 }
 
 /// The window of size `k` over `n` elements with TensorFlow's padding rules; an odd element of SAME goes behind.
 ///
 /// Errors: `Code::ShapeMismatch` where the window does not fit.
-pub fn window_dim(n: u64, k: u64, stride: u64, dilation: u64, padding: &Padding, axis: usize) -> Result<WindowDim> {
+pub fn window_dim(n: Dim, k: Dim, stride: Dim, dilation: Dim, padding: &Padding, axis: usize) -> Result<WindowDim> {
     let too_large = || Error::user(Code::TooLarge, "a size of a window overflows");
-    let signed = |v: u64| i64::try_from(v).map_err(|_| too_large());
-    let (n_signed, s) = (signed(n)?, signed(stride)?);
     let reach = k.saturating_sub(1).checked_mul(dilation).and_then(|v| v.checked_add(1)).ok_or_else(too_large)?;
-    let reach = signed(reach)?;
     let (pad_low, pad_high) = match padding {
-        Padding::Valid => (0, 0),
-        Padding::Explicit(pads) => pads.get(axis).copied().unwrap_or((0, 0)),
+        Padding::Valid => (Dim::from(0), Dim::from(0)),
+        Padding::Explicit(pads) => {
+            let (low, high) = pads.get(axis).copied().unwrap_or((0, 0));
+            (Dim::from(low), Dim::from(high))
+        }
         Padding::Same => {
-            let out = signed(n.div_ceil(stride))?;
-            let covered = (out - 1).checked_mul(s).and_then(|v| v.checked_add(reach)).ok_or_else(too_large)?;
-            let total = if out == 0 { 0 } else { (covered - n_signed).max(0) };
+            let out = n.div_ceil(stride);
+            let covered = (out - 1).checked_mul(stride).and_then(|v| v.checked_add(reach)).ok_or_else(too_large)?;
+            let total = if out == 0 { Dim::from(0) } else { (covered - n).max(0) };
             (total / 2, total - total / 2)
         }
     };
-    let padded = n_signed.checked_add(pad_low).and_then(|v| v.checked_add(pad_high)).ok_or_else(too_large)?;
+    let padded = n.checked_add(pad_low).and_then(|v| v.checked_add(pad_high)).ok_or_else(too_large)?;
     // SAME has no window over no elements
-    let fits = padded.saturating_sub(reach).saturating_add(s) >= 0 || matches!(padding, Padding::Same) && n == 0;
+    let fits = padded - reach + stride >= 0 || matches!(padding, Padding::Same) && n == 0;
     if k == 0 || !fits {
         return Err(Error::user(
             Code::ShapeMismatch,
             format!("a window of {reach} does not fit over {padded} elements (padding included) of dimension {axis}"),
         ));
     }
-    Ok(WindowDim { size: k, stride, pad_low, pad_high, lhs_dilate: 1, rhs_dilate: dilation, reversal: false })
+    Ok(WindowDim {
+        size: k,
+        stride,
+        pad_low,
+        pad_high,
+        lhs_dilate: Dim::from(1),
+        rhs_dilate: dilation,
+        reversal: false,
+    })
 }
 
 /// A list of positive integers for each axis; ones where it is missing or empty.
 ///
 /// A single number stands for all spatial axes, a list of the spatial axes only gets ones around it.
-fn int_list(node: &Node, name: &str, rank: usize) -> Result<Vec<u64>> {
+fn int_list(node: &Node, name: &str, rank: usize) -> Result<Vec<Dim>> {
     match node.attr(name) {
         Some(Attr::Ints(v)) if !v.is_empty() => positive(v, name, rank),
-        _ => Ok(vec![1; rank]),
+        _ => Ok(vec![Dim::from(1); rank]),
     }
 }
 
 /// `values` as sizes, one an axis.
-pub fn positive(values: &[i64], name: &str, rank: usize) -> Result<Vec<u64>> {
+pub fn positive(values: &[i64], name: &str, rank: usize) -> Result<Vec<Dim>> {
     if values.len() != rank {
         return Err(Error::user(Code::BadAttr, format!("`{name}` has {} entries for rank {rank}", values.len())));
     }
-    let one = |&v: &i64| match u64::try_from(v) {
-        Ok(v) if v > 0 && v <= i32::MAX as u64 => Ok(v),
+    let one = |&v: &i64| match Dim::size(v) {
+        Ok(v) if v > 0 && v <= Dim::from(i32::MAX) => Ok(v),
         _ => Err(Error::user(Code::BadAttr, format!("`{name}` must hold positive 32-bit numbers, not {v}"))),
     };
     values.iter().map(one).collect()
@@ -212,17 +221,21 @@ fn padding(node: &Node, rank: usize) -> Result<Padding> {
 mod tests {
     use super::*;
 
+    fn window(n: u64, k: u64, stride: u64, dilation: u64, padding: &Padding, axis: usize) -> Result<WindowDim> {
+        window_dim(n.into(), k.into(), stride.into(), dilation.into(), padding, axis)
+    }
+
     #[test]
     fn same_puts_the_odd_element_behind() {
-        let w = window_dim(6, 3, 2, 1, &Padding::Same, 0).expect("fits");
-        assert_eq!((w.pad_low, w.pad_high), (0, 1));
-        assert_eq!(w.output_size(6), Some(3));
+        let w = window(6, 3, 2, 1, &Padding::Same, 0).expect("fits");
+        assert_eq!([w.pad_low, w.pad_high], [0, 1]);
+        assert_eq!(w.output_size(6.into()), Some(3.into()));
     }
 
     #[test]
     fn dilation_widens_the_window() {
-        let w = window_dim(7, 3, 1, 2, &Padding::Same, 0).expect("fits");
-        assert_eq!((w.pad_low, w.pad_high), (2, 2));
-        assert!(window_dim(3, 3, 1, 2, &Padding::Valid, 0).is_err());
+        let w = window(7, 3, 1, 2, &Padding::Same, 0).expect("fits");
+        assert_eq!([w.pad_low, w.pad_high], [2, 2]);
+        assert!(window(3, 3, 1, 2, &Padding::Valid, 0).is_err());
     }
 }

@@ -2,8 +2,8 @@
 use super::levels::{Integers, Range, product_range, zero_point};
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::attrs::{ConvDims, DotDims, WindowDim};
-use crate::hlo::{InstId, Op};
+use crate::hlo::open::{ConvDims, Dim, DotDims, WindowDim};
+use crate::hlo::open::{InstId, Op};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::nn::{Args, Layout, Padding};
 use crate::ops::row::op;
@@ -57,7 +57,7 @@ fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// The windows of a convolution. TensorFlow's kernel for quantized arrays puts padding, and what is cut off, half to each side by a rule
 /// of its own, which leaves out rows and columns at both ends where strides are wide.
-fn windows(cx: &LowerCtx, image: &[u64], filter: &[u64]) -> Result<Vec<WindowDim>> {
+fn windows(cx: &LowerCtx, image: &[Dim], filter: &[Dim]) -> Result<Vec<WindowDim>> {
     let mut args = Args::parse(cx.node, 2)?;
     args.layout = Layout::features_last(2);
     if args.dilations.iter().any(|&d| d != 1) {
@@ -73,8 +73,8 @@ fn windows(cx: &LowerCtx, image: &[u64], filter: &[u64]) -> Result<Vec<WindowDim
         if count == 0 {
             continue;
         }
-        let reach = (count as i64 - 1) * window.stride as i64 + window.size as i64 - size as i64;
-        window.pad_low = (reach + i64::from(is_valid)) / 2;
+        let reach = (count.pinned() - 1) * window.stride.pinned() + window.size.pinned() - size.pinned();
+        window.pad_low = Dim::from((reach + i64::from(is_valid)) / 2);
         window.pad_high = reach - window.pad_low;
     }
     Ok(windows)

@@ -3,7 +3,9 @@
 //! Source: TensorFlow's `dequantize_op.cc` and `quantization_utils.h`, whose order of operations is kept, and XLA's `Dequantize`, which
 //! computes in bf16 and has four bytes in a word, the highest first.
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
@@ -39,7 +41,7 @@ fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let own = cx.b.dims(*end).to_vec();
         *end = match along {
             Some(axis) if own == [dims[axis]] => cx.b.broadcast(*end, &dims, &[axis]),
-            None if own.iter().product::<u64>() == 1 => {
+            None if own.iter().product::<Dim>() == 1 => {
                 let one = cx.b.reshape(*end, &[]);
                 cx.b.broadcast(one, &dims, &[])
             }
@@ -113,7 +115,7 @@ fn of_words(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("words {dims:?}; vectors and matrices are supported")));
     };
     let (turned, b) = (cx.flag("transpose_output"), &mut *cx.b);
-    let four = [&dims[..], &[4]].concat();
+    let four = [&dims[..], &dims![4]].concat();
     let axes: Vec<usize> = (0..dims.len()).collect();
     let words = b.broadcast(x, &four, &axes);
     // 24, 16, 8, 0: the highest byte first

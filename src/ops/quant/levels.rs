@@ -4,7 +4,7 @@
 //! each kernel has its own, which is kept.
 use super::dequantize::ends;
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::LowerCtx;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::scalar::{Direction, ScalarOp};

@@ -4,7 +4,7 @@ use super::levels::{
     Integers, Range, moved, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range, widened, zero_point,
 };
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::ops::row::op;
@@ -78,7 +78,7 @@ enum Fit {
 /// What TensorFlow's kernels for quantized arrays broadcast; they take the elements of the smaller operand in turn.
 fn fit(cx: &LowerCtx) -> Result<Fit> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
-    let is_one = |dims: &[u64]| dims.iter().all(|&n| n == 1);
+    let is_one = |dims: &[Dim]| dims.iter().all(|&n| n == 1);
     if is_one(&x) && x.len() <= y.len() {
         return Ok(Fit::Scalar(0));
     }
@@ -88,8 +88,8 @@ fn fit(cx: &LowerCtx) -> Result<Fit> {
     if x == y {
         return Ok(Fit::Arrays);
     }
-    let trim = |dims: &[u64]| dims.iter().copied().skip_while(|&n| n == 1).collect::<Vec<u64>>();
-    let (short, long) = if x.iter().product::<u64>() < y.iter().product() { (&x, &y) } else { (&y, &x) };
+    let trim = |dims: &[Dim]| dims.iter().copied().skip_while(|&n| n == 1).collect::<Vec<Dim>>();
+    let (short, long) = if x.iter().product::<Dim>() < y.iter().product::<Dim>() { (&x, &y) } else { (&y, &x) };
     if short.len() <= long.len() && long.ends_with(&trim(short)) {
         return Ok(Fit::Arrays);
     }
@@ -205,7 +205,7 @@ fn mean(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let zero = b.scalar(DType::F32, 0.0);
     let sum = b.reduce(x, zero, ScalarOp::Add, &[1, 2]);
-    let count = b.full_like(sum, (dims[1] * dims[2]) as f64);
+    let count = b.full_like(sum, (dims[1] * dims[2]).as_f64());
     b.div(sum, count)
 }
 

@@ -4,11 +4,11 @@
 use super::levels::{Integers, Range, nearest_in_f32};
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::row::op;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -56,14 +56,14 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The range as it is given: scalars, or vectors along the axis that comes with it. An axis of one element is as no axis.
-fn limits(cx: &mut LowerCtx, dims: &[u64], axis: Option<usize>) -> Result<(Range, Option<usize>)> {
+fn limits(cx: &mut LowerCtx, dims: &[Dim], axis: Option<usize>) -> Result<(Range, Option<usize>)> {
     let along = axis.filter(|&axis| dims[axis] != 1);
     let mut ends = [cx.arg(1)?, cx.arg(2)?];
     for (i, end) in ends.iter_mut().enumerate() {
         let own = cx.b.dims(*end).to_vec();
         match along {
             Some(axis) if own == [dims[axis]] => {}
-            None if own.iter().product::<u64>() == 1 => *end = cx.b.reshape(*end, &[]),
+            None if own.iter().product::<Dim>() == 1 => *end = cx.b.reshape(*end, &[]),
             _ => return Err(cx.mismatch(format!("a range of {own:?} in input {} for {dims:?}", i + 1))),
         }
     }
@@ -170,8 +170,8 @@ fn quantize_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         None => Dims::known(&[]),
         Some(axis) => match cx.ranked(0)? {
             Some(dims) => match dims[cx.axis(axis, dims.len())?] {
-                Dim::Known(1) => Dims::known(&[]),
-                known @ Dim::Known(_) => vec![known].into(),
+                InferredDim::Known(1) => Dims::known(&[]),
+                known @ InferredDim::Known(_) => vec![known].into(),
                 // a scalar where the axis turns out to have one element
                 _ => cx.unranked_from(0),
             },

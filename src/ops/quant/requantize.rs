@@ -2,7 +2,7 @@
 use super::contract::with_range;
 use super::levels::{Integers, Range, narrowed, nearest_in_f32, numbers, numbers_in_f32};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};

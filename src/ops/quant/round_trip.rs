@@ -1,6 +1,7 @@
 //! Quantisation and back: floats rounded to what a range of integers can express.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::math::expr::{Expr, formula};
 use crate::ops::row::op;
 use crate::ops::shape::same;
@@ -58,7 +59,7 @@ impl Grid {
     fn bounds(&self, cx: &mut LowerCtx, x: InstId) -> Result<[InstId; 2]> {
         let dims = cx.b.dims(x).to_vec();
         let kept: Vec<usize> = self.axis.into_iter().collect();
-        let line: Vec<u64> = kept.iter().map(|&a| dims[a]).collect();
+        let line: Vec<Dim> = kept.iter().map(|&a| dims[a]).collect();
         let mut out = [x, x];
         let folds = [(ScalarOp::Minimum, f64::INFINITY), (ScalarOp::Maximum, f64::NEG_INFINITY)];
         for (i, (fold, neutral)) in folds.into_iter().enumerate() {

@@ -2,7 +2,7 @@
 use super::contract::with_range;
 use super::levels::{Integers, Range, nearest_in_f32, numbers_in_f32};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::array::{joined_shape, shape as array_shape};
 use crate::ops::fact::Fact;
 use crate::ops::nn::{Pool, pool_shape, reduce_window};

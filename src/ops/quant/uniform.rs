@@ -3,12 +3,15 @@
 //! Sums of integers come into another scale by a fixed-point factor of 31 bits and a shift, as in TensorFlow's kernels and TFLite.
 //! Source of both: TensorFlow's `uniform_quant_ops/math_utils.h`.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::InstId;
-use crate::hlo::attrs::DotDims;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::DotDims;
+use crate::hlo::open::InstId;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 
 /// The rows of this file.
@@ -51,7 +54,7 @@ pub(super) fn axis(cx: &LowerCtx, name: &str) -> Option<usize> {
 }
 
 /// `v`, a scalar or one number a place of `axis`, in every element of an array of these sizes.
-pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[u64], axis: Option<usize>) -> Result<InstId> {
+pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[Dim], axis: Option<usize>) -> Result<InstId> {
     match (cx.b.dims(v), axis) {
         ([], _) => Ok(cx.b.broadcast(v, dims, &[])),
         ([n], Some(axis)) if dims.get(axis) == Some(n) => Ok(cx.b.broadcast(v, dims, &[axis])),
@@ -135,10 +138,10 @@ pub(super) fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Opti
     let parts: Option<Vec<(i64, i64)>> = factors.iter().map(|&f| fixed_point(f)).collect();
     let parts = parts.ok_or_else(|| Error::user(Code::BadInputs, "scales must be positive"))?;
     let dims = cx.b.dims(x).to_vec();
-    let sizes: &[u64] = if axis.is_some() { &[factors.len() as u64] } else { &[] };
+    let sizes: &[Dim] = if axis.is_some() { &dims![factors.len()] } else { &[] };
     let number = |cx: &mut LowerCtx, f: &dyn Fn(&(i64, i64)) -> i64| {
         let all: Vec<i64> = parts.iter().map(f).collect();
-        let all = cx.b.constant(Tensor::of(sizes, &all));
+        let all = cx.b.constant(Tensor::of(&known(sizes), &all));
         along(cx, all, &dims, axis)
     };
     let factor = number(cx, &|p| p.0)?;

@@ -4,8 +4,8 @@
 use super::uniform::{along, axis, centred, clamped, factors, rescaled, scales};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
-use crate::hlo::Op;
-use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::open::Op;
+use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::hlo::proto::numbers;
 use crate::ops::nn::{Padding, positive, window_dim};
 use crate::ops::row::op;
@@ -57,11 +57,11 @@ fn padding(cx: &LowerCtx, spatial: usize) -> Result<Padding> {
 }
 
 /// The windows over the left side's spatial dimensions.
-fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[u64]; 2]) -> Result<Vec<WindowDim>> {
+fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[Dim]; 2]) -> Result<Vec<WindowDim>> {
     let spatial = axes.input_spatial.len();
     let list = |name: &str| match cx.node.ints(name) {
         Some(list) if !list.is_empty() => positive(list, name, spatial),
-        _ => Ok(vec![1; spatial]),
+        _ => Ok(vec![Dim::from(1); spatial]),
     };
     let (strides, holes, dilations) = (list("window_strides")?, list("lhs_dilation")?, list("rhs_dilation")?);
     let padding = padding(cx, spatial)?;

@@ -5,8 +5,8 @@
 use super::uniform::{along, axis, centred};
 use super::uniform_conv::convolution_dims;
 use crate::diag::Result;
-use crate::hlo::attrs::DotDims;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::DotDims;
+use crate::hlo::open::{Builder, InstId, Op};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value, Work};

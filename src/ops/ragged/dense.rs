@@ -1,8 +1,10 @@
 //! Rows of unlike lengths as an array with a value for what is not there.
 use super::{lengths, places};
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::Attr;
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
 use crate::ops::fact::{Fact, Int};
@@ -36,7 +38,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for (k, level) in levels.iter().enumerate() {
         let count = match levels.get(k + 1) {
             Some(Level::Splits(next)) => cx.b.dims(*next)[0].saturating_sub(1),
-            _ if k + 1 == levels.len() => cx.b.dims(values).first().copied().unwrap_or(0),
+            _ if k + 1 == levels.len() => cx.b.dims(values).first().copied().unwrap_or(Dim::from(0)),
             _ => return Err(cx.unsupported("levels of rows of more than one kind")),
         };
         let (row, at, length) = match level {
@@ -60,20 +62,20 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         };
         columns.push(at);
     }
-    let count = cx.b.dims(values).first().copied().unwrap_or(0);
+    let count = cx.b.dims(values).first().copied().unwrap_or(Dim::from(0));
     let inner = cx.b.dims(values).get(1..).unwrap_or(&[]).to_vec();
     let default = cx.b.broadcast_to(default, &inner);
     let out = [&dims[..], &inner].concat();
     let map: Vec<usize> = (dims.len()..out.len()).collect();
     let base = cx.b.broadcast(default, &out, &map);
-    let columns: Vec<InstId> = columns.into_iter().map(|c| cx.b.reshape(c, &[count, 1])).collect();
+    let columns: Vec<InstId> = columns.into_iter().map(|c| cx.b.reshape(c, &dims![count, 1])).collect();
     let at = cx.b.concatenate(&columns, 1);
     let y = scatter(cx, base, at, values, None)?;
     cx.one(y)
 }
 
 /// How many rows there are, and the levels, outermost first.
-fn levels(cx: &mut LowerCtx) -> Result<(u64, Vec<Level>)> {
+fn levels(cx: &mut LowerCtx) -> Result<(Dim, Vec<Level>)> {
     let types: Vec<String> = match cx.node.attr("row_partition_types") {
         Some(Attr::Strs(all)) => all.iter().map(|t| String::from_utf8_lossy(t).into_owned()).collect(),
         _ => {
@@ -103,18 +105,18 @@ fn levels(cx: &mut LowerCtx) -> Result<(u64, Vec<Level>)> {
 }
 
 /// The sizes that the node's shape says; `None` for each that it leaves to the rows.
-fn told(cx: &LowerCtx) -> Result<Vec<Option<u64>>> {
+fn told(cx: &LowerCtx) -> Result<Vec<Option<Dim>>> {
     let shape = cx.constant_ints(0)?;
     // a scalar of -1 leaves all of them
     let is_whole = cx.dims(0)?.is_empty();
-    Ok(if is_whole { Vec::new() } else { shape.iter().map(|&n| u64::try_from(n).ok()).collect() })
+    Ok(if is_whole { Vec::new() } else { shape.iter().map(|&n| Dim::size(n).ok()).collect() })
 }
 
 /// Row and place of each value by the number of its row, and the length of the longest.
-fn numbered(cx: &mut LowerCtx, numbers: InstId, rows: u64) -> Result<(InstId, InstId, InstId)> {
+fn numbered(cx: &mut LowerCtx, numbers: InstId, rows: Dim) -> Result<(InstId, InstId, InstId)> {
     let row = cx.b.convert(numbers, DType::S32);
     let n = cx.b.dims(row)[0];
-    let (own, to) = (cx.b.iota(DType::S32, &[n], 0), cx.b.reshape(row, &[n, 1]));
+    let (own, to) = (cx.b.iota(DType::S32, &[n], 0), cx.b.reshape(row, &dims![n, 1]));
     let behind = cx.b.full(DType::S32, &[rows], f64::from(i32::MAX));
     let firsts = scatter(cx, behind, to, own, Some(ScalarOp::Minimum))?;
     let first = take_axis(cx, firsts, row, 0, 0)?;

@@ -1,5 +1,6 @@
 //! Rows that have no value, given one.
 use crate::diag::Result;
+use crate::dims;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::{PRED, S64};
@@ -29,7 +30,7 @@ fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.b.dims(values) != [n] || cx.b.rank(count) != 0 {
         return Err(cx.mismatch(format!("{} values of {n} row numbers", cx.b.shape(values))));
     }
-    let (places, shape) = (cx.b.reshape(ids, &[n, 1]), cx.b.reshape(count, &[1]));
+    let (places, shape) = (cx.b.reshape(ids, &dims![n, 1]), cx.b.reshape(count, &dims![1]));
     let args = [places, values, shape, default].map(Value::Array).into();
     let mut all = rows::fill(&mut cx.with_args(args))?;
     if let Some(Value::Array(places)) = all.first().cloned() {

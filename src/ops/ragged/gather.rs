@@ -4,7 +4,7 @@ use crate::diag::Result;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::DType;
 
@@ -56,7 +56,7 @@ fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut out = Vec::with_capacity(made + 1);
     for level in 0..made {
         let rows = match cx.ranked(levels + 1)?.as_deref() {
-            Some([rows, ..]) if level == 0 => cx.add(*rows, Dim::Known(1)),
+            Some([rows, ..]) if level == 0 => cx.add(*rows, InferredDim::Known(1)),
             _ => cx.fresh(Why::Data),
         };
         out.push(Fact::new(splits, vec![rows].into()));

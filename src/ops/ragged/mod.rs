@@ -11,7 +11,9 @@ mod variant;
 
 use super::{LowerCtx, OpRow};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
 use crate::ops::compact::running;
@@ -22,13 +24,13 @@ use crate::tensor::DType;
 pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, fill::ROWS, sparse::ROWS, variant::ROWS];
 
 /// Where each of `total` values is: the number of its row, and its place in that row. Both are `s32[total]`.
-pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: u64) -> Result<(InstId, InstId)> {
+pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: Dim) -> Result<(InstId, InstId)> {
     let splits = cx.b.convert(splits, DType::S32);
-    let n = cx.b.dims(splits).first().copied().unwrap_or(0).saturating_sub(1);
+    let n = cx.b.dims(splits).first().copied().unwrap_or(Dim::from(0)).saturating_sub(1);
     // one more row from each split on but the first; that behind the last value is nobody's
     let marks = cx.b.full(DType::S32, &[total], 0.0);
-    let (begins, ones) = (cx.b.slice_axis(splits, 0, 1, n + 1), cx.b.full(DType::S32, &[n], 1.0));
-    let begins = cx.b.reshape(begins, &[n, 1]);
+    let (begins, ones) = (cx.b.slice_axis(splits, 0, Dim::from(1), n + 1), cx.b.full(DType::S32, &[n], 1.0));
+    let begins = cx.b.reshape(begins, &dims![n, 1]);
     let marks = scatter(cx, marks, begins, ones, Some(ScalarOp::Add))?;
     let row = running(cx, marks, ScalarOp::Add, 0.0);
     let first = take_axis(cx, splits, row, 0, 0)?;
@@ -40,7 +42,7 @@ pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: u64) -> R
 /// The splits of rows of these lengths, `[n]` to `[n + 1]`, and how many values there are, a scalar.
 pub(super) fn splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
     let dtype = cx.b.dtype(lengths);
-    let none = cx.b.full(dtype, &[1], 0.0);
+    let none = cx.b.full(dtype, &dims![1], 0.0);
     let ends = match dtype {
         DType::S32 => running(cx, lengths, ScalarOp::Add, 0.0),
         _ => {
@@ -57,12 +59,12 @@ pub(super) fn splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
 /// How many values each row has, of its splits: `[n]`.
 fn lengths(cx: &mut LowerCtx, splits: InstId) -> InstId {
     let n = cx.b.dims(splits)[0].saturating_sub(1);
-    let (begins, ends) = (cx.b.slice_axis(splits, 0, 0, n), cx.b.slice_axis(splits, 0, 1, n + 1));
+    let (begins, ends) = (cx.b.slice_axis(splits, 0, Dim::from(0), n), cx.b.slice_axis(splits, 0, Dim::from(1), n + 1));
     cx.b.sub(ends, begins)
 }
 
 /// How many rows splits have; `None` where they are no splits.
-pub(in crate::ops) fn rows(cx: &LowerCtx, splits: InstId) -> Option<u64> {
+pub(in crate::ops) fn rows(cx: &LowerCtx, splits: InstId) -> Option<Dim> {
     match cx.b.dims(splits) {
         [n] => n.checked_sub(1),
         _ => None,

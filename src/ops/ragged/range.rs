@@ -1,13 +1,14 @@
 //! Ranges as rows.
 use super::{places, splits};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -21,7 +22,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("ranges of {dtype}; those of integers are supported")));
     }
     let all = cx.arg_range(0, 3)?;
-    let n = all.iter().find_map(|&x| cx.b.dims(x).first().copied()).unwrap_or(1);
+    let n = all.iter().find_map(|&x| cx.b.dims(x).first().copied()).unwrap_or(Dim::from(1));
     let mut wide = Vec::with_capacity(3);
     for x in all {
         if !matches!(cx.b.dims(x), [] | [_]) || cx.b.dims(x).first().is_some_and(|&m| m != n) {
@@ -58,14 +59,14 @@ fn steps(cx: &mut LowerCtx, (start, limit, delta): (InstId, InstId, InstId)) -> 
 }
 
 fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let mut rows = Dim::Known(1);
+    let mut rows = InferredDim::Known(1);
     for i in 0..3 {
         match cx.ranked(i)? {
             Some(dims) => rows = dims.first().copied().unwrap_or(rows),
             None => rows = cx.fresh(Why::Data),
         }
     }
-    let (splits, values) = (cx.add(rows, Dim::Known(1)), cx.fresh(Why::Data));
+    let (splits, values) = (cx.add(rows, InferredDim::Known(1)), cx.fresh(Why::Data));
     let values: Dims = vec![values].into();
     Ok(vec![Fact::new(cx.attr_type("Tsplits"), vec![splits].into()), Fact::new(cx.dtype(0), values)])
 }

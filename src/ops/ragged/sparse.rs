@@ -1,13 +1,15 @@
 //! Rows of unlike lengths as a sparse tensor: the indices of all values, the values, and the shape that holds all rows.
 use super::{lengths, places, rows};
 use crate::diag::Result;
+use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -36,8 +38,8 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         all.push(cx.b.broadcast(column, &dims, &[0]));
     }
     all.extend((1..dims.len()).map(|axis| cx.b.iota(DType::S64, &dims, axis)));
-    let all: Vec<InstId> = all.into_iter().map(|x| cx.b.reshape(x, &[total, 1])).collect();
-    let inner = dims[1..].iter().map(|&n| cx.b.full(DType::S64, &[1], n as f64));
+    let all: Vec<InstId> = all.into_iter().map(|x| cx.b.reshape(x, &dims![total, 1])).collect();
+    let inner = dims[1..].iter().map(|&n| cx.b.full(DType::S64, &dims![1], n.as_f64()));
     let sizes: Vec<InstId> = sizes.into_iter().chain(inner).collect();
     let (indices, shape) = (cx.b.concatenate(&all, 1), cx.b.concatenate(&sizes, 0));
     Ok([indices, cx.b.reshape(values, &[total]), shape].map(Value::Array).into())
@@ -45,7 +47,7 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Of each of `count` values the number of its row and its place at each level, `s32[count]`, and how many rows there are and how
 /// long the longest row of each level is, `s64[1]`.
-fn nested(cx: &mut LowerCtx, count: u64) -> Result<(Vec<InstId>, Vec<InstId>)> {
+fn nested(cx: &mut LowerCtx, count: Dim) -> Result<(Vec<InstId>, Vec<InstId>)> {
     let levels = cx.args.len() - 1;
     let (mut columns, mut sizes) = (Vec::new(), Vec::new());
     for level in 0..levels {
@@ -53,11 +55,11 @@ fn nested(cx: &mut LowerCtx, count: u64) -> Result<(Vec<InstId>, Vec<InstId>)> {
         let Some(n) = rows(cx, splits) else {
             return Err(cx.mismatch(format!("splits of {}", cx.b.shape(splits))));
         };
-        let held = if level + 1 < levels { rows(cx, cx.arg(level + 1)?).unwrap_or(0) } else { count };
+        let held = if level + 1 < levels { rows(cx, cx.arg(level + 1)?).unwrap_or(Dim::from(0)) } else { count };
         let (row, at) = places(cx, splits, held)?;
         if level == 0 {
             columns.push(row);
-            sizes.push(cx.b.full(DType::S64, &[1], n as f64));
+            sizes.push(cx.b.full(DType::S64, &dims![1], n.as_f64()));
         } else {
             columns = columns.into_iter().map(|c| take_axis(cx, c, row, 0, 0)).collect::<Result<_>>()?;
         }
@@ -68,21 +70,21 @@ fn nested(cx: &mut LowerCtx, count: u64) -> Result<(Vec<InstId>, Vec<InstId>)> {
 }
 
 /// How long the longest row is, of all that hold so many values: `s64[1]`.
-fn longest(cx: &mut LowerCtx, splits: InstId, held: u64) -> InstId {
+fn longest(cx: &mut LowerCtx, splits: InstId, held: Dim) -> InstId {
     let lengths = lengths(cx, splits);
     let lengths = cx.b.convert(lengths, DType::S64);
-    let (none, most) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, held as f64));
+    let (none, most) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, held.as_f64()));
     let longest = cx.b.reduce(lengths, none, ScalarOp::Maximum, &[0]);
     // no row is longer, which tells how large an array of the shape can be
     let longest = cx.b.elementwise(ScalarOp::Clamp, &[none, longest, most]);
-    cx.b.reshape(longest, &[1])
+    cx.b.reshape(longest, &dims![1])
 }
 
 /// As many indices as numbers, and a shape of which the longest rows are not known.
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let levels = cx.args.len().saturating_sub(1);
     let rows = cx.of_rank(0, 1)?[0];
-    let rows = cx.sub(rows, Dim::Known(1));
+    let rows = cx.sub(rows, InferredDim::Known(1));
     let Some(dims) = cx.ranked(levels)? else {
         let (total, rank) = (cx.fresh(Why::Data), cx.fresh(Why::Data));
         let values = cx.like(levels, vec![total])?.remove(0);
@@ -95,7 +97,7 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     sizes.extend(dims.iter().skip(1).map(|&n| Int::from(n)));
     let values = cx.like(levels, vec![total])?.remove(0);
     Ok(vec![
-        Fact::new(S64, vec![total, Dim::Known(rank)].into()),
+        Fact::new(S64, vec![total, InferredDim::Known(rank)].into()),
         values,
         Fact::ints(TfType::Data(DType::S64), &[rank], sizes),
     ])

@@ -2,13 +2,15 @@
 //!
 //! A vector of variants has one a row, and a list of them is the same thing here: the splits and values of all rows.
 use crate::diag::Result;
+use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::shape::integers;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::value::RaggedValue;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::{DType, Tensor};
@@ -53,7 +55,7 @@ fn from_variant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 impl RaggedValue {
     /// How many rows there are, where it is a vector of them.
-    pub fn rows(&self, cx: &LowerCtx) -> Option<u64> {
+    pub fn rows(&self, cx: &LowerCtx) -> Option<Dim> {
         let rows = match self.splits.first() {
             Some(&splits) => super::rows(cx, splits),
             None => cx.b.dims(self.values).first().copied(),
@@ -67,8 +69,8 @@ impl RaggedValue {
     /// Those of [`LowerCtx::size_within`].
     pub fn row(&self, cx: &mut LowerCtx, index: InstId) -> Result<RaggedValue> {
         let index = cx.b.convert(index, DType::S32);
-        let index = cx.b.reshape(index, &[1]);
-        let one = cx.b.full(DType::S32, &[1], 1.0);
+        let index = cx.b.reshape(index, &dims![1]);
+        let one = cx.b.full(DType::S32, &dims![1], 1.0);
         let behind = cx.b.add(index, one);
         let (mut begin, mut end) = (index, behind);
         let mut splits = Vec::with_capacity(self.splits.len());
@@ -76,7 +78,7 @@ impl RaggedValue {
             let all = cx.b.convert(all, DType::S32);
             if level > 0 {
                 let rows = cx.b.dims(all)[0].saturating_sub(1);
-                let places = between(cx, (begin, end), rows, 1)?;
+                let places = between(cx, (begin, end), rows, Dim::from(1))?;
                 let own = take_axis(cx, all, places, 0, 0)?;
                 let first = take_axis(cx, all, begin, 0, 0)?;
                 let dims = cx.b.dims(own).to_vec();
@@ -86,13 +88,13 @@ impl RaggedValue {
             begin = take_axis(cx, all, begin, 0, 0)?;
             end = take_axis(cx, all, end, 0, 0)?;
         }
-        let count = cx.b.dims(self.values).first().copied().unwrap_or(0);
+        let count = cx.b.dims(self.values).first().copied().unwrap_or(Dim::from(0));
         let values = if self.splits.is_empty() {
             let row = take_axis(cx, self.values, index, 0, 0)?;
             let dims = cx.b.dims(row)[1..].to_vec();
             cx.b.reshape(row, &dims)
         } else {
-            let places = between(cx, (begin, end), count, 0)?;
+            let places = between(cx, (begin, end), count, Dim::from(0))?;
             take_axis(cx, self.values, places, 0, 0)?
         };
         Ok(RaggedValue { splits, values, is_rows: false })
@@ -115,7 +117,7 @@ impl RaggedValue {
         }
         let mut splits = Vec::with_capacity(levels + 1);
         for level in 0..=levels {
-            let mut at = 0;
+            let mut at = Dim::from(0);
             let mut parts = vec![cx.b.constant(Tensor::of(&[1], &[0i64]))];
             for row in rows {
                 let count = match row.splits.get(level) {
@@ -123,7 +125,7 @@ impl RaggedValue {
                     None => cx.b.dims(row.values)[0],
                 };
                 parts.push(match level.checked_sub(1) {
-                    None => integers(cx, DType::S64, &[1], &[at + count])?,
+                    None => integers(cx, DType::S64, &dims![1], &[at + count])?,
                     Some(outer) => ends(cx, row.splits[outer], at)?,
                 });
                 at += count;
@@ -136,17 +138,17 @@ impl RaggedValue {
 }
 
 /// Where rows end, as numbers of what `before` others stand in front of.
-fn ends(cx: &mut LowerCtx, splits: InstId, before: u64) -> Result<InstId> {
+fn ends(cx: &mut LowerCtx, splits: InstId, before: Dim) -> Result<InstId> {
     let splits = cx.b.convert(splits, DType::S64);
     let n = cx.b.dims(splits)[0];
-    let ends = cx.b.slice_axis(splits, 0, 1, n);
+    let ends = cx.b.slice_axis(splits, 0, Dim::from(1), n);
     let before = integers(cx, DType::S64, &[], &[before])?;
     let before = cx.b.broadcast(before, &[n.saturating_sub(1)], &[]);
     Ok(cx.b.add(ends, before))
 }
 
 /// The numbers from `begin` on and before `end`, at most `most`, and `more` behind them.
-fn between(cx: &mut LowerCtx, (begin, end): (InstId, InstId), most: u64, more: u64) -> Result<InstId> {
+fn between(cx: &mut LowerCtx, (begin, end): (InstId, InstId), most: Dim, more: Dim) -> Result<InstId> {
     let count = cx.b.sub(end, begin);
     let count = cx.b.reshape(count, &[]);
     let count = cx.size_within(count, most, "the row")? + more;
@@ -160,7 +162,7 @@ fn to_variant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.ranked(0)?.as_deref() {
         _ if !cx.flag("batched_input") => vec![],
         Some([first, ..]) if levels == 0 => vec![*first],
-        Some([first]) => vec![cx.sub(*first, Dim::Known(1))],
+        Some([first]) => vec![cx.sub(*first, InferredDim::Known(1))],
         _ => vec![cx.fresh(Why::Value(0))],
     };
     cx.one(TfType::Variant, dims)

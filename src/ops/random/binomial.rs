@@ -6,7 +6,7 @@
 use super::streams::{self, BLOCKS};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{Expr, formula, formulas, iterate};
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
@@ -48,7 +48,7 @@ struct Asked {
 }
 
 /// A result of sizes `dims` with the counts and probabilities that input `first` and the next have.
-pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], first: usize) -> Result<Vec<Value>> {
+pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], first: usize) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
     streams::highest(dtype)?;
     let of = parameters(cx, first)?;
@@ -57,7 +57,7 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], f
         let told = format!("counts of {}; floats are supported", cx.dtype(first)?);
         return Err(cx.unsupported(told));
     }
-    if sizes.contains(&0) {
+    if sizes.contains(&Dim::from(0)) {
         let none = cx.b.full(dtype, dims, 0.0);
         return cx.one(none);
     }
@@ -70,13 +70,13 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], f
 }
 
 /// The sizes of the counts in input `first` and the probabilities in the next, broadcast together.
-pub(super) fn parameters(cx: &LowerCtx, first: usize) -> Result<Vec<u64>> {
+pub(super) fn parameters(cx: &LowerCtx, first: usize) -> Result<Vec<Dim>> {
     let of = Builder::broadcast_dims(&cx.dims(first)?, &cx.dims(first + 1)?);
     of.ok_or_else(|| cx.mismatch("counts and probabilities that do not broadcast"))
 }
 
 /// Sorts out the cases; means are computed in the type of the inputs.
-fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [u64; 2]) -> Result<Asked> {
+fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [Dim; 2]) -> Result<Asked> {
     let parts = formulas(b, &[count, probability], |x| {
         let (count, p) = (x[0], x[1]);
         let rare = (1.0 - p).when(p.gt(0.5), p);
@@ -91,7 +91,7 @@ fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [u64; 2]) ->
 /// Numbers, one from each stream.
 ///
 /// A count that is not a number, for which TensorFlow's kernel never ends, gives NaN.
-fn drawn(b: &mut Builder, generator: &Generator, asked: &Asked, sizes: [u64; 2]) -> Result<InstId> {
+fn drawn(b: &mut Builder, generator: &Generator, asked: &Asked, sizes: [Dim; 2]) -> Result<InstId> {
     let Asked { count, rare, probability, large } = *asked;
     let (many, few) = (b.full(DType::U64, &sizes, BLOCKS), b.full(DType::U64, &sizes, SMALL_BLOCKS));
     let blocks = b.select(large, many, few);

@@ -2,10 +2,11 @@
 use super::{Draw, counted, from_seed, uniform};
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::fact::Fact;
 use crate::ops::math::scan::running;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -13,7 +14,7 @@ use crate::tensor::DType;
 /// What is asked for: the logits, the sizes `[batch, samples, classes]`, and the type of the result.
 pub(super) struct Asked {
     pub logits: InstId,
-    pub sizes: [u64; 3],
+    pub sizes: [Dim; 3],
     pub dtype: DType,
 }
 
@@ -21,7 +22,7 @@ impl Asked {
     /// From inputs `logits` and `num_samples`.
     pub fn of(cx: &LowerCtx) -> Result<Asked> {
         let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
-        let samples = u64::try_from(cx.constant_int(1)?).unwrap_or(0);
+        let samples = Dim::size(cx.constant_int(1)?).unwrap_or(Dim::from(0));
         let [batch, classes] = dims[..] else {
             return Err(cx.mismatch(format!("logits of {dims:?}, which must be a matrix")));
         };
@@ -30,7 +31,7 @@ impl Asked {
     }
     /// Whether nothing is drawn.
     pub fn is_empty(&self) -> bool {
-        self.sizes.contains(&0)
+        self.sizes.contains(&Dim::from(0))
     }
 }
 
@@ -85,7 +86,7 @@ fn sums(cx: &mut LowerCtx, logits: InstId) -> InstId {
 /// A row of samples for each row of logits.
 pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (logits, samples) = (cx.of_rank(0, 2)?, cx.size(1));
-    let dims: Vec<Dim> = vec![logits[0], samples];
+    let dims: Vec<InferredDim> = vec![logits[0], samples];
     let dtype = cx.attr_type("output_dtype").or(crate::ops::shape::S64);
     cx.one(dtype, dims)
 }

@@ -6,7 +6,7 @@
 use super::streams::{self, Streams};
 use super::{Generator, box_muller, from_key, from_seed, sizes};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{Expr, formula, formulas, iterate};
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
@@ -21,7 +21,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// A result of sizes `dims` with the shapes that input `alpha` has.
-pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], alpha: usize) -> Result<Vec<Value>> {
+pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], alpha: usize) -> Result<Vec<Value>> {
     streams::philox_only(cx, generator)?;
     let dtype = cx.dtype(alpha)?;
     if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {

@@ -7,12 +7,14 @@
 use super::truncated::{numbers, raised};
 use super::{Draw, Generator, from_seed, rounds, sizes, split, unit_f32, unit_f64, wrong_type};
 use crate::diag::Result;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::{formula, formulas};
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::known;
 use crate::tensor::{DType, elements_of};
 
 /// The types of TensorFlow's kernel.
@@ -54,15 +56,15 @@ pub(super) fn between(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> 
         let told = given.map(|x| format!("{:?}", cx.b.dims(x))).join(", ");
         return Err(cx.mismatch(format!("samples of {:?}, which parameters of {told} do not broadcast to", draw.dims)));
     };
-    let groups = elements_of(&of);
+    let groups = elements_of(&known(&of));
     if draw.count == 0 {
-        return Ok(cx.b.full(draw.dtype, &[0], 0.0));
+        return Ok(cx.b.full(draw.dtype, &dims![0], 0.0));
     }
     let work = if draw.dtype == DType::BF16 { DType::F32 } else { draw.dtype };
     let given = given.map(|x| {
         let x = cx.b.convert(x, work);
         let x = cx.b.broadcast_to(x, &of);
-        cx.b.reshape(x, &[groups])
+        cx.b.reshape(x, &dims![groups])
     });
     let y = sampled(cx.b, generator, given, draw.count / groups)?;
     let y = cx.b.transpose(y, &[1, 0]);
@@ -106,7 +108,7 @@ fn parameters(b: &mut Builder, given: [InstId; 4]) -> Result<InstId> {
         .into_iter()
         .map(|x| {
             let groups = b.dims(x)[0];
-            b.reshape(x, &[groups, 1])
+            b.reshape(x, &dims![groups, 1])
         })
         .collect();
     Ok(b.concatenate(&columns, 1))
@@ -116,7 +118,7 @@ fn parameters(b: &mut Builder, given: [InstId; 4]) -> Result<InstId> {
 ///
 /// Where TensorFlow's kernel fails, as it does for a deviation that is not positive, ends that are not in order, two infinite ends, or when
 /// a thousand numbers in a row are rejected, the rest of the group is NaN.
-fn sampled(b: &mut Builder, generator: &Generator, given: [InstId; 4], samples: u64) -> Result<InstId> {
+fn sampled(b: &mut Builder, generator: &Generator, given: [InstId; 4], samples: Dim) -> Result<InstId> {
     let table = parameters(b, given)?;
     let (dtype, groups) = (b.dtype(table), b.dims(table)[0]);
     let slots = if dtype == DType::F64 { 2 } else { 4 };
@@ -130,30 +132,30 @@ fn sampled(b: &mut Builder, generator: &Generator, given: [InstId; 4], samples: 
     let (cond, body) = (elements_are_left(b, &shape, total), round(b, &shape, samples)?);
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     let numbers = b.get_tuple_element(end, 6);
-    let numbers = b.slice_axis(numbers, 0, 0, total);
+    let numbers = b.slice_axis(numbers, 0, Dim::from(0), total);
     Ok(b.reshape(numbers, &[groups, samples]))
 }
 
-fn elements_are_left(b: &mut Builder, shape: &Shape, total: u64) -> CompId {
+fn elements_are_left(b: &mut Builder, shape: &Shape, total: Dim) -> CompId {
     b.begin("elements_are_left");
     let state = b.parameter(shape.clone());
     let done = b.get_tuple_element(state, 0);
-    let total = b.scalar(DType::S64, total as f64);
+    let total = b.scalar(DType::S64, total.as_f64());
     let left = b.compare(Direction::Lt, done, total);
     b.end(left)
 }
 
 /// A loop body that tries the numbers of one block, or of two, for the group whose turn it is.
-fn round(b: &mut Builder, shape: &Shape, samples: u64) -> Result<CompId> {
+fn round(b: &mut Builder, shape: &Shape, samples: Dim) -> Result<CompId> {
     b.begin("draw_between");
     let state = b.parameter(shape.clone());
     let [done, rejected, low, high, key, table, numbers] = [0, 1, 2, 3, 4, 5, 6].map(|i| b.get_tuple_element(state, i));
-    let samples = b.scalar(DType::S64, samples as f64);
+    let samples = b.scalar(DType::S64, samples.as_f64());
     let group = b.div(done, samples);
     let zero = b.scalar(DType::S64, 0.0);
-    let row = b.add_inst(Op::DynamicSlice(vec![1, COLUMNS as u64]), &[table, group, zero]);
-    let row = b.reshape(row, &[COLUMNS as u64]);
-    let columns: [InstId; COLUMNS] = std::array::from_fn(|i| super::element(b, row, i as u64));
+    let row = b.add_inst(Op::DynamicSlice(vec![Dim::from(1), Dim::from(COLUMNS)]), &[table, group, zero]);
+    let row = b.reshape(row, &dims![COLUMNS]);
+    let columns: [InstId; COLUMNS] = std::array::from_fn(|i| super::element(b, row, Dim::from(i)));
     let one = b.scalar(DType::U64, 1.0);
     let next = raised(b, [low, high], one);
     let blocks = [block(b, [low, high], key), block(b, next, key)];
@@ -268,6 +270,6 @@ fn taken(b: &mut Builder, attempts: &[Attempt], state: [InstId; 5]) -> Result<Ta
         let rejected = rejected.except(next.equals(end), 0.0);
         Ok([vec![next, rejected], slots].concat())
     })?;
-    let slots: Vec<InstId> = parts.split_off(2).into_iter().map(|x| b.reshape(x, &[1])).collect();
+    let slots: Vec<InstId> = parts.split_off(2).into_iter().map(|x| b.reshape(x, &dims![1])).collect();
     Ok(Taken { block: b.concatenate(&slots, 0), done: parts[0], rejected: parts[1] })
 }

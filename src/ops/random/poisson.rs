@@ -6,7 +6,7 @@
 use super::streams::{self, Streams};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{Expr, formula, formulas, iterate};
 use crate::ops::math::gamma::lgamma;
 use crate::ops::row::op;
@@ -23,7 +23,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// A result of sizes `dims` with the rates that input `rate` has.
-pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[u64], rate: usize) -> Result<Vec<Value>> {
+pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], rate: usize) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
     let highest = streams::highest(dtype)?;
     streams::of_parameters(cx, generator, (dtype, dims), rate, |b, start, rate| {

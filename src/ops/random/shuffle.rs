@@ -5,14 +5,14 @@
 //! domains" (2002).
 use super::{Draw, bits, counted, from_key, streams};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{Expr, formula, formulas, iterate_all};
 use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::same;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -21,7 +21,7 @@ use crate::tensor::{DType, Tensor};
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("StatelessShuffle", "value key counter alg -> output", shuffle).shape(same).constants(&[3]),
-    op("RandomIndexShuffle", "index seed max_index -> output", index_shuffle).shape(places).dtypes("s32, s64, u32, u64"),
+    op("RandomIndexShuffle", "index seed max_index -> output", index_shuffle).shape(places).dtypes("s32, s64, u32, Dim"),
 ];
 
 /// The rows of input 0 in a random order: each place, from the first on, exchanges its row with that of a random place not before it.
@@ -34,7 +34,7 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let words = bits(cx.b, &generator, false, &draw);
     let b = &mut *cx.b;
     let place = b.iota(DType::U32, &[rows - 1], 0);
-    let partner = formula(b, [words, place], |[word, place]| place + word.rem(rows as f64 - place));
+    let partner = formula(b, [words, place], |[word, place]| place + word.rem(rows.as_f64() - place));
     let partner = b.convert(partner, DType::S32);
     let order = exchanged(b, partner, rows);
     cx.args = vec![Value::Array(x), Value::Array(order)];
@@ -42,11 +42,11 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The numbers below `rows` after each place, in turn, exchanged its number with that of its partner.
-fn exchanged(b: &mut Builder, partners: InstId, rows: u64) -> InstId {
+fn exchanged(b: &mut Builder, partners: InstId, rows: Dim) -> InstId {
     let order = b.iota(DType::S32, &[rows], 0);
     let parts = rounds(b, "exchange", rows - 1, &[order, partners], |b, place, parts| {
         let (order, partners) = (parts[0], parts[1]);
-        let at = |b: &mut Builder, x: InstId, i: InstId| b.add_inst(Op::DynamicSlice(vec![1]), &[x, i]);
+        let at = |b: &mut Builder, x: InstId, i: InstId| b.add_inst(Op::DynamicSlice(vec![Dim::from(1)]), &[x, i]);
         let partner = at(b, partners, place);
         let partner = b.reshape(partner, &[]);
         let (here, there) = (at(b, order, place), at(b, order, partner));
@@ -71,8 +71,8 @@ fn places(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (index, seed, last) = (&of[0], &of[1], &of[2]);
     let seeds = &seed[..seed.len().saturating_sub(1)];
     let lengths = [&index[..], seeds, &last[..]].concat();
-    let length = lengths.iter().find(|d| **d != Dim::Known(1)).or(lengths.first());
-    let dims: Vec<Dim> = length.copied().into_iter().collect();
+    let length = lengths.iter().find(|d| **d != InferredDim::Known(1)).or(lengths.first());
+    let dims: Vec<InferredDim> = length.copied().into_iter().collect();
     cx.like(0, dims)
 }
 
@@ -86,12 +86,12 @@ fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let seeds = &of_seed[..of_seed.len().saturating_sub(1)];
     let outer = [&of_index[..], seeds, &of_last[..]];
     let length = outer.iter().flat_map(|d| d.first()).max().copied();
-    let fits = |d: &&[u64]| d.is_empty() || d.len() == 1 && d.first() == length.as_ref();
-    if of_seed.last() != Some(&3) || !outer.iter().all(fits) {
+    let fits = |d: &&[Dim]| d.is_empty() || d.len() == 1 && d.first() == length.as_ref();
+    if of_seed.last() != Some(&Dim::from(3)) || !outer.iter().all(fits) {
         let told = format!("places {of_index:?}, seeds {of_seed:?} and last places {of_last:?}");
         return Err(cx.mismatch(told));
     }
-    let dims: Vec<u64> = length.into_iter().collect();
+    let dims: Vec<Dim> = length.into_iter().collect();
     let [index, seed, last] = [cx.arg(0)?, cx.arg(1)?, cx.arg(2)?];
     let b = &mut *cx.b;
     let [value, last] = [index, last].map(|x| {
@@ -117,8 +117,8 @@ fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// The three numbers of each seed, their low 32 bits as u64, in the sizes of the result.
-fn keys(b: &mut Builder, seed: InstId, dims: &[u64]) -> [InstId; 3] {
+/// The three numbers of each seed, their low 32 bits as Dim, in the sizes of the result.
+fn keys(b: &mut Builder, seed: InstId, dims: &[Dim]) -> [InstId; 3] {
     let wide = match b.dtype(seed) {
         DType::S32 | DType::S64 => {
             let seed = b.convert(seed, DType::S64);
@@ -131,13 +131,13 @@ fn keys(b: &mut Builder, seed: InstId, dims: &[u64]) -> [InstId; 3] {
     let axis = b.rank(low) - 1;
     let of_seeds = b.dims(low)[..axis].to_vec();
     [0, 1, 2].map(|i| {
-        let key = b.slice_axis(low, axis, i, i + 1);
+        let key = b.slice_axis(low, axis, Dim::from(i), Dim::from(i + 1));
         let key = b.reshape(key, &of_seeds);
         b.broadcast_to(key, dims)
     })
 }
 
-/// Simon with words of `width` bits, as u64 whose other bits are 0.
+/// Simon with words of `width` bits, as Dim whose other bits are 0.
 struct Cipher<'s, 'b> {
     width: Expr<'s, 'b>,
     mask: Expr<'s, 'b>,

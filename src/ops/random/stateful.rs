@@ -14,15 +14,17 @@ use super::{
     parameterized, ranged, sizes, streams, truncated, uniform,
 };
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::{InstId, Op};
+use crate::dims;
+use crate::hlo::open::{InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::reduce::arg_extreme_axis;
 use crate::ops::row::op;
 use crate::ops::shape::{S64, from_first, nothing, same};
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 
 /// TensorFlow keeps so many blocks of words for each element that is drawn.
@@ -33,7 +35,7 @@ const OF_VARIABLE: &str = "resource algorithm shape -> output";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("RngReadAndSkip", "resource alg delta -> value", read_and_skip).shape(|cx| { cx.one(S64, vec![Dim::Known(3)]) }).writes(&[0]).constants(&[1]),
+    op("RngReadAndSkip", "resource alg delta -> value", read_and_skip).shape(|cx| { cx.one(S64, vec![InferredDim::Known(3)]) }).writes(&[0]).constants(&[1]),
     op("RngSkip", "resource algorithm delta ->", skip_only).shape(nothing).writes(&[0]).constants(&[1]),
     op("StatefulUniform", OF_VARIABLE, |cx| from_variable(cx, uniform)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
     op("StatefulStandardNormalV2", OF_VARIABLE, |cx| from_variable(cx, normal)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
@@ -86,7 +88,7 @@ fn skip(cx: &mut LowerCtx, state: InstId, elements: InstId) -> Result<()> {
     let blocks = b.full_like(elements, BLOCKS);
     let by = b.mul(elements, blocks);
     let [low, high] = [0, 1].map(|i| {
-        let word = element(b, state, i);
+        let word = element(b, state, Dim::from(i));
         b.unary(ScalarOp::BitcastConvert(DType::U64), word)
     });
     let [low, high] = super::truncated::raised(b, [low, high], by);
@@ -94,11 +96,11 @@ fn skip(cx: &mut LowerCtx, state: InstId, elements: InstId) -> Result<()> {
         .into_iter()
         .map(|word| {
             let word = b.unary(ScalarOp::BitcastConvert(DType::S64), word);
-            b.reshape(word, &[1])
+            b.reshape(word, &dims![1])
         })
         .collect();
     let length = b.dims(state)[0];
-    parts.push(b.slice_axis(state, 0, 2, length));
+    parts.push(b.slice_axis(state, 0, Dim::from(2), length));
     let new = b.concatenate(&parts, 0);
     cx.write(0, new)
 }
@@ -106,7 +108,7 @@ fn skip(cx: &mut LowerCtx, state: InstId, elements: InstId) -> Result<()> {
 fn read_and_skip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let before = state(cx)?;
     skip_only(cx)?;
-    let value = cx.b.slice_axis(before, 0, 0, 3);
+    let value = cx.b.slice_axis(before, 0, Dim::from(0), Dim::from(3));
     cx.one(value)
 }
 
@@ -123,7 +125,7 @@ fn skip_only(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The generator that a state is.
 fn of_state(cx: &mut LowerCtx, state: InstId) -> Generator {
     let words = [0, 1, 2].map(|i| {
-        let word = element(cx.b, state, i);
+        let word = element(cx.b, state, Dim::from(i));
         cx.b.unary(ScalarOp::BitcastConvert(DType::U64), word)
     });
     Generator { key: words[2], counter: [words[0], words[1]], algorithm: Algorithm::Philox }
@@ -135,7 +137,7 @@ fn from_variable(cx: &mut LowerCtx, distribution: Distribution) -> Result<Vec<Va
     let (dims, count) = sizes(cx, 2)?;
     let dtype = if cx.args.len() > 3 { cx.dtype(3)? } else { cx.attr_dtype("dtype")? };
     let generator = of_state(cx, before);
-    let elements = cx.b.scalar(DType::U64, count as f64);
+    let elements = cx.b.scalar(DType::U64, count.as_f64());
     skip(cx, before, elements)?;
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 3 }, distribution)
 }
@@ -149,12 +151,12 @@ fn binomial_of_variable(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [samples, parameters] = streams::samples(cx, &dims, &of)?;
     let generator = of_state(cx, before);
     let taken = parameters.saturating_mul(200).saturating_mul(samples.saturating_add(3)) / 4;
-    let taken = cx.b.constant(Tensor::scalar(taken));
+    let taken = cx.b.constant(Tensor::scalar(taken.known()));
     skip(cx, before, taken)?;
     binomial::binomial(cx, &generator, &dims, 3)
 }
 
-type Each = fn(&mut LowerCtx, &Generator, &[u64], usize) -> Result<Vec<Value>>;
+type Each = fn(&mut LowerCtx, &Generator, &[Dim], usize) -> Result<Vec<Value>>;
 
 /// So many samples as input 0 says for each parameter in input 1.
 fn each(cx: &mut LowerCtx, distribution: Each) -> Result<Vec<Value>> {
@@ -213,7 +215,7 @@ fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         // one number stands for all rows
         let mut of_rows = cx.b.dims(x).to_vec();
         if of_rows.len() == 1 && of_rows[0] != 1 {
-            of_rows.resize(dims.len().max(1), 1);
+            of_rows.resize(dims.len().max(1), Dim::from(1));
             cx.args[i] = Value::Array(cx.b.reshape(x, &of_rows));
         }
     }

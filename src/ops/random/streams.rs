@@ -5,29 +5,30 @@
 use super::truncated::raised;
 use super::{Generator, rounds, split, unit_f64};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::Expr;
 use crate::ops::{LowerCtx, Value};
+use crate::symbolic::known;
 use crate::tensor::{DType, elements_of};
 
 /// The blocks that TensorFlow keeps for an element where the number of draws has no bound.
 pub(super) const BLOCKS: f64 = 256.0;
 
-/// Where the streams of a result stand: the low and high word of each counter, and the keys, all u64.
+/// Where the streams of a result stand: the low and high word of each counter, and the keys, all Dim.
 pub(super) type Streams<T> = [T; 3];
 
 /// The sizes `[samples, parameters]` of a result of sizes `dims` whose last dimensions are those of the parameters, `of`.
-pub(super) fn samples(cx: &LowerCtx, dims: &[u64], of: &[u64]) -> Result<[u64; 2]> {
+pub(super) fn samples(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Dim; 2]> {
     let Some(outer) = dims.len().checked_sub(of.len()).filter(|&n| dims[n..] == *of) else {
         return Err(
             cx.mismatch(format!("samples of {dims:?}, which must end with the sizes of the parameters, {of:?}"))
         );
     };
-    Ok([elements_of(&dims[..outer]), elements_of(of)])
+    Ok([Dim::from(elements_of(&known(&dims[..outer]))), Dim::from(elements_of(&known(of)))])
 }
 
 /// An array of parameters as doubles, once for each sample.
-pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [u64; 2]) -> InstId {
+pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [Dim; 2]) -> InstId {
     let flat = b.reshape(x, &[sizes[1]]);
     let wide = b.convert(flat, DType::F64);
     b.broadcast(wide, &sizes, &[1])
@@ -38,12 +39,12 @@ pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [u64; 2]) -> InstId 
 pub(super) fn of_parameters(
     cx: &mut LowerCtx,
     generator: &Generator,
-    (dtype, dims): (DType, &[u64]),
+    (dtype, dims): (DType, &[Dim]),
     input: usize,
     draw: impl FnOnce(&mut Builder, Streams<InstId>, InstId) -> Result<InstId>,
 ) -> Result<Vec<Value>> {
     let sizes = samples(cx, dims, &cx.dims(input)?)?;
-    if sizes.contains(&0) {
+    if sizes.contains(&Dim::from(0)) {
         let none = cx.b.full(dtype, dims, 0.0);
         return cx.one(none);
     }
@@ -57,10 +58,10 @@ pub(super) fn of_parameters(
     cx.one(y)
 }
 
-/// The streams of all elements at their beginnings, `blocks` (a number, or an array u64) apart.
-pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [u64; 2], blocks: InstId) -> Streams<InstId> {
+/// The streams of all elements at their beginnings, `blocks` (a number, or an array Dim) apart.
+pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [Dim; 2], blocks: InstId) -> Streams<InstId> {
     let (sample, parameter) = (b.iota(DType::U64, &sizes, 0), b.iota(DType::U64, &sizes, 1));
-    let each = b.full_like(parameter, sizes[0] as f64);
+    let each = b.full_like(parameter, sizes[0].as_f64());
     let before = b.mul(parameter, each);
     let number = b.add(before, sample);
     let blocks = b.broadcast_to(blocks, &sizes);

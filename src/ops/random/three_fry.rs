@@ -3,9 +3,13 @@
 //! A block of two words fills two neighbours along the first even dimension of the result (of none, the largest, rounded up).
 use super::{Draw, FLOATS, Generator, box_muller, join, split, wrong_type};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::dims;
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::LowerCtx;
 use crate::scalar::ScalarOp;
+use crate::symbolic::Dim;
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::{DType, elements_of};
 
 const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
@@ -21,6 +25,7 @@ fn rotated(b: &mut Builder, x: InstId, by: u32) -> InstId {
 /// Two vectors of words: block `i` is made with the counter raised by `i`.
 fn blocks(b: &mut Builder, generator: &Generator, count: u64) -> [InstId; 2] {
     let dims = [count];
+    let dims = dims.map(Dim::from);
     let i = b.iota(DType::U64, &dims, 0);
     let counter = b.broadcast(generator.counter[0], &dims, &[]);
     let counter = b.add(counter, i);
@@ -64,11 +69,11 @@ fn paired(b: &mut Builder, parts: [InstId; 2], dims: &[u64]) -> InstId {
     let mut half = rounded.clone();
     half[axis] /= 2;
     half.insert(axis + 1, 1);
-    let parts = parts.map(|p| b.reshape(p, &half));
+    let parts = parts.map(|p| b.reshape(p, &fixed(&half)));
     let joined = b.concatenate(&parts, axis + 1);
-    let whole = b.reshape(joined, &rounded);
-    let cut = b.slice_axis(whole, axis, 0, dims[axis]);
-    b.reshape(cut, &[dims.iter().product()])
+    let whole = b.reshape(joined, &fixed(&rounded));
+    let cut = b.slice_axis(whole, axis, Dim::from(0), Dim::from(dims[axis]));
+    b.reshape(cut, &dims![dims.iter().product::<u64>()])
 }
 
 /// The number of blocks of two words for a result of these sizes.
@@ -129,7 +134,7 @@ pub fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
 /// Uniform in 0..1, flat.
 pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = work(cx, draw.dtype)?;
-    let words = bits(cx.b, generator, work == DType::F64, &draw.dims);
+    let words = bits(cx.b, generator, work == DType::F64, &known(&draw.dims));
     let y = unit(cx.b, words, work);
     Ok(narrowed(cx.b, y, draw.dtype))
 }
@@ -138,17 +143,20 @@ pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<
 /// dimension behind that of pairs.
 pub fn normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = work(cx, draw.dtype)?;
-    let (axis, mut pairs) = pair_axis(&draw.dims);
+    let (axis, mut pairs) = pair_axis(&known(&draw.dims));
     pairs[axis] /= 2;
     pairs.insert(axis + 1, 2);
     let b = &mut *cx.b;
     let words = bits(b, generator, work == DType::F64, &pairs);
     let all = unit(b, words, work);
-    let all = b.reshape(all, &pairs);
-    let (first, second) = (b.slice_axis(all, axis + 1, 0, 1), b.slice_axis(all, axis + 1, 1, 2));
+    let all = b.reshape(all, &fixed(&pairs));
+    let (first, second) = (
+        b.slice_axis(all, axis + 1, Dim::from(0), Dim::from(1)),
+        b.slice_axis(all, axis + 1, Dim::from(1), Dim::from(2)),
+    );
     let count = elements_of(&pairs) / 2;
-    let [first, second] = [first, second].map(|x| b.reshape(x, &[count]));
+    let [first, second] = [first, second].map(|x| b.reshape(x, &dims![count]));
     let pair = box_muller(b, first, second);
-    let y = paired(b, pair, &draw.dims);
+    let y = paired(b, pair, &known(&draw.dims));
     Ok(narrowed(b, y, draw.dtype))
 }

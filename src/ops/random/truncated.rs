@@ -7,7 +7,7 @@ use super::{
     wrong_type,
 };
 use crate::diag::Result;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::LowerCtx;
 use crate::ops::math::expr::{formula, some_go_on};
 use crate::ops::math::inverse_error::erfinv;
@@ -53,7 +53,7 @@ fn inverted(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// A loop that draws one block for each group of elements that is not full yet.
-fn rejected(b: &mut Builder, generator: &Generator, count: u64, work: DType) -> InstId {
+fn rejected(b: &mut Builder, generator: &Generator, count: Dim, work: DType) -> InstId {
     let slots = if work == DType::F64 { 2 } else { 4 };
     let dims = [count.div_ceil(slots)];
     if count == 0 {

@@ -3,10 +3,10 @@
 //! Source: TensorFlow's `gru_ops.h`, whose order of operations is kept.
 use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 
@@ -19,8 +19,8 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// The sizes of the input and of the state, which all weights fit.
-fn sizes(cx: &LowerCtx) -> Result<[u64; 2]> {
-    let dims: Vec<Vec<u64>> = (0..6).map(|i| cx.dims(i)).collect::<Result<_>>()?;
+fn sizes(cx: &LowerCtx) -> Result<[Dim; 2]> {
+    let dims: Vec<Vec<Dim>> = (0..6).map(|i| cx.dims(i)).collect::<Result<_>>()?;
     let ([batch, input], [items, cell]) = (&dims[0][..], &dims[1][..]) else {
         return Err(cx.mismatch(format!("an input {:?} and a state {:?}, which must be matrices", dims[0], dims[1])));
     };
@@ -33,9 +33,9 @@ fn sizes(cx: &LowerCtx) -> Result<[u64; 2]> {
 }
 
 /// Both halves of the columns of a matrix.
-fn halves(b: &mut Builder, x: InstId, first: u64) -> [InstId; 2] {
+fn halves(b: &mut Builder, x: InstId, first: Dim) -> [InstId; 2] {
     let all = b.dims(x)[1];
-    [b.slice_axis(x, 1, 0, first), b.slice_axis(x, 1, first, all)]
+    [b.slice_axis(x, 1, Dim::from(0), first), b.slice_axis(x, 1, first, all)]
 }
 
 fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -99,7 +99,7 @@ fn cell_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, state, dtype) = (cx.of_rank(0, 2)?, cx.of_rank(1, 2)?, cx.dtype(0));
-    let two = cx.mul(state[1], Dim::Known(2));
+    let two = cx.mul(state[1], InferredDim::Known(2));
     let gates = vec![state[0], two];
     Ok([x, state.clone(), state, gates].into_iter().map(|dims| Fact::new(dtype, dims.into())).collect())
 }

@@ -3,7 +3,7 @@
 //! Source: TensorFlow's `lstm_ops.cc`, whose order of operations is kept.
 use super::{Transposed, in_rows, product};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::rounds::{part_at, rounds, with_part};
 use crate::ops::row::op;
@@ -77,7 +77,7 @@ pub(super) fn weights(cx: &LowerCtx, first: usize) -> Result<Weights> {
 }
 
 /// Refuses weights that do not fit an input and a state of these sizes.
-pub(super) fn check(cx: &LowerCtx, x: &[u64], state: &[u64], weights: &Weights) -> Result<()> {
+pub(super) fn check(cx: &LowerCtx, x: &[Dim], state: &[Dim], weights: &Weights) -> Result<()> {
     let ([batch, input], [items, cell]) = (x, state) else {
         return Err(cx.mismatch(format!("an input {x:?} and a state {state:?}, which must be matrices")));
     };

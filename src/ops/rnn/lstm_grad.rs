@@ -4,14 +4,16 @@
 use super::lstm::{Gates, Weights, check, weights};
 use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId};
+use crate::dims;
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::nn::sum;
 use crate::ops::rounds::{part_at, rounds, with_part};
 use crate::ops::row::op;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::Direction;
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 const CELL: &str =
@@ -123,10 +125,10 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
     let most = cx.b.convert(most, DType::S32);
     // what stood in front of each step
     let mut before = |first: InstId, all: InstId| {
-        let first = cx.b.reshape(first, &[1, batch, cell]);
-        let rest = cx.b.slice_axis(all, 0, 0, time.saturating_sub(1));
+        let first = cx.b.reshape(first, &dims![1, batch, cell]);
+        let rest = cx.b.slice_axis(all, 0, Dim::from(0), time.saturating_sub(1));
         let shifted = cx.b.concatenate(&[first, rest], 0);
-        cx.b.slice_axis(shifted, 0, 0, time)
+        cx.b.slice_axis(shifted, 0, Dim::from(0), time)
     };
     let (memories, outputs) = (before(memory, made[1]), before(output, made[6]));
     let dtype = cx.b.dtype(x);
@@ -141,7 +143,7 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
         let (sums, given) = parts.split_at(size);
         let (&[most, x, memories, outputs, w, wci, wcf, wco], made) =
             (given.first_chunk().unwrap_or(&[round; 8]), &given[8..]);
-        let last = b.full_like(round, time as f64 - 1.0);
+        let last = b.full_like(round, time.as_f64() - 1.0);
         let t = b.sub(last, round);
         let part: Vec<InstId> = made.iter().map(|&all| part_at(b, all, t)).collect();
         let (memory_grad, output_grad) = (b.add(sums[1], part[7]), b.add(sums[2], part[8]));
@@ -151,7 +153,7 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
         let grads = step_grads(b, gates, peepholes.map(|_| [wci, wcf, wco]), &step);
         let joined_grad = product(b, grads.gates, w, Transposed::Right);
         let (x_grad, h_grad) =
-            (b.slice_axis(joined_grad, 1, 0, input), b.slice_axis(joined_grad, 1, input, input + cell));
+            (b.slice_axis(joined_grad, 1, Dim::from(0), input), b.slice_axis(joined_grad, 1, input, input + cell));
         let (now, output) = (part_at(b, x, t), part_at(b, outputs, t));
         let joined = b.concatenate(&[now, output], 1);
         let w_grad = product(b, joined, grads.gates, Transposed::Left);
@@ -174,7 +176,7 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
 
 fn cell_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (dims, dtype) = (cx.of_rank(1, 2)?, cx.dtype(0));
-    let four = cx.mul(dims[1], Dim::Known(4));
+    let four = cx.mul(dims[1], InferredDim::Known(4));
     let mut out = vec![Fact::new(dtype, dims.clone().into()), Fact::new(dtype, vec![dims[0], four].into())];
     out.extend((0..3).map(|_| Fact::new(dtype, vec![dims[1]].into())));
     Ok(out)

@@ -4,8 +4,8 @@ mod lstm;
 mod lstm_grad;
 
 use super::OpRow;
-use crate::hlo::attrs::DotDims;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::DotDims;
+use crate::hlo::open::{Builder, InstId};
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[gru::ROWS, lstm::ROWS, lstm_grad::ROWS];

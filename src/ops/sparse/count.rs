@@ -2,14 +2,16 @@
 use super::runs::{Runs, found};
 use super::{column, columns, indices};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::ragged;
 use crate::ops::row::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -54,7 +56,7 @@ fn of_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         [_] => None,
         [rows, _] => {
             let row = cx.b.iota(DType::S64, &dims, 0);
-            Some((cx.b.reshape(row, &[n]), cx.b.full(DType::S64, &[1], rows as f64)))
+            Some((cx.b.reshape(row, &[n]), cx.b.full(DType::S64, &dims![1], rows.as_f64())))
         }
         _ => return Err(cx.mismatch(format!("values {dims:?}; one or two dimensions are counted"))),
     };
@@ -64,10 +66,10 @@ fn of_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn of_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
-    if cx.b.dims(values) != [n] || cx.b.dims(shape) != [rank as u64] || rank == 0 {
+    if cx.b.dims(values) != [n] || cx.b.dims(shape) != [Dim::from(rank)] || rank == 0 {
         return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
     }
-    let row = (rank > 1).then(|| (column(cx, places, 0), cx.b.slice_axis(shape, 0, 0, 1)));
+    let row = (rank > 1).then(|| (column(cx, places, 0), cx.b.slice_axis(shape, 0, Dim::from(0), Dim::from(1))));
     count(cx, &Counted { row: row.map(|r| r.0), rows: row.map(|r| r.1), values, weights: 3 })
 }
 
@@ -82,7 +84,7 @@ fn of_ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let (row, _) = ragged::places(cx, splits, n)?;
     let row = cx.b.convert(row, DType::S64);
-    let rows = cx.b.full(DType::S64, &[1], rows as f64);
+    let rows = cx.b.full(DType::S64, &dims![1], rows.as_f64());
     count(cx, &Counted { row: Some(row), rows: Some(rows), values, weights: 2 })
 }
 
@@ -91,7 +93,7 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
     let n = cx.b.dims(of.values)[0];
     let weights = cx.arg(of.weights)?;
     let dtype = cx.b.dtype(weights);
-    let given = cx.b.dims(weights).iter().product::<u64>();
+    let given = cx.b.dims(weights).iter().product::<Dim>();
     if given != n && given != 0 {
         return Err(cx.mismatch(format!("{given} weights for {n} values")));
     }
@@ -122,7 +124,7 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
     } else {
         cx.b.scalar(DType::S64, most as f64)
     };
-    let width = cx.b.reshape(width, &[1]);
+    let width = cx.b.reshape(width, &dims![1]);
     let shape: Vec<InstId> = of.rows.into_iter().chain([width]).collect();
     let shape = cx.b.concatenate(&shape, 0);
     Ok([places, sums, shape].map(Value::Array).into())
@@ -143,12 +145,12 @@ fn result_shape(cx: &mut ShapeCtx, rows: Rows) -> Result<Vec<Fact>> {
     let rank = match rows {
         Rows::OfRank(i) => cx.ranked(i)?.map(|dims| dims.len() as u64),
         Rows::OfIndices => match cx.of_rank(0, 2)?[1] {
-            Dim::Known(rank) => Some(rank.min(2)),
-            Dim::Unknown(_) => None,
+            InferredDim::Known(rank) => Some(rank.min(2)),
+            InferredDim::Unknown(_) => None,
         },
         Rows::Always => Some(2),
     };
-    let rank = rank.map_or_else(|| cx.fresh(Why::Data), Dim::Known);
+    let rank = rank.map_or_else(|| cx.fresh(Why::Data), InferredDim::Known);
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
         Fact::new(cx.attr_type("output_type"), vec![n].into()),

@@ -5,7 +5,7 @@
 use super::{column, columns};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::{gather_nd, take_axis};
 use crate::ops::array::scatter::scatter;
 use crate::ops::array::shape::{integers, sizes};
@@ -13,10 +13,13 @@ use crate::ops::fact::Fact;
 use crate::ops::math::unary::conj;
 use crate::ops::row::op;
 use crate::ops::shape::{S32, S64};
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::value::SparseMatrix;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -62,7 +65,7 @@ fn checked(cx: &LowerCtx, matrix: SparseMatrix) -> Result<Vec<Value>> {
 
 fn from_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, values, dims) = (cx.arg(0)?, cx.arg(1)?, sizes(cx, 2)?);
-    checked(cx, SparseMatrix { indices, values, dims })
+    checked(cx, SparseMatrix { indices, values, dims: known(&dims) })
 }
 
 fn from_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -72,7 +75,7 @@ fn from_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [Value::Array(values)] = gather_nd(&mut own)?[..] else {
         return Err(Error::internal("lower", "a gather without a result"));
     };
-    checked(cx, SparseMatrix { indices, values, dims })
+    checked(cx, SparseMatrix { indices, values, dims: known(&dims) })
 }
 
 impl SparseMatrix {
@@ -82,14 +85,14 @@ impl SparseMatrix {
     }
     /// How many elements there are.
     pub fn len(&self, cx: &LowerCtx) -> u64 {
-        cx.b.dims(self.values)[0]
+        cx.b.dims(self.values)[0].known()
     }
     /// The dense array; of elements at one place the last counts, or with `adds` their sum.
     ///
     /// # Errors
     /// `ShapeMismatch` where the indices are not those of such an array.
     pub fn dense(&self, cx: &mut LowerCtx, adds: bool) -> Result<InstId> {
-        let zeros = cx.b.full(cx.b.dtype(self.values), &self.dims, 0.0);
+        let zeros = cx.b.full(cx.b.dtype(self.values), &fixed(&self.dims), 0.0);
         scatter(cx, zeros, self.indices, self.values, adds.then_some(ScalarOp::Add))
     }
     /// The same matrices with rows as columns.
@@ -109,7 +112,7 @@ impl SparseMatrix {
             let first = cx.b.mul(all[0], rows);
             keys = cx.b.add(first, keys);
         }
-        let indices = columns(cx, &all, n);
+        let indices = columns(cx, &all, Dim::from(n));
         let order = super::order::sorted(cx, keys);
         let (indices, values) = (take_axis(cx, indices, order, 0, 0)?, take_axis(cx, self.values, order, 0, 0)?);
         Ok(SparseMatrix { indices, values, dims })
@@ -130,7 +133,7 @@ fn to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn to_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let matrix = matrix(cx, 0)?;
-    let shape = integers(cx, DType::S64, &[matrix.dims.len() as u64], &matrix.dims)?;
+    let shape = integers(cx, DType::S64, &[Dim::from(matrix.dims.len() as u64)], &fixed(&matrix.dims))?;
     Ok([matrix.indices, matrix.values, shape].map(Value::Array).to_vec())
 }
 
@@ -142,8 +145,8 @@ fn components(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let pairs = [rows + 1, matrix.len(cx)];
     let row = matrix.index(cx, 1);
-    let row = cx.b.broadcast(row, &pairs, &[1]);
-    let ends = cx.b.iota(DType::S64, &pairs, 0);
+    let row = cx.b.broadcast(row, &pairs.map(Dim::from), &[1]);
+    let ends = cx.b.iota(DType::S64, &pairs.map(Dim::from), 0);
     let is_before = cx.b.compare(Direction::Lt, row, ends);
     let begins = counted(cx, is_before, 1);
     let at = matrix.index(cx, 0);
@@ -172,11 +175,12 @@ fn count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         [matrices, ..] if matrix.dims.len() == 3 => {
             let pairs = [matrices, n];
             let own = matrix.index(cx, 2);
-            let (own, each) = (cx.b.broadcast(own, &pairs, &[1]), cx.b.iota(DType::S64, &pairs, 0));
+            let (own, each) =
+                (cx.b.broadcast(own, &pairs.map(Dim::from), &[1]), cx.b.iota(DType::S64, &pairs.map(Dim::from), 0));
             let is_own = cx.b.compare(Direction::Eq, own, each);
             counted(cx, is_own, 1)
         }
-        _ => integers(cx, DType::S32, &[], &[n])?,
+        _ => integers(cx, DType::S32, &[], &[Dim::from(n)])?,
     };
     cx.one(y)
 }
@@ -200,7 +204,7 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn components_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (rows, n): (Dim, Dim) = (cx.fresh(Why::NoShapeFunction), cx.fresh(Why::NoShapeFunction));
+    let (rows, n): (InferredDim, InferredDim) = (cx.fresh(Why::NoShapeFunction), cx.fresh(Why::NoShapeFunction));
     let (begins, at) = (cx.one(S32, vec![rows])?, cx.one(S32, vec![n])?);
     let values = cx.typed("type", vec![n])?;
     Ok([begins, at, values].concat())

@@ -1,7 +1,7 @@
 //! Products of CSR matrices, with dense ones and with one another.
 use super::csr::{TYPES, matrix, matrix_shape};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::array::found::places;
 use crate::ops::array::gather::{gather_nd, take_axis};
 use crate::ops::array::scatter::scatter;
@@ -12,6 +12,8 @@ use crate::ops::symbols::Why;
 use crate::ops::value::SparseMatrix;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::Dim;
+use crate::symbolic::fixed;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -61,11 +63,11 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims[..rank - 1] != [&a.dims[..rank - 2], &[inner]].concat() {
         return Err(cx.mismatch(format!("a product of {:?} and {dims:?}", a.dims)));
     }
-    let out = [&a.dims[..rank - 1], &[m]].concat();
+    let out = [&a.dims[..rank - 1], &[m.known()]].concat();
     let n = a.len(cx);
-    let zeros = cx.b.full(dtype, &out, 0.0);
+    let zeros = cx.b.full(dtype, &fixed(&out), 0.0);
     let mut y = zeros;
-    if n > 0 && !dims.contains(&0) && !out.contains(&0) {
+    if n > 0 && !dims.contains(&Dim::from(0)) && !out.contains(&0) {
         let matrices: u64 = a.dims[..rank - 2].iter().product();
         let (mut row, mut at) = (a.index(cx, 1), a.index(cx, 0));
         if rank == 3 {
@@ -76,14 +78,14 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 cx.b.add(first, index)
             });
         }
-        let b = cx.b.reshape(b, &[matrices * inner, m]);
+        let b = cx.b.reshape(b, &[Dim::from(matrices * inner), m]);
         let taken = take_axis(cx, b, at, 0, 0)?;
-        let factors = cx.b.broadcast(a.values, &[n, m], &[0]);
+        let factors = cx.b.broadcast(a.values, &[Dim::from(n), m], &[0]);
         let terms = cx.b.mul(taken, factors);
-        let row = cx.b.reshape(row, &[n, 1]);
-        let flat = cx.b.reshape(zeros, &[matrices * rows, m]);
+        let row = cx.b.reshape(row, &[Dim::from(n), Dim::from(1)]);
+        let flat = cx.b.reshape(zeros, &[Dim::from(matrices * rows), m]);
         let sums = scatter(cx, flat, row, terms, Some(ScalarOp::Add))?;
-        y = cx.b.reshape(sums, &out);
+        y = cx.b.reshape(sums, &fixed(&out));
     }
     if cx.flag("transpose_output") {
         y = exchanged(cx, y);
@@ -96,8 +98,8 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Whether the matrix has an element at each place of the dense array.
 fn pattern(cx: &mut LowerCtx, a: &SparseMatrix) -> Result<InstId> {
-    let none = cx.b.full(DType::Pred, &a.dims, 0.0);
-    let yes = cx.b.full(DType::Pred, &[a.len(cx)], 1.0);
+    let none = cx.b.full(DType::Pred, &fixed(&a.dims), 0.0);
+    let yes = cx.b.full(DType::Pred, &[Dim::from(a.len(cx))], 1.0);
     scatter(cx, none, a.indices, yes, None)
 }
 
@@ -122,7 +124,7 @@ fn with_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (left, right) = ([&lead[..], &[rank - 2, rank - 1]].concat(), [&lead[..], &[rank - 1, rank]].concat());
     let spread = |cx: &mut LowerCtx, matrix: &SparseMatrix, map: &[usize]| -> Result<[InstId; 2]> {
         let both = [matrix.dense(cx, true)?, pattern(cx, matrix)?];
-        Ok(both.map(|x| cx.b.broadcast(x, &all, map)))
+        Ok(both.map(|x| cx.b.broadcast(x, &fixed(&all), map)))
     };
     let ([x, has_x], [y, has_y]) = (spread(cx, &a, &left)?, spread(cx, &b, &right)?);
     let (product, meets) = (cx.b.mul(x, y), cx.b.binary(ScalarOp::And, has_x, has_y));

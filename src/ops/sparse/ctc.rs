@@ -1,15 +1,17 @@
 //! The best path of connectionist temporal classification.
 use super::columns;
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::compact::{Compact, compact};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -25,7 +27,7 @@ pub const ROWS: &[OpRow] = &[op(
 ///
 /// # Errors
 /// `Code::ShapeMismatch` for other shapes and, as in TensorFlow, for inputs without elements.
-pub(super) fn sizes(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[u64; 3]> {
+pub(super) fn sizes(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[Dim; 3]> {
     let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
     if time == 0 || batch == 0 || classes == 0 || cx.b.dims(lengths) != [batch] {
         let (lengths, inputs) = (cx.b.dims(lengths), [time, batch, classes]);
@@ -41,7 +43,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
     let ([time, batch, classes], dtype) = (sizes(cx, x, lengths)?, cx.b.dtype(x));
     let blank = cx.node.int("blank_index").unwrap_or(-1);
-    let blank = if blank < 0 { blank + classes as i64 } else { blank };
+    let blank = if blank < 0 { blank + classes.pinned() } else { blank };
     let x = cx.b.transpose(x, &[1, 0, 2]);
     let all = [batch, time];
     let (best, class) = largest(cx, x, dtype);
@@ -52,8 +54,8 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let named = cx.b.compare(Direction::Ne, class, blank);
     let mut kept = cx.b.elementwise(ScalarOp::And, &[inside, named]);
     if cx.flag("merge_repeated") {
-        let none = cx.b.full(DType::S32, &[batch, 1], -1.0);
-        let before = cx.b.slice_axis(class, 1, 0, time - 1);
+        let none = cx.b.full(DType::S32, &dims![batch, 1], -1.0);
+        let before = cx.b.slice_axis(class, 1, Dim::from(0), time - 1);
         let before = cx.b.concatenate(&[none, before], 1);
         let other = cx.b.compare(Direction::Ne, class, before);
         kept = cx.b.elementwise(ScalarOp::And, &[kept, other]);
@@ -66,7 +68,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     // from 0, which is the result of no steps
     let none = cx.b.full_like(sum, 0.0);
     let sum = cx.b.sub(none, sum);
-    let probability = cx.b.reshape(sum, &[batch, 1]);
+    let probability = cx.b.reshape(sum, &[batch, Dim::from(1)]);
     Ok(sparse.into_iter().chain([probability]).map(Value::Array).collect())
 }
 
@@ -88,7 +90,7 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
     let mask = flat(cx, kept);
     let Compact { places, count: held, .. } = compact(cx, mask)?;
     let size = cx.found(held, count, "the decoded list")?;
-    let places = cx.b.slice_axis(places, 0, 0, size);
+    let places = cx.b.slice_axis(places, 0, Dim::from(0), size);
     let item = cx.b.iota(DType::S32, &all, 0);
     let mut taken = Vec::new();
     for part in [item, place, x] {
@@ -98,8 +100,8 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
     }
     let indices = columns(cx, &taken[..2], size);
     let longest = cx.b.convert(longest, DType::S64);
-    let longest = cx.b.reshape(longest, &[1]);
-    let items = cx.b.full(DType::S64, &[1], rows as f64);
+    let longest = cx.b.reshape(longest, &dims![1]);
+    let items = cx.b.full(DType::S64, &dims![1], rows.as_f64());
     let shape = cx.b.concatenate(&[items, longest], 0);
     Ok([indices, taken[2], shape])
 }
@@ -108,7 +110,7 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
 /// is larger than a NaN at the first place, and a NaN behind it is larger than nothing.
 fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
     let dims = cx.b.dims(x).to_vec();
-    let first = cx.b.slice_axis(x, 2, 0, 1);
+    let first = cx.b.slice_axis(x, 2, Dim::from(0), Dim::from(1));
     let first = cx.b.reshape(first, &dims[..2]);
     let is_nan = cx.b.compare(Direction::Ne, first, first);
     let least = cx.b.scalar(dtype, f64::NEG_INFINITY);
@@ -118,9 +120,9 @@ fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
     let spread = cx.b.broadcast(best, &dims, &[0, 1]);
     let is_best = cx.b.compare(Direction::Eq, x, spread);
     let number = cx.b.iota(DType::S32, &dims, 2);
-    let none = cx.b.full(DType::S32, &dims, dims[2] as f64 - 1.0);
+    let none = cx.b.full(DType::S32, &dims, dims[2].as_f64() - 1.0);
     let number = cx.b.select(is_best, number, none);
-    let last = cx.b.scalar(DType::S32, dims[2] as f64 - 1.0);
+    let last = cx.b.scalar(DType::S32, dims[2].as_f64() - 1.0);
     let place = cx.b.reduce(number, last, ScalarOp::Minimum, &[2]);
     let start = cx.b.full_like(place, 0.0);
     (cx.b.select(is_nan, first, best), cx.b.select(is_nan, start, place))
@@ -128,11 +130,11 @@ fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
 
 fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (dims, n) = (cx.of_rank(0, 3)?, cx.fresh(Why::Data));
-    let two = Dim::Known(2);
+    let two = InferredDim::Known(2);
     Ok(vec![
         Fact::new(S64, vec![n, two].into()),
         Fact::new(S64, vec![n].into()),
         Fact::new(S64, vec![two].into()),
-        Fact::new(cx.dtype(0), vec![dims[1], Dim::Known(1)].into()),
+        Fact::new(cx.dtype(0), vec![dims[1], InferredDim::Known(1)].into()),
     ])
 }

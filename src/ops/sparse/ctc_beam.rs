@@ -7,13 +7,14 @@
 use super::ctc::{sizes, sparse_rows};
 use super::ctc_step::step;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::dims;
+use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -30,11 +31,11 @@ pub const ROWS: &[OpRow] = &[op(
 /// The sizes of a search.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
-    pub(super) batch: u64,
-    pub(super) time: u64,
-    pub(super) classes: u64,
+    pub(super) batch: Dim,
+    pub(super) time: Dim,
+    pub(super) classes: Dim,
     /// How many leaves there are.
-    pub(super) width: u64,
+    pub(super) width: Dim,
 }
 
 /// The leaves, the best first: arrays of `[batch, width]` but for the last two.
@@ -80,7 +81,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if !(1..=1 << 16).contains(&width) || !(1..=width).contains(&paths) {
         return Err(Error::user(Code::BadAttr, format!("top_paths is {paths} and beam_width {width}")));
     }
-    let size = Sizes { batch, time, classes, width: width as u64 };
+    let size = Sizes { batch, time, classes, width: Dim::from(width) };
     let start = root(cx.b, size, cx.b.dtype(x));
     let state = [&[x, lengths], &start.parts()[..]].concat();
     let end = rounds(cx.b, "ctc_beam_search", time, &state, |b, t, parts| {
@@ -96,7 +97,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         all
     });
     let Some(leaves) = Leaves::from_parts(&end[2..]) else { return Err(Error::internal("lower", "parts of a search")) };
-    results(cx, size, &leaves, paths as u64)
+    results(cx, size, &leaves, Dim::from(paths))
 }
 
 /// One leaf, the root, which is certain.
@@ -110,7 +111,7 @@ fn root(b: &mut Builder, s: Sizes, dtype: DType) -> Leaves {
     let node = b.select(is_root, zeros, minus_one);
     let labels = b.full(DType::S32, &[s.batch, s.time, s.width], -1.0);
     let behind = b.full(DType::S32, &[s.batch, s.time, s.width], -1.0);
-    let first = b.reshape(node, &[s.batch, 1, s.width]);
+    let first = b.reshape(node, &dims![s.batch, 1, s.width]);
     let way = b.concatenate(&[first, behind], 1);
     Leaves {
         total: certain,
@@ -126,16 +127,16 @@ fn root(b: &mut Builder, s: Sizes, dtype: DType) -> Leaves {
 }
 
 /// The labels of the best paths as sparse tensors, and the logarithms of their probabilities.
-fn results(cx: &mut LowerCtx, s: Sizes, leaves: &Leaves, paths: u64) -> Result<Vec<Value>> {
+fn results(cx: &mut LowerCtx, s: Sizes, leaves: &Leaves, paths: Dim) -> Result<Vec<Value>> {
     let merges = cx.flag("merge_repeated");
     let (mut indices, mut values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
-    for path in 0..paths {
-        let labels = cx.b.slice_axis(leaves.labels, 2, path, path + 1);
+    for path in 0..paths.known() {
+        let labels = cx.b.slice_axis(leaves.labels, 2, Dim::from(path), Dim::from(path + 1));
         let labels = cx.b.reshape(labels, &[s.batch, s.time]);
         let mut kept = compare_scalar(cx.b, Direction::Ge, labels, 0.0);
         if merges {
-            let none = cx.b.full(DType::S32, &[s.batch, 1], -1.0);
-            let before = cx.b.slice_axis(labels, 1, 0, s.time - 1);
+            let none = cx.b.full(DType::S32, &dims![s.batch, 1], -1.0);
+            let before = cx.b.slice_axis(labels, 1, Dim::from(0), s.time - 1);
             let before = cx.b.concatenate(&[none, before], 1);
             let is_other = cx.b.compare(Direction::Ne, labels, before);
             kept = cx.b.binary(ScalarOp::And, kept, is_other);
@@ -145,7 +146,7 @@ fn results(cx: &mut LowerCtx, s: Sizes, leaves: &Leaves, paths: u64) -> Result<V
         values.push(value);
         shapes.push(shape);
     }
-    let total = cx.b.slice_axis(leaves.total, 1, 0, paths);
+    let total = cx.b.slice_axis(leaves.total, 1, Dim::from(0), paths);
     let all = indices.into_iter().chain(values).chain(shapes).chain([total]);
     Ok(all.map(Value::Array).collect())
 }
@@ -153,11 +154,11 @@ fn results(cx: &mut LowerCtx, s: Sizes, leaves: &Leaves, paths: u64) -> Result<V
 fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.of_rank(0, 3)?;
     let paths = u64::try_from(cx.node.int("top_paths").unwrap_or(0)).unwrap_or(0).min(1 << 16);
-    let sizes: Vec<Dim> = (0..paths).map(|_| cx.fresh(Why::Data)).collect();
-    let two = Dim::Known(2);
+    let sizes: Vec<InferredDim> = (0..paths).map(|_| cx.fresh(Why::Data)).collect();
+    let two = InferredDim::Known(2);
     let mut out: Vec<Fact> = sizes.iter().map(|&n| Fact::new(S64, vec![n, two].into())).collect();
     out.extend(sizes.iter().map(|&n| Fact::new(S64, vec![n].into())));
     out.extend(sizes.iter().map(|_| Fact::new(S64, vec![two].into())));
-    out.push(Fact::new(cx.dtype(0), vec![dims[1], Dim::Known(paths)].into()));
+    out.push(Fact::new(cx.dtype(0), vec![dims[1], InferredDim::Known(paths)].into()));
     Ok(out)
 }

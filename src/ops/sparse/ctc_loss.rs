@@ -6,8 +6,9 @@
 use super::column;
 use super::ctc::sizes;
 use crate::diag::Result;
-use crate::hlo::attrs::{PadDim, SliceDim};
-use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::{Builder, InstId, Op, Shape};
+use crate::hlo::open::{Dim, PadDim, SliceDim};
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter::scatter;
 use crate::ops::compact::running;
@@ -56,7 +57,7 @@ fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let paths = paths(cx, y, &labels, lengths)?;
     let (forward, backward) = (forward(cx.b, &paths), backward(cx.b, &paths));
     let both = cx.b.add(forward, backward);
-    let first = cx.b.slice_axis(both, 0, 0, 1);
+    let first = cx.b.slice_axis(both, 0, Dim::from(0), Dim::from(1));
     let log_p = sum_of_logarithms(cx.b, first);
     // 0 where there are no steps, or fewer than labels
     let nothing = cx.b.full_like(lengths, 0.0);
@@ -81,20 +82,20 @@ fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The labels out of their sparse form, whose rows are in order; without repetitions where the node says so.
-fn labels(cx: &mut LowerCtx, batch: u64, time: u64, classes: u64) -> Result<Labels> {
+fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labels> {
     let (indices, values) = (cx.arg(1)?, cx.arg(2)?);
     let [n] = cx.b.dims(values)[..] else { return Err(cx.mismatch("labels_values must be a vector")) };
-    if cx.b.dims(indices) != [n, 2] {
+    if cx.b.dims(indices) != [n, Dim::from(2)] {
         return Err(cx.mismatch(format!("indices {:?} of {n} labels", cx.b.dims(indices))));
     }
     let item = column(cx, indices, 0);
     let item = cx.b.convert(item, DType::S32);
-    let blank = cx.b.full_like(values, classes as f64 - 1.0);
+    let blank = cx.b.full_like(values, classes.as_f64() - 1.0);
     let mut keeps = cx.b.compare(Direction::Lt, values, blank);
     if cx.flag("preprocess_collapse_repeated") && n > 0 {
         let mut before = |x: InstId| {
-            let none = cx.b.full(DType::S32, &[1], -1.0);
-            let most = cx.b.slice_axis(x, 0, 0, n - 1);
+            let none = cx.b.full(DType::S32, &dims![1], -1.0);
+            let most = cx.b.slice_axis(x, 0, Dim::from(0), n - 1);
             cx.b.concatenate(&[none, most], 0)
         };
         let (previous_item, previous) = (before(item), before(values));
@@ -104,7 +105,7 @@ fn labels(cx: &mut LowerCtx, batch: u64, time: u64, classes: u64) -> Result<Labe
         keeps = cx.b.binary(ScalarOp::And, keeps, is_new);
     }
     let ones = cx.b.convert(keeps, DType::S32);
-    let place = cx.b.reshape(item, &[n, 1]);
+    let place = cx.b.reshape(item, &dims![n, 1]);
     let zeros = cx.b.full(DType::S32, &[batch], 0.0);
     let kept = scatter(cx, zeros, place, ones, Some(ScalarOp::Add))?;
     let every = cx.b.full(DType::S32, &[n], 1.0);
@@ -118,9 +119,9 @@ fn labels(cx: &mut LowerCtx, batch: u64, time: u64, classes: u64) -> Result<Labe
     // a path has no more labels than steps; what is left out is written nowhere
     let outside = cx.b.full_like(at, -1.0);
     let at = cx.b.select(keeps, at, outside);
-    let at = cx.b.reshape(at, &[n, 1]);
+    let at = cx.b.reshape(at, &dims![n, 1]);
     let places = cx.b.concatenate(&[place, at], 1);
-    let blanks = cx.b.full(DType::S32, &[batch, n.min(time)], classes as f64 - 1.0);
+    let blanks = cx.b.full(DType::S32, &[batch, n.min(time)], classes.as_f64() - 1.0);
     let dense = scatter(cx, blanks, places, values, None)?;
     Ok(Labels { dense, kept, given })
 }
@@ -148,7 +149,7 @@ fn paths(cx: &mut LowerCtx, y: InstId, labels: &Labels, steps: InstId) -> Result
     let by_item = cx.b.transpose(log, &[1, 0, 2]);
     let of_labels = take_axis(cx, by_item, labels.dense, 2, 1)?;
     let of_labels = cx.b.transpose(of_labels, &[1, 0, 2]);
-    let pair = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &[time, batch, count, 1]);
+    let pair = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &dims![time, batch, count, 1]);
     let blanks = cx.b.broadcast_to(blank, &[time, batch, count]);
     let parts = [pair(cx, blanks), pair(cx, of_labels)];
     let pairs = cx.b.concatenate(&parts, 3);
@@ -165,11 +166,19 @@ fn paths(cx: &mut LowerCtx, y: InstId, labels: &Labels, steps: InstId) -> Result
     let mut skips = is_label;
     if merges {
         let minus = b.scalar(DType::S32, -1.0);
-        let before = b.pad(labels.dense, minus, &[PadDim::default(), PadDim { low: 1, high: -1, interior: 0 }]);
+        let before = b.pad(
+            labels.dense,
+            minus,
+            &[PadDim::default(), PadDim { low: Dim::from(1), high: Dim::from(-1), interior: Dim::from(0) }],
+        );
         let is_other = b.compare(Direction::Ne, labels.dense, before);
         let no = b.scalar(DType::Pred, 0.0);
         // labels are the odd states
-        let spaced = b.pad(is_other, no, &[PadDim::default(), PadDim { low: 1, high: 1, interior: 1 }]);
+        let spaced = b.pad(
+            is_other,
+            no,
+            &[PadDim::default(), PadDim { low: Dim::from(1), high: Dim::from(1), interior: Dim::from(1) }],
+        );
         let spaced = if count == 0 { b.full(DType::Pred, &[batch, states], 0.0) } else { spaced };
         skips = b.binary(ScalarOp::And, is_label, spaced);
     }
@@ -205,11 +214,11 @@ fn sum_of_logarithms(b: &mut Builder, x: InstId) -> InstId {
 /// `x`, `[batch, states]`, moved by some places along its states, with nothing where none came from.
 fn moved(b: &mut Builder, x: InstId, by: i64) -> InstId {
     let nothing = b.scalar(b.dtype(x), f64::NEG_INFINITY);
-    let states = b.dims(x)[1] as i64;
+    let states = b.dims(x)[1].pinned();
     if by.abs() > states {
         return b.full_like(x, f64::NEG_INFINITY);
     }
-    b.pad(x, nothing, &[PadDim::default(), PadDim { low: by, high: -by, interior: 0 }])
+    b.pad(x, nothing, &[PadDim::default(), PadDim { low: Dim::from(by), high: Dim::from(-by), interior: Dim::from(0) }])
 }
 
 /// `x` where a condition holds, and else the logarithm of nothing.
@@ -262,14 +271,18 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
     // what may be skipped from a state is what the state two places behind may skip
     let no = b.scalar(DType::Pred, 0.0);
     let skips = if dims[2] > 2 {
-        b.pad(p.skips, no, &[PadDim::default(), PadDim { low: -2, high: 2, interior: 0 }])
+        b.pad(
+            p.skips,
+            no,
+            &[PadDim::default(), PadDim { low: Dim::from(-2), high: Dim::from(2), interior: Dim::from(0) }],
+        )
     } else {
         b.full(DType::Pred, &dims[1..], 0.0)
     };
     let state = [all, behind, p.emissions, p.stays, skips, ends, p.steps];
     let end = rounds(b, "ctc_backward", dims[0], &state, |b, round, parts| {
         let [all, next, emissions, stays, skips, ends, steps] = parts[..] else { return parts };
-        let last = b.full_like(round, dims[0] as f64 - 1.0);
+        let last = b.full_like(round, dims[0].as_f64() - 1.0);
         let t = b.sub(last, round);
         // `next` has the emissions of the step behind in it
         let same = only(b, stays, next);
@@ -301,17 +314,17 @@ fn gradient(cx: &mut LowerCtx, y: InstId, both: InstId, log_p: InstId, labels: I
     let part = cx.b.unary(ScalarOp::Exp, part);
     // every second state is the blank, the others are the labels in order
     let zero = cx.b.scalar(cx.b.dtype(y), 0.0);
-    let even = cx.b.slice(part, &every_second(&places, 0));
+    let even = cx.b.slice(part, &every_second(&places, Dim::from(0)));
     let of_blank = cx.b.reduce(even, zero, ScalarOp::Add, &[2]);
     let of_blank = cx.b.transpose(of_blank, &[1, 0]);
     let sums = cx.b.full(cx.b.dtype(y), &[batch, classes - 1, time], 0.0);
-    let of_blank = cx.b.reshape(of_blank, &[batch, 1, time]);
+    let of_blank = cx.b.reshape(of_blank, &dims![batch, 1, time]);
     let mut sums = cx.b.concatenate(&[sums, of_blank], 1);
     if count > 0 {
-        let odd = cx.b.slice(part, &every_second(&places, 1));
+        let odd = cx.b.slice(part, &every_second(&places, Dim::from(1)));
         let odd = cx.b.transpose(odd, &[1, 2, 0]);
-        let item = cx.b.iota(DType::S32, &[batch, count, 1], 0);
-        let label = cx.b.reshape(labels, &[batch, count, 1]);
+        let item = cx.b.iota(DType::S32, &dims![batch, count, 1], 0);
+        let label = cx.b.reshape(labels, &dims![batch, count, 1]);
         let at = cx.b.concatenate(&[item, label], 2);
         sums = scatter(cx, sums, at, odd, Some(ScalarOp::Add))?;
     }
@@ -324,10 +337,10 @@ fn gradient(cx: &mut LowerCtx, y: InstId, both: InstId, log_p: InstId, labels: I
 }
 
 /// Every second place of the last axis of three.
-fn every_second(dims: &[u64], start: u64) -> Vec<SliceDim> {
-    let whole = |&n: &u64| SliceDim { start: 0, limit: n, stride: 1 };
+fn every_second(dims: &[Dim], start: Dim) -> Vec<SliceDim> {
+    let whole = |&n: &Dim| SliceDim { start: Dim::from(0), limit: n, stride: Dim::from(1) };
     let mut slices: Vec<SliceDim> = dims.iter().map(whole).collect();
-    slices[2] = SliceDim { start, limit: dims[2], stride: 2 };
+    slices[2] = SliceDim { start, limit: dims[2], stride: Dim::from(2) };
     slices
 }
 

@@ -1,7 +1,7 @@
 //! One step of a beam search: every leaf takes in what the step emits, and the best of the leaves and their children are the next leaves.
 use super::ctc_beam::{Leaves, Sizes};
 use super::ctc_loss::add_logarithms;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::gather_axis;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::rounds::{part_at, rounds};
@@ -28,7 +28,7 @@ pub(super) fn step(b: &mut Builder, s: Sizes, leaves: &Leaves, x: InstId, t: Ins
     let norm = normalizer(b, now);
     let spread = b.broadcast(norm, &all, &[0]);
     let logs = b.sub(now, spread);
-    let emitted = b.slice_axis(logs, 1, 0, s.classes - 1);
+    let emitted = b.slice_axis(logs, 1, Dim::from(0), s.classes - 1);
     let is_child = {
         let dims = [s.batch, s.width, s.width];
         let (parent, node) = (b.broadcast(leaves.parent, &dims, &[0, 1]), b.broadcast(leaves.node, &dims, &[0, 2]));
@@ -87,7 +87,7 @@ fn from_parents(b: &mut Builder, s: Sizes, leaves: &Leaves, is_child: InstId) ->
 fn grow(b: &mut Builder, s: Sizes, g: &Growth) -> Ranked {
     let dims = [s.batch, s.width];
     let number = b.iota(DType::S32, &dims, 1);
-    let by = b.full_like(number, s.classes as f64);
+    let by = b.full_like(number, s.classes.as_f64());
     let own = b.mul(number, by);
     let start = best_of(b, g.total, own, s.width);
     let stunted = b.full(DType::Pred, &dims, 0.0);
@@ -97,11 +97,11 @@ fn grow(b: &mut Builder, s: Sizes, g: &Growth) -> Ranked {
         let [best, from, stunted, total, blank, last, emitted, is_child, now] = parts[..] else { return parts };
         let zero = b.scalar(DType::S32, 0.0);
         let [of_total, of_blank, of_last, of_stunted] = [total, blank, last, stunted].map(|x| {
-            let one = b.add_inst(Op::DynamicSlice(vec![s.batch, 1]), &[x, zero, k]);
+            let one = b.add_inst(Op::DynamicSlice(vec![s.batch, Dim::from(1)]), &[x, zero, k]);
             b.reshape(one, &[s.batch])
         });
         let leaf = Leaf { number: k, total: of_total, blank: of_blank, last: of_last, is_stunted: of_stunted };
-        let children = b.add_inst(Op::DynamicSlice(vec![s.batch, s.width, 1]), &[is_child, zero, zero, k]);
+        let children = b.add_inst(Op::DynamicSlice(vec![s.batch, s.width, Dim::from(1)]), &[is_child, zero, zero, k]);
         let children = b.reshape(children, &[s.batch, s.width]);
         let family = Family { children, last, now, emitted };
         let ranked = Ranked { best, from };
@@ -120,7 +120,7 @@ struct Ranked {
 }
 
 /// The best of some nodes, the first of equal ones.
-fn best_of(b: &mut Builder, total: InstId, from: InstId, width: u64) -> Ranked {
+fn best_of(b: &mut Builder, total: InstId, from: InstId, width: Dim) -> Ranked {
     let both = b.add_inst(Op::TopK { k: width, largest: true, kind: CompareKind::Total }, &[total]);
     let (best, at) = (b.get_tuple_element(both, 0), b.get_tuple_element(both, 1));
     Ranked { best, from: gather_axis(b, from, at, 1, 1) }
@@ -190,7 +190,7 @@ fn grow_leaf(
     let lost = b.binary(ScalarOp::And, lost, grows_wide);
     let stunted = b.binary(ScalarOp::Or, stunted, lost);
     // leaf * classes + label + 1
-    let (classes, first) = (b.full_like(leaf.number, s.classes as f64), b.full_like(leaf.number, 1.0));
+    let (classes, first) = (b.full_like(leaf.number, s.classes.as_f64()), b.full_like(leaf.number, 1.0));
     let base = b.mul(leaf.number, classes);
     let base = b.add(base, first);
     let from = b.add(number, base);
@@ -215,14 +215,14 @@ fn has_fallen(b: &mut Builder, s: Sizes, family: &Family, ranked: &Ranked, reach
         b.reduce(ones, zero, ScalarOp::Add, &[2])
     });
     let better = b.add(among_best, before);
-    let has_fallen = compare_scalar(b, Direction::Ge, better, s.width as f64);
+    let has_fallen = compare_scalar(b, Direction::Ge, better, s.width.as_f64());
     let is_nothing = compare_scalar(b, Direction::Eq, family.now, f64::NEG_INFINITY);
     b.binary(ScalarOp::Or, has_fallen, is_nothing)
 }
 
 /// The leaves that the best nodes are.
 fn leaves_of(b: &mut Builder, s: Sizes, g: &Growth, ranked: &Ranked, t: InstId) -> Leaves {
-    let classes = b.full_like(ranked.from, s.classes as f64);
+    let classes = b.full_like(ranked.from, s.classes.as_f64());
     let leaf = b.div(ranked.from, classes);
     let rest = b.binary(ScalarOp::Remainder, ranked.from, classes);
     let one = b.full_like(rest, 1.0);
@@ -277,7 +277,7 @@ fn number_of_child(b: &mut Builder, s: Sizes, g: &Growth, child: &Child, t: Inst
     let square = [s.batch, s.width, s.width];
     // rows are children, columns the leaves
     let at = child.length;
-    let last = b.full_like(at, s.time as f64 - 1.0);
+    let last = b.full_like(at, s.time.as_f64() - 1.0);
     let label_at = b.min(at, last);
     let one = b.full_like(at, 1.0);
     let behind = b.add(at, one);
@@ -293,7 +293,7 @@ fn number_of_child(b: &mut Builder, s: Sizes, g: &Growth, child: &Child, t: Inst
     let least = b.scalar(DType::S32, -1.0);
     let known = b.reduce(number, least, ScalarOp::Maximum, &[2]);
     // numbers of a step are above those of all before, that of the root is 0
-    let width = b.full_like(t, s.width as f64);
+    let width = b.full_like(t, s.width.as_f64());
     let base = b.mul(t, width);
     let column = b.iota(DType::S32, &[s.batch, s.width], 1);
     let fresh = b.add(column, base);

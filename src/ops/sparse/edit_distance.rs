@@ -3,9 +3,10 @@
 //! A row of the table of distances follows from the one before but for insertions, which are a running minimum along the row.
 use super::{column, element};
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::attrs::WindowDim;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::WindowDim;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter::scatter;
 use crate::ops::compact;
@@ -13,7 +14,7 @@ use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::rounds::rounds;
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -57,7 +58,7 @@ fn distance(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The larger of both shapes without their last axis: sizes, and the same as scalars.
-fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<u64>, Vec<InstId>)> {
+fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<Dim>, Vec<InstId>)> {
     let (one, other) = (cx.arg(2)?, cx.arg(5)?);
     let [rank] = cx.b.dims(one)[..] else { return Err(cx.mismatch("a shape must be a vector")) };
     if cx.b.dims(other) != [rank] || !(2..=64).contains(&rank) {
@@ -66,21 +67,21 @@ fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<u64>, Vec<InstId>)> {
     let made = format!("what `{}` makes", cx.node.name);
     let larger = cx.b.max(one, other);
     let (mut dims, mut sizes) = (Vec::new(), Vec::new());
-    for axis in 0..rank - 1 {
-        dims.push(cx.size_said(larger, axis, &made)?);
+    for axis in 0..rank.known() - 1 {
+        dims.push(cx.size_said(larger, Dim::from(axis), &made)?);
         sizes.push(element(cx, larger, axis as usize));
     }
-    match dims.iter().try_fold(1u64, |n, &d| n.checked_mul(d)) {
-        Some(n) if n <= 1 << 32 => Ok((dims, sizes)),
+    match dims.iter().try_fold(1u64, |n, &d| n.checked_mul(d.known())) {
+        Some(n) if n <= 1u64 << 32 => Ok((dims, sizes)),
         _ => Err(Error::user(Code::TooLarge, format!("distances of {dims:?} sequences"))),
     }
 }
 
 /// The sequences of the sparse tensor whose indices are input `i`, which are in order.
-fn sequences(cx: &mut LowerCtx, i: usize, sizes: &[InstId], count: u64) -> Result<Sequences> {
+fn sequences(cx: &mut LowerCtx, i: usize, sizes: &[InstId], count: Dim) -> Result<Sequences> {
     let (indices, values) = (cx.arg(i)?, cx.arg(i + 1)?);
     let [n] = cx.b.dims(values)[..] else { return Err(cx.mismatch("the values must be a vector")) };
-    if cx.b.dims(indices) != [n, sizes.len() as u64 + 1] {
+    if cx.b.dims(indices) != [n, Dim::from(sizes.len()) + 1] {
         return Err(cx.mismatch(format!("indices {:?} of {n} values", cx.b.dims(indices))));
     }
     let mut row = cx.b.full(DType::S64, &[n], 0.0);
@@ -91,14 +92,14 @@ fn sequences(cx: &mut LowerCtx, i: usize, sizes: &[InstId], count: u64) -> Resul
         row = cx.b.add(row, at);
     }
     let row = cx.b.convert(row, DType::S32);
-    let row = cx.b.reshape(row, &[n, 1]);
+    let row = cx.b.reshape(row, &dims![n, 1]);
     let (none, ones) = (cx.b.full(DType::S32, &[count], 0.0), cx.b.full(DType::S32, &[n], 1.0));
     let lengths = scatter(cx, none, row, ones, Some(ScalarOp::Add))?;
     let up_to = compact::running(cx, lengths, ScalarOp::Add, 0.0);
     let starts = cx.b.sub(up_to, lengths);
     // there is a value to read where there is none
     let zero = cx.b.scalar(cx.b.dtype(values), 0.0);
-    let zero = cx.b.reshape(zero, &[1]);
+    let zero = cx.b.reshape(zero, &dims![1]);
     let values = cx.b.concatenate(&[values, zero], 0);
     Ok(Sequences { values, starts, lengths })
 }
@@ -124,7 +125,7 @@ fn levenshtein(cx: &mut LowerCtx, a: &Sequences, c: &Sequences) -> Result<InstId
         let now = b.select(is_within, now, before);
         vec![now, others, values, starts, lengths]
     });
-    let at = cx.b.reshape(c.lengths, &[count, 1]);
+    let at = cx.b.reshape(c.lengths, &dims![count, 1]);
     let y = take_axis(cx, end[0], at, 1, 1)?;
     Ok(cx.b.reshape(y, &[count]))
 }
@@ -135,10 +136,11 @@ fn next_row(b: &mut Builder, before: InstId, value: InstId, others: InstId) -> I
     let value = b.broadcast(value, &dims, &[0]);
     let is_other = b.compare(Direction::Ne, value, others);
     let cost = b.convert(is_other, DType::S32);
-    let diagonal = b.slice_axis(before, 1, 0, dims[1]);
+    let diagonal = b.slice_axis(before, 1, Dim::from(0), dims[1]);
     let substituted = b.add(diagonal, cost);
     let deleted = add_scalar(b, before, 1.0);
-    let (first, rest) = (b.slice_axis(deleted, 1, 0, 1), b.slice_axis(deleted, 1, 1, grid[1]));
+    let (first, rest) =
+        (b.slice_axis(deleted, 1, Dim::from(0), Dim::from(1)), b.slice_axis(deleted, 1, Dim::from(1), grid[1]));
     let rest = b.min(rest, substituted);
     let best = b.concatenate(&[first, rest], 1);
     // an insertion costs a step to the right: the least, with the steps from it to here
@@ -153,7 +155,7 @@ fn running_minimum(b: &mut Builder, x: InstId) -> InstId {
     let comp = b.scalar_computation(ScalarOp::Minimum, DType::S32);
     let n = b.dims(x)[1];
     let mut window = vec![WindowDim::default(); 2];
-    window[1] = WindowDim { size: n, pad_low: n as i64 - 1, ..WindowDim::default() };
+    window[1] = WindowDim { size: n, pad_low: Dim::from(n.pinned() - 1), ..WindowDim::default() };
     let most = b.scalar(DType::S32, f64::from(i32::MAX));
     b.add_inst(Op::ReduceWindow { window, comp }, &[x, most])
 }
@@ -162,7 +164,9 @@ fn distance_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let f32 = Some(TfType::Data(DType::F32));
     let (Some(one), Some(other)) = (cx.constant_ints(2), cx.constant_ints(5)) else {
         let rank = match (cx.ranked(2)?.as_deref(), cx.ranked(5)?.as_deref()) {
-            (Some([Dim::Known(n)]), _) | (_, Some([Dim::Known(n)])) => usize::try_from(*n).ok().filter(|&n| n <= 64),
+            (Some([InferredDim::Known(n)]), _) | (_, Some([InferredDim::Known(n)])) => {
+                usize::try_from(*n).ok().filter(|&n| n <= 64)
+            }
             _ => None,
         };
         let dims: Dims = match rank {
@@ -171,8 +175,8 @@ fn distance_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         };
         return cx.one(f32, dims);
     };
-    let most = |(&a, &b): (&i64, &i64)| Dim::Known(u64::try_from(a.max(b)).unwrap_or(0));
-    let mut dims: Vec<Dim> = one.iter().zip(&other).map(most).collect();
+    let most = |(&a, &b): (&i64, &i64)| InferredDim::Known(u64::try_from(a.max(b)).unwrap_or(0));
+    let mut dims: Vec<InferredDim> = one.iter().zip(&other).map(most).collect();
     dims.pop();
     cx.one(f32, dims)
 }

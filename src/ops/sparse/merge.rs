@@ -3,13 +3,15 @@ use super::parts::found_shape;
 use super::runs::{Runs, found, unraveled};
 use super::{column, columns, element, indices, linear};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::row::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -71,7 +73,7 @@ fn check_real(cx: &LowerCtx, dtype: DType) -> Result<()> {
 /// the first's. Where one has none its element is zero.
 fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     let ((a, n, rank), (b, m, other), shape) = (indices(cx, 0)?, indices(cx, 3)?, cx.arg(2)?);
-    if rank != other || rank == 0 || cx.b.dims(shape) != [rank as u64] {
+    if rank != other || rank == 0 || cx.b.dims(shape) != [Dim::from(rank)] {
         return Err(cx.mismatch(format!("sparse tensors of ranks {rank} and {other}")));
     }
     let values = [cx.arg(1)?, cx.arg(4)?];
@@ -112,7 +114,7 @@ fn placed_in_runs(cx: &mut LowerCtx, runs: &Runs, mask: InstId, sorted: InstId) 
 /// Elements combined over some axes: one element for each index in the others that has any.
 fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
-    if cx.b.dims(shape) != [rank as u64] || cx.b.dims(values) != [n] {
+    if cx.b.dims(shape) != [Dim::from(rank)] || cx.b.dims(values) != [n] {
         return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
     }
     let axes = cx.constant_ints(3)?.into_iter().map(|a| cx.axis(a, rank)).collect::<Result<Vec<_>>>()?;
@@ -122,8 +124,8 @@ fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
     }
     let kept: Vec<usize> = (0..rank).filter(|k| !axes.contains(k)).collect();
     let own: Vec<InstId> = kept.iter().map(|&k| column(cx, places, k)).collect();
-    let sizes: Vec<InstId> = kept.iter().map(|&k| cx.b.slice_axis(shape, 0, k as u64, k as u64 + 1)).collect();
-    let small = if sizes.is_empty() { cx.b.full(DType::S64, &[0], 0.0) } else { cx.b.concatenate(&sizes, 0) };
+    let sizes: Vec<InstId> = kept.iter().map(|&k| cx.b.slice_axis(shape, 0, Dim::from(k), Dim::from(k) + 1)).collect();
+    let small = if sizes.is_empty() { cx.b.full(DType::S64, &dims![0], 0.0) } else { cx.b.concatenate(&sizes, 0) };
     let keys = columns(cx, &own, n);
     let keys = linear(cx, keys, small);
     let runs = Runs::of(cx, &[keys])?;
@@ -142,7 +144,7 @@ fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
     let none = cx.b.full(DType::S64, &[count], 0.0);
     let place = |k: usize| kept.iter().position(|&axis| axis == k);
     let all: Vec<InstId> = (0..rank).map(|k| place(k).map_or(none, |i| own[i])).collect();
-    let one = cx.b.full(DType::S64, &[1], 1.0);
+    let one = cx.b.full(DType::S64, &dims![1], 1.0);
     let sizes: Vec<InstId> = (0..rank).map(|k| place(k).map_or(one, |i| sizes[i])).collect();
     let places = columns(cx, &all, count);
     let shape = if sizes.is_empty() { small } else { cx.b.concatenate(&sizes, 0) };
@@ -152,26 +154,26 @@ fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
 /// Parts along an axis, the first ones longer by one where the axis can't be cut evenly.
 fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 1)?, cx.arg(2)?, cx.arg(3)?);
-    if cx.b.dims(shape) != [rank as u64] || cx.b.dims(values) != [n] {
+    if cx.b.dims(shape) != [Dim::from(rank)] || cx.b.dims(values) != [n] {
         return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
     }
     let axis = cx.axis(cx.constant_int(0)?, rank)?;
     let parts = cx.required(cx.node.int("num_split"), "num_split")?;
-    let Some(parts) = u64::try_from(parts).ok().filter(|&n| (1..1 << 16).contains(&n)) else {
+    let Some(parts) = Dim::size(parts).ok().filter(|&n| (1..1 << 16).contains(&n)) else {
         return Err(Error::user(Code::BadAttr, format!("num_split is {parts}")));
     };
     let size = element(cx, shape, axis);
     let known = crate::interp::constant_value(cx.b, size).and_then(|t| t.get_i64(0));
-    if let Some(size) = known.filter(|&size| size < parts as i64) {
+    if let Some(size) = known.filter(|&size| size < parts.pinned()) {
         return Err(cx.mismatch(format!("{parts} parts of a dimension of {size}")));
     }
-    let count = cx.b.scalar(DType::S64, parts as f64);
+    let count = cx.b.scalar(DType::S64, parts.as_f64());
     let (short, longer) = (cx.b.div(size, count), cx.b.elementwise(ScalarOp::Remainder, &[size, count]));
     let own = column(cx, places, axis);
-    let number = cx.b.iota(DType::S64, &[rank as u64], 0);
+    let number = cx.b.iota(DType::S64, &dims![rank], 0);
     let is_axis = compare_scalar(cx.b, Direction::Eq, number, axis as f64);
     let (mut all_places, mut all_values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
-    for part in 0..parts {
+    for part in 0..parts.known() {
         let (here, next) = (cx.b.scalar(DType::S64, part as f64), cx.b.scalar(DType::S64, part as f64 + 1.0));
         let [start, end] = [here, next].map(|at| {
             let even = cx.b.mul(at, short);
@@ -188,7 +190,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         all_places.push(take_axis(cx, moved, at, 0, 0)?);
         all_values.push(take_axis(cx, values, at, 0, 0)?);
         let length = cx.b.sub(end, start);
-        let length = cx.b.broadcast(length, &[rank as u64], &[]);
+        let length = cx.b.broadcast(length, &dims![rank], &[]);
         shapes.push(cx.b.select(is_axis, length, shape));
     }
     Ok([all_places, all_values, shapes].concat().into_iter().map(Value::Array).collect())
@@ -207,7 +209,7 @@ fn looked_up(cx: &mut LowerCtx, own: InstId, others: InstId, numbers: InstId) ->
         return Ok(cx.b.full(cx.b.dtype(numbers), &[n], 0.0));
     }
     let mut is_same = cx.b.full(DType::Pred, &[n, m], 1.0);
-    for k in 0..rank as usize {
+    for k in 0..rank.index() {
         let (x, y) = (column(cx, own, k), column(cx, others, k));
         let (x, y) = (cx.b.broadcast(x, &[n, m], &[0]), cx.b.broadcast(y, &[n, m], &[1]));
         let equal = cx.b.compare(Direction::Eq, x, y);
@@ -233,10 +235,10 @@ fn add_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// What the part's gradient is at the indices of the whole.
 fn slice_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, (whole, ..), start, (part, m, rank)) = (cx.arg(0)?, indices(cx, 1)?, cx.arg(2)?, indices(cx, 3)?);
-    if cx.b.dims(start) != [rank as u64] {
+    if cx.b.dims(start) != [Dim::from(rank)] {
         return Err(cx.mismatch(format!("{} for indices of rank {rank}", cx.b.shape(start))));
     }
-    let start = cx.b.broadcast(start, &[m, rank as u64], &[1]);
+    let start = cx.b.broadcast(start, &dims![m, rank], &[1]);
     let moved = cx.b.add(part, start);
     let y = looked_up(cx, whole, moved, grad)?;
     cx.one(y)
@@ -253,12 +255,12 @@ fn reduced_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
     let rank = match (cx.of_rank(0, 2)?[1], cx.constant_ints(3)) {
         (rank, _) if cx.flag("keep_dims") => rank,
-        (Dim::Known(rank), Some(axes)) => {
+        (InferredDim::Known(rank), Some(axes)) => {
             let rank = rank as usize;
             let mut axes = axes.into_iter().map(|a| cx.axis(a, rank)).collect::<Result<Vec<_>>>()?;
             axes.sort_unstable();
             axes.dedup();
-            Dim::Known((rank - axes.len()) as u64)
+            InferredDim::Known((rank - axes.len()) as u64)
         }
         _ => cx.fresh(Why::Value(3)),
     };
@@ -272,7 +274,7 @@ fn reduced_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn split_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let parts = cx.node.int("num_split").and_then(|n| usize::try_from(n).ok()).unwrap_or(0).min(1 << 16);
     let rank = cx.of_rank(1, 2)?[1];
-    let sizes: Vec<Dim> = (0..parts).map(|_| cx.fresh(Why::Data)).collect();
+    let sizes: Vec<InferredDim> = (0..parts).map(|_| cx.fresh(Why::Data)).collect();
     let places = sizes.iter().map(|&n| Fact::new(S64, vec![n, rank].into()));
     let values = sizes.iter().map(|&n| Fact::new(cx.dtype(2), vec![n].into()));
     let shapes = sizes.iter().map(|_| Fact::new(S64, vec![rank].into()));

@@ -21,7 +21,9 @@ mod sets;
 
 use super::{LowerCtx, OpRow};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -44,10 +46,10 @@ pub const ROWS: &[&[OpRow]] = &[
 ];
 
 /// `indices`, input `i`, with the number of its rows and the rank that it leads into.
-fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, u64, usize)> {
+fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, Dim, usize)> {
     let id = cx.arg(i)?;
     match cx.b.dims(id)[..] {
-        [n, rank] if rank <= 64 => Ok((id, n, rank as usize)),
+        [n, rank] if rank <= 64 => Ok((id, n, rank.index())),
         ref other => Err(cx.mismatch(format!("indices of {other:?}; a matrix with a row for each value is needed"))),
     }
 }
@@ -55,22 +57,22 @@ fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, u64, usize)> {
 /// Column `k` of a matrix.
 fn column(cx: &mut LowerCtx, x: InstId, k: usize) -> InstId {
     let n = cx.b.dims(x)[0];
-    let one = cx.b.slice_axis(x, 1, k as u64, k as u64 + 1);
+    let one = cx.b.slice_axis(x, 1, Dim::from(k), Dim::from(k) + 1);
     cx.b.reshape(one, &[n])
 }
 
 /// The element `k` of a vector, a scalar.
 fn element(cx: &mut LowerCtx, x: InstId, k: usize) -> InstId {
-    let one = cx.b.slice_axis(x, 0, k as u64, k as u64 + 1);
+    let one = cx.b.slice_axis(x, 0, Dim::from(k), Dim::from(k) + 1);
     cx.b.reshape(one, &[])
 }
 
 /// Vectors of one length as the columns of a matrix.
-fn columns(cx: &mut LowerCtx, all: &[InstId], n: u64) -> InstId {
+fn columns(cx: &mut LowerCtx, all: &[InstId], n: Dim) -> InstId {
     if all.is_empty() {
-        return cx.b.full(DType::S64, &[n, 0], 0.0);
+        return cx.b.full(DType::S64, &dims![n, 0], 0.0);
     }
-    let all: Vec<InstId> = all.iter().map(|&x| cx.b.reshape(x, &[n, 1])).collect();
+    let all: Vec<InstId> = all.iter().map(|&x| cx.b.reshape(x, &dims![n, 1])).collect();
     cx.b.concatenate(&all, 1)
 }
 
@@ -89,7 +91,7 @@ fn strides(cx: &mut LowerCtx, shape: InstId, rank: usize) -> Vec<InstId> {
 
 /// The place of each index in row-major order: `s64[n]`.
 fn linear(cx: &mut LowerCtx, indices: InstId, shape: InstId) -> InstId {
-    let (n, rank) = (cx.b.dims(indices)[0], cx.b.dims(indices)[1] as usize);
+    let (n, rank) = (cx.b.dims(indices)[0], cx.b.dims(indices)[1].index());
     let mut place = cx.b.full(DType::S64, &[n], 0.0);
     for (k, stride) in strides(cx, shape, rank).into_iter().enumerate() {
         let at = column(cx, indices, k);

@@ -1,13 +1,14 @@
 //! The same elements in another order, or under other indices.
 use super::{column, columns, element, indices, linear, strides};
 use crate::diag::Result;
-use crate::hlo::{InstId, Op};
+use crate::dims;
+use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::host::sparse_reshape as reshape_shape;
 use crate::ops::row::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::Dim;
+use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -52,7 +53,7 @@ fn reorder(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Shapes: `input_indices s64[n, rank]`, `new_shape s64[k]` -> `s64[n, k]`, `s64[k]`.
 fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), shape, new) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
-    if cx.b.dims(shape) != [rank as u64] || cx.b.rank(new) != 1 {
+    if cx.b.dims(shape) != [Dim::from(rank)] || cx.b.rank(new) != 1 {
         return Err(cx.mismatch(format!(
             "shapes {} and {}, where indices have rank {rank}",
             cx.b.shape(shape),
@@ -76,7 +77,7 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("{a} elements can't be given a shape of {b}")));
     }
     let mut rest = linear(cx, places, shape);
-    let k = cx.b.dims(new)[0] as usize;
+    let k = cx.b.dims(new)[0].index();
     let mut out = Vec::with_capacity(k);
     for stride in strides(cx, new, k) {
         let stride = cx.b.max(stride, one);
@@ -91,16 +92,16 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The sizes `filled` of a new shape, with those as numbers that `new` is known to say.
 fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
     let n = cx.b.dims(new)[0];
-    let known = |at: u64| crate::ops::element::element(cx.b, new, at).known().filter(|&size| size >= 0);
-    let known: Vec<Option<i64>> = (0..n).map(known).collect();
+    let known = |at: u64| crate::ops::element::element(cx.b, new, Dim::from(at)).known().filter(|&size| size >= 0);
+    let known: Vec<Option<i64>> = (0..n.known()).map(known).collect();
     if known.iter().all(Option::is_none) {
         return filled;
     }
     let one = |(at, known): (u64, Option<i64>)| match known {
-        Some(size) => cx.b.full(DType::S64, &[1], size as f64),
-        None => cx.b.slice_axis(filled, 0, at, at + 1),
+        Some(size) => cx.b.full(DType::S64, &dims![1], size as f64),
+        None => cx.b.slice_axis(filled, 0, Dim::from(at), Dim::from(at + 1)),
     };
-    let sizes: Vec<InstId> = (0..n).zip(known).map(one).collect();
+    let sizes: Vec<InstId> = (0..n.known()).zip(known).map(one).collect();
     cx.b.concatenate(&sizes, 0)
 }
 
@@ -117,7 +118,7 @@ fn concatenate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut places, mut values) = (Vec::new(), Vec::new());
     for part in 0..parts {
         let ((own, n, r), shape) = (indices(cx, part)?, cx.arg(2 * parts + part)?);
-        if r != rank || cx.b.dims(shape) != [rank as u64] {
+        if r != rank || cx.b.dims(shape) != [Dim::from(rank)] {
             return Err(cx.mismatch(format!("sparse tensors of ranks {rank} and {r}")));
         }
         let mut all: Vec<InstId> = (0..rank).map(|k| column(cx, own, k)).collect();
@@ -129,7 +130,7 @@ fn concatenate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let (places, values) = (cx.b.concatenate(&places, 0), cx.b.concatenate(&values, 0));
     let first = cx.arg(2 * parts)?;
-    let number = cx.b.iota(DType::S64, &[rank as u64], 0);
+    let number = cx.b.iota(DType::S64, &dims![rank], 0);
     let own = cx.b.scalar(DType::S64, axis as f64);
     let is_axis = cx.b.compare(Direction::Eq, number, own);
     let shape = cx.b.select(is_axis, offset, first);
@@ -144,7 +145,7 @@ fn reorder_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// As many elements as all have, of the same rank.
 fn concatenate_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let parts = cx.args.len() / 3;
-    let mut n = Dim::Known(0);
+    let mut n = InferredDim::Known(0);
     for part in 0..parts {
         let rows = cx.of_rank(part, 2)?[0];
         n = cx.add(n, rows);

@@ -2,7 +2,9 @@
 use super::runs::{Runs, changes, found, unraveled};
 use super::{column, columns, element, indices, linear};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
 use crate::ops::compact::{compact, running};
@@ -33,7 +35,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
     let (start, size) = (cx.arg(3)?, cx.arg(4)?);
     for one in [shape, start, size] {
-        if cx.b.dims(one) != [rank as u64] {
+        if cx.b.dims(one) != [Dim::from(rank)] {
             return Err(cx.mismatch(format!("{} for indices of rank {rank}", cx.b.shape(one))));
         }
     }
@@ -62,7 +64,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// For elements in row-major order the number of the run of those that agree in all columns but the last: `s32[n]`.
-fn runs(cx: &mut LowerCtx, places: InstId, (n, rank): (u64, usize)) -> InstId {
+fn runs(cx: &mut LowerCtx, places: InstId, (n, rank): (Dim, usize)) -> InstId {
     let mut begins = cx.b.full(DType::Pred, &[n], 0.0);
     for k in 0..rank.saturating_sub(1) {
         let own = column(cx, places, k);
@@ -80,7 +82,7 @@ fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return cx.one(values);
     }
     let run = runs(cx, places, (n, rank));
-    let to = cx.b.reshape(run, &[n, 1]);
+    let to = cx.b.reshape(run, &dims![n, 1]);
     let dtype = cx.b.dtype(values);
     let least = cx.b.full(dtype, &[n], f64::NEG_INFINITY);
     let most = scatter(cx, least, to, values, Some(ScalarOp::Maximum))?;
@@ -98,7 +100,7 @@ fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// threshold.
 fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((a, n, rank), (b, m, other), shape) = (indices(cx, 0)?, indices(cx, 3)?, cx.arg(2)?);
-    if rank != other || cx.b.dims(shape) != [rank as u64] {
+    if rank != other || cx.b.dims(shape) != [Dim::from(rank)] {
         return Err(cx.mismatch(format!("sparse tensors of ranks {rank} and {other}")));
     }
     let (threshold, total) = (cx.arg(6)?, n + m);

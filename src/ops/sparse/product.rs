@@ -1,7 +1,8 @@
 //! Sparse tensors with dense ones.
 use super::indices;
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
 use crate::ops::array::shape::sizes;
@@ -10,6 +11,8 @@ use crate::ops::row::op;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -65,12 +68,12 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = if adjoint_b { cx.b.transpose(b, &[1, 0]) } else { b };
     let (values, b) = (cx.b.convert(values, wide(dtype)), cx.b.convert(b, wide(dtype)));
     let zeros = cx.b.full(wide(dtype), &[rows, m], 0.0);
-    if [n, rows, m].contains(&0) || k == 0 {
+    if [n, rows, m].contains(&Dim::from(0)) || k == 0 {
         let y = cx.b.convert(zeros, dtype);
         return cx.one(y);
     }
     let (row, at) = if adjoint_a { (1, 0) } else { (0, 1) };
-    let (row, at) = (cx.b.slice_axis(places, 1, row, row + 1), super::column(cx, places, at));
+    let (row, at) = (cx.b.slice_axis(places, 1, Dim::from(row), Dim::from(row + 1)), super::column(cx, places, at));
     let taken = take_axis(cx, b, at, 0, 0)?;
     let factors = cx.b.broadcast(values, &[n, m], &[0]);
     let terms = cx.b.mul(taken, factors);
@@ -96,15 +99,15 @@ fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let Some(lead) = rank.checked_sub(dims.len()) else {
         return Err(cx.mismatch(format!("a dense tensor {dims:?} for a sparse one of rank {rank}")));
     };
-    let strides: Vec<u64> = (0..dims.len()).map(|k| dims[k + 1..].iter().product()).collect();
+    let strides: Vec<Dim> = (0..dims.len()).map(|k| dims[k + 1..].iter().product()).collect();
     let mut at = cx.b.full(DType::S64, &[n], 0.0);
     for (k, (&size, &stride)) in dims.iter().zip(&strides).enumerate().filter(|(_, (size, _))| **size != 1) {
         let place = super::column(cx, places, lead + k);
         // an index out of range of its own axis is clamped
-        let (low, high) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, size.saturating_sub(1) as f64));
+        let (low, high) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, size.saturating_sub(1).as_f64()));
         let place = cx.b.max(place, low);
         let place = cx.b.min(place, high);
-        let stride = cx.b.scalar(DType::S64, stride as f64);
+        let stride = cx.b.scalar(DType::S64, stride.as_f64());
         let place = cx.b.mul(place, stride);
         at = cx.b.add(at, place);
     }
@@ -115,10 +118,10 @@ fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
 }
 
 /// The sizes that a reduction keeps, the axes that it sums over, and the sizes of its result.
-fn kept(shape: &[u64], axes: &[usize], keep_dims: bool) -> (Vec<u64>, Vec<u64>) {
+fn kept(shape: &[Dim], axes: &[usize], keep_dims: bool) -> (Vec<Dim>, Vec<Dim>) {
     let kept = |k: &usize| !axes.contains(k);
-    let small: Vec<u64> = (0..shape.len()).filter(kept).map(|k| shape[k]).collect();
-    let whole = (0..shape.len()).map(|k| if kept(&k) { shape[k] } else { 1 }).collect();
+    let small: Vec<Dim> = (0..shape.len()).filter(kept).map(|k| shape[k]).collect();
+    let whole = (0..shape.len()).map(|k| if kept(&k) { shape[k] } else { Dim::from(1) }).collect();
     (small.clone(), if keep_dims { whole } else { small })
 }
 
@@ -166,6 +169,6 @@ fn reduce_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         return cx.like(1, dims);
     };
     let axes = axes.into_iter().map(|a| cx.axis(a, shape.len())).collect::<Result<Vec<_>>>()?;
-    let dims = crate::ops::fact::Dims::known(&kept(&shape, &axes, cx.flag("keep_dims")).1);
+    let dims = crate::ops::fact::Dims::known(&known(&kept(&fixed(&shape), &axes, cx.flag("keep_dims")).1));
     cx.like(1, dims)
 }

@@ -1,7 +1,9 @@
 //! Rows that have no element.
 use super::{column, columns, indices, total};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
 use crate::ops::compact::{placed, running};
@@ -28,32 +30,32 @@ pub const ROWS: &[OpRow] = &[
 /// Gives each row without an element one in its first column: `n` elements, and as many more as there are such rows.
 pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape, default) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
-    if rank == 0 || cx.b.dims(shape) != [rank as u64] {
+    if rank == 0 || cx.b.dims(shape) != [Dim::from(rank)] {
         return Err(cx.mismatch(format!("indices of rank {rank} into {}", cx.b.shape(shape))));
     }
     // how long rows are does not matter
-    let rows = match cx.size_said(shape, 0, "the list of rows")? {
-        rows if rows < 1 << 31 => rows,
+    let rows = match cx.size_said(shape, Dim::from(0), "the list of rows")? {
+        rows if rows < 1u64 << 31 => rows,
         rows => return Err(Error::user(Code::TooLarge, format!("{rows} rows"))),
     };
     if rows == 0 && n > 0 {
         return Err(cx.mismatch(format!("{n} elements in no rows")));
     }
     // a row out of range counts as the last
-    let (zero, last) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, rows.saturating_sub(1) as f64));
+    let (zero, last) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, rows.saturating_sub(1).as_f64()));
     let row = column(cx, places, 0);
     let row = cx.b.max(row, zero);
     let row = cx.b.min(row, last);
     let number = cx.b.convert(row, DType::S32);
     let (none, ones) = (cx.b.full(DType::S32, &[rows], 0.0), cx.b.full(DType::S32, &[n], 1.0));
-    let to = cx.b.reshape(number, &[n, 1]);
+    let to = cx.b.reshape(number, &dims![n, 1]);
     let counts = scatter(cx, none, to, ones, Some(ScalarOp::Add))?;
     let empty = cx.b.compare(Direction::Eq, counts, none);
     let gaps = cx.b.convert(empty, DType::S32);
     let (gaps_before, before) = (exclusive(cx, gaps), exclusive(cx, counts));
     // where elements go: by row, those of a row in their order
     let at = if n == 0 {
-        cx.b.full(DType::S32, &[0], 0.0)
+        cx.b.full(DType::S32, &dims![0], 0.0)
     } else {
         let order = super::order::sorted(cx, number);
         let all = cx.b.full(DType::Pred, &[n], 1.0);
@@ -67,12 +69,12 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (of, added) = (total(cx, ones), total(cx, gaps));
     let count = cx.b.add(of, added);
     let size = cx.found(count, n + rows, "the list of elements")?;
-    let to = (cx.b.reshape(at, &[n, 1]), cx.b.reshape(gap, &[rows, 1]));
+    let to = (cx.b.reshape(at, &dims![n, 1]), cx.b.reshape(gap, &dims![rows, 1]));
     let filled = |cx: &mut LowerCtx, x: InstId, gap: InstId| -> Result<InstId> {
         let base = cx.b.full(cx.b.dtype(x), &[n + rows], 0.0);
         let y = scatter(cx, base, to.0, x, None)?;
         let y = scatter(cx, y, to.1, gap, None)?;
-        Ok(cx.b.slice_axis(y, 0, 0, size))
+        Ok(cx.b.slice_axis(y, 0, Dim::from(0), size))
     };
     let numbers = cx.b.iota(DType::S64, &[rows], 0);
     let zeros = cx.b.full(DType::S64, &[rows], 0.0);
@@ -97,11 +99,11 @@ fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
 /// The gradients of the values, and the sum of those of the elements that were added.
 pub(in crate::ops) fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (map, grad) = (cx.arg(0)?, cx.arg(1)?);
-    cx.check_within(0, &[cx.b.dims(grad).first().copied().unwrap_or(0)])?;
+    cx.check_within(0, &[cx.b.dims(grad).first().copied().unwrap_or(Dim::from(0))])?;
     let values = take_axis(cx, grad, map, 0, 0)?;
     let (dtype, n) = (cx.b.dtype(grad), cx.b.dims(map)[0]);
     let (zeros, zero) = (cx.b.full(dtype, &[n], 0.0), cx.b.scalar(dtype, 0.0));
-    let to = cx.b.reshape(map, &[n, 1]);
+    let to = cx.b.reshape(map, &dims![n, 1]);
     let rest = scatter(cx, grad, to, zeros, None)?;
     let default = cx.b.reduce(rest, zero, ScalarOp::Add, &[0]);
     Ok(vec![Value::Array(values), Value::Array(default)])

@@ -1,7 +1,8 @@
 //! Runs of equal keys among sorted elements, and what is made of each run.
 use super::strides;
 use crate::diag::Result;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::dims;
+use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::LowerCtx;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
@@ -25,13 +26,13 @@ pub(super) struct Runs {
 impl Runs {
     /// Sorts elements by vectors of integers.
     pub fn of(cx: &mut LowerCtx, keys: &[InstId]) -> Result<Runs> {
-        let n = keys.first().map_or(0, |&key| cx.b.dims(key)[0]);
-        let own = cx.b.iota(DType::S32, &[n], 0);
+        let n = keys.first().map_or(Dim::from(0), |&key| cx.b.dims(key)[0]);
+        let own = cx.b.iota(DType::S32, &dims![n], 0);
         let types: Vec<DType> = keys.iter().map(|&key| cx.b.dtype(key)).collect();
         let comp = in_front(cx.b, &types);
         let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[keys, &[own]].concat());
         let order = cx.b.get_tuple_element(sorted, keys.len());
-        let mut begins = cx.b.full(DType::Pred, &[n], 0.0);
+        let mut begins = cx.b.full(DType::Pred, &dims![n], 0.0);
         let mut sorted_keys = Vec::with_capacity(keys.len());
         for part in 0..keys.len() {
             let key = cx.b.get_tuple_element(sorted, part);
@@ -41,14 +42,14 @@ impl Runs {
         }
         let begins = cx.b.convert(begins, DType::S32);
         let run = running(cx, begins, ScalarOp::Add, 0.0);
-        let to = cx.b.reshape(run, &[n, 1]);
+        let to = cx.b.reshape(run, &dims![n, 1]);
         let mut of_runs = Vec::with_capacity(keys.len());
         for key in sorted_keys {
             let zeros = cx.b.full_like(key, 0.0);
             of_runs.push(scatter(cx, zeros, to, key, None)?);
         }
         // one run more than the last is counted, where there is any
-        let (none, numbers) = (cx.b.scalar(DType::S32, -1.0), cx.b.iota(DType::S32, &[n], 0));
+        let (none, numbers) = (cx.b.scalar(DType::S32, -1.0), cx.b.iota(DType::S32, &dims![n], 0));
         let last = cx.b.reduce(run, none, ScalarOp::Maximum, &[0]);
         let exists = cx.b.compare(Direction::Le, numbers, last);
         Ok(Runs { order, run, keys: of_runs, exists })
@@ -59,7 +60,7 @@ impl Runs {
         let n = cx.b.dims(x)[0];
         let sorted = take_axis(cx, x, self.order, 0, 0)?;
         let base = cx.b.full_like(x, start);
-        let to = cx.b.reshape(self.run, &[n, 1]);
+        let to = cx.b.reshape(self.run, &dims![n, 1]);
         scatter(cx, base, to, sorted, op)
     }
 }
@@ -67,7 +68,8 @@ impl Runs {
 /// Which elements of a vector are another value than the one before; the first is none.
 pub(super) fn changes(cx: &mut LowerCtx, x: InstId) -> InstId {
     let n = cx.b.dims(x)[0];
-    let (head, tail) = (cx.b.slice_axis(x, 0, 0, n.min(1)), cx.b.slice_axis(x, 0, 0, n.saturating_sub(1)));
+    let (head, tail) =
+        (cx.b.slice_axis(x, 0, Dim::from(0), n.min(1)), cx.b.slice_axis(x, 0, Dim::from(0), n.saturating_sub(1)));
     let before = cx.b.concatenate(&[head, tail], 0);
     cx.b.compare(Direction::Ne, x, before)
 }
@@ -98,7 +100,7 @@ fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
 }
 
 /// The places at which a mask holds, and how many these are, as a size.
-pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(InstId, u64)> {
+pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(InstId, Dim)> {
     let n = cx.b.dims(mask)[0];
     let Compact { places, count, .. } = compact(cx, mask)?;
     let size = cx.found(count, n, made)?;

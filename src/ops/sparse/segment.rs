@@ -3,13 +3,15 @@
 //! Results have a row for each number up to the last one, or as many as the node says.
 use super::runs::{Runs, found};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -57,8 +59,8 @@ fn sparse(cx: &mut LowerCtx, fold: Fold, counted: bool) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
     }
     let count = if counted { Some(told(cx, 3)?) } else { None };
-    cx.check_within(1, &[cx.b.dims(data).first().copied().unwrap_or(0)])?;
-    cx.check_within(2, &[count.unwrap_or(MOST_SEGMENTS)])?;
+    cx.check_within(1, &[cx.b.dims(data).first().copied().unwrap_or(Dim::from(0))])?;
+    cx.check_within(2, &[count.unwrap_or(Dim::from(MOST_SEGMENTS))])?;
     let rows = take_axis(cx, data, indices, 0, 0)?;
     folded(cx, rows, ids, fold, count)
 }
@@ -68,26 +70,26 @@ fn segment(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     if cx.b.rank(ids) != 1 || cx.b.dims(data).first() != cx.b.dims(ids).first() {
         return Err(cx.mismatch(format!("segments {} for {}", cx.b.shape(ids), cx.b.shape(data))));
     }
-    cx.check_within(1, &[MOST_SEGMENTS])?;
+    cx.check_within(1, &dims![MOST_SEGMENTS])?;
     folded(cx, data, ids, fold, None)
 }
 
 /// The number that input `i`, which must be known, says.
-fn told(cx: &LowerCtx, i: usize) -> Result<u64> {
+fn told(cx: &LowerCtx, i: usize) -> Result<Dim> {
     let n = cx.constant_int(i)?;
-    u64::try_from(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.mismatch(format!("{n} rows")))
+    Dim::size(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.mismatch(format!("{n} rows")))
 }
 
 /// How many rows each of `n` segments has: `s32[n]`.
-fn sizes(cx: &mut LowerCtx, ids: InstId, n: u64) -> Result<InstId> {
+fn sizes(cx: &mut LowerCtx, ids: InstId, n: Dim) -> Result<InstId> {
     let rows = cx.b.dims(ids)[0];
     let (none, ones) = (cx.b.full(DType::S32, &[n], 0.0), cx.b.full(DType::S32, &[rows], 1.0));
-    let to = cx.b.reshape(ids, &[rows, 1]);
+    let to = cx.b.reshape(ids, &dims![rows, 1]);
     scatter(cx, none, to, ones, Some(ScalarOp::Add))
 }
 
 /// `rows [k, ..]` combined by `ids [k]`; a segment without rows is 0, and 1 in a product.
-fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Option<u64>) -> Result<Vec<Value>> {
+fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Option<Dim>) -> Result<Vec<Value>> {
     let n = match count {
         Some(n) => n,
         // `SparseFillEmptyRows` leaves no row without a number
@@ -100,7 +102,7 @@ fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Optio
     let (out, dtype) = ([&[n], &dims[1..]].concat(), cx.b.dtype(rows));
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let rows = cx.b.convert(rows, work);
-    let to = cx.b.reshape(ids, &[dims[0], 1]);
+    let to = cx.b.reshape(ids, &dims![dims[0], 1]);
     let (base, op) = match fold {
         Fold::Sum | Fold::Mean | Fold::SqrtN => (cx.b.full(work, &out, 0.0), ScalarOp::Add),
         Fold::Product => (cx.b.full(work, &out, 1.0), ScalarOp::Multiply),
@@ -151,7 +153,7 @@ fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let taken = taken_gradients(cx, fold)?;
     let (dims, work) = (cx.b.dims(taken).to_vec(), cx.b.dtype(taken));
     let zeros = cx.b.full(work, &[&[rows], &dims[1..]].concat(), 0.0);
-    let to = cx.b.reshape(indices, &[dims[0], 1]);
+    let to = cx.b.reshape(indices, &dims![dims[0], 1]);
     let y = scatter(cx, zeros, to, taken, Some(ScalarOp::Add))?;
     let y = cx.b.convert(y, cx.dtype(0)?);
     cx.one(y)
@@ -183,7 +185,7 @@ fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let runs = Runs::of(cx, &[indices])?;
     let n = cx.b.dims(indices)[0];
     let sorted = take_axis(cx, taken, runs.order, 0, 0)?;
-    let (zeros, to) = (cx.b.full_like(sorted, 0.0), cx.b.reshape(runs.run, &[n, 1]));
+    let (zeros, to) = (cx.b.full_like(sorted, 0.0), cx.b.reshape(runs.run, &dims![n, 1]));
     let y = scatter(cx, zeros, to, sorted, Some(ScalarOp::Add))?;
     let (at, _) = found(cx, runs.exists, "the list of rows")?;
     let (y, rows) = (take_axis(cx, y, at, 0, 0)?, take_axis(cx, runs.keys[0], at, 0, 0)?);
@@ -218,7 +220,7 @@ fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
 /// One row a segment, of which there are as many as the numbers, input `i`, say.
 fn found_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let last = cx.constant_ints(i).map(|ids| ids.into_iter().fold(-1, i64::max));
-    let n = last.and_then(|last| u64::try_from(last.checked_add(1)?).ok()).map(Dim::Known);
+    let n = last.and_then(|last| u64::try_from(last.checked_add(1)?).ok()).map(InferredDim::Known);
     let n = n.unwrap_or_else(|| cx.fresh(Why::Data));
     match cx.ranked(0)? {
         Some(dims) if !dims.is_empty() => cx.like(0, [&[n], &dims[1..]].concat()),

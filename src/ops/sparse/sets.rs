@@ -2,13 +2,15 @@
 use super::runs::{Runs, found, place_in_group, unraveled};
 use super::{columns, indices, linear};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::{scatter, shape::sizes};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
 use crate::ops::shape::{S32, S64};
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
@@ -70,7 +72,7 @@ fn sets(cx: &mut LowerCtx, set: Set) -> Result<Sets> {
             }
             let (groups, n) = (lead.iter().product(), dims.iter().product());
             let group = cx.b.iota(DType::S64, &[groups, *long], 0);
-            let lead_sizes: Vec<i64> = lead.iter().map(|&n| n as i64).collect();
+            let lead_sizes: Vec<i64> = lead.iter().map(|&n| n.pinned()).collect();
             let shape = cx.b.constant(Tensor::from_vec(DType::S64, vec![lead.len() as u64], lead_sizes));
             let (group, values) = (cx.b.reshape(group, &[n]), cx.b.reshape(x, &[n]));
             Ok(Sets { group, values, shape, rank: dims.len() })
@@ -78,11 +80,12 @@ fn sets(cx: &mut LowerCtx, set: Set) -> Result<Sets> {
         Set::Sparse(i) => {
             let ((places, n, rank), values, shape) = (indices(cx, i)?, cx.arg(i + 1)?, cx.arg(i + 2)?);
             check_type(cx, values)?;
-            if rank < 2 || cx.b.dims(shape) != [rank as u64] || cx.b.dims(values) != [n] {
+            if rank < 2 || cx.b.dims(shape) != [Dim::from(rank)] || cx.b.dims(values) != [n] {
                 return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
             }
-            let lead = rank as u64 - 1;
-            let (places, shape) = (cx.b.slice_axis(places, 1, 0, lead), cx.b.slice_axis(shape, 0, 0, lead));
+            let lead = Dim::from(rank) - 1;
+            let (places, shape) =
+                (cx.b.slice_axis(places, 1, Dim::from(0), lead), cx.b.slice_axis(shape, 0, Dim::from(0), lead));
             Ok(Sets { group: linear(cx, places, shape), values, shape, rank })
         }
     }
@@ -97,7 +100,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (n, groups) = (cx.b.dims(of.group)[0], lead.iter().product());
     let counts = cx.b.full(DType::S32, &[groups], 0.0);
     let ones = cx.b.convert(runs.exists, DType::S32);
-    let to = cx.b.reshape(runs.keys[0], &[n, 1]);
+    let to = cx.b.reshape(runs.keys[0], &dims![n, 1]);
     let counts = scatter(cx, counts, to, ones, Some(ScalarOp::Add))?;
     let counts = cx.b.reshape(counts, lead);
     cx.one(counts)
@@ -142,7 +145,7 @@ fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
     let last = cx.b.reduce(place, none, ScalarOp::Maximum, &[0]);
     let one = cx.b.scalar(DType::S64, 1.0);
     let widest = cx.b.add(last, one);
-    let widest = cx.b.reshape(widest, &[1]);
+    let widest = cx.b.reshape(widest, &dims![1]);
     let shape = cx.b.concatenate(&[a.shape, widest], 0);
     Ok([places, values, shape].map(Value::Array).into())
 }
@@ -176,7 +179,7 @@ fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn result_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
     let rank = match i {
-        0 => cx.ranked(0)?.map(|dims| Dim::Known(dims.len() as u64)),
+        0 => cx.ranked(0)?.map(|dims| InferredDim::Known(dims.len() as u64)),
         _ => Some(cx.of_rank(0, 2)?[1]),
     };
     let rank = rank.unwrap_or_else(|| cx.fresh(Why::Data));

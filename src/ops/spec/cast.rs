@@ -3,9 +3,11 @@
 //! Leaves are cast in batches: those of all elements of a list at once, where the sizes of the batch lead.
 use super::{AlternativeSpec, ListSpec, StructuredSpec, TextSpec, UnlikeSpec, UnshapedSpec, ValueSpec, element_leaves};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Builder, InstId, Shape};
+use crate::dims;
+use crate::hlo::open::{Builder, Dim, InstId, Shape};
 use crate::ops::Text;
 use crate::ops::list::check_room;
+use crate::symbolic::fixed;
 use crate::tensor::DType;
 use std::vec::IntoIter;
 
@@ -24,7 +26,7 @@ pub fn cast(b: &mut Builder, from: &ValueSpec, to: &ValueSpec, leaves: Vec<InstI
 struct Cast<'a> {
     b: &'a mut Builder,
     /// The sizes in front of those of every leaf.
-    batch: Vec<u64>,
+    batch: Vec<Dim>,
     what: &'a str,
     /// The leaves that were not cast yet.
     leaves: IntoIter<InstId>,
@@ -64,14 +66,15 @@ impl Cast<'_> {
             (_, ValueSpec::Constant { .. }) => self.differs("it is a constant on one side only"),
             (_, ValueSpec::Unavailable(_)) => self.rest(from).map(|_| Vec::new()),
             (ValueSpec::Constant { value: own, is_size }, ValueSpec::Array(want)) => {
-                if !Shape::array(own.dtype, own.dims.to_vec()).same(want) {
-                    return self.differs(&format!("it is {want} and {}", Shape::array(own.dtype, own.dims.to_vec())));
+                if !Shape::array(own.dtype, fixed(&own.dims.to_vec())).same(want) {
+                    return self
+                        .differs(&format!("it is {want} and {}", Shape::array(own.dtype, fixed(&own.dims.to_vec()))));
                 }
                 let one = self.b.constant(own.clone());
                 if *is_size {
                     self.b.tell_size(one);
                 }
-                let (all, rank) = ([&self.batch[..], &own.dims].concat(), self.batch.len());
+                let (all, rank) = ([&self.batch[..], &fixed(&own.dims)].concat(), self.batch.len());
                 let axes: Vec<usize> = (rank..all.len()).collect();
                 Ok(vec![if rank == 0 { one } else { self.b.broadcast(one, &all, &axes) }])
             }
@@ -151,8 +154,8 @@ impl Cast<'_> {
         let text = match from {
             ValueSpec::Strings(constant) if self.batch.is_empty() => constant.text(self.b),
             ValueSpec::Text(own) => {
-                let words = (0..Text::word_count(own.most)).map(|_| self.next()).collect::<Result<_>>()?;
-                Text { words, length: self.next()?, most: own.most }
+                let words = (0..Text::word_count(own.most.known())).map(|_| self.next()).collect::<Result<_>>()?;
+                Text { words, length: self.next()?, most: own.most.known() }
             }
             _ => return self.differs("it is strings that the file holds and others"),
         };
@@ -160,11 +163,11 @@ impl Cast<'_> {
         if !fits {
             return self.differs(&format!("strings are {to:?} and {from:?}"));
         }
-        Ok(text.with_room(self.b, to.most).parts())
+        Ok(text.with_room(self.b, to.most.known()).parts())
     }
 
     /// A leaf with zeros behind its elements, up to `room` of them.
-    fn padded(&mut self, leaf: InstId, have: u64, room: u64) -> InstId {
+    fn padded(&mut self, leaf: InstId, have: Dim, room: Dim) -> InstId {
         if have == room {
             return leaf;
         }
@@ -191,7 +194,7 @@ impl Cast<'_> {
     /// How many elements a list has that is counted in the spec `to`.
     fn count(&mut self, from: &ListSpec, now: Option<InstId>, to: &ListSpec) -> Option<InstId> {
         to.count?;
-        Some(now.unwrap_or_else(|| self.filled(&super::number(), from.room() as f64)))
+        Some(now.unwrap_or_else(|| self.filled(&super::number(), from.room().as_f64())))
     }
 
     fn list(&mut self, from: &ListSpec, to: &ListSpec) -> Result<Vec<InstId>> {
@@ -245,11 +248,11 @@ impl Cast<'_> {
                 let leaf = leaves.get(i).copied();
                 let leaf = leaf.unwrap_or_else(|| self.filled(&Shape::array(DType::Pred, []), 0.0));
                 let (dims, rank) = (self.b.dims(leaf).to_vec(), self.batch.len());
-                row.push(self.b.reshape(leaf, &[&dims[..rank], &[1], &dims[rank..]].concat()));
+                row.push(self.b.reshape(leaf, &[&dims[..rank], &dims![1], &dims[rank..]].concat()));
             }
         }
         let mut out = Vec::new();
-        let exact = StructuredSpec::new((*to.element).clone(), from.items.len() as u64, &to.name);
+        let exact = StructuredSpec::new((*to.element).clone(), Dim::from(from.items.len()), &to.name);
         for ((row, own), want) in rows.iter().zip(&exact.parts).zip(&to.parts) {
             self.has_room((own, &to.name), want)?;
             let none = self.filled(&own.buffer(), 0.0);

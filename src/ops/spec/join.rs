@@ -4,8 +4,10 @@ use super::{
     element_leaves,
 };
 use crate::graph::TfType;
-use crate::hlo::Shape;
+use crate::hlo::open::Dim;
+use crate::hlo::open::Shape;
 use crate::ops::value::Elements;
+use crate::symbolic::fixed;
 use crate::tensor::DType;
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ impl ListSpec {
 
 impl StructuredSpec {
     /// The spec of an exact list of so many elements.
-    pub fn new(element: ValueSpec, length: u64, name: &Arc<str>) -> StructuredSpec {
+    pub fn new(element: ValueSpec, length: Dim, name: &Arc<str>) -> StructuredSpec {
         let part = |leaf: Shape| {
             let (dtype, dims) = leaf.as_array().map_or((DType::Pred, Vec::new()), |a| (a.dtype, a.dims.to_vec()));
             let elements = if length == 0 { Elements::None } else { Elements::Any };
@@ -41,7 +43,7 @@ impl StructuredSpec {
         if *self.element == *element {
             return self.clone();
         }
-        let mut wider = StructuredSpec::new(element.clone(), 0, &self.name);
+        let mut wider = StructuredSpec::new(element.clone(), Dim::from(0), &self.name);
         let first = self.parts.first();
         for part in &mut wider.parts {
             if let (Some(first), Some(room)) = (first, part.dims.first_mut()) {
@@ -75,7 +77,7 @@ impl UnlikeSpec {
             });
         }
         let element = element.filter(|_| self.dtype == TfType::Variant)?;
-        Some(StructuredSpec::new(element, self.items.len() as u64, &self.name))
+        Some(StructuredSpec::new(element, Dim::from(self.items.len()), &self.name))
     }
 
     /// The spec of a list of as many elements where each is of one of two specs.
@@ -111,7 +113,7 @@ impl ValueSpec {
     pub(super) fn as_text(&self) -> Option<TextSpec> {
         match self {
             ValueSpec::Text(text) => Some(text.clone()),
-            ValueSpec::Strings(s) => Some(TextSpec { dims: s.dims.clone(), most: s.most() }),
+            ValueSpec::Strings(s) => Some(TextSpec { dims: fixed(&s.dims.clone()), most: Dim::from(s.most()) }),
             _ => None,
         }
     }
@@ -120,7 +122,7 @@ impl ValueSpec {
     pub(super) fn array_shape(&self) -> Option<Shape> {
         match self {
             ValueSpec::Array(shape) => Some(shape.clone()),
-            ValueSpec::Constant { value: t, .. } => Some(Shape::array(t.dtype, t.dims.to_vec())),
+            ValueSpec::Constant { value: t, .. } => Some(Shape::array(t.dtype, fixed(&t.dims.to_vec()))),
             _ => None,
         }
     }
@@ -144,7 +146,7 @@ impl ValueSpec {
             }
             (ValueSpec::Optional(a), ValueSpec::Optional(b)) => Some(ValueSpec::Optional(alternatives(a, b)?)),
             (ValueSpec::Unlike(list), ValueSpec::Jagged(JaggedSpec { dims, .. })) => {
-                (list.is_unset() && dims.first() == Some(&(list.items.len() as u64))).then(|| other.clone())
+                (list.is_unset() && dims.first() == Some(&Dim::from(list.items.len()))).then(|| other.clone())
             }
             (ValueSpec::Unlike(a), ValueSpec::Unlike(b)) => {
                 if let Some(each) = a.joined(b) {

@@ -1,7 +1,7 @@
 //! Values apart from their specs: their leaves, and what is known of them before they become elements of others.
 use super::ValueSpec;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Builder, InstId, Literal, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Literal, Op};
 use crate::interp;
 use crate::ops::Value;
 use crate::ops::value::ListValue;
@@ -77,7 +77,7 @@ pub fn known_shape(b: &Builder, id: InstId) -> Option<Tensor> {
 /// `Code::TooLarge` for more elements than arrays have.
 pub fn exact(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
     let count = list.count.and_then(|count| interp::known_through_loops(b, count.now));
-    let count = count.and_then(|t| u64::try_from(t.get_i64(0)?).ok());
+    let count = count.and_then(|t| Dim::size(t.get_i64(0)?).ok());
     match count.filter(|&n| n <= list.room(b)) {
         Some(n) => list.resized(b, n),
         None => Ok(list.clone()),

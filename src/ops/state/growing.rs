@@ -1,9 +1,10 @@
 //! Variables whose values are of several sizes, up to the room that the caller allows.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::InstId;
-use crate::hlo::attrs::PadDim;
+use crate::hlo::open::InstId;
+use crate::hlo::open::PadDim;
 use crate::ops::LowerCtx;
 use crate::ops::array::shape::integers;
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 impl LowerCtx<'_> {
@@ -16,12 +17,12 @@ impl LowerCtx<'_> {
         let axes = self.store.axes(id).to_vec();
         for (i, &axis) in axes.iter().enumerate() {
             let sizes = self.store.read(id + 1)?;
-            let count = self.b.slice_axis(sizes, 0, i as u64, i as u64 + 1);
+            let count = self.b.slice_axis(sizes, 0, Dim::from(i as u64), Dim::from(i as u64 + 1));
             let count = self.b.reshape(count, &[]);
             let count = self.b.convert(count, DType::S32);
             let made = format!("the variable `{}`", self.store.name(id));
             let size = self.found(count, self.b.dims(value)[axis], &made)?;
-            value = self.b.slice_axis(value, axis, 0, size);
+            value = self.b.slice_axis(value, axis, Dim::from(0), size);
         }
         Ok(value)
     }
@@ -41,16 +42,16 @@ impl LowerCtx<'_> {
         let mut whole = value;
         let mut sizes = Vec::with_capacity(axes.len());
         for &axis in &axes {
-            let size = integers(self, DType::S64, &[1], &[given[axis]])?;
+            let size = integers(self, DType::S64, &[Dim::from(1)], &[given[axis]])?;
             sizes.push(size);
             let asked = self.b.reshape(size, &[]);
-            self.hold_state(&name, asked, room[axis])?;
+            self.hold_state(&name, asked, room[axis].known())?;
             // room behind what is there, and of that as much as the variable has
             let zero = self.b.scalar(self.b.dtype(value), 0.0);
             let mut pads = vec![PadDim::default(); room.len()];
-            pads[axis].high = i64::try_from(room[axis]).unwrap_or(i64::MAX);
+            pads[axis].high = room[axis];
             whole = self.b.pad(whole, zero, &pads);
-            whole = self.b.slice_axis(whole, axis, 0, room[axis]);
+            whole = self.b.slice_axis(whole, axis, Dim::from(0), room[axis]);
         }
         let sizes = self.b.concatenate(&sizes, 0);
         self.store.write(id, whole, self.b.dtype(whole), self.b.dims(whole))?;

@@ -15,7 +15,7 @@ use super::symbols::Why;
 use super::{LowerCtx, OpRow, ShapeCtx, Value, Work};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, TfType};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::checks;
 use crate::tensor::Tensor;
 
@@ -98,7 +98,7 @@ fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn variable_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.read(0)?;
-    let sizes: Vec<i64> = cx.b.dims(x).iter().map(|&d| d as i64).collect();
+    let sizes: Vec<i64> = cx.b.dims(x).iter().map(|&d| d.pinned()).collect();
     let sizes = cx.b.constant(Tensor::of(&[sizes.len() as u64], &sizes));
     cx.b.tell_size(sizes);
     let dtype = cx.attr_dtype("out_type")?;
@@ -184,7 +184,7 @@ fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let params = variable_dims(cx)?;
     let out = match (params.as_ranked(), cx.ranked(1)?.as_deref()) {
-        (Some(dims), Some([lead @ .., super::symbols::Dim::Known(depth)])) => {
+        (Some(dims), Some([lead @ .., super::symbols::InferredDim::Known(depth)])) => {
             let rest = usize::try_from(*depth).ok().and_then(|d| dims.get(d..));
             rest.map(|rest| [lead, rest].concat().into())
         }

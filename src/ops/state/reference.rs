@@ -2,7 +2,7 @@
 use super::change;
 use crate::diag::Result;
 use crate::graph::Attr;
-use crate::hlo::Builder;
+use crate::hlo::open::Builder;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::{PRED, pass_first};

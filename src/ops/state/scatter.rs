@@ -1,7 +1,8 @@
 //! Parts of variables changed at run-time indices. An update outside is dropped (TensorFlow's CPU kernels refuse it).
 use super::into;
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::InstId;
 use crate::ops::array::{scatter, scatter_onto};
 use crate::ops::checks;
 use crate::ops::row::op;
@@ -53,7 +54,7 @@ pub(super) fn scatter_rows(
     updates: InstId,
     op: Option<ScalarOp>,
 ) -> Result<InstId> {
-    let places = [cx.b.dims(indices), &[1]].concat();
+    let places = [cx.b.dims(indices), &dims![1]].concat();
     let indices = cx.b.reshape(indices, &places);
     scatter(cx, x, indices, updates, op)
 }

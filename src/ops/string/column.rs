@@ -1,10 +1,12 @@
 //! Columns of features: matrices, sparse tensors and rows of unlike lengths, as one list with the places of each row.
 use super::text::{Text, is_text, text};
 use crate::diag::{Error, Result};
-use crate::hlo::InstId;
+use crate::dims;
+use crate::hlo::open::InstId;
 use crate::ops::ragged::{rows, splits};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// The features of a column.
@@ -63,11 +65,11 @@ fn features(cx: &mut LowerCtx, i: usize) -> Result<Features> {
 /// `ShapeMismatch` for what is no matrix; those of [`text`].
 pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
     let [rows, each] = cx.dims(i)?[..] else { return Err(cx.mismatch("a dense column is a matrix")) };
-    let counts = cx.b.full(DType::S32, &[rows], each as f64);
+    let counts = cx.b.full(DType::S32, &[rows], each.as_f64());
     let starts = cx.b.iota(DType::S32, &[rows], 0);
     let starts = cx.b.mul(starts, counts);
     let features = features(cx, i)?;
-    Ok(Column { features, source: Source::Dense, counts, starts, most: each, total: rows * each })
+    Ok(Column { features, source: Source::Dense, counts, starts, most: each.known(), total: (rows * each).known() })
 }
 
 /// The sizes of a sparse column.
@@ -85,21 +87,24 @@ pub struct Batch {
 pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &Batch) -> Result<Column> {
     let Batch { rows, shape } = *batch;
     let places = cx.arg(indices)?;
-    let [n, 2] = cx.b.dims(places)[..] else { return Err(cx.mismatch("the indices of a sparse column are pairs")) };
-    let row = cx.b.slice_axis(places, 1, 0, 1);
+    let n = match cx.b.dims(places)[..] {
+        [n, two] if two == 2 => n,
+        _ => return Err(cx.mismatch("the indices of a sparse column are pairs")),
+    };
+    let row = cx.b.slice_axis(places, 1, Dim::from(0), Dim::from(1));
     let row = cx.b.convert(row, DType::S32);
-    let (none, ones) = (cx.b.full(DType::S32, &[rows], 0.0), cx.b.full(DType::S32, &[n], 1.0));
+    let (none, ones) = (cx.b.full(DType::S32, &dims![rows], 0.0), cx.b.full(DType::S32, &[n], 1.0));
     let counts = crate::ops::array::scatter(cx, none, row, ones, Some(ScalarOp::Add))?;
     let (ends, _) = splits(cx, counts);
-    let starts = cx.b.slice_axis(ends, 0, 0, rows);
+    let starts = cx.b.slice_axis(ends, 0, Dim::from(0), Dim::from(rows));
     let features = features(cx, values)?;
     let wide = shape.map(|shape| {
-        let one = cx.b.slice_axis(shape, 0, 1, 2);
+        let one = cx.b.slice_axis(shape, 0, Dim::from(1), Dim::from(2));
         cx.b.reshape(one, &[])
     });
     let wide = wide.and_then(|one| crate::interp::constant_value(cx.b, one)?.get_i64(0));
-    let most = wide.and_then(|n| u64::try_from(n).ok()).map_or(n, |wide| wide.min(n));
-    Ok(Column { features, source: Source::Sparse, counts, starts, most, total: n })
+    let most = wide.and_then(|n| u64::try_from(n).ok()).map_or(n, |wide| Dim::from(wide.min(n.known())));
+    Ok(Column { features, source: Source::Sparse, counts, starts, most: most.known(), total: n.known() })
 }
 
 /// A column of rows of unlike lengths.
@@ -110,9 +115,9 @@ pub fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<
     let splits = cx.arg(splits)?;
     let n = rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?;
     let splits = cx.b.convert(splits, DType::S32);
-    let (starts, ends) = (cx.b.slice_axis(splits, 0, 0, n), cx.b.slice_axis(splits, 0, 1, n + 1));
+    let (starts, ends) = (cx.b.slice_axis(splits, 0, Dim::from(0), n), cx.b.slice_axis(splits, 0, Dim::from(1), n + 1));
     let counts = cx.b.sub(ends, starts);
-    let total = cx.dims(values)?.first().copied().unwrap_or(0);
+    let total = cx.dims(values)?.first().copied().unwrap_or(Dim::from(0));
     let features = features(cx, values)?;
-    Ok(Column { features, source: Source::Sparse, counts, starts, most: total, total })
+    Ok(Column { features, source: Source::Sparse, counts, starts, most: total.known(), total: total.known() })
 }

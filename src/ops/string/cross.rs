@@ -3,17 +3,19 @@ use super::column::{Batch, Column, Features, Source, dense_column, ragged_column
 use super::text::{Text, joined, output};
 use super::{farmhash, hash, number, remainder};
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::{Attr, TfType};
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::expr::formula;
 use crate::ops::ragged::{places, rows, splits};
 use crate::ops::row::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{Dim, Why};
+use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use std::ops::Range;
 
@@ -147,8 +149,8 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
         if cx.b.dims(shape) != [2] {
             return Err(cx.mismatch(format!("a sparse column of shape {}", cx.b.shape(shape))));
         }
-        let rows = cx.size_said(shape, 0, "the list of rows")?;
-        all.push(sparse_column(cx, indices, values, &Batch { rows, shape: Some(shape) })?);
+        let rows = cx.size_said(shape, Dim::from(0), "the list of rows")?;
+        all.push(sparse_column(cx, indices, values, &Batch { rows: rows.known(), shape: Some(shape) })?);
     }
     for i in inputs.dense.clone() {
         all.push(dense_column(cx, i)?);
@@ -175,7 +177,7 @@ fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
         .filter(|c| c.source == Source::Sparse)
         .fold(None, |most: Option<u64>, c| Some(most.unwrap_or(1).saturating_mul(c.total)));
     let dense = columns.iter().filter(|c| c.source == Source::Dense).fold(1u64, |most, c| most.saturating_mul(c.most));
-    let most = by_column.map_or(by_row, |most| most.saturating_mul(dense).min(by_row));
+    let most = by_column.map_or(by_row, |most| Dim::from(most.saturating_mul(dense).min(by_row.known())));
     let (splits, total) = splits(cx, counts);
     let total = cx.size_within(total, most, "the list of crosses")?;
     let (row, place) = places(cx, splits, total)?;
@@ -250,15 +252,15 @@ fn sparse_result(cx: &mut LowerCtx, columns: &[Column], joining: &Joining) -> Re
     let n = cx.b.dims(crosses.row)[0];
     let pair = [crosses.row, crosses.place].map(|x| {
         let wide = cx.b.convert(x, DType::S64);
-        cx.b.reshape(wide, &[n, 1])
+        cx.b.reshape(wide, &dims![n, 1])
     });
     let indices = cx.b.concatenate(&pair, 1);
     let zero = cx.b.scalar(DType::S32, 0.0);
     let longest = cx.b.reduce(crosses.counts, zero, ScalarOp::Maximum, &[0]);
     let longest = cx.b.convert(longest, DType::S64);
-    let longest = cx.b.reshape(longest, &[1]);
+    let longest = cx.b.reshape(longest, &dims![1]);
     let rows = cx.b.dims(crosses.counts)[0];
-    let rows = cx.b.full(DType::S64, &[1], rows as f64);
+    let rows = cx.b.full(DType::S64, &dims![1], rows.as_f64());
     let shape = cx.b.concatenate(&[rows, longest], 0);
     Ok(vec![Value::Array(indices), values, Value::Array(shape)])
 }
@@ -281,9 +283,9 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?
     } else if sparse > 0 {
         let shape = cx.arg(first_sparse + 2 * sparse)?;
-        cx.size_said(shape, 0, "the list of rows")?
+        cx.size_said(shape, Dim::from(0), "the list of rows")?
     } else {
-        cx.dims(first_dense)?.first().copied().unwrap_or(0)
+        cx.dims(first_dense)?.first().copied().unwrap_or(Dim::from(0))
     };
     let order = cx.required(cx.node.str("input_order"), "input_order")?.to_string();
     let (mut next_ragged, mut next_sparse, mut next_dense) = (0, 0, 0);
@@ -297,7 +299,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             'S' if next_sparse < sparse => {
                 let at = first_sparse + next_sparse;
                 next_sparse += 1;
-                sparse_column(cx, at, at + sparse, &Batch { rows: batch, shape: None })?
+                sparse_column(cx, at, at + sparse, &Batch { rows: batch.known(), shape: None })?
             }
             'D' if next_dense < dense => {
                 next_dense += 1;
@@ -325,9 +327,9 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         _ => S64,
     };
     Ok(vec![
-        Fact::new(S64, vec![n, Dim::Known(2)].into()),
+        Fact::new(S64, vec![n, InferredDim::Known(2)].into()),
         Fact::new(dtype, vec![n].into()),
-        Fact::new(S64, vec![Dim::Known(2)].into()),
+        Fact::new(S64, vec![InferredDim::Known(2)].into()),
     ])
 }
 

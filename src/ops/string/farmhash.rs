@@ -1,7 +1,7 @@
 //! FarmHash's `Fingerprint64` (Geoff Pike, farmhash 1.1, `farmhashna`), which TensorFlow's fingerprints and hash buckets are made of.
 use super::text::{Text, TextExpr, text_formulas};
 use crate::diag::{Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::expr::Expr;
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;

@@ -1,7 +1,7 @@
 //! Keyed and old hashes of strings: SipHash-2-4 and TensorFlow's `Hash64`.
 use super::text::{Text, TextExpr, text_formulas};
 use crate::diag::{Error, Result};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::expr::Expr;
 
 /// The words that the state of SipHash begins with, beside the key.

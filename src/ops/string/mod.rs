@@ -15,10 +15,12 @@ use super::row::op;
 use super::shape::{S32, S64, same};
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
+use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::math::expr::formula;
 use crate::scalar::ScalarOp;
+use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 pub use number::equality;
 use text::{Text, joined, output, text};
@@ -70,7 +72,10 @@ fn string_join(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The remainder of a hash of each string by the number of buckets.
-fn bucket(cx: &mut LowerCtx, hash: impl Fn(&mut crate::hlo::Builder, &Text) -> Result<InstId>) -> Result<Vec<Value>> {
+fn bucket(
+    cx: &mut LowerCtx,
+    hash: impl Fn(&mut crate::hlo::open::Builder, &Text) -> Result<InstId>,
+) -> Result<Vec<Value>> {
     let text = text(cx, 0)?;
     let buckets = cx.node.int("num_buckets").and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);
     let buckets = cx.required(buckets, "num_buckets")?;
@@ -102,10 +107,10 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let hash = if text::is_text(&cx.args[0]) {
         let text = text(cx, 0)?;
         let (rows, columns) = rows_of(cx, text.length)?;
-        let parts: Vec<InstId> = text.parts().into_iter().map(|x| cx.b.reshape(x, &[rows, columns])).collect();
+        let parts: Vec<InstId> = text.parts().into_iter().map(|x| cx.b.reshape(x, &dims![rows, columns])).collect();
         let flat = Text::of_parts(parts, text.most).ok_or_else(|| Error::internal("lower", "no text"))?;
         let hashes = farmhash::fingerprint(cx.b, &flat)?;
-        if columns == 1 { cx.b.reshape(hashes, &[rows]) } else { of_rows(cx, hashes)? }
+        if columns == 1 { cx.b.reshape(hashes, &dims![rows]) } else { of_rows(cx, hashes)? }
     } else {
         let x = cx.arg(0)?;
         of_rows(cx, x)?
@@ -114,7 +119,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let bytes = (0..8).map(|i| {
         let byte = formula(cx.b, [hash], |[x]| x.shift_right(8 * i).and(x.integer(0xff)));
         let byte = cx.b.convert(byte, DType::U8);
-        cx.b.reshape(byte, &[rows, 1])
+        cx.b.reshape(byte, &dims![rows, 1])
     });
     let bytes: Vec<InstId> = bytes.collect();
     let y = cx.b.concatenate(&bytes, 1);
@@ -125,7 +130,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn rows_of(cx: &LowerCtx, x: InstId) -> Result<(u64, u64)> {
     match cx.b.dims(x) {
         [] => Err(cx.mismatch("a fingerprint of a scalar")),
-        [rows, rest @ ..] => Ok((*rows, rest.iter().product())),
+        [rows, rest @ ..] => Ok(((*rows).known(), rest.iter().product::<Dim>().known())),
     }
 }
 
@@ -137,27 +142,27 @@ fn of_rows(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
         let told = format!("the fingerprint of rows of {size} bytes; up to {MOST_ROW_BYTES} are supported");
         return Err(cx.unsupported(told));
     }
-    let flat = cx.b.reshape(x, &[rows, columns]);
+    let flat = cx.b.reshape(x, &dims![rows, columns]);
     let units = units(cx, flat)?;
     let width = cx.b.dtype(units).bytes() as u64;
     let in_word = 8 / width;
     let (count, words) = (cx.b.dims(units)[1], size.div_ceil(8));
     let wide = cx.b.convert(units, DType::U64);
-    let zeros = cx.b.full(DType::U64, &[rows, words * in_word - count], 0.0);
+    let zeros = cx.b.full(DType::U64, &dims![rows, words * in_word - count], 0.0);
     let padded = cx.b.concatenate(&[wide, zeros], 1);
-    let padded = cx.b.reshape(padded, &[rows, words, in_word]);
+    let padded = cx.b.reshape(padded, &dims![rows, words, in_word]);
     let places: Vec<u64> = (0..in_word).map(|i| i * width * 8).collect();
     let places = cx.b.constant(Tensor::of(&[in_word], &places));
-    let places = cx.b.broadcast(places, &[rows, words, in_word], &[2]);
+    let places = cx.b.broadcast(places, &dims![rows, words, in_word], &[2]);
     let shifted = cx.b.binary(ScalarOp::ShiftLeft, padded, places);
     let zero = cx.b.scalar(DType::U64, 0.0);
     let packed = cx.b.reduce(shifted, zero, ScalarOp::Or, &[2]);
     let words = (0..words).map(|i| {
-        let word = cx.b.slice_axis(packed, 1, i, i + 1);
-        cx.b.reshape(word, &[rows])
+        let word = cx.b.slice_axis(packed, 1, Dim::from(i), Dim::from(i + 1));
+        cx.b.reshape(word, &dims![rows])
     });
     let words = words.collect();
-    let length = cx.b.full(DType::S32, &[rows], size as f64);
+    let length = cx.b.full(DType::S32, &dims![rows], size as f64);
     farmhash::fingerprint(cx.b, &Text { words, length, most: size })
 }
 
@@ -170,7 +175,7 @@ fn units(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
         for part in [ScalarOp::Real, ScalarOp::Imag] {
             let part = cx.b.unary(part, x);
             let bits = units(cx, part)?;
-            parts.push(cx.b.reshape(bits, &[rows, columns, 1]));
+            parts.push(cx.b.reshape(bits, &dims![rows, columns, 1]));
         }
         let pairs = cx.b.concatenate(&parts, 2);
         return Ok(cx.b.reshape(pairs, &[rows, columns * 2]));
@@ -193,13 +198,13 @@ fn bucket_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn fingerprint_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    use super::symbols::{Dim, Why};
+    use super::symbols::{InferredDim, Why};
     let rows = match cx.ranked(0)? {
         Some(dims) => dims.first().copied(),
         None => None,
     };
     let rows = rows.unwrap_or_else(|| cx.fresh(Why::Data));
-    cx.one(TfType::Data(DType::U8), vec![rows, Dim::Known(8)])
+    cx.one(TfType::Data(DType::U8), vec![rows, InferredDim::Known(8)])
 }
 
 /// Scalars are joined to every element of the others.

@@ -1,7 +1,7 @@
 //! Decimal texts of integers, as `printf` writes them.
 use super::text::{MOST_BYTES, StringConstant, Text, TextExpr, output, text};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use crate::ops::math::expr::{Expr, formulas};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};

@@ -1,9 +1,11 @@
 //! Byte strings of bounded length while a graph is lowered: arrays of numbers, as compiled code has no strings.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::{Builder, InstId};
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::expr::{Expr, formulas};
 use crate::ops::{LowerCtx, OpRow, Value};
+use crate::symbolic::fixed;
+use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, elements_of};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -137,7 +139,7 @@ pub fn is_text(value: &Value) -> bool {
 /// The sizes of a string tensor that lowering has the contents of; `None` for other values.
 pub fn dims(b: &Builder, value: &Value) -> Option<Vec<u64>> {
     match value {
-        Value::Text(text) => Some(b.dims(text.length).to_vec()),
+        Value::Text(text) => Some(known(b.dims(text.length))),
         Value::Strings(constant) => Some(constant.dims.clone()),
         _ => None,
     }
@@ -255,7 +257,7 @@ pub fn text_formulas<'b>(
 
 /// The length of all strings, where it is one number that is known.
 fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
-    if elements_of(b.dims(text.length)) > 1 << 16 {
+    if elements_of(&known(b.dims(text.length))) > 1 << 16 {
         return None;
     }
     let lengths = crate::interp::constant_value(b, text.length)?.to_i64s()?;
@@ -275,7 +277,7 @@ pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<T
             return Err(cx.mismatch(format!("strings of {dims:?} are joined to strings of {own:?}")));
         }
         if !own.is_empty() {
-            dims = own.to_vec();
+            dims = known(own);
         }
     }
     let between = StringConstant { dims: Vec::new(), all: vec![Bytes::copy_from_slice(separator)] };
@@ -302,8 +304,8 @@ fn broadcast(b: &mut Builder, text: &Text, dims: &[u64]) -> Text {
     if b.dims(text.length) == dims {
         return text.clone();
     }
-    let words = text.words.iter().map(|&w| b.broadcast_to(w, dims)).collect();
-    Text { words, length: b.broadcast_to(text.length, dims), most: text.most }
+    let words = text.words.iter().map(|&w| b.broadcast_to(w, &fixed(dims))).collect();
+    Text { words, length: b.broadcast_to(text.length, &fixed(dims)), most: text.most }
 }
 
 /// `y` behind `x`.

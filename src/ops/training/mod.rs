@@ -11,7 +11,7 @@ use super::shape::nothing;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Error, Result};
 use crate::graph::Node;
-use crate::hlo::InstId;
+use crate::hlo::open::InstId;
 use rules::*;
 use sparse::sparse;
 

@@ -1,7 +1,7 @@
 //! Rules applied to rows, one index after the other: where an index comes twice, the second step sees what the first one made.
 use super::{Rule, Terms, declared, operands};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::math::expr::formulas;
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -21,14 +21,14 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
             return Err(cx.mismatch(format!("indices {indices:?} and a gradient {grad:?} for variables {dims:?}")));
         }
     };
-    if rows == 0 || dims.contains(&0) {
+    if rows == 0 || dims.contains(&Dim::from(0)) {
         return Ok(vec![]);
     }
     let start = cx.b.scalar(DType::S32, 0.0);
     let parts: Vec<InstId> = [start].into_iter().chain(values).collect();
     let start = cx.b.tuple(&parts);
     let shape = cx.b.shape(start).clone();
-    let cond = cx.b.counter_below("rows_left", &shape, rows);
+    let cond = cx.b.counter_below("rows_left", &shape, rows.known());
     cx.b.begin("row");
     let tuple = cx.b.parameter(shape);
     let mut parts: Vec<InstId> = (0..parts.len()).map(|i| cx.b.get_tuple_element(tuple, i)).collect();
@@ -66,8 +66,8 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
 }
 
 /// Whether an index is one of `rows` rows.
-fn inside(b: &mut Builder, index: InstId, rows: u64) -> InstId {
-    let (zero, end) = (b.full_like(index, 0.0), b.full_like(index, rows as f64));
+fn inside(b: &mut Builder, index: InstId, rows: Dim) -> InstId {
+    let (zero, end) = (b.full_like(index, 0.0), b.full_like(index, rows.as_f64()));
     let (low, high) = (b.compare(Direction::Ge, index, zero), b.compare(Direction::Lt, index, end));
     b.binary(ScalarOp::And, low, high)
 }
@@ -81,7 +81,7 @@ fn places(b: &mut Builder, at: InstId, rank: usize) -> Vec<InstId> {
 /// Row `at` of `x`, as an array of one row.
 fn window(b: &mut Builder, x: InstId, at: InstId) -> InstId {
     let mut sizes = b.dims(x).to_vec();
-    sizes[0] = 1;
+    sizes[0] = Dim::from(1);
     let at = places(b, at, sizes.len());
     b.add_inst(Op::DynamicSlice(sizes), &[&[x][..], &at].concat())
 }

@@ -1,6 +1,7 @@
 //! Sizes that vary up to a bound, as XLA's own ops say them.
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::open::Dim;
+use crate::hlo::open::InstId;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -19,24 +20,24 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = scalar(cx, 2)?;
     let made = format!("what `{}` makes", cx.node.name);
     let n = match cx.constant_int(2).ok() {
-        Some(n) => u64::try_from(n).map_err(|_| cx.mismatch(format!("a size of {n}")))?,
+        Some(n) => Dim::size(n).map_err(|_| cx.mismatch(format!("a size of {n}")))?,
         None => cx.size_within(size, dims[axis], &made)?,
     };
     if n > dims[axis] {
         return Err(cx.mismatch(format!("{n} of the {} elements of axis {axis}", dims[axis])));
     }
-    let y = cx.b.slice_axis(x, axis, 0, n);
+    let y = cx.b.slice_axis(x, axis, Dim::from(0), n);
     cx.one(y)
 }
 
 /// The same number, which is a size of at most so many elements. A call that gives another one fails.
 fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, bound) = (scalar(cx, 0)?, cx.constant_int(1)?);
-    let most = u64::try_from(bound).map_err(|_| cx.mismatch(format!("a bound of {bound}")))?;
+    let most = Dim::size(bound).map_err(|_| cx.mismatch(format!("a bound of {bound}")))?;
     if cx.b.depth() != 1 {
         return Err(cx.unsupported("a bound inside of a loop or branch, whose sizes are fixed"));
     }
-    let held = if most < i32::MAX as u64 { cx.hold(x, most) } else { x };
+    let held = if most < Dim::from(i32::MAX) { cx.hold(x, most) } else { x };
     let dims = cx.dims(0)?;
     let held = cx.b.reshape(held, &dims);
     cx.one(held)

@@ -1,8 +1,9 @@
 //! HLO instructions whose axes are messages in attributes: products, convolutions, gathers; and random bits.
 use crate::diag::Result;
+use crate::dims;
 use crate::graph::Attr;
+use crate::hlo::open::{Dim, GatherDims, InstId, Op, Shape};
 use crate::hlo::proto::numbers;
-use crate::hlo::{InstId, Op, Shape};
 use crate::ops::array::shape::sizes;
 use crate::ops::row::op;
 use crate::ops::xla::window;
@@ -49,13 +50,13 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut dims = numbers::convolution(axes(cx)?)?;
     let [x, kernel] = sides(cx)?;
     let rank = dims.kernel_spatial.len();
-    let whole = |cx: &LowerCtx, i: usize| -> Result<Vec<u64>> {
+    let whole = |cx: &LowerCtx, i: usize| -> Result<Vec<Dim>> {
         let list = cx.constant_ints(i)?;
         window::whole(&list, rank).ok_or_else(|| cx.mismatch(format!("{list:?} for {rank} spatial dimensions")))
     };
     let (strides, base, dilations) = (whole(cx, 2)?, whole(cx, 4)?, whole(cx, 5)?);
     let padding = cx.constant_ints(3)?;
-    let sizes: Option<Vec<u64>> = dims.kernel_spatial.iter().map(|&a| cx.b.dims(kernel).get(a).copied()).collect();
+    let sizes: Option<Vec<Dim>> = dims.kernel_spatial.iter().map(|&a| cx.b.dims(kernel).get(a).copied()).collect();
     let windows = sizes.and_then(|sizes| window::windows([&sizes, &strides, &base, &dilations], &padding));
     dims.window = windows.ok_or_else(|| cx.mismatch(format!("paddings {padding:?} for {rank} spatial dimensions")))?;
     let count = |n: i64| u64::try_from(n).ok().filter(|n| *n > 0);
@@ -67,7 +68,7 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let mut dims = numbers::gather(axes(cx)?)?;
+    let mut dims: GatherDims = numbers::gather(axes(cx)?)?;
     dims.slice_sizes = sizes(cx, 2)?;
     dims.indices_are_sorted = cx.flag("indices_are_sorted");
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
@@ -79,10 +80,10 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn random_bits(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (algorithm, state, dims) = (cx.constant_int(0)?, cx.arg(1)?, sizes(cx, 2)?);
     // A counter of Philox has one word or two.
-    let (algorithm, words): (&str, &[u64]) = match algorithm {
-        1 => ("rng_philox", &[2, 3]),
-        2 => ("rng_three_fry", &[2]),
-        3 => ("rng_default", &[2, 3]),
+    let (algorithm, words): (&str, &[Dim]) = match algorithm {
+        1 => ("rng_philox", &dims![2, 3]),
+        2 => ("rng_three_fry", &dims![2]),
+        3 => ("rng_default", &dims![2, 3]),
         other => {
             let told = format!("the algorithm {other}; 1 (Philox), 2 (ThreeFry) and 3 (either) are supported");
             return Err(cx.unsupported(told));
@@ -90,11 +91,11 @@ fn random_bits(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let dtype = cx.attr_dtype("dtype")?;
     if !matches!(dtype, DType::U32 | DType::U64) {
-        return Err(cx.unsupported(format!("random bits of {dtype}; u32 and u64 are supported")));
+        return Err(cx.unsupported(format!("random bits of {dtype}; u32 and Dim are supported")));
     }
     let fits = matches!(cx.b.dims(state), [n] if words.contains(n)) && cx.b.dtype(state) == DType::U64;
     if !fits {
-        return Err(cx.unsupported(format!("a state {}; u64 of {words:?} words is supported", cx.b.shape(state))));
+        return Err(cx.unsupported(format!("a state {}; Dim of {words:?} words is supported", cx.b.shape(state))));
     }
     let shape = Shape::Tuple(vec![cx.b.shape(state).clone(), Shape::array(dtype, dims)]);
     let both = cx.b.push(Op::RngBitGenerator { algorithm: algorithm.to_string() }, &[state], shape);

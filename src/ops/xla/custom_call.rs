@@ -1,12 +1,13 @@
 //! Calls of functions that the user writes: a `custom-call` of HLO, as TensorFlow's XLA makes it of these ops.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node, PartialShape, TfType};
-use crate::hlo::attrs::Foreign;
+use crate::hlo::open::Foreign;
+use crate::hlo::open::{Op, Shape};
 use crate::hlo::proto::quoted;
-use crate::hlo::{Op, Shape};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::symbolic::fixed;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -63,7 +64,7 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
     let one = |(&t, shape): (&TfType, &PartialShape)| {
         let dims = shape.fixed().ok_or_else(|| cx.unsupported("a result of no fixed shape"))?;
         let dtype = t.dtype().ok_or_else(|| Error::user(Code::UnsupportedType, format!("a result of type {t}")))?;
-        Ok(Shape::array(dtype, dims))
+        Ok(Shape::array(dtype, fixed(&dims)))
     };
     let shapes = types.iter().zip(shapes).map(one).collect::<Result<Vec<_>>>()?;
     if call.is_hint() {

@@ -1,6 +1,6 @@
 //! The collectives of `xla_ops.cc`, and the number of a replica.
 use crate::diag::Result;
-use crate::hlo::{Op, Shape};
+use crate::hlo::open::{Dim, Op, Shape};
 use crate::ops::collective::{Groups, computation, exchange, mean};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
@@ -45,7 +45,7 @@ fn reduce_scatter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     dims[axis] /= groups.size;
     let shape = Shape::array(cx.b.dtype(x), dims);
-    let mut y = exchange(cx, ("reduce-scatter", Some(axis as u64)), &groups, (x, Some(comp)), shape);
+    let mut y = exchange(cx, ("reduce-scatter", Some(Dim::from(axis))), &groups, (x, Some(comp)), shape);
     if cx.node.str("reduce_op") == Some("Mean") {
         y = mean(cx, y, &groups);
     }

@@ -1,24 +1,24 @@
 //! Windows as TensorFlow's ops have them: a list of numbers for each of their parts.
-use crate::hlo::attrs::WindowDim;
+use crate::hlo::open::Dim;
+use crate::hlo::open::WindowDim;
 
 /// Sizes, strides or dilations of `rank` windows, which are at least 1 and below 2^32.
-pub fn whole(list: &[i64], rank: usize) -> Option<Vec<u64>> {
-    let all: Option<Vec<u64>> =
-        list.iter().map(|&v| u64::try_from(v).ok().filter(|v| (1..1 << 32).contains(v))).collect();
+pub fn whole(list: &[i64], rank: usize) -> Option<Vec<Dim>> {
+    let all: Option<Vec<Dim>> = list.iter().map(|&v| Dim::size(v).ok().filter(|&v| v >= 1 && v < 1u64 << 32)).collect();
     all.filter(|all| all.len() == rank)
 }
 
 /// One window a dimension, of sizes, strides, dilations of the array and of the window, each as long as the others; paddings come in
 /// pairs of less than 2^32.
-pub fn windows([sizes, strides, base, dilations]: [&[u64]; 4], padding: &[i64]) -> Option<Vec<WindowDim>> {
+pub fn windows([sizes, strides, base, dilations]: [&[Dim]; 4], padding: &[i64]) -> Option<Vec<WindowDim>> {
     if padding.len() != 2 * sizes.len() || padding.iter().any(|p| p.unsigned_abs() >= 1 << 32) {
         return None;
     }
     let dim = |i: usize| WindowDim {
         size: sizes[i],
         stride: strides[i],
-        pad_low: padding[2 * i],
-        pad_high: padding[2 * i + 1],
+        pad_low: Dim::from(padding[2 * i]),
+        pad_high: Dim::from(padding[2 * i + 1]),
         lhs_dilate: base[i],
         rhs_dilate: dilations[i],
         reversal: false,

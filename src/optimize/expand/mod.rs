@@ -21,7 +21,7 @@ use super::Pass;
 use super::rewrite::{Changed, Editor, rewrite};
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
-use crate::hlo::{Builder, CompId, InstId, Module, Op, Shape};
+use crate::hlo::{Builder, CompId, InstId, Module, Op, open};
 use crate::util::id_vec::Id;
 
 /// Every expansion, in the order in which they run.
@@ -49,7 +49,7 @@ pub const EXPANSIONS: &[Pass] = &[
 /// Those of `write`.
 pub fn write_calls(
     module: &mut Module,
-    write: impl Fn(&mut Builder, &Foreign, &[InstId], &Shape) -> Result<Option<InstId>>,
+    write: impl Fn(&mut open::Builder, &Foreign, &[InstId], &open::Shape) -> Result<Option<InstId>>,
 ) -> Result<Changed> {
     rewrite(module, |editor, id| {
         let Op::Foreign(mut call) = editor.op(id).clone() else { return Ok(None) };
@@ -57,7 +57,7 @@ pub fn write_calls(
             return Ok(None);
         }
         call.attrs.extend(editor.comp()[id].extra.iter().cloned());
-        let mut b = Builder::new("call");
+        let mut b = open::Builder::new("call");
         let (mut given, mut operands) = (Vec::new(), Vec::new());
         for &operand in editor.operands(id) {
             // What says how to compute is told in operands that are constants, or one number for all elements.
@@ -69,16 +69,16 @@ pub fn write_calls(
                 (Some(value), _) => b.constant(value),
                 (None, Some(value)) => {
                     let value = b.constant(value);
-                    b.push(editor.op(operand).clone(), &[value], editor.shape(operand).clone())
+                    b.push(editor.op(operand).fixed(), &[value], editor.shape(operand).fixed())
                 }
                 (None, None) => {
                     given.push(operand);
-                    b.parameter(editor.shape(operand).clone())
+                    b.parameter(editor.shape(operand).fixed())
                 }
             });
         }
-        let Some(root) = write(&mut b, &call, &operands, editor.shape(id))? else { return Ok(None) };
-        let module = b.finish(root)?;
+        let Some(root) = write(&mut b, &call, &operands, &editor.shape(id).fixed())? else { return Ok(None) };
+        let module = b.finish(root)?.at_hand();
         splice(editor, module, &given).map(Some)
     })
 }

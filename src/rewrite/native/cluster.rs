@@ -9,7 +9,7 @@ use crate::graph::{Attr, Endpoint, Node, Program};
 use crate::kernel;
 use crate::lower::Lowered;
 use crate::opdef;
-use crate::ops::symbols::{Dim, DimId};
+use crate::ops::symbols::{DimId, InferredDim};
 use crate::prepare::{self, FeedSpec, Request};
 use crate::rewrite::calls::Ports;
 use crate::target::Target;
@@ -76,7 +76,7 @@ struct Port {
     dtype: DType,
     /// TensorFlow's `DataType` number.
     number: i32,
-    dims: Vec<Dim>,
+    dims: Vec<InferredDim>,
     value: Option<Value>,
     /// Its place among the arguments of the cluster.
     place: usize,
@@ -127,10 +127,10 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
 fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
     let all = lowered.sized.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
     let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));
-    let open = |d: &Dim| if let Dim::Unknown(id) = d { number(*id) } else { None };
-    let most = |d: &Dim| match d {
-        Dim::Known(n) => *n,
-        Dim::Unknown(id) => scene.bound(*id).map_or(0, |b| b.most),
+    let open = |d: &InferredDim| if let InferredDim::Unknown(id) = d { number(*id) } else { None };
+    let most = |d: &InferredDim| match d {
+        InferredDim::Known(n) => *n,
+        InferredDim::Unknown(id) => scene.bound(*id).map_or(0, |b| b.most),
     };
     let axes: Vec<Option<usize>> = port.dims.iter().map(open).collect();
     let holds = |value: &Value| Holds {
@@ -149,8 +149,8 @@ fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
 
 /// The feed for an argument that the code takes.
 fn feed(scene: &Scene, port: &Port) -> FeedSpec {
-    let known = |d: &Dim| if let Dim::Known(n) = d { Some(*n) } else { None };
-    let bound = |d: &Dim| if let Dim::Unknown(id) = d { scene.bound(*id).cloned() } else { None };
+    let known = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
+    let bound = |d: &InferredDim| if let InferredDim::Unknown(id) = d { scene.bound(*id).cloned() } else { None };
     FeedSpec {
         name: spelled(&scene.bare, port.at),
         dtype: Some(port.dtype),

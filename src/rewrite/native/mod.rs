@@ -25,7 +25,7 @@ use crate::infer::{self, Facts, GraphFacts};
 use crate::opdef;
 use crate::ops;
 use crate::ops::fact::Fact;
-use crate::ops::symbols::{Dim, DimId};
+use crate::ops::symbols::{DimId, InferredDim};
 use crate::package::{pool, shared};
 use crate::prepare::{Bound, Request};
 use crate::target::Target;
@@ -274,12 +274,12 @@ impl Scene<'_> {
     }
 
     /// The type and the dimensions of an output, if compiled code could have it: each is known, or has bounds.
-    fn array(&self, fact: &Fact) -> Option<(DType, Vec<Dim>)> {
+    fn array(&self, fact: &Fact) -> Option<(DType, Vec<InferredDim>)> {
         let Some(TfType::Data(dtype)) = fact.dtype else { return None };
         let dims = fact.dims.as_ranked()?;
-        let sound = |d: &Dim| match d {
-            Dim::Known(_) => true,
-            Dim::Unknown(id) => self.bound(*id).is_some(),
+        let sound = |d: &InferredDim| match d {
+            InferredDim::Known(_) => true,
+            InferredDim::Unknown(id) => self.bound(*id).is_some(),
         };
         dims.iter().all(sound).then(|| (dtype, dims.to_vec()))
     }

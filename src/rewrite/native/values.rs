@@ -1,7 +1,7 @@
 //! What arguments of a cluster hold where that follows from constants and sizes, as nodes in the place of the arguments.
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
 use crate::ops::fact::{Fact, Int, Known, integers};
-use crate::ops::symbols::{Dim, DimId};
+use crate::ops::symbols::{DimId, InferredDim};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub struct Value {
 pub type Sources = HashMap<DimId, (Endpoint, usize)>;
 
 /// The axes of `args` that have open sizes, the first of each.
-pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [Dim])>) -> Sources {
+pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) -> Sources {
     let mut sources = Sources::new();
     for (at, dims) in args {
         for (axis, dim) in dims.iter().enumerate() {
-            if let Dim::Unknown(id) = dim {
+            if let InferredDim::Unknown(id) = dim {
                 sources.entry(*id).or_insert((at, axis));
             }
         }

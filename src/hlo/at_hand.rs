@@ -1,0 +1,235 @@
+//! Modules with other sizes: for those at hand, what lowering made with integers in their place.
+use super::attrs::{ConvDims, GatherDims, PadDim, SliceDim, WindowDim};
+use super::size::{Signed, Size};
+use super::{ArrayShape, Computation, Inst, Module, Op, Shape};
+use crate::symbolic::Dim;
+
+/// What becomes of each size.
+#[derive(Clone, Copy)]
+pub struct Resized<D: Size, E: Size> {
+    size: fn(D) -> E,
+    signed: fn(D::Signed) -> E::Signed,
+}
+
+impl<D: Size, E: Size> Resized<D, E> {
+    fn all(self, sizes: &[D]) -> Vec<E> {
+        sizes.iter().map(|&d| (self.size)(d)).collect()
+    }
+}
+
+fn at_hand<D: Size>() -> Resized<D, u64> {
+    Resized { size: D::at_hand, signed: D::Signed::at_hand }
+}
+
+/// Integers as sizes that do not vary.
+const FIXED: Resized<u64, Dim> = Resized { size: Dim::from, signed: Dim::from };
+
+fn windows<D: Size, E: Size>(all: &[WindowDim<D>], to: Resized<D, E>) -> Vec<WindowDim<E>> {
+    let one = |w: &WindowDim<D>| WindowDim {
+        size: (to.size)(w.size),
+        stride: (to.size)(w.stride),
+        pad_low: (to.signed)(w.pad_low),
+        pad_high: (to.signed)(w.pad_high),
+        lhs_dilate: (to.size)(w.lhs_dilate),
+        rhs_dilate: (to.size)(w.rhs_dilate),
+        reversal: w.reversal,
+    };
+    all.iter().map(one).collect()
+}
+
+impl<D: Size> ArrayShape<D> {
+    fn resized<E: Size>(&self, to: Resized<D, E>) -> ArrayShape<E> {
+        let ArrayShape { dtype, dims, dynamic, layout } = self;
+        ArrayShape { dtype: *dtype, dims: to.all(dims), dynamic: dynamic.clone(), layout: layout.clone() }
+    }
+    /// The shape for the sizes at hand.
+    pub fn at_hand(&self) -> ArrayShape {
+        self.resized(at_hand())
+    }
+}
+
+impl<D: Size> Shape<D> {
+    fn resized<E: Size>(&self, to: Resized<D, E>) -> Shape<E> {
+        match self {
+            Shape::Array(a) => Shape::Array(a.resized(to)),
+            Shape::Tuple(parts) => Shape::Tuple(parts.iter().map(|part| part.resized(to)).collect()),
+            Shape::Token => Shape::Token,
+            Shape::Opaque => Shape::Opaque,
+            Shape::Buffer(a) => Shape::Buffer(Box::new(a.resized(to))),
+        }
+    }
+    /// The shape for the sizes at hand.
+    pub fn at_hand(&self) -> Shape {
+        self.resized(at_hand())
+    }
+}
+
+impl Shape<Dim> {
+    /// The shape, whose sizes must be these in every call.
+    pub fn pinned(&self) -> Shape {
+        self.resized(Resized { size: Dim::known, signed: Dim::pinned })
+    }
+}
+
+impl Shape {
+    /// The same shape, whose sizes do not vary.
+    pub fn fixed(&self) -> Shape<Dim> {
+        self.resized(FIXED)
+    }
+}
+
+impl<D: Size> SliceDim<D> {
+    fn resized<E: Size>(&self, to: Resized<D, E>) -> SliceDim<E> {
+        SliceDim { start: (to.size)(self.start), limit: (to.size)(self.limit), stride: (to.size)(self.stride) }
+    }
+}
+
+impl<D: Size> PadDim<D> {
+    fn resized<E: Size>(&self, to: Resized<D, E>) -> PadDim<E> {
+        PadDim { low: (to.signed)(self.low), high: (to.signed)(self.high), interior: (to.size)(self.interior) }
+    }
+}
+
+impl<D: Size> GatherDims<D> {
+    fn resized<E: Size>(&self, to: Resized<D, E>) -> GatherDims<E> {
+        let d = self.clone();
+        GatherDims {
+            slice_sizes: to.all(&d.slice_sizes),
+            offset_dims: d.offset_dims,
+            collapsed_slice_dims: d.collapsed_slice_dims,
+            start_index_map: d.start_index_map,
+            index_vector_dim: d.index_vector_dim,
+            operand_batching_dims: d.operand_batching_dims,
+            start_indices_batching_dims: d.start_indices_batching_dims,
+            indices_are_sorted: d.indices_are_sorted,
+        }
+    }
+}
+
+impl<D: Size> ConvDims<D> {
+    fn resized<E: Size>(&self, to: Resized<D, E>) -> ConvDims<E> {
+        let input = (self.input_batch, self.input_feature, self.input_spatial.clone());
+        let kernel = (self.kernel_input_feature, self.kernel_output_feature, self.kernel_spatial.clone());
+        let output = (self.output_batch, self.output_feature, self.output_spatial.clone());
+        ConvDims {
+            window: windows(&self.window, to),
+            feature_group_count: self.feature_group_count,
+            batch_group_count: self.batch_group_count,
+            ..ConvDims::of_axes(input, kernel, output)
+        }
+    }
+}
+
+impl<D: Size> Op<D> {
+    /// The op for the sizes at hand.
+    pub fn at_hand(&self) -> Op {
+        self.resized(at_hand())
+    }
+    fn resized<E: Size>(&self, to: Resized<D, E>) -> Op<E> {
+        match self.clone() {
+            Op::Slice(dims) => Op::Slice(dims.iter().map(|d| d.resized(to)).collect()),
+            Op::Pad(dims) => Op::Pad(dims.iter().map(|d| d.resized(to)).collect()),
+            Op::DynamicSlice(sizes) => Op::DynamicSlice(to.all(&sizes)),
+            Op::Gather(dims) => Op::Gather(dims.resized(to)),
+            Op::ReduceWindow { window, comp } => Op::ReduceWindow { window: windows(&window, to), comp },
+            Op::SelectAndScatter { window, select, scatter } => {
+                Op::SelectAndScatter { window: windows(&window, to), select, scatter }
+            }
+            Op::TopK { k, largest, kind } => Op::TopK { k: (to.size)(k), largest, kind },
+            Op::Convolution(dims) => Op::Convolution(Box::new(dims.resized(to))),
+            Op::Fft { kind, length } => Op::Fft { kind, length: to.all(&length) },
+            Op::Parameter(n) => Op::Parameter(n),
+            Op::Constant(literal) => Op::Constant(literal),
+            Op::Iota(axis) => Op::Iota(axis),
+            Op::Broadcast(map) => Op::Broadcast(map),
+            Op::Reshape => Op::Reshape,
+            Op::Bitcast => Op::Bitcast,
+            Op::Copy => Op::Copy,
+            Op::OptimizationBarrier => Op::OptimizationBarrier,
+            Op::BitcastConvertWidth => Op::BitcastConvertWidth,
+            Op::Transpose(perm) => Op::Transpose(perm),
+            Op::Reverse(axes) => Op::Reverse(axes),
+            Op::Concatenate(axis) => Op::Concatenate(axis),
+            Op::DynamicUpdateSlice => Op::DynamicUpdateSlice,
+            Op::Scatter { dims, comp } => Op::Scatter { dims, comp },
+            Op::Reduce { dims, comp } => Op::Reduce { dims, comp },
+            Op::Sort { dim, is_stable, comp } => Op::Sort { dim, is_stable, comp },
+            Op::Dot(dims) => Op::Dot(dims),
+            Op::Map { comp, dims } => Op::Map { comp, dims },
+            Op::Tuple => Op::Tuple,
+            Op::GetTupleElement(part) => Op::GetTupleElement(part),
+            Op::While { cond, body } => Op::While { cond, body },
+            Op::Conditional(branches) => Op::Conditional(branches),
+            Op::Call(comp) => Op::Call(comp),
+            Op::Fusion { comp, kind } => Op::Fusion { comp, kind },
+            Op::Cholesky { lower } => Op::Cholesky { lower },
+            Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
+                Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a }
+            }
+            Op::BatchNormTraining { epsilon_bits, feature_index } => {
+                Op::BatchNormTraining { epsilon_bits, feature_index }
+            }
+            Op::BatchNormInference { epsilon_bits, feature_index } => {
+                Op::BatchNormInference { epsilon_bits, feature_index }
+            }
+            Op::BatchNormGrad { epsilon_bits, feature_index } => Op::BatchNormGrad { epsilon_bits, feature_index },
+            Op::Rng { normal } => Op::Rng { normal },
+            Op::RngBitGenerator { algorithm } => Op::RngBitGenerator { algorithm },
+            Op::GetDimensionSize(axis) => Op::GetDimensionSize(axis),
+            Op::SetDimensionSize(axis) => Op::SetDimensionSize(axis),
+            Op::AfterAll => Op::AfterAll,
+            Op::AddDependency => Op::AddDependency,
+            Op::PartitionId => Op::PartitionId,
+            Op::ReplicaId => Op::ReplicaId,
+            Op::Elementwise(op) => Op::Elementwise(op),
+            Op::Foreign(foreign) => Op::Foreign(foreign),
+        }
+    }
+}
+
+impl Op {
+    /// The same op, whose sizes do not vary.
+    pub fn fixed(&self) -> Op<Dim> {
+        self.resized(FIXED)
+    }
+}
+
+impl<D: Size> Inst<D> {
+    /// The instruction for the sizes at hand.
+    pub fn at_hand(&self) -> Inst {
+        Inst {
+            name: self.name.clone(),
+            op: self.op.at_hand(),
+            operands: self.operands.clone(),
+            shape: self.shape.at_hand(),
+            metadata: self.metadata.clone(),
+            extra: self.extra.clone(),
+        }
+    }
+}
+
+impl<D: Size> Computation<D> {
+    /// The computation for the sizes at hand.
+    pub fn at_hand(&self) -> Computation {
+        Computation {
+            name: self.name.clone(),
+            insts: self.insts.values().map(Inst::at_hand).collect(),
+            params: self.params.clone(),
+            root: self.root,
+            sizes: self.sizes.clone(),
+        }
+    }
+}
+
+impl<D: Size> Module<D> {
+    /// The module for the sizes at hand.
+    pub fn at_hand(&self) -> Module {
+        Module {
+            name: self.name.clone(),
+            comps: self.comps.values().map(Computation::at_hand).collect(),
+            entry: self.entry,
+            extra: self.extra.clone(),
+            replaceable: self.replaceable,
+        }
+    }
+}

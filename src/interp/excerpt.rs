@@ -1,0 +1,87 @@
+//! The part of a computation under construction that one of its values needs.
+use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, Size};
+use crate::util::id_vec::IdVec;
+use std::collections::HashMap;
+
+/// Instructions that one value may need.
+const MAX_INSTS: usize = 1 << 16;
+
+/// A module whose entry makes `id` of the open computation, for the sizes at hand, and `id` in it; `None` where that takes too many
+/// instructions, or one is needed that `is_known` says no to.
+pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) -> bool) -> Option<(Module, InstId)> {
+    let comp = b.current();
+    let mut needed: Vec<InstId> = Vec::new();
+    let mut places: HashMap<InstId, InstId> = HashMap::new();
+    let mut todo = vec![id];
+    while let Some(id) = todo.pop() {
+        let inst = comp.insts.get(id)?;
+        if places.insert(id, id).is_some() {
+            continue;
+        }
+        if !is_known(inst) || needed.len() >= MAX_INSTS {
+            return None;
+        }
+        needed.push(id);
+        todo.extend(&inst.operands);
+    }
+    needed.sort_unstable();
+    for (place, id) in needed.iter().enumerate() {
+        places.insert(*id, InstId(place as u32));
+    }
+    let mut callees = Callees { from: &b.module().comps, comps: IdVec::new(), places: HashMap::new() };
+    let mut insts = IdVec::new();
+    let mut params = Vec::new();
+    for id in needed {
+        let mut inst = comp.insts[id].at_hand();
+        inst.operands.iter_mut().for_each(|o| *o = places[o]);
+        callees.take(&mut inst)?;
+        let is_parameter = matches!(inst.op, crate::hlo::Op::Parameter(_));
+        let own = insts.push(inst);
+        params.extend(is_parameter.then_some(own));
+    }
+    let root = places[&id];
+    let mut comps = callees.comps;
+    let entry = comps.push(Computation { name: comp.name.clone(), insts, params, root, sizes: Vec::new() });
+    Some((Module { name: String::new(), comps, entry, extra: Vec::new(), replaceable: false }, root))
+}
+
+/// The computations that are called, copied as they are met.
+struct Callees<'a, D: Size> {
+    from: &'a IdVec<CompId, Computation<D>>,
+    comps: IdVec<CompId, Computation>,
+    places: HashMap<CompId, CompId>,
+}
+
+impl<D: Size> Callees<'_, D> {
+    /// Lets an instruction call the copies.
+    fn take(&mut self, inst: &mut Inst) -> Option<()> {
+        for called in inst.op.called() {
+            self.copy(called)?;
+        }
+        inst.op.called_mut().into_iter().for_each(|called| *called = self.places[called]);
+        Some(())
+    }
+
+    /// Copies a computation and all that it calls, callees first.
+    fn copy(&mut self, id: CompId) -> Option<()> {
+        let mut todo = vec![(id, false)];
+        while let Some((id, ready)) = todo.pop() {
+            if self.places.contains_key(&id) {
+                continue;
+            }
+            let from = self.from.get(id)?;
+            if !ready {
+                todo.push((id, true));
+                todo.extend(from.insts.values().flat_map(|inst| inst.op.called()).map(|called| (called, false)));
+                continue;
+            }
+            let mut own = from.at_hand();
+            for inst in own.insts.values_mut() {
+                inst.op.called_mut().into_iter().for_each(|called| *called = self.places[called]);
+            }
+            let place = self.comps.push(own);
+            self.places.insert(id, place);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,526 @@
+//! A size as lowering computes with it: a number together with the expression that it is the value of.
+//!
+//! A function whose sizes vary from call to call is lowered once, for one set of sizes. A [`Dim`] is a plain integer for code that adds,
+//! multiplies and compares, and carries how it follows from the sizes. What lowering does can depend on a size in two ways alone: through
+//! arithmetic, which the expression records, and through comparisons, each of which is recorded as a [`Guard`] unless the ranges of the
+//! sizes decide it. So what was lowered holds for exactly those sizes for which every guard holds, and no sample has to say so.
+use super::trace::{self, ExprId, Relation};
+use std::cmp::Ordering;
+
+/// An integer that may follow from sizes which vary from call to call.
+///
+/// Comparisons (`==`, `<`, `cmp`) give the answer for the sizes at hand and record it. Arithmetic is exact: results that leave 64 bits
+/// are `None` of the checked methods, and held at the ends by the operators.
+#[derive(Clone, Copy)]
+pub struct Dim {
+    /// The value for the sizes at hand.
+    value: i64,
+    /// The expression, where it is no constant.
+    expr: Option<ExprId>,
+}
+
+impl Dim {
+    /// A constant.
+    pub const fn constant(value: i64) -> Dim {
+        Dim { value, expr: None }
+    }
+    /// The value of an expression for the sizes at hand.
+    pub(super) const fn traced(value: i64, expr: ExprId) -> Dim {
+        Dim { value, expr: Some(expr) }
+    }
+    /// The value for the sizes at hand, for messages and for choices that hold whatever it is.
+    pub fn at_hand(self) -> i64 {
+        self.value
+    }
+    /// The expression, where it is no constant.
+    pub fn expr(self) -> Option<ExprId> {
+        self.expr
+    }
+    /// Whether it may be another number in another call.
+    pub fn varies(self) -> bool {
+        self.expr.is_some()
+    }
+    /// The number, which it must be in every call: recorded as a guard.
+    pub fn pinned(self) -> i64 {
+        if let Some(expr) = self.expr {
+            trace::pin(expr, self.value);
+        }
+        self.value
+    }
+    /// The number as one of elements, which it must be in every call; 0 for a negative one.
+    pub fn known(self) -> u64 {
+        u64::try_from(self.pinned()).unwrap_or(0)
+    }
+    /// The number as an index, which it must be in every call.
+    pub fn index(self) -> usize {
+        usize::try_from(self.pinned()).unwrap_or(if self.value < 0 { 0 } else { usize::MAX })
+    }
+    /// The number as a floating-point one, which it must be in every call.
+    pub fn as_f64(self) -> f64 {
+        self.pinned() as f64
+    }
+    /// Whether it is the constant 0; a size that varies is not, and nothing is recorded.
+    pub fn is_zero(self) -> bool {
+        self.expr.is_none() && self.value == 0
+    }
+    /// The number `n` as a size.
+    ///
+    /// # Errors
+    /// [`Negative`] where it is below 0.
+    pub fn size(n: impl Into<Dim>) -> Result<Dim, Negative> {
+        n.into().at_least_zero().ok_or(Negative)
+    }
+    /// The same number; `None` where it is negative.
+    pub fn at_least_zero(self) -> Option<Dim> {
+        (self >= 0).then_some(self)
+    }
+
+    fn side(self) -> trace::Side {
+        self.expr.map_or(trace::Side::Constant(self.value), trace::Side::Expr)
+    }
+    /// An operation on two numbers: on constants by `value`, on others by the trace too.
+    fn combined(self, other: Dim, value: Option<i64>, op: trace::Binary) -> Option<Dim> {
+        let value = value?;
+        if self.expr.is_none() && other.expr.is_none() {
+            return Some(Dim::constant(value));
+        }
+        match trace::combined(self.side(), op, other.side()) {
+            Ok(trace::Side::Constant(known)) => Some(Dim::constant(known)),
+            Ok(trace::Side::Expr(expr)) => Some(Dim::traced(value, expr)),
+            // no expression is known: it stands for these sizes alone
+            Err(trace::Unknown) => {
+                self.pinned();
+                other.pinned();
+                Some(Dim::constant(value))
+            }
+        }
+    }
+    /// The sum.
+    pub fn checked_add(self, other: impl Into<Dim>) -> Option<Dim> {
+        let other = other.into();
+        self.combined(other, self.value.checked_add(other.value), trace::Binary::Add)
+    }
+    /// The difference, which may be negative.
+    pub fn signed_sub(self, other: impl Into<Dim>) -> Option<Dim> {
+        let other = other.into();
+        self.combined(other, self.value.checked_sub(other.value), trace::Binary::Subtract)
+    }
+    /// The difference; `None` where it is negative.
+    pub fn checked_sub(self, other: impl Into<Dim>) -> Option<Dim> {
+        self.signed_sub(other)?.at_least_zero()
+    }
+    /// The product.
+    pub fn checked_mul(self, other: impl Into<Dim>) -> Option<Dim> {
+        let other = other.into();
+        self.combined(other, self.value.checked_mul(other.value), trace::Binary::Multiply)
+    }
+    /// The quotient, rounded towards zero; `None` by 0.
+    pub fn checked_div(self, other: impl Into<Dim>) -> Option<Dim> {
+        let other = other.into();
+        if other == 0 {
+            return None;
+        }
+        self.combined(other, self.value.checked_div(other.value), trace::Binary::Divide)
+    }
+    /// The remainder with the sign of the dividend; `None` by 0.
+    pub fn checked_rem(self, other: impl Into<Dim>) -> Option<Dim> {
+        let other = other.into();
+        if other == 0 {
+            return None;
+        }
+        self.combined(other, self.value.checked_rem(other.value), trace::Binary::Remainder)
+    }
+    /// The quotient of sizes rounded up, 0 by 0.
+    pub fn div_ceil(self, other: impl Into<Dim>) -> Dim {
+        let other = other.into();
+        let above: Dim = self + (other - Dim::constant(1));
+        above.checked_div(other).unwrap_or(Dim::constant(0))
+    }
+    /// The difference, 0 where it is negative.
+    pub fn saturating_sub(self, other: impl Into<Dim>) -> Dim {
+        let other: Dim = other.into();
+        (self - other).max(0)
+    }
+    /// The sum, held at the ends of 64 bits.
+    pub fn saturating_add(self, other: impl Into<Dim>) -> Dim {
+        let other: Dim = other.into();
+        self + other
+    }
+    /// The product, held at the ends of 64 bits.
+    pub fn saturating_mul(self, other: impl Into<Dim>) -> Dim {
+        let other: Dim = other.into();
+        self * other
+    }
+    /// The larger of two; nothing is recorded.
+    pub fn max(self, other: impl Into<Dim>) -> Dim {
+        let other = other.into();
+        self.combined(other, Some(self.value.max(other.value)), trace::Binary::Maximum).unwrap_or(self)
+    }
+    /// The smaller of two; nothing is recorded.
+    pub fn min(self, other: impl Into<Dim>) -> Dim {
+        let other = other.into();
+        self.combined(other, Some(self.value.min(other.value)), trace::Binary::Minimum).unwrap_or(self)
+    }
+    /// Whether nothing is left over when it is divided by `other`.
+    pub fn is_multiple_of(self, other: impl Into<Dim>) -> bool {
+        let other = other.into();
+        if other == 0 { self == 0 } else { self.checked_rem(other).is_some_and(|rest| rest == 0) }
+    }
+    /// The magnitude of the difference.
+    pub fn abs_diff(self, other: impl Into<Dim>) -> Dim {
+        let other = other.into();
+        self.max(other) - self.min(other)
+    }
+}
+
+/// Of a number that is no size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Negative;
+
+impl Default for Dim {
+    fn default() -> Self {
+        Dim::constant(0)
+    }
+}
+
+/// The largest or smallest number, where one leaves 64 bits.
+fn held(exact: i128) -> i64 {
+    i64::try_from(exact).unwrap_or(if exact < 0 { i64::MIN } else { i64::MAX })
+}
+
+impl From<u64> for Dim {
+    fn from(value: u64) -> Self {
+        Dim::constant(held(value.into()))
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(value: usize) -> Self {
+        Dim::from(value as u64)
+    }
+}
+
+impl From<u32> for Dim {
+    fn from(value: u32) -> Self {
+        Dim::constant(value.into())
+    }
+}
+
+impl From<i64> for Dim {
+    fn from(value: i64) -> Self {
+        Dim::constant(value)
+    }
+}
+
+impl From<i32> for Dim {
+    fn from(value: i32) -> Self {
+        Dim::constant(value.into())
+    }
+}
+
+impl From<&Dim> for Dim {
+    fn from(value: &Dim) -> Self {
+        *value
+    }
+}
+
+/// The answer to a comparison of two numbers, recorded where the sizes decide it.
+fn compared(a: Dim, relation: Relation, b: Dim) -> bool {
+    let holds = relation.holds(a.value, b.value);
+    if a.expr.is_some() || b.expr.is_some() {
+        trace::guard(a.side(), relation, b.side(), holds);
+    }
+    holds
+}
+
+impl PartialEq for Dim {
+    fn eq(&self, other: &Dim) -> bool {
+        compared(*self, Relation::Equal, *other)
+    }
+}
+
+impl Eq for Dim {}
+
+impl std::hash::Hash for Dim {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.value.hash(state);
+    }
+}
+
+impl Ord for Dim {
+    fn cmp(&self, other: &Dim) -> Ordering {
+        if self < other {
+            Ordering::Less
+        } else if self == other {
+            Ordering::Equal
+        } else {
+            Ordering::Greater
+        }
+    }
+}
+
+impl PartialOrd for Dim {
+    fn partial_cmp(&self, other: &Dim) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+    fn lt(&self, other: &Dim) -> bool {
+        compared(*self, Relation::Less, *other)
+    }
+    fn ge(&self, other: &Dim) -> bool {
+        !compared(*self, Relation::Less, *other)
+    }
+    fn gt(&self, other: &Dim) -> bool {
+        compared(*other, Relation::Less, *self)
+    }
+    fn le(&self, other: &Dim) -> bool {
+        !compared(*other, Relation::Less, *self)
+    }
+}
+
+macro_rules! compares_with {
+    ($($number:ty),*) => { $(
+        impl PartialEq<$number> for Dim {
+            fn eq(&self, other: &$number) -> bool {
+                *self == Dim::from(*other)
+            }
+        }
+        impl PartialEq<Dim> for $number {
+            fn eq(&self, other: &Dim) -> bool {
+                Dim::from(*self) == *other
+            }
+        }
+        impl PartialOrd<$number> for Dim {
+            fn partial_cmp(&self, other: &$number) -> Option<Ordering> {
+                self.partial_cmp(&Dim::from(*other))
+            }
+            fn lt(&self, other: &$number) -> bool {
+                *self < Dim::from(*other)
+            }
+            fn le(&self, other: &$number) -> bool {
+                *self <= Dim::from(*other)
+            }
+            fn gt(&self, other: &$number) -> bool {
+                *self > Dim::from(*other)
+            }
+            fn ge(&self, other: &$number) -> bool {
+                *self >= Dim::from(*other)
+            }
+        }
+        impl PartialOrd<Dim> for $number {
+            fn partial_cmp(&self, other: &Dim) -> Option<Ordering> {
+                Dim::from(*self).partial_cmp(other)
+            }
+            fn lt(&self, other: &Dim) -> bool {
+                Dim::from(*self) < *other
+            }
+            fn le(&self, other: &Dim) -> bool {
+                Dim::from(*self) <= *other
+            }
+            fn gt(&self, other: &Dim) -> bool {
+                Dim::from(*self) > *other
+            }
+            fn ge(&self, other: &Dim) -> bool {
+                Dim::from(*self) >= *other
+            }
+        }
+    )* };
+}
+compares_with!(u64, i64, i32);
+
+macro_rules! operator {
+    ($($op:ident $method:ident $assign:ident $assigned:ident ($a:ident, $b:ident) $result:expr;)*) => { $(
+        impl<T: Into<Dim>> std::ops::$op<T> for Dim {
+            type Output = Dim;
+            fn $method(self, other: T) -> Dim {
+                let ($a, $b): (Dim, Dim) = (self, other.into());
+                $result
+            }
+        }
+        impl<T: Into<Dim>> std::ops::$op<T> for &Dim {
+            type Output = Dim;
+            fn $method(self, other: T) -> Dim {
+                std::ops::$op::$method(*self, other)
+            }
+        }
+        impl<T: Into<Dim>> std::ops::$assign<T> for Dim {
+            fn $assigned(&mut self, other: T) {
+                *self = std::ops::$op::$method(*self, other);
+            }
+        }
+        operator!(@of $op $method u64);
+        operator!(@of $op $method i64);
+        operator!(@of $op $method i32);
+    )* };
+    (@of $op:ident $method:ident $number:ty) => {
+        impl std::ops::$op<Dim> for $number {
+            type Output = Dim;
+            fn $method(self, other: Dim) -> Dim {
+                std::ops::$op::$method(Dim::from(self), other)
+            }
+        }
+        impl std::ops::$op<&Dim> for $number {
+            type Output = Dim;
+            fn $method(self, other: &Dim) -> Dim {
+                std::ops::$op::$method(Dim::from(self), *other)
+            }
+        }
+    };
+}
+operator! {
+    Add add AddAssign add_assign (a, b) a.checked_add(b).unwrap_or_else(|| ends(a, b, i128::from(a.value) + i128::from(b.value)));
+    Sub sub SubAssign sub_assign (a, b) a.signed_sub(b).unwrap_or_else(|| ends(a, b, i128::from(a.value) - i128::from(b.value)));
+    Mul mul MulAssign mul_assign (a, b) a.checked_mul(b).unwrap_or_else(|| ends(a, b, i128::from(a.value) * i128::from(b.value)));
+    Div div DivAssign div_assign (a, b) a.checked_div(b).unwrap_or_default();
+    Rem rem RemAssign rem_assign (a, b) a.checked_rem(b).unwrap_or_default();
+}
+
+/// A result beyond 64 bits, held at their end: so it is for these sizes alone.
+fn ends(a: Dim, b: Dim, exact: i128) -> Dim {
+    a.pinned();
+    b.pinned();
+    Dim::constant(held(exact))
+}
+
+impl std::ops::Neg for Dim {
+    type Output = Dim;
+    fn neg(self) -> Dim {
+        Dim::constant(0) - self
+    }
+}
+
+impl std::iter::Sum for Dim {
+    fn sum<I: Iterator<Item = Dim>>(all: I) -> Dim {
+        all.fold(Dim::constant(0), |sum, d| sum + d)
+    }
+}
+
+impl<'a> std::iter::Sum<&'a Dim> for Dim {
+    fn sum<I: Iterator<Item = &'a Dim>>(all: I) -> Dim {
+        all.copied().sum()
+    }
+}
+
+impl std::iter::Product for Dim {
+    fn product<I: Iterator<Item = Dim>>(all: I) -> Dim {
+        all.fold(Dim::constant(1), |product, d| product * d)
+    }
+}
+
+impl<'a> std::iter::Product<&'a Dim> for Dim {
+    fn product<I: Iterator<Item = &'a Dim>>(all: I) -> Dim {
+        all.copied().product()
+    }
+}
+
+impl std::fmt::Display for Dim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.expr {
+            None => self.value.fmt(f),
+            Some(expr) => trace::spelled(expr).fmt(f),
+        }
+    }
+}
+
+impl std::fmt::Debug for Dim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// An array of sizes from numbers and sizes: `dims![1, n, 3]`.
+#[macro_export]
+macro_rules! dims {
+    ($($d:expr),* $(,)?) => { [$($crate::symbolic::Dim::from($d)),*] };
+}
+
+/// The sizes as numbers, which they must be in every call.
+pub fn known(dims: &[Dim]) -> Vec<u64> {
+    dims.iter().map(|d| d.known()).collect()
+}
+
+/// Numbers as sizes that do not vary.
+pub fn fixed(dims: &[u64]) -> Vec<Dim> {
+    dims.iter().map(|&d| Dim::from(d)).collect()
+}
+
+macro_rules! pins_to {
+    ($($number:ty),*) => { $(
+        /// The number, which it must be in every call.
+        impl TryFrom<Dim> for $number {
+            type Error = std::num::TryFromIntError;
+            fn try_from(dim: Dim) -> Result<$number, Self::Error> {
+                <$number>::try_from(dim.pinned())
+            }
+        }
+    )* };
+}
+pins_to!(u64, usize, u32, i32);
+
+/// The number, which it must be in every call.
+impl From<Dim> for i64 {
+    fn from(dim: Dim) -> i64 {
+        dim.pinned()
+    }
+}
+
+/// The number, which it must be in every call.
+impl From<Dim> for i128 {
+    fn from(dim: Dim) -> i128 {
+        dim.pinned().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Interval, trace};
+    use super::*;
+
+    fn within(least: i64, most: i64) -> Interval {
+        Interval::new(least.into(), most.into())
+    }
+
+    #[test]
+    fn a_comparison_is_recorded_unless_the_range_decides_it() {
+        let (answers, record) = trace::record(&[within(1, 64)], &[10], |sizes| {
+            let n = sizes[0];
+            [n == 10, n > 0, n * 2 < 200, n.max(3) >= 3]
+        });
+        assert_eq!(answers, [true; 4]);
+        let guards = record.guards();
+        assert_eq!(guards.len(), 1, "{guards:?}");
+        assert_eq!([9, 10].map(|n| guards[0].is_met(&|_| Some(n))), [Some(false), Some(true)]);
+    }
+
+    #[test]
+    fn arithmetic_follows_the_sizes() {
+        let (made, record) = trace::record(&[within(1, 64), within(2, 9)], &[10, 3], |sizes| {
+            let (n, m) = (sizes[0], sizes[1]);
+            (n * m + 15) / 16 - n % 3 + n.saturating_sub(12) + n.min(5)
+        });
+        let expr = record.expr(made);
+        for n in 1..=64i64 {
+            for m in 2..=9 {
+                let exact = (n * m + 15) / 16 - n % 3 + (n - 12).max(0) + n.min(5);
+                assert_eq!(expr.eval(&|&v| Some([n, m][v as usize])), Some(exact), "{n} {m}");
+            }
+        }
+        assert_eq!(record.guards(), []);
+    }
+
+    #[test]
+    fn what_is_read_as_a_number_is_pinned() {
+        let (_, record) = trace::record(&[within(1, 64)], &[10], |sizes| (sizes[0] + 1).known());
+        assert!(matches!(record.guards(), [guard] if guard.is_pin && guard.is_met(&|_| Some(11)) == Some(false)));
+    }
+
+    #[test]
+    fn constants_record_nothing_and_compute_as_integers_do() {
+        let d = Dim::from(7u64);
+        assert_eq!([d / 2, d % 2, d - 9, Dim::from(-7) / 2].map(Dim::at_hand), [3, 1, -2, -3]);
+        assert_eq!([d.checked_sub(9), d.checked_sub(7)], [None, Some(Dim::from(0))]);
+        assert_eq!([Dim::size(-1), Dim::size(1)], [Err(Negative), Ok(Dim::from(1))]);
+        assert_eq!([d.div_ceil(2), d.saturating_sub(9)].map(Dim::at_hand), [4, 0]);
+        assert_eq!((Dim::from(i64::MAX) + 1).at_hand(), i64::MAX);
+        assert!(!d.varies());
+    }
+}

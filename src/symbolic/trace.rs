@@ -1,0 +1,217 @@
+//! What is recorded while a function is lowered whose sizes vary: the expressions of its sizes, and the answers that it took to comparisons.
+//!
+//! Lowering runs on one thread from its first to its last instruction, so the record is the thread's. Outside of [`record`] every size
+//! is a constant, and nothing is recorded.
+use super::{Dim, Expr, Interval};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+/// The number of a size that varies, among those of a record.
+pub type SizeNumber = u32;
+
+/// An expression of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExprId(u32);
+
+/// One side of an operation or comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// A constant.
+    Constant(i64),
+    /// An expression of the record.
+    Expr(ExprId),
+}
+
+/// A comparison of two integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Relation {
+    /// They are equal.
+    Equal,
+    /// The first is less.
+    Less,
+}
+
+impl Relation {
+    /// Whether it holds of two numbers.
+    pub fn holds(self, a: i64, b: i64) -> bool {
+        match self {
+            Relation::Equal => a == b,
+            Relation::Less => a < b,
+        }
+    }
+}
+
+/// An operation on two integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    /// The sum.
+    Add,
+    /// The difference.
+    Subtract,
+    /// The product.
+    Multiply,
+    /// The quotient rounded towards zero.
+    Divide,
+    /// The remainder with the sign of the dividend.
+    Remainder,
+    /// The larger one.
+    Maximum,
+    /// The smaller one.
+    Minimum,
+}
+
+/// The answer that lowering took to a comparison: what it made holds for sizes that give the same answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// The left side less the right one.
+    pub difference: Expr<SizeNumber>,
+    /// How the difference compares with 0.
+    pub relation: Relation,
+    /// Whether it does so.
+    pub holds: bool,
+    /// The name and the op of the node that was lowered.
+    pub node: (String, String),
+    /// Whether lowering read the number rather than comparing it.
+    pub is_pin: bool,
+}
+
+impl Guard {
+    /// Whether sizes give the same answer; `None` where the difference leaves 64 bits for them.
+    pub fn is_met(&self, sizes: &impl Fn(&SizeNumber) -> Option<i64>) -> Option<bool> {
+        Some(self.relation.holds(self.difference.eval(sizes)?, 0) == self.holds)
+    }
+}
+
+/// What lowering recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The range of each size.
+    ranges: Vec<Interval>,
+    exprs: Vec<Expr<SizeNumber>>,
+    ids: HashMap<Expr<SizeNumber>, ExprId>,
+    /// The answers, in the order in which they were taken; each once.
+    guards: Vec<Guard>,
+    known: HashSet<(Expr<SizeNumber>, bool, bool)>,
+    node: (String, String),
+}
+
+impl Record {
+    /// The answers that the ranges of the sizes do not decide.
+    pub fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+    /// The expression that `dim` is the value of.
+    pub fn expr(&self, dim: Dim) -> Expr<SizeNumber> {
+        dim.expr().map_or_else(|| Expr::constant(dim.at_hand()), |id| self.exprs[id.0 as usize].clone())
+    }
+    fn side(&self, side: Side) -> Expr<SizeNumber> {
+        match side {
+            Side::Constant(n) => Expr::constant(n),
+            Side::Expr(id) => self.exprs[id.0 as usize].clone(),
+        }
+    }
+    fn interned(&mut self, expr: Expr<SizeNumber>) -> Side {
+        if let Some(n) = expr.known() {
+            return Side::Constant(n);
+        }
+        if let Some(&id) = self.ids.get(&expr) {
+            return Side::Expr(id);
+        }
+        let id = ExprId(u32::try_from(self.exprs.len()).unwrap_or(u32::MAX));
+        self.exprs.push(expr.clone());
+        self.ids.insert(expr, id);
+        Side::Expr(id)
+    }
+    fn interval(&self, expr: &Expr<SizeNumber>) -> Interval {
+        expr.interval(&|&v| self.ranges.get(v as usize).copied().unwrap_or(Interval::ALL))
+    }
+
+    fn combined(&mut self, a: Side, op: Binary, b: Side) -> Result<Side, Unknown> {
+        let (a, b) = (self.side(a), self.side(b));
+        let out = match op {
+            Binary::Add => a.add(&b),
+            Binary::Subtract => a.sub(&b),
+            Binary::Multiply => a.mul(&b),
+            Binary::Maximum => a.maximum(&b),
+            Binary::Minimum => a.minimum(&b),
+            // rounded down and rounded towards zero are one for numbers that are not negative
+            Binary::Divide | Binary::Remainder if self.interval(&a).least < 0 || self.interval(&b).least < 1 => None,
+            Binary::Divide => a.floor_div(&b),
+            Binary::Remainder => a.rem(&b),
+        };
+        let out = out.ok_or(Unknown)?;
+        let within = self.interval(&out);
+        // for no sizes may it leave 64 bits
+        let fits = within.least >= i64::MIN.into() && within.most <= i64::MAX.into();
+        if fits { Ok(self.interned(out)) } else { Err(Unknown) }
+    }
+
+    fn guard(&mut self, (a, relation, b): (Side, Relation, Side), holds: bool, is_pin: bool) {
+        let (a, b) = (self.side(a), self.side(b));
+        let Some(difference) = a.sub(&b) else {
+            // never seen: both are expressions of a record, whose difference is short; kept as one that no sizes meet
+            self.guards.push(Guard { difference: a, relation, holds: !holds, node: self.node.clone(), is_pin });
+            return;
+        };
+        let within = self.interval(&difference);
+        let decided = match relation {
+            Relation::Equal => within.least > 0 || within.most < 0 || (within.least == 0 && within.most == 0),
+            Relation::Less => within.most < 0 || within.least >= 0,
+        };
+        if decided || !self.known.insert((difference.clone(), relation == Relation::Less, is_pin)) {
+            return;
+        }
+        self.guards.push(Guard { difference, relation, holds, node: self.node.clone(), is_pin });
+    }
+}
+
+/// Of an operation whose result has no expression.
+#[derive(Clone, Copy, Debug)]
+pub struct Unknown;
+
+thread_local! {
+    static RECORD: RefCell<Option<Record>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` with sizes that lie within `ranges` and are `at_hand` at hand, and gives back what was recorded.
+pub fn record<R>(ranges: &[Interval], at_hand: &[i64], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
+    let mut fresh = Record { ranges: ranges.to_vec(), ..Record::default() };
+    let mut dims = Vec::with_capacity(at_hand.len());
+    for (number, &value) in at_hand.iter().enumerate() {
+        let size = fresh.interned(Expr::var(number as SizeNumber));
+        dims.push(match size {
+            Side::Expr(id) => Dim::traced(value, id),
+            Side::Constant(n) => Dim::constant(n),
+        });
+    }
+    let before = RECORD.with(|r| r.borrow_mut().replace(fresh));
+    let out = work(&dims);
+    let record = RECORD.with(|r| std::mem::replace(&mut *r.borrow_mut(), before)).unwrap_or_default();
+    (out, record)
+}
+
+/// Says which node is lowered from now on, for guards that are recorded.
+pub fn enter_node(name: &str, op: &str) {
+    with(|record| record.node = (name.to_string(), op.to_string()));
+}
+
+fn with<R>(f: impl FnOnce(&mut Record) -> R) -> Option<R> {
+    RECORD.with(|r| r.borrow_mut().as_mut().map(f))
+}
+
+pub(super) fn combined(a: Side, op: Binary, b: Side) -> Result<Side, Unknown> {
+    with(|record| record.combined(a, op, b)).unwrap_or(Err(Unknown))
+}
+
+pub(super) fn guard(a: Side, relation: Relation, b: Side, holds: bool) {
+    with(|record| record.guard((a, relation, b), holds, false));
+}
+
+/// Records that an expression was read as the number `value`.
+pub(super) fn pin(expr: ExprId, value: i64) {
+    with(|record| record.guard((Side::Expr(expr), Relation::Equal, Side::Constant(value)), true, true));
+}
+
+pub(super) fn spelled(expr: ExprId) -> String {
+    with(|record| record.exprs[expr.0 as usize].spelled(&|v| format!("s{v}"))).unwrap_or_default()
+}
