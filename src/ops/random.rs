@@ -28,7 +28,7 @@ use crate::tensor::{DType, Tensor, element_count};
 const V1: &str = "shape seed -> output";
 const V2: &str = "shape key counter alg -> output";
 const FLOATS: &str = "f16, bf16, f32, f64";
-const INTS: &str = "s32, s64, u32, Dim";
+const INTS: &str = "s32, s64, u32, u64";
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] =
@@ -57,11 +57,11 @@ const STATELESS: &[OpRow] = &[
 enum Source {
     /// Two integers, scrambled into key and counter.
     Seed,
-    /// A key `Dim[1]`, a counter `Dim[2]` and an algorithm.
+    /// A key `u64[1]`, a counter `u64[2]` and an algorithm.
     KeyCounter,
 }
 
-/// A generator: its key and counter as scalars Dim.
+/// A generator: its key and counter as scalars u64.
 struct Generator {
     key: InstId,
     counter: [InstId; 2],

@@ -21,7 +21,7 @@ use crate::tensor::{DType, Tensor};
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("StatelessShuffle", "value key counter alg -> output", shuffle).shape(same).constants(&[3]),
-    op("RandomIndexShuffle", "index seed max_index -> output", index_shuffle).shape(places).dtypes("s32, s64, u32, Dim"),
+    op("RandomIndexShuffle", "index seed max_index -> output", index_shuffle).shape(places).dtypes("s32, s64, u32, u64"),
 ];
 
 /// The rows of input 0 in a random order: each place, from the first on, exchanges its row with that of a random place not before it.
@@ -117,7 +117,7 @@ fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// The three numbers of each seed, their low 32 bits as Dim, in the sizes of the result.
+/// The three numbers of each seed, their low 32 bits as u64, in the sizes of the result.
 fn keys(b: &mut Builder, seed: InstId, dims: &[Dim]) -> [InstId; 3] {
     let wide = match b.dtype(seed) {
         DType::S32 | DType::S64 => {
@@ -137,7 +137,7 @@ fn keys(b: &mut Builder, seed: InstId, dims: &[Dim]) -> [InstId; 3] {
     })
 }
 
-/// Simon with words of `width` bits, as Dim whose other bits are 0.
+/// Simon with words of `width` bits, as u64 whose other bits are 0.
 struct Cipher<'s, 'b> {
     width: Expr<'s, 'b>,
     mask: Expr<'s, 'b>,

@@ -14,7 +14,7 @@ use crate::tensor::{DType, elements_of};
 /// The blocks that TensorFlow keeps for an element where the number of draws has no bound.
 pub(super) const BLOCKS: f64 = 256.0;
 
-/// Where the streams of a result stand: the low and high word of each counter, and the keys, all Dim.
+/// Where the streams of a result stand: the low and high word of each counter, and the keys, all u64.
 pub(super) type Streams<T> = [T; 3];
 
 /// The sizes `[samples, parameters]` of a result of sizes `dims` whose last dimensions are those of the parameters, `of`.
@@ -58,7 +58,7 @@ pub(super) fn of_parameters(
     cx.one(y)
 }
 
-/// The streams of all elements at their beginnings, `blocks` (a number, or an array Dim) apart.
+/// The streams of all elements at their beginnings, `blocks` (a number, or an array u64) apart.
 pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [Dim; 2], blocks: InstId) -> Streams<InstId> {
     let (sample, parameter) = (b.iota(DType::U64, &sizes, 0), b.iota(DType::U64, &sizes, 1));
     let each = b.full_like(parameter, sizes[0].as_f64());

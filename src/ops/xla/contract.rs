@@ -91,11 +91,11 @@ fn random_bits(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let dtype = cx.attr_dtype("dtype")?;
     if !matches!(dtype, DType::U32 | DType::U64) {
-        return Err(cx.unsupported(format!("random bits of {dtype}; u32 and Dim are supported")));
+        return Err(cx.unsupported(format!("random bits of {dtype}; u32 and u64 are supported")));
     }
     let fits = matches!(cx.b.dims(state), [n] if words.contains(n)) && cx.b.dtype(state) == DType::U64;
     if !fits {
-        return Err(cx.unsupported(format!("a state {}; Dim of {words:?} words is supported", cx.b.shape(state))));
+        return Err(cx.unsupported(format!("a state {}; u64 of {words:?} words is supported", cx.b.shape(state))));
     }
     let shape = Shape::Tuple(vec![cx.b.shape(state).clone(), Shape::array(dtype, dims)]);
     let both = cx.b.push(Op::RngBitGenerator { algorithm: algorithm.to_string() }, &[state], shape);
