@@ -2,7 +2,7 @@
 //!
 //! A function whose sizes vary from call to call is lowered once, for one set of sizes. A [`Dim`] is a plain integer for code that adds,
 //! multiplies and compares, and carries how it follows from the sizes. What lowering does can depend on a size in two ways alone: through
-//! arithmetic, which the expression records, and through comparisons, each of which is recorded as a [`Guard`] unless the ranges of the
+//! arithmetic, which the expression records, and through comparisons, each of which is recorded as a [`trace::Guard`] unless the ranges of the
 //! sizes decide it. So what was lowered holds for exactly those sizes for which every guard holds, and no sample has to say so.
 use super::trace::{self, ExprId, Relation};
 use std::cmp::Ordering;
