@@ -1,0 +1,49 @@
+//! What lowering chose by comparing sizes holds for every size, or there is no code: also where no size that is looked at tells.
+use std::sync::Arc;
+use tfaot::bounded;
+use tfaot::compile;
+use tfaot::diag::Code;
+use tfaot::hlo::text;
+use tfaot::lower::{Exact, Lowered, Traced};
+use tfaot::symbolic::{Dim, trace};
+use tfaot::tensor::Size;
+
+/// A function of `f32[n]`.
+fn pointwise(n: u64, op: &str) -> Lowered {
+    let text = format!("HloModule f\nENTRY e {{\n  x = f32[{n}] parameter(0)\n  ROOT y = f32[{n}] {op}(x)\n}}\n");
+    compile::wrap(text::parse(&text).expect("parses")).expect("a function of arrays")
+}
+
+/// The function for every size up to 200 that is `abs` where the size is 37 and `special`, and `negate` for others; its lowering asks
+/// `question` of the size. The message, where there is none.
+fn lowered(special: bool, question: fn(Dim) -> bool) -> Result<(), String> {
+    let n = Size { name: "n".to_string(), least: 1, most: 200, is_result: false, is_check: false };
+    let exact =
+        Exact(Arc::new(move |sizes| Ok(pointwise(sizes[0], if special && sizes[0] == 37 { "abs" } else { "negate" }))));
+    let traced =
+        Traced(Arc::new(move |ranges, at_hand| Some(trace::record(ranges, at_hand, |sizes| question(sizes[0])).1)));
+    let made = bounded::lower(&[n], vec![vec![Some(0)]], exact, Some(&traced));
+    made.map(drop).map_err(|error| {
+        let all = error.into_diagnostics();
+        assert_eq!(all[0].code, Code::OpenSize, "{all:?}");
+        all[0].message.clone()
+    })
+}
+
+#[test]
+fn a_size_that_is_another_function_is_found_by_the_comparison() {
+    let told = lowered(true, |n| n == 37).expect_err("another function at 37");
+    assert!(told.contains("`n - 37` is 0"), "{told}");
+}
+
+#[test]
+fn a_comparison_that_makes_no_difference_is_none() {
+    assert_eq!(lowered(false, |n| n == 37), Ok(()));
+    assert_eq!(lowered(false, |n| n * 2 > 1), Ok(()));
+}
+
+#[test]
+fn comparisons_that_many_sizes_answer_otherwise_are_refused() {
+    let told = lowered(false, |n| n % 3 == 2).expect_err("two of three sizes answer otherwise");
+    assert!(told.contains("floor((n) / (3))"), "{told}");
+}
