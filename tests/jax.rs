@@ -42,6 +42,7 @@ const OPEN: &[(&str, &[&[&str]])] = &[
     ),
     ("open_recurrent", &[&["--dim", "t=6"], &["--dim", "t=2..9"]]),
     ("open_images", &[&["--dim", "batch=2"], &["--dim", "b=1..5"]]),
+    ("open_solve", &[&["--dim", "b=5"], &["--dim", "b=1..8"]]),
 ];
 
 #[test]

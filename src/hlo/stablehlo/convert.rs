@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use super::attribute::constant;
 use super::attributes::{self, opcode};
 use super::converter::{Checks, Converter, Host, Scope, at};
-use super::sizes::{self, Fixed};
+use super::sizes::{self, Fixed, without_sizes};
 use super::tree::{Attr, Function, Functions, Operation, Port, Region, callee, callees};
 use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
@@ -322,7 +322,7 @@ impl<'a, 'h> Converter<'a, 'h> {
             Op::Foreign(call) if opcode == "custom-call" => {
                 let mut call = call.clone();
                 call.attrs.extend(extra.iter().cloned());
-                self.host.custom_call(&call, &operands, &shape.fixed())?
+                self.host.custom_call(&call, &without_sizes(op, &operands), &shape.fixed())?
             }
             Op::Gather(dims) if scope.open => self.part(dims, &operands, &shape),
             _ => None,

@@ -42,6 +42,17 @@ pub(super) fn target(op: &Operation) -> Option<&str> {
     }
 }
 
+/// The numbers of the operands that say how large the results of a custom call are, as JAX writes them for sizes that vary.
+fn size_operands(op: &Operation) -> Vec<i64> {
+    op.attr(&["indices_of_shape_operands"]).and_then(Attr::ints).unwrap_or_default()
+}
+
+/// The operands of a custom call without those that only say how large its results are.
+pub(super) fn without_sizes(op: &Operation, operands: &[InstId]) -> Vec<InstId> {
+    let sizes = size_operands(op);
+    (0i64..).zip(operands).filter(|(i, _)| !sizes.contains(i)).map(|(_, &operand)| operand).collect()
+}
+
 /// An operation with its sizes as attributes.
 pub(super) struct Fixed {
     pub op: Operation,
@@ -108,7 +119,7 @@ impl Converter<'_, '_> {
     fn told(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Shape> {
         let declared = op.types.get(i).cloned().unwrap_or(Shape::Token);
         let Some(a) = declared.as_array().filter(|_| !is_fixed(&declared)) else { return Ok(declared) };
-        let places = op.attr(&["indices_of_shape_operands"]).and_then(Attr::ints).unwrap_or_default();
+        let places = size_operands(op);
         let place = places.get(i).and_then(|&p| usize::try_from(p).ok());
         let place =
             place.ok_or_else(|| at(op, Code::HloUnsupported, format!("the sizes of {declared} are not told")))?;
