@@ -1,5 +1,5 @@
 //! The type of the sizes in a module: integers, or expressions while a function is lowered whose sizes vary from call to call.
-use crate::symbolic::Dim;
+use crate::symbolic::{Dim, product};
 use crate::tensor::elements_of;
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
@@ -143,11 +143,13 @@ impl Size for Dim {
         n.max(Dim::from(0))
     }
     fn product_of(all: &[Self]) -> Self {
-        // a size of 0 makes any product 0, also one with sizes that are too large together
-        if all.iter().any(|d| d.is_zero()) {
-            return Dim::from(0);
-        }
-        all.iter().fold(Dim::from(1), |product, &d| product.saturating_mul(d))
+        product(all).unwrap_or_else(|| {
+            // so it is for these sizes alone
+            for d in all {
+                d.pinned();
+            }
+            Dim::from(u64::MAX)
+        })
     }
     fn at_hand(self) -> u64 {
         u64::try_from(Dim::at_hand(self)).unwrap_or(0)

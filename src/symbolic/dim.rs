@@ -433,6 +433,15 @@ macro_rules! dims {
     ($($d:expr),* $(,)?) => { [$($crate::symbolic::Dim::from($d)),*] };
 }
 
+/// The number of elements of an array of these sizes; `None` where it leaves 64 bits.
+pub fn product(sizes: &[Dim]) -> Option<Dim> {
+    // a size of 0 makes any product 0, also one with sizes that are too large together
+    if sizes.iter().any(|d| d.is_zero()) {
+        return Some(Dim::constant(0));
+    }
+    sizes.iter().try_fold(Dim::constant(1), |product, &d| product.checked_mul(d))
+}
+
 /// The sizes as numbers, which they must be in every call.
 pub fn known(dims: &[Dim]) -> Vec<u64> {
     dims.iter().map(|d| d.known()).collect()

@@ -12,7 +12,7 @@ pub mod trace;
 #[cfg(test)]
 mod tests;
 
-pub use dim::{Dim, Negative, fixed, known};
+pub use dim::{Dim, Negative, fixed, known, product};
 pub use interval::Interval;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -13,7 +13,7 @@ use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::fixed;
-use crate::symbolic::{self, known};
+use crate::symbolic::{self, known, product};
 use crate::tensor::{DType, Tensor, element_count};
 
 /// No array has more axes.
@@ -125,14 +125,6 @@ fn wanted(cx: &LowerCtx) -> Result<Vec<i64>> {
             (0..n.known()).map(|at| element::element(cx.b, shape, Dim::from(at)).known()).collect();
         known.ok_or(error)
     })
-}
-
-/// The number of elements of an array of these sizes; `None` where it overflows.
-fn product(sizes: &[Dim]) -> Option<Dim> {
-    if sizes.iter().any(|d| d.is_zero()) {
-        return Some(Dim::from(0));
-    }
-    sizes.iter().try_fold(Dim::from(1), |product, &d| product.checked_mul(d))
 }
 
 /// The size that -1 stands for where an array of shape `from` gets the sizes `known` beside it.
