@@ -48,14 +48,14 @@ impl Domain<'_> {
     /// combinations of sizes to tell.
     fn others(&self, guard: &Guard) -> Option<Vec<BTreeMap<SizeNumber, i64>>> {
         let vars: Vec<SizeNumber> = guard.difference.vars().into_iter().collect();
-        let points = vars.iter().map(|&v| self.count(v as usize)).fold(1u64, u64::saturating_mul);
+        let points = vars.iter().map(|&v| self.count(v)).fold(1u64, u64::saturating_mul);
         if points > MOST_POINTS {
             return None;
         }
         let mut all: Vec<BTreeMap<SizeNumber, i64>> = vec![BTreeMap::new()];
         for &v in &vars {
             let with = |point: BTreeMap<SizeNumber, i64>| {
-                self.values(v as usize).map(move |n| {
+                self.values(v).map(move |n| {
                     let mut point = point.clone();
                     point.insert(v, n);
                     point
@@ -101,9 +101,9 @@ fn is_alike(
     let given = domain.counted.len();
     let mut point = base[..given.min(base.len())].to_vec();
     for (&v, &n) in other {
-        let step = domain.steps.all[v as usize];
+        let step = domain.steps.all[v];
         let Some(n) = u64::try_from(n).ok().and_then(|n| n.checked_sub(step.rest)) else { return false };
-        point[v as usize] = n / step.by;
+        point[v] = n / step.by;
     }
     let Ok(lowered) = (exact.0)(&point) else { return false };
     point.extend(lowered.found.iter().map(|f| f.0));
@@ -112,7 +112,7 @@ fn is_alike(
 
 /// What was compared, in words.
 fn departure(guard: &Guard, given: &[Size]) -> Departure {
-    let name = |v: &SizeNumber| given.get(*v as usize).map_or_else(String::new, |s| s.name.clone());
+    let name = |v: &SizeNumber| given.get(*v).map_or_else(String::new, |s| s.name.clone());
     let asked = match guard.relation {
         Relation::Equal => "is 0",
         Relation::Less => "is below 0",

@@ -51,10 +51,10 @@ impl<'a> Fit<'a> {
     pub fn new(points: &'a Points, others: Vec<Vec<u64>>) -> Fit<'a> {
         let count = points.all.first().map_or(0, Vec::len);
         let seen = |e: Extent| Some((points.values(&e)?, e));
-        let bases: Vec<_> = (0..count).map(Extent::of_size).filter_map(seen).collect();
+        let bases: Vec<_> = (0..count).map(Extent::var).filter_map(seen).collect();
         let pairs = (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j)));
-        let difference = |(i, j)| Extent::of_sizes([(1, vec![i]), (-1, vec![j])]);
-        let differences = pairs.map(difference).filter_map(seen).collect();
+        let difference = |(i, j)| Extent::var(i).sub(&Extent::var(j));
+        let differences = pairs.filter_map(difference).filter_map(seen).collect();
         Fit { points, others, known: HashMap::new(), before: bases.len(), bases, differences }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Fit<'a> {
     pub fn fit_size(&mut self, values: Vec<i64>, arrays: &[&[Extent]]) -> Option<Extent> {
         let found = self.fit(values, arrays)?;
         let is_negative = |point: &Vec<u64>| found.at(point).is_some_and(|n| n < 0);
-        Some(if self.others.iter().any(is_negative) { found.at_least(0) } else { found })
+        if self.others.iter().any(is_negative) { found.maximum(&Extent::constant(0)) } else { Some(found) }
     }
 
     /// Looks again for what was not found before, if more is known than when it was looked for.
@@ -149,14 +149,14 @@ impl<'a> Fit<'a> {
         let runs = arrays.iter().flat_map(|dims| (0..dims.len()).map(|first| &dims[first..]));
         let products = runs.flat_map(|dims| {
             dims.iter().scan(Extent::constant(1), |product, e| {
-                *product = &*product * e;
+                *product = product.mul(e)?;
                 Some(product.clone())
             })
         });
         let rank = arrays.iter().map(|dims| dims.len()).max().unwrap_or(0);
         let sums = (0..rank).map(|axis| {
             let along = arrays.iter().filter_map(|dims| dims.get(axis));
-            along.fold(Extent::constant(0), |sum, e| sum.plus(1, e))
+            along.fold(Extent::constant(0), |sum, e| sum.add(e).unwrap_or(sum))
         });
         products.chain(sums).find(|e| self.holds(e, values)).or_else(|| {
             let axes = arrays.iter().flat_map(|dims| dims.iter()).filter(|e| e.varies());
@@ -176,7 +176,7 @@ impl<'a> Fit<'a> {
                     let times = at(0).filter(|&all| all != 0 && values[0] % all == 0).map(|all| values[0] / all);
                     let Some(times) = times.filter(|&t| t != 0) else { continue };
                     if (0..values.len()).all(|i| at(i).and_then(|v| v.checked_mul(times)) == Some(values[i])) {
-                        return Some(&(&(of_x * of_y) * of_z) * &Extent::constant(times));
+                        return of_x.mul(of_y)?.mul(of_z)?.scale(times);
                     }
                 }
             }
@@ -249,7 +249,8 @@ pub fn polynomial(points: &Points, values: &[i64]) -> Option<Extent> {
         terms.push((slope, vec![i]));
     }
     terms.push((constant, Vec::new()));
-    let extent = Extent::of_sizes(terms);
+    let product = |sizes: &[usize]| sizes.iter().try_fold(Extent::constant(1), |all, &s| all.mul(&Extent::var(s)));
+    let extent = terms.iter().try_fold(Extent::default(), |sum, (n, sizes)| sum.plus(*n, &product(sizes)?))?;
     (points.values(&extent)? == values).then_some(extent)
 }
 
@@ -279,17 +280,17 @@ fn in_turns(at: &BTreeMap<i64, i64>, of_x: &Extent, turn: i64) -> Option<Extent>
     let count = |step: i64| steps.values().filter(|s| **s == step).count();
     let usual = steps.values().copied().max_by_key(|&s| (count(s), -s.saturating_abs(), s))?;
     let (&x, &value) = at.first_key_value()?;
-    let mut extent = Extent::default().plus(usual, of_x);
+    let mut extent = of_x.scale(usual)?;
     let mut there = usual.checked_mul(x)?;
     for (remainder, step) in steps {
         let (more, times) = (turn - 1 - remainder, step.checked_sub(usual)?);
         if times != 0 {
-            let part = of_x.clone().plus(more, &Extent::constant(1)).divided(turn);
-            extent = extent.plus(times, &part);
+            let part = of_x.offset_by(more)?.floor_div_by(turn)?;
+            extent = extent.plus(times, &part)?;
             there = there.checked_add(x.checked_add(more)?.div_euclid(turn).checked_mul(times)?)?;
         }
     }
-    Some(extent.plus(value.checked_sub(there)?, &Extent::constant(1)))
+    extent.offset_by(value.checked_sub(there)?)
 }
 
 #[cfg(test)]
@@ -370,7 +371,7 @@ mod tests {
         assert!(corners.contains(&vec![6, 20]) && corners.contains(&vec![8, 20]), "{corners:?}");
         points.all.extend(corners);
         let mut fit = Fit::new(&points, Vec::new());
-        assert_eq!(fit.fit(lesser(&points), &[]), Some(Extent::of_size(0).at_most(7)));
+        assert_eq!(fit.fit(lesser(&points), &[]), Extent::var(0).minimum(&Extent::constant(7)));
         let twice = fit.fit(limited(&points), &[]).expect("it follows from the other");
         assert_eq!([3, 7, 20].map(|n| twice.at(&[n, 1])), [Some(6), Some(14), Some(14)]);
     }

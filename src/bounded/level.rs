@@ -19,9 +19,9 @@ pub struct Level {
 
 impl Level {
     /// The number.
-    pub fn extent(&self) -> Extent {
-        let of = self.of.clone();
-        if self.is_least { of.at_least(self.at) } else { of.at_most(self.at) }
+    pub fn extent(&self) -> Option<Extent> {
+        let at = Extent::constant(self.at);
+        if self.is_least { self.of.maximum(&at) } else { self.of.minimum(&at) }
     }
     /// Whether the number is away from the level at these sizes; `None` where that is beyond 63 bits.
     pub fn is_off(&self, sizes: &[u64]) -> Option<bool> {
@@ -38,12 +38,11 @@ pub fn of_two(values: &[i64], bases: &[(Vec<i64>, Extent)]) -> Option<Extent> {
                 continue;
             }
             let is = |of: &dyn Fn(i64, i64) -> i64| x.iter().zip(y).zip(values).all(|((&x, &y), &v)| of(x, y) == v);
-            let beyond = || of_x.clone().plus(-1, of_y).at_least(0);
             if is(&|x, y| x.min(y)) {
-                return Some(of_x.clone().plus(-1, &beyond()));
+                return of_x.minimum(of_y);
             }
             if is(&|x, y| x.max(y)) {
-                return Some(of_y.clone().plus(1, &beyond()));
+                return of_x.maximum(of_y);
             }
         }
     }
@@ -73,11 +72,11 @@ impl<'a> Seen<'a> {
             let inner = |&at: &i64| {
                 let rest = self.off(at);
                 let inner = rest.levels().find(|level| rest.is_beside(level))?;
-                self.levels_of(at, [inner.extent()].into_iter()).find(&sure)
+                self.levels_of(at, inner.extent().into_iter()).find(&sure)
             };
             [least, most].into_iter().find_map(inner)
         };
-        one.or_else(two).map(|level| level.extent())
+        one.or_else(two).and_then(|level| level.extent())
     }
 
     /// The levels that the number may have; where it has one, it may have the other too.
@@ -101,9 +100,8 @@ impl<'a> Seen<'a> {
         let is_least = self.values.iter().min() == Some(&at);
         let levels = formulas.map(move |of| Level { of, at, is_least });
         levels.filter(|level| {
-            let extent = level.extent();
             let holds = |e: &Extent| self.points.all.iter().zip(&self.values).all(|(p, &v)| e.at(p) == Some(v));
-            holds(&extent) && !holds(&level.of)
+            level.extent().is_some_and(|e| holds(&e)) && !holds(&level.of)
         })
     }
 

@@ -94,7 +94,7 @@ impl Steps {
     /// The size of this number, as a formula of steps.
     pub fn extent(&self, size: usize) -> Extent {
         let Step { by, rest } = self.all[size];
-        Extent::constant(rest as i64).plus(by as i64, &Extent::of_size(size))
+        Extent::var(size).scale(by as i64).and_then(|e| e.offset_by(rest as i64)).unwrap_or_default()
     }
     /// The number of the size that `extent`, a formula of steps, is.
     pub fn size_of(&self, extent: &Extent) -> Option<usize> {

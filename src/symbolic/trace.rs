@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 /// The number of a size that varies, among those of a record.
-pub type SizeNumber = u32;
+pub type SizeNumber = usize;
 
 /// An expression of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,7 +123,7 @@ impl Record {
         Side::Expr(id)
     }
     fn interval(&self, expr: &Expr<SizeNumber>) -> Interval {
-        expr.interval(&|&v| self.ranges.get(v as usize).copied().unwrap_or(Interval::ALL))
+        expr.interval(&|&v| self.ranges.get(v).copied().unwrap_or(Interval::ALL))
     }
 
     fn combined(&mut self, a: Side, op: Binary, b: Side) -> Result<Side, Unknown> {
@@ -178,7 +178,7 @@ pub fn record<R>(ranges: &[Interval], at_hand: &[i64], work: impl FnOnce(&[Dim])
     let mut fresh = Record { ranges: ranges.to_vec(), ..Record::default() };
     let mut dims = Vec::with_capacity(at_hand.len());
     for (number, &value) in at_hand.iter().enumerate() {
-        let size = fresh.interned(Expr::var(number as SizeNumber));
+        let size = fresh.interned(Expr::var(number));
         dims.push(match size {
             Side::Expr(id) => Dim::traced(value, id),
             Side::Constant(n) => Dim::constant(n),

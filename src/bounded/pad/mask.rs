@@ -1,8 +1,9 @@
 //! What of a padded array counts, as instructions.
-use crate::bounded::extent::{Extent, Factor};
+use crate::bounded::extent::Extent;
 use crate::hlo::attrs::PadDim;
 use crate::hlo::{Builder, InstId};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Factor;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
@@ -20,26 +21,14 @@ impl Scope {
         Scope { sizes, made: HashMap::new() }
     }
 
-    /// The value of `extent`; `None` where a size is not known yet.
+    /// The value of `extent`; `None` where a size is not known yet, or a constant leaves 32 bits.
     pub fn value(&mut self, b: &mut Builder, extent: &Extent) -> Option<InstId> {
         if let Some(&made) = self.made.get(extent) {
             return Some(made);
         }
         let mut sum: Option<InstId> = None;
         for (factors, times) in extent.terms() {
-            let mut term = None;
-            for factor in factors {
-                let factor = self.factor(b, factor)?;
-                term = Some(term.map_or(factor, |t| b.mul(t, factor)));
-            }
-            let term = match (term, times) {
-                (Some(term), 1) => term,
-                (Some(term), times) => {
-                    let times = integer(b, times)?;
-                    b.mul(term, times)
-                }
-                (None, constant) => integer(b, constant)?,
-            };
+            let term = self.term(b, factors, times)?;
             sum = Some(sum.map_or(term, |s| b.add(s, term)));
         }
         let value = match sum {
@@ -50,34 +39,60 @@ impl Scope {
         Some(value)
     }
 
-    fn factor(&mut self, b: &mut Builder, factor: &Factor) -> Option<InstId> {
-        match factor {
-            Factor::Size(size) => *self.sizes.get(*size)?,
-            Factor::Quotient(of, divisor) => {
-                let value = self.value(b, of)?;
-                divided(b, value, *divisor)
-            }
-            Factor::Least(of, most) => {
-                let (value, most) = (self.value(b, of)?, integer(b, *most)?);
-                Some(b.min(value, most))
-            }
-            Factor::Greatest(of, least) => {
-                let (value, least) = (self.value(b, of)?, integer(b, *least)?);
-                Some(b.max(value, least))
-            }
+    /// The product of factors and a constant.
+    fn term(&mut self, b: &mut Builder, factors: &[Factor<usize>], times: i64) -> Option<InstId> {
+        let mut term = None;
+        let mut times = times;
+        for factor in factors {
+            let factor = match factor {
+                Factor::Var(size) => (*self.sizes.get(*size)?)?,
+                Factor::Quotient(of, by) => {
+                    let (of, by) = (self.value(b, of)?, self.value(b, by)?);
+                    divided(b, of, by)
+                }
+                // a negative maximum is a minimum
+                Factor::Max(all) if times < 0 => {
+                    times = times.checked_neg()?;
+                    let all: Option<Vec<Extent>> = all.iter().map(|e| e.scale(-1)).collect();
+                    self.folded(b, &all?, Builder::min)?
+                }
+                Factor::Max(all) => self.folded(b, all, Builder::max)?,
+            };
+            term = Some(term.map_or(factor, |t| b.mul(t, factor)));
         }
+        match (term, times) {
+            (Some(term), 1) => Some(term),
+            (Some(term), times) => {
+                let times = integer(b, times)?;
+                Some(b.mul(term, times))
+            }
+            (None, constant) => integer(b, constant),
+        }
+    }
+
+    /// The values of several extents, folded.
+    fn folded(
+        &mut self,
+        b: &mut Builder,
+        all: &[Extent],
+        fold: fn(&mut Builder, InstId, InstId) -> InstId,
+    ) -> Option<InstId> {
+        let mut values = Vec::with_capacity(all.len());
+        for extent in all {
+            values.push(self.value(b, extent)?);
+        }
+        values.into_iter().reduce(|x, y| fold(b, x, y))
     }
 }
 
-/// `⌊value / divisor⌋`.
-fn divided(b: &mut Builder, value: InstId, divisor: i64) -> Option<InstId> {
-    let by = integer(b, divisor)?;
+/// `⌊value / by⌋` of a positive `by`.
+fn divided(b: &mut Builder, value: InstId, by: InstId) -> InstId {
     let quotient = b.div(value, by);
     // division rounds toward 0
     let back = b.mul(quotient, by);
     let above = b.compare(Direction::Gt, back, value);
     let one = b.convert(above, DType::S32);
-    Some(b.sub(quotient, one))
+    b.sub(quotient, one)
 }
 
 /// A constant; `None` where it is beyond 32 bits.

@@ -56,7 +56,7 @@ impl Padded<'_> {
     /// The values of a number at the sizes that were looked at, and where each is the smallest or the largest.
     fn ends(&self, of: &Extent) -> Option<Vec<i64>> {
         let mut all = self.points.values(of)?;
-        let varying = of.sizes();
+        let varying = of.vars();
         for corner in 0..1u32 << varying.len().min(MOST_ENDS) {
             let mut point: Vec<u64> = self.ranges.iter().map(|r| r.1).collect();
             for (i, &size) in varying.iter().enumerate().take(MOST_ENDS) {

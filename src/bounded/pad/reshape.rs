@@ -41,7 +41,7 @@ fn groups(from: &[Extent], to: &[Extent], points: &Points) -> Option<Vec<Group>>
 
 /// Whether the elements that count come first, in row-major order: only the outermost axis varies.
 fn leads(dims: &[Extent]) -> bool {
-    let mut rest = dims.iter().skip_while(|e| e.fixed() == Some(1));
+    let mut rest = dims.iter().skip_while(|e| e.known() == Some(1));
     rest.next();
     rest.all(|e| !e.varies())
 }

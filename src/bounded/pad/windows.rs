@@ -87,7 +87,7 @@ impl Walk<'_> {
         let long = self.b.pad(x, fill, &pad);
         let zero = self.b.scalar(DType::S32, 0.0);
         let mut starts = vec![zero; dims.len()];
-        starts[axis] = self.size(&Extent::constant(most).plus(-1, low))?;
+        starts[axis] = self.size(&Extent::constant(most).sub(low).ok_or(Refusal::Size)?)?;
         dims[axis] = length;
         Ok(self.b.add_inst(Op::DynamicSlice(dims), &[&[long], &starts[..]].concat()))
     }

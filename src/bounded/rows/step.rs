@@ -53,7 +53,7 @@ impl<'a> Step<'a> {
             let mut axes = dims.iter().enumerate().filter(|(_, extent)| extent.varies());
             all.push(match (axes.next(), axes.next()) {
                 (None, _) => Part::Same,
-                (Some((axis, extent)), None) => Part::Rows(Place { axis, inner: extent.multiple()? }),
+                (Some((axis, extent)), None) => Part::Rows(Place { axis, inner: extent.as_scaled_var()?.0 }),
                 (Some(_), Some(_)) => return None,
             });
         }
@@ -124,7 +124,7 @@ impl<'a> Step<'a> {
             Op::Reverse(dims) => !dims.contains(&axis) && all(1),
             Op::Slice(dims) => {
                 let whole = self.dims(0).get(axis);
-                let start = self.varying.numbers.get(2 * axis).is_some_and(|start| start.fixed() == Some(0));
+                let start = self.varying.numbers.get(2 * axis).is_some_and(|start| start.known() == Some(0));
                 all(1)
                     && numbers_vary_at(2, axis)
                     && start
