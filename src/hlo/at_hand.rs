@@ -64,10 +64,14 @@ impl<D: Size> Shape<D> {
     }
 }
 
+fn pinned<D: Size>() -> Resized<D, u64> {
+    Resized { size: |d| d.into().known(), signed: |d| d.into().pinned() }
+}
+
 impl Shape<Dim> {
     /// The shape, whose sizes must be these in every call.
     pub fn pinned(&self) -> Shape {
-        self.resized(Resized { size: Dim::known, signed: Dim::pinned })
+        self.resized(pinned())
     }
 }
 
@@ -195,28 +199,39 @@ impl Op {
 }
 
 impl<D: Size> Inst<D> {
-    /// The instruction for the sizes at hand.
-    pub fn at_hand(&self) -> Inst {
+    fn resized(&self, to: Resized<D, u64>) -> Inst {
         Inst {
             name: self.name.clone(),
-            op: self.op.at_hand(),
+            op: self.op.resized(to),
             operands: self.operands.clone(),
-            shape: self.shape.at_hand(),
+            shape: self.shape.resized(to),
             metadata: self.metadata.clone(),
             extra: self.extra.clone(),
         }
+    }
+    /// The instruction, whose sizes must be these in every call.
+    pub fn pinned(&self) -> Inst {
+        self.resized(pinned())
     }
 }
 
 impl<D: Size> Computation<D> {
     /// The computation for the sizes at hand.
     pub fn at_hand(&self) -> Computation {
+        self.resized(at_hand())
+    }
+    /// The computation, whose sizes must be these in every call.
+    pub fn pinned(&self) -> Computation {
+        self.resized(pinned())
+    }
+    fn resized(&self, to: Resized<D, u64>) -> Computation {
         Computation {
             name: self.name.clone(),
-            insts: self.insts.values().map(Inst::at_hand).collect(),
+            insts: self.insts.values().map(|inst| inst.resized(to)).collect(),
             params: self.params.clone(),
             root: self.root,
             sizes: self.sizes.clone(),
+            size_constants: Vec::new(),
         }
     }
 }

@@ -7,10 +7,39 @@ use super::decision::{self, Decision};
 use super::said::{Anchor, Assumed, Checks, Claim, Found, Place};
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, Size, infer};
 use crate::diag::{Error, Result};
+use super::size::Signed;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
-use std::collections::HashSet;
+use std::collections::HashMap;
+
+/// A number that every element of a constant is.
+#[derive(Clone, Copy, Debug)]
+pub enum Number<D: Size> {
+    /// One that is written.
+    Float(f64),
+    /// One that follows from sizes.
+    Size(D::Signed),
+}
+
+impl<D: Size> From<f64> for Number<D> {
+    fn from(value: f64) -> Self {
+        Number::Float(value)
+    }
+}
+
+impl From<u64> for Number<u64> {
+    fn from(size: u64) -> Self {
+        Number::Float(size as f64)
+    }
+}
+
+impl From<Dim> for Number<Dim> {
+    fn from(size: Dim) -> Self {
+        Number::Size(size)
+    }
+}
 
 /// A place in a module under construction.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +75,8 @@ pub struct Builder<D: Size = u64> {
     at_most: Option<usize>,
     /// Counts of sizes and decisions when each open computation was opened, outermost first.
     before: Vec<Before>,
-    /// The constants of each open computation that are sizes of arrays, outermost first.
-    told: Vec<HashSet<InstId>>,
+    /// The constants of each open computation that are computed from sizes of arrays, with their elements, outermost first.
+    told: Vec<HashMap<InstId, Vec<D::Signed>>>,
     /// Those of each open computation, outermost first.
     claims: Vec<Vec<Claim>>,
     /// Branches that were chosen while lowering because of sizes of arrays, in the order in which they were met.
@@ -93,13 +122,14 @@ impl<D: Size> Builder<D> {
     pub fn begin(&mut self, name: &str) {
         self.claims.push(Vec::new());
         self.before.push(Before { found: self.found.len(), decisions: self.decisions.len() });
-        self.told.push(HashSet::new());
+        self.told.push(HashMap::new());
         self.open.push(Computation {
             name: name.to_string(),
             insts: IdVec::new(),
             params: Vec::new(),
             root: InstId(0),
             sizes: Vec::new(),
+            size_constants: Vec::new(),
         });
     }
     /// Closes the innermost computation.
@@ -108,6 +138,7 @@ impl<D: Size> Builder<D> {
         let mut comp = self.open.pop().expect("begin and end come in pairs");
         self.claims.pop();
         self.before.pop();
+        comp.size_constants = self.size_constants();
         self.told.pop();
         comp.root = root;
         comp.name = format!("{}.{}", comp.name, self.module.comps.len());
@@ -120,6 +151,14 @@ impl<D: Size> Builder<D> {
     fn sizes(&self, place: Place) -> Vec<(usize, InstId)> {
         let varying = self.found.iter().filter(|f| !f.is_fixed).enumerate();
         varying.filter(|(_, f)| f.place == place).map(|(number, f)| (number, f.count)).collect()
+    }
+    /// The constants of the innermost open computation with elements that vary, in order.
+    fn size_constants(&self) -> Vec<(InstId, Vec<D::Signed>)> {
+        let varies = |elements: &[D::Signed]| elements.iter().any(|&e| e.into().varies());
+        let told = self.told.last().into_iter().flatten().filter(|(_, elements)| varies(elements));
+        let mut all: Vec<_> = told.map(|(&id, elements)| (id, elements.clone())).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
     }
     /// Closes the innermost computation and forgets it.
     pub fn abandon(&mut self) {
@@ -144,8 +183,9 @@ impl<D: Size> Builder<D> {
             return Err(Error::internal("hlo builder", message));
         }
         let sizes = self.sizes(Place::Open(1));
+        let size_constants = self.size_constants();
         let mut comp = self.open.pop().expect("the entry is open");
-        (comp.root, comp.sizes) = (root, sizes);
+        (comp.root, comp.sizes, comp.size_constants) = (root, sizes, size_constants);
         self.module.entry = self.module.comps.push(comp);
         Ok(self.module)
     }
@@ -231,11 +271,30 @@ impl<D: Size> Builder<D> {
     pub fn take_most(&mut self, first: Option<usize>) -> Option<usize> {
         std::mem::replace(&mut self.at_most, first)
     }
-    /// Remembers that a constant of the innermost open computation is made of sizes of arrays.
-    pub fn tell_size(&mut self, constant: InstId) {
+    /// Remembers that a constant of the innermost open computation is made of sizes of arrays, and which they are.
+    pub fn tell_size(&mut self, constant: InstId, elements: Vec<D::Signed>) {
         if let Some(told) = self.told.last_mut() {
-            told.insert(constant);
+            told.insert(constant, elements);
         }
+    }
+    /// Remembers that a constant of the innermost open computation is made of sizes of arrays, which do not vary.
+    pub fn tell_constant(&mut self, constant: InstId) {
+        let Op::Constant(Literal::Array(t)) = &self.current().insts[constant].op else { return };
+        let fixed = t.to_i64s().unwrap_or_default().into_iter().map(D::Signed::from).collect();
+        if self.size_constant_elements(constant).is_none() {
+            self.tell_size(constant, fixed);
+        }
+    }
+    /// The sizes that a constant of the innermost open computation is made of, in row-major order.
+    pub fn size_constant_elements(&self, constant: InstId) -> Option<&[D::Signed]> {
+        self.told.last()?.get(&constant).map(Vec::as_slice)
+    }
+    /// A constant of numbers that follow from sizes, of element type `dtype`.
+    pub fn size_constant(&mut self, dtype: DType, dims: &[u64], elements: Vec<D::Signed>) -> InstId {
+        let bytes = elements.iter().flat_map(|n| Tensor::scalar_of_int(dtype, n.at_hand()).bytes.to_vec());
+        let constant = self.constant(Tensor::new(dtype, dims.to_vec(), bytes.collect::<Vec<u8>>()));
+        self.tell_size(constant, elements);
+        constant
     }
     /// Whether a value of the innermost open computation is computed from sizes of arrays.
     pub fn follows_sizes(&self, id: InstId) -> bool {
@@ -300,7 +359,7 @@ impl<D: Size> Builder<D> {
             own.truncate(mark.claims);
         }
         if let Some(told) = self.told.last_mut() {
-            told.retain(|id| (id.0 as usize) < mark.insts);
+            told.retain(|id, _| (id.0 as usize) < mark.insts);
         }
         self.module.comps.truncate(mark.comps);
         self.found.truncate(mark.found);
@@ -382,16 +441,20 @@ impl<D: Size> Builder<D> {
         self.push(Op::Constant(Literal::Array(value)), &[], shape)
     }
     /// A constant scalar of `dtype`.
-    pub fn scalar(&mut self, dtype: DType, value: f64) -> InstId {
-        self.constant(Tensor::scalar_of(dtype, value))
+    pub fn scalar(&mut self, dtype: DType, value: impl Into<Number<D>>) -> InstId {
+        match value.into() {
+            Number::Float(value) => self.constant(Tensor::scalar_of(dtype, value)),
+            Number::Size(size) if size.into().varies() => self.size_constant(dtype, &[], vec![size]),
+            Number::Size(size) => self.constant(Tensor::scalar_of(dtype, size.at_hand() as f64)),
+        }
     }
     /// `value` in every element of an array like `like`.
-    pub fn full_like(&mut self, like: InstId, value: f64) -> InstId {
+    pub fn full_like(&mut self, like: InstId, value: impl Into<Number<D>>) -> InstId {
         let (dtype, dims) = (self.dtype(like), self.dims(like).to_vec());
         self.full(dtype, &dims, value)
     }
     /// `value` in every element.
-    pub fn full(&mut self, dtype: DType, dims: &[D], value: f64) -> InstId {
+    pub fn full(&mut self, dtype: DType, dims: &[D], value: impl Into<Number<D>>) -> InstId {
         let scalar = self.scalar(dtype, value);
         self.broadcast(scalar, dims, &[])
     }
@@ -563,11 +626,11 @@ impl<D: Size> Builder<D> {
         self.end(root)
     }
     /// The condition of a loop whose state begins with an `s32` counter: that it is below `count`.
-    pub fn counter_below(&mut self, name: &str, state: &Shape<D>, count: u64) -> CompId {
+    pub fn counter_below(&mut self, name: &str, state: &Shape<D>, count: impl Into<Number<D>>) -> CompId {
         self.begin(name);
         let state = self.parameter(state.clone());
         let counter = self.get_tuple_element(state, 0);
-        let end = self.scalar(DType::S32, count as f64);
+        let end = self.scalar(DType::S32, count);
         let root = self.compare(Direction::Lt, counter, end);
         self.end(root)
     }

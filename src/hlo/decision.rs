@@ -3,7 +3,7 @@
 //! A function whose sizes vary from call to call is one module for all of them. A branch that is chosen for the sizes at hand would be
 //! wrong for others, so each such choice is recorded with the sizes that it was made by; where these vary, the choice does not stand.
 use super::{Computation, InstId, Literal, Op, Size};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A branch that was chosen while lowering.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,11 @@ enum Elements {
 }
 
 /// The sizes of arrays that `id` is computed from; `constants` are the constants of the computation that hold such sizes.
-pub(super) fn sizes_read<D: Size>(comp: &Computation<D>, constants: &HashSet<InstId>, id: InstId) -> Vec<i64> {
+pub(super) fn sizes_read<D: Size>(
+    comp: &Computation<D>,
+    constants: &HashMap<InstId, Vec<D::Signed>>,
+    id: InstId,
+) -> Vec<i64> {
     let (mut sizes, mut seen) = (Vec::new(), HashSet::new());
     if constants.is_empty() {
         return sizes;
@@ -37,7 +41,7 @@ pub(super) fn sizes_read<D: Size>(comp: &Computation<D>, constants: &HashSet<Ins
         if !seen.insert((id, elements.clone())) {
             continue;
         }
-        if constants.contains(&id) {
+        if constants.contains_key(&id) {
             sizes.extend(values(comp, id, &elements));
         } else {
             todo.extend(operands(comp, id, elements));

@@ -83,6 +83,8 @@ pub struct Computation<D: Size = u64> {
     /// Sizes of arrays that values of it say, integer scalars, with their numbers among those of the module; only of a function that is
     /// an instance of one whose sizes vary.
     pub sizes: Vec<(usize, InstId)>,
+    /// The constants whose elements follow from sizes that vary, with these elements; none of a computation for fixed sizes.
+    pub size_constants: Vec<(InstId, Vec<D::Signed>)>,
 }
 
 /// A program in HLO: computations, one of which is the entry.

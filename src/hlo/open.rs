@@ -10,6 +10,8 @@ pub use attrs::{DotDims, FftKind, Foreign, ScatterDims, Transpose};
 
 /// A module under construction.
 pub type Builder = builder::Builder<Dim>;
+/// A number that every element of a constant is.
+pub type Number = builder::Number<Dim>;
 /// A program.
 pub type Module = super::Module<Dim>;
 /// A function of values.

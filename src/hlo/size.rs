@@ -7,7 +7,7 @@ use std::hash::Hash;
 /// A number of elements along an axis: [`u64`], or [`Dim`] while a function is lowered.
 ///
 /// Arithmetic gives `None` where a result leaves 64 bits, as that of `u64` does.
-pub trait Size: Copy + Ord + Hash + Debug + Display + From<u64> + 'static {
+pub trait Size: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> + 'static {
     /// A number of elements that may be negative, such as padding that crops.
     type Signed: Signed;
     /// The sum.
@@ -37,7 +37,7 @@ pub trait Size: Copy + Ord + Hash + Debug + Display + From<u64> + 'static {
 }
 
 /// A number of elements that may be negative.
-pub trait Signed: Copy + Ord + Hash + Debug + Display + From<i64> + 'static {
+pub trait Signed: Copy + Ord + Hash + Debug + Display + From<i64> + Into<Dim> + 'static {
     /// The sum.
     fn checked_add(self, other: Self) -> Option<Self>;
     /// The difference.

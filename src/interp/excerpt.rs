@@ -1,12 +1,13 @@
 //! The part of a computation under construction that one of its values needs.
 use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, Size};
+use crate::symbolic::Dim;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
 /// Instructions that one value may need.
 const MAX_INSTS: usize = 1 << 16;
 
-/// A module whose entry makes `id` of the open computation, for the sizes at hand, and `id` in it; `None` where that takes too many
+/// A module whose entry makes `id` of the open computation, for sizes that must be these in every call, and `id` in it; `None` where that takes too many
 /// instructions, or one is needed that `is_known` says no to.
 pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) -> bool) -> Option<(Module, InstId)> {
     let comp = b.current();
@@ -32,7 +33,11 @@ pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) 
     let mut insts = IdVec::new();
     let mut params = Vec::new();
     for id in needed {
-        let mut inst = comp.insts[id].at_hand();
+        for size in b.size_constant_elements(id).into_iter().flatten() {
+            let size: Dim = (*size).into();
+            size.pinned();
+        }
+        let mut inst = comp.insts[id].pinned();
         inst.operands.iter_mut().for_each(|o| *o = places[o]);
         callees.take(&mut inst)?;
         let is_parameter = matches!(inst.op, crate::hlo::Op::Parameter(_));
@@ -41,7 +46,7 @@ pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) 
     }
     let root = places[&id];
     let mut comps = callees.comps;
-    let entry = comps.push(Computation { name: comp.name.clone(), insts, params, root, sizes: Vec::new() });
+    let entry = comps.push(Computation { name: comp.name.clone(), insts, params, root, sizes: Vec::new(), size_constants: Vec::new() });
     Some((Module { name: String::new(), comps, entry, extra: Vec::new(), replaceable: false }, root))
 }
 
@@ -75,7 +80,13 @@ impl<D: Size> Callees<'_, D> {
                 todo.extend(from.insts.values().flat_map(|inst| inst.op.called()).map(|called| (called, false)));
                 continue;
             }
-            let mut own = from.at_hand();
+            for (_, elements) in &from.size_constants {
+                for &size in elements {
+                    let size: Dim = size.into();
+                    size.pinned();
+                }
+            }
+            let mut own = from.pinned();
             for inst in own.insts.values_mut() {
                 inst.op.called_mut().into_iter().for_each(|called| *called = self.places[called]);
             }

@@ -23,6 +23,7 @@ mod reduce;
 mod rng;
 mod scan;
 mod rounding;
+mod sizes;
 mod shape_ops;
 mod sort;
 mod top_k;
@@ -32,13 +33,14 @@ mod window;
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal, Module};
 
-pub use constant::constant_value;
+pub use constant::{Known, constant_value, known_value};
 pub use devices::evaluate_ranks;
-pub use loop_part::known_through_loops;
+pub use loop_part::{known_through_loops, known_value_through_loops};
 pub use machine::Lower;
 
 pub use rounding::{evaluate_rounded_otherwise, rounds_to_16_bits};
 pub use shape_ops::first_part;
+pub use sizes::size_elements;
 
 /// The result of computation `comp` on `args`, one a parameter.
 ///

@@ -23,10 +23,9 @@ impl Walker<'_> {
         spec::known(&self.b, value)
     }
 
-    /// The spec of a value that is known and becomes a constant of the computation that it goes into.
-    pub fn constant_spec(&self, value: &Value, known: Tensor) -> ValueSpec {
-        let is_size = matches!(value, Value::Array(id) if self.b.follows_sizes(*id));
-        ValueSpec::Constant { value: known, is_size }
+    /// The spec of a value that, if it is known, becomes a constant of the computation that it goes into.
+    pub fn constant_spec(&self, value: &Value) -> Option<ValueSpec> {
+        spec::known_constant(&self.b, value).map(|known| ValueSpec::Constant { known })
     }
 
     /// Opens a computation with one tuple parameter; its values in the order of `specs`.
@@ -78,8 +77,7 @@ impl Walker<'_> {
         };
         if self.b.rank(*id) != 0 {
             let elements = self.b.shape(*id).as_array().map_or(Dim::from(0), |a| a.elements());
-            let elements = self.b.constant(Tensor::of(&[], &[elements.pinned()]));
-            self.b.tell_size(elements);
+            let elements = self.b.size_constant(DType::S64, &[], vec![elements]);
             let zero = self.b.full_like(elements, 0.0);
             return Ok(self.b.compare(crate::scalar::Direction::Ne, elements, zero));
         }

@@ -57,10 +57,10 @@ impl Walker<'_> {
     pub fn border(&mut self, values: &[Value], wider: &[Option<ValueSpec>], fixed: impl Fn(usize) -> bool) -> Border {
         let mut specs = Vec::with_capacity(values.len());
         for (i, value) in values.iter().enumerate() {
-            let known = if fixed(i) { self.known(value) } else { None };
+            let known = if fixed(i) { self.constant_spec(value) } else { None };
             let wider = wider.get(i).cloned().flatten();
             specs.push(
-                known.map(|known| self.constant_spec(value, known)).or(wider).unwrap_or_else(|| self.spec(value)),
+                known.or(wider).unwrap_or_else(|| self.spec(value)),
             );
         }
         let mut border = Border { specs, ranges: Vec::new(), inside: Vec::new() };

@@ -264,7 +264,7 @@ fn tell_sizes(b: &mut Builder, inputs: &[Value], outputs: &[Value], first: usize
         let &Value::Array(id) = output else { continue };
         let is_new_constant = id.0 as usize >= first && matches!(b.current().insts[id].op, Op::Constant(_));
         if is_new_constant && inputs.iter().any(|x| matches!(x, Value::Array(x) if b.follows_sizes(*x))) {
-            b.tell_size(id);
+            b.tell_constant(id);
         }
     }
 }

@@ -184,7 +184,7 @@ pub fn computation(cx: &mut LowerCtx, name: &str) -> Result<CompId> {
 
 /// A sum divided by the number of replicas in a group.
 pub fn mean(cx: &mut LowerCtx, sum: InstId, groups: &Groups) -> InstId {
-    let count = cx.b.full_like(sum, groups.size.as_f64());
+    let count = cx.b.full_like(sum, groups.size);
     cx.b.div(sum, count)
 }
 

@@ -271,7 +271,7 @@ impl LowerCtx<'_> {
                 let (count, other) = (self.b.convert(count, DType::S32), self.b.convert(other, DType::S32));
                 self.b.compare(Direction::Eq, count, other)
             }
-            None => compare_scalar(self.b, Direction::Eq, count, size.as_f64()),
+            None => compare_scalar(self.b, Direction::Eq, count, size),
         };
         let none = self.b.full_like(count, -1.0);
         let claim = self.b.select(is_it, count, none);
@@ -396,9 +396,9 @@ impl LowerCtx<'_> {
     }
     /// A number, not further out than one from what it may be from 0 on, and as the nearest that it may be.
     fn clamped(&mut self, count: InstId, most: Dim) -> (InstId, InstId) {
-        let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, (most + 1).as_f64()));
+        let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, most + 1));
         let asked = self.b.elementwise(ScalarOp::Clamp, &[low, count, high]);
-        let (none, room) = (self.b.full_like(count, 0.0), self.b.full_like(count, most.as_f64()));
+        let (none, room) = (self.b.full_like(count, 0.0), self.b.full_like(count, most));
         (asked, self.b.elementwise(ScalarOp::Clamp, &[none, asked, room]))
     }
     /// Lets calls fail that ask for more than `most`, or for less than nothing.

@@ -18,7 +18,7 @@ pub fn rounds(
     let zero = b.scalar(DType::S32, 0.0);
     let start = b.tuple(&[&[zero], state].concat());
     let shape = b.shape(start).clone();
-    let cond = b.counter_below(&format!("{name}_left"), &shape, count.known());
+    let cond = b.counter_below(&format!("{name}_left"), &shape, count);
     b.begin(name);
     let param = b.parameter(shape);
     let round = b.get_tuple_element(param, 0);

@@ -13,10 +13,11 @@ use super::value::{
 use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::open::{Builder, Dim, InstId, Shape};
+use crate::interp::Known;
 use crate::symbolic::fixed;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 pub use cast::cast;
-pub use leaves::{check_nesting, known, known_shape, leaves_of, with_known_sizes};
+pub use leaves::{check_nesting, known, known_constant, known_shape, leaves_of, with_known_sizes};
 use std::sync::Arc;
 
 /// What is known of a value outside of the computation that holds it.
@@ -24,10 +25,8 @@ use std::sync::Arc;
 pub enum ValueSpec {
     /// A value that is known at compile time and becomes a constant in the other computation too.
     Constant {
-        /// The value.
-        value: Tensor,
-        /// Whether it is computed from sizes of arrays.
-        is_size: bool,
+        /// The value, with its elements where it is computed from sizes of arrays.
+        known: Known,
     },
     /// An array of this shape.
     Array(Shape),
@@ -258,8 +257,7 @@ impl ValueSpec {
 
     /// The spec of a value inside of a list or optional: arrays that are known are no leaves.
     pub fn inside(b: &Builder, value: &Value) -> ValueSpec {
-        let is_size = matches!(value, Value::Array(id) if b.follows_sizes(*id));
-        known(b, value).map_or_else(|| ValueSpec::of(b, value), |value| ValueSpec::Constant { value, is_size })
+        known_constant(b, value).map_or_else(|| ValueSpec::of(b, value), |known| ValueSpec::Constant { known })
     }
 
     /// The shapes of the leaves.
@@ -296,13 +294,7 @@ impl ValueSpec {
     /// The value of this spec with the leaves that `part` gives one by one.
     pub fn value(&self, b: &mut Builder, part: &mut dyn FnMut(&mut Builder) -> InstId) -> Value {
         match self {
-            ValueSpec::Constant { value, is_size } => {
-                let constant = b.constant(value.clone());
-                if *is_size {
-                    b.tell_size(constant);
-                }
-                Value::Array(constant)
-            }
+            ValueSpec::Constant { known } => Value::Array(known.made(b)),
             ValueSpec::Array(_) => Value::Array(part(b)),
             ValueSpec::List(list) => {
                 let buffer = part(b);
@@ -397,7 +389,9 @@ impl ValueSpec {
     /// The spec in which known arrays are leaves, too.
     pub fn unknown(&self) -> ValueSpec {
         match self {
-            ValueSpec::Constant { value: t, .. } => ValueSpec::Array(Shape::array(t.dtype, fixed(&t.dims.clone()))),
+            ValueSpec::Constant { known: Known { value: t, .. } } => {
+                ValueSpec::Array(Shape::array(t.dtype, fixed(&t.dims)))
+            }
             ValueSpec::Optional(all) => {
                 let unknown = |one: &AlternativeSpec| AlternativeSpec {
                     makers: one.makers.clone(),

@@ -60,7 +60,7 @@ fn alone(inst: &Inst, comp: &Computation) -> Computation {
     let params: Vec<InstId> =
         inst.operands.iter().enumerate().map(|(i, &o)| push(Op::Parameter(i), vec![], comp[o].shape.clone())).collect();
     let root = push(inst.op.clone(), params.clone(), inst.shape.clone());
-    Computation { name: "folded".to_string(), insts, params, root, sizes: Vec::new() }
+    Computation { name: "folded".to_string(), insts, params, root, sizes: Vec::new(), size_constants: Vec::new() }
 }
 
 /// Whether the op always ends, has no effect, and is worth a constant.

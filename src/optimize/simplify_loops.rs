@@ -167,6 +167,7 @@ impl Narrow<'_> {
             params: Vec::new(),
             root: InstId(0),
             sizes: Vec::new(),
+            size_constants: Vec::new(),
         };
         let param = comp.insts.push(plain("state", Op::Parameter(0), vec![], state.clone()));
         comp.params.push(param);

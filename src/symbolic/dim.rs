@@ -95,6 +95,27 @@ impl Dim {
             }
         }
     }
+    /// What an operation makes of two numbers; `None` where no expression of it is known. Nothing is recorded.
+    pub fn computed(self, op: trace::Binary, other: Dim) -> Option<Dim> {
+        use trace::Binary;
+        let (a, b) = (self.value, other.value);
+        let value = match op {
+            Binary::Add => a.checked_add(b),
+            Binary::Subtract => a.checked_sub(b),
+            Binary::Multiply => a.checked_mul(b),
+            Binary::Divide => a.checked_div(b),
+            Binary::Remainder => a.checked_rem(b),
+            Binary::Maximum => Some(a.max(b)),
+            Binary::Minimum => Some(a.min(b)),
+        }?;
+        if !self.varies() && !other.varies() {
+            return Some(Dim::constant(value));
+        }
+        match trace::combined(self.side(), op, other.side()).ok()? {
+            trace::Side::Constant(known) => Some(Dim::constant(known)),
+            trace::Side::Expr(expr) => Some(Dim::traced(value, expr)),
+        }
+    }
     /// The sum.
     pub fn checked_add(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();

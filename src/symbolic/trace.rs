@@ -126,24 +126,37 @@ impl Record {
         expr.interval(&|&v| self.ranges.get(v).copied().unwrap_or(Interval::ALL))
     }
 
+    /// The least and the most that an expression is; `None` where it is not defined for some sizes.
+    fn extremes(&self, expr: &Expr<SizeNumber>) -> Option<Interval> {
+        expr.extremes(&|&v| self.ranges.get(v).copied().unwrap_or(Interval::ALL))
+    }
+
     fn combined(&mut self, a: Side, op: Binary, b: Side) -> Result<Side, Unknown> {
         let (a, b) = (self.side(a), self.side(b));
+        let (ours, theirs) = (self.interval(&a), self.interval(&b));
         let out = match op {
             Binary::Add => a.add(&b),
             Binary::Subtract => a.sub(&b),
             Binary::Multiply => a.mul(&b),
             Binary::Maximum => a.maximum(&b),
             Binary::Minimum => a.minimum(&b),
+            Binary::Divide | Binary::Remainder if theirs.least < 1 => None,
             // rounded down and rounded towards zero are one for numbers that are not negative
-            Binary::Divide | Binary::Remainder if self.interval(&a).least < 0 || self.interval(&b).least < 1 => None,
-            Binary::Divide => a.floor_div(&b),
-            Binary::Remainder => a.rem(&b),
+            Binary::Divide if ours.least >= 0 => a.floor_div(&b),
+            Binary::Remainder if ours.least >= 0 => a.rem(&b),
+            Binary::Divide if ours.most <= 0 => a.ceil_div(&b),
+            Binary::Remainder if ours.most <= 0 => a.scale(-1).and_then(|a| a.rem(&b)?.scale(-1)),
+            Binary::Divide | Binary::Remainder => None,
         };
         let out = out.ok_or(Unknown)?;
         let within = self.interval(&out);
         // for no sizes may it leave 64 bits
         let fits = within.least >= i64::MIN.into() && within.most <= i64::MAX.into();
-        if fits { Ok(self.interned(out)) } else { Err(Unknown) }
+        match (fits, within.least == within.most) {
+            (true, false) => Ok(self.interned(out)),
+            (true, true) => i64::try_from(within.least).map(Side::Constant).map_err(|_| Unknown),
+            (false, _) => Err(Unknown),
+        }
     }
 
     fn guard(&mut self, (a, relation, b): (Side, Relation, Side), holds: bool, is_pin: bool) {
@@ -153,12 +166,17 @@ impl Record {
             self.guards.push(Guard { difference: a, relation, holds: !holds, node: self.node.clone(), is_pin });
             return;
         };
-        let within = self.interval(&difference);
+        let asked = (difference.clone(), relation == Relation::Less, is_pin);
+        if self.known.contains(&asked) {
+            return;
+        }
+        let within = self.extremes(&difference).unwrap_or(Interval::ALL);
         let decided = match relation {
             Relation::Equal => within.least > 0 || within.most < 0 || (within.least == 0 && within.most == 0),
             Relation::Less => within.most < 0 || within.least >= 0,
         };
-        if decided || !self.known.insert((difference.clone(), relation == Relation::Less, is_pin)) {
+        self.known.insert(asked);
+        if decided {
             return;
         }
         self.guards.push(Guard { difference, relation, holds, node: self.node.clone(), is_pin });
@@ -188,6 +206,21 @@ pub fn record<R>(ranges: &[Interval], at_hand: &[i64], work: impl FnOnce(&[Dim])
     let out = work(&dims);
     let record = RECORD.with(|r| std::mem::replace(&mut *r.borrow_mut(), before)).unwrap_or_default();
     (out, record)
+}
+
+/// Whether sizes are recorded.
+pub fn is_recording() -> bool {
+    RECORD.with(|r| r.borrow().is_some())
+}
+
+/// Whether a number lies within a range for all sizes; nothing is recorded.
+pub fn is_within(dim: Dim, range: Interval) -> bool {
+    let expr = |record: &mut Record| record.extremes(&record.expr(dim));
+    let own = match dim.expr() {
+        Some(_) => with(expr).flatten(),
+        None => Some(Interval::one(dim.at_hand().into())),
+    };
+    own.is_some_and(|own| own.least >= range.least && own.most <= range.most)
 }
 
 /// Says which node is lowered from now on, for guards that are recorded.

@@ -72,6 +72,13 @@ impl Tensor {
     pub fn preds(dims: &[u64], values: &[bool]) -> Self {
         Tensor::new(DType::Pred, dims.to_vec(), values.iter().map(|&b| b as u8).collect::<Vec<_>>())
     }
+    /// A scalar of `dtype` with the value of an integer, the nearest that there is.
+    pub fn scalar_of_int(dtype: DType, value: i64) -> Self {
+        match dtype {
+            DType::S64 => Tensor::scalar(value),
+            _ => Tensor::scalar_of(dtype, value as f64),
+        }
+    }
     /// A scalar of `dtype` with the value nearest to `value`; complex types get it as their real part.
     pub fn scalar_of(dtype: DType, value: f64) -> Self {
         let bytes = match dtype {

@@ -179,11 +179,7 @@ impl Converter<'_, '_> {
         let Some(a) = inst.shape.as_array() else { return id };
         if let Op::GetDimensionSize(axis) = inst.op {
             let size = comp.insts[inst.operands[0]].shape.as_array().and_then(|x| x.dims.get(axis)).copied();
-            return size.map_or(id, |n| {
-                let constant = self.b().scalar(crate::tensor::DType::S32, n.as_f64());
-                self.b().tell_size(constant);
-                constant
-            });
+            return size.map_or(id, |n| self.b().size_constant(crate::tensor::DType::S32, &[], vec![n]));
         }
         let known = |o: &InstId| matches!(comp.insts[*o].op, Op::Constant(Literal::Array(_)));
         let small = a.elements() <= MOST_SIZES && !a.dtype.is_float() && !a.dtype.is_complex();
@@ -195,7 +191,7 @@ impl Converter<'_, '_> {
                 let is_size = self.b().follows_sizes(id);
                 let constant = self.b().constant(value);
                 if is_size {
-                    self.b().tell_size(constant);
+                    self.b().tell_constant(constant);
                 }
                 constant
             }

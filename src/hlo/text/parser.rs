@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
             insts: scope.insts,
             params,
             root: scope.root.unwrap_or(last),
-            sizes: Vec::new(),
+            sizes: Vec::new(), size_constants: Vec::new(),
         };
         Ok(self.module.comps.push(comp))
     }

@@ -28,7 +28,7 @@ impl Table {
         );
         let there = b.elementwise(ScalarOp::And, &[above, below]);
         let row = row_of(b, band, d);
-        let size = b.full(DType::S32, &dims, longest.as_f64());
+        let size = b.full(DType::S32, &dims, longest);
         let before = b.mul(row, size);
         let along = b.min(i, j);
         let offset = offset(b, band, d, (rows, columns), longest);
@@ -50,7 +50,7 @@ impl Table {
         let zero = b.full(DType::S32, &dims, 0.0);
         let (left, right) = (b.min(d, zero), b.max(d, zero));
         let (i, j) = (b.sub(n, left), b.add(n, right));
-        let by = b.full(DType::S32, &dims, columns.as_f64());
+        let by = b.full(DType::S32, &dims, columns);
         let line = b.mul(i, by);
         let at = b.add(line, j);
         // one diagonal is as long as the longest
@@ -87,7 +87,7 @@ fn row_of(b: &mut Builder, band: Band, d: InstId) -> InstId {
 
 /// How long diagonals are.
 fn length(b: &mut Builder, d: InstId, (rows, columns): (Dim, Dim)) -> InstId {
-    let (zero, rows, columns) = (b.full_like(d, 0.0), b.full_like(d, rows.as_f64()), b.full_like(d, columns.as_f64()));
+    let (zero, rows, columns) = (b.full_like(d, 0.0), b.full_like(d, rows), b.full_like(d, columns));
     let (left, right) = (b.min(d, zero), b.max(d, zero));
     let (down, across) = (b.add(rows, left), b.sub(columns, right));
     let shorter = b.min(down, across);
@@ -100,7 +100,7 @@ fn offset(b: &mut Builder, band: Band, d: InstId, sizes: (Dim, Dim), longest: Di
     if band.left_above && band.left_below {
         return zero;
     }
-    let (own, longest) = (length(b, d, sizes), b.full_like(d, longest.as_f64()));
+    let (own, longest) = (length(b, d, sizes), b.full_like(d, longest));
     let behind = b.sub(longest, own);
     let mut offset = behind;
     for (left, direction) in [(band.left_above, Direction::Ge), (band.left_below, Direction::Le)] {

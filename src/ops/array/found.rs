@@ -45,7 +45,7 @@ pub(in crate::ops) fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut rest = cx.b.convert(places, DType::S64);
     let mut columns = Vec::with_capacity(dims.len());
     for &n in dims.iter().rev() {
-        let by = cx.b.full(DType::S64, &[size], n.max(1).as_f64());
+        let by = cx.b.full(DType::S64, &[size], n.max(1));
         let at = cx.b.elementwise(ScalarOp::Remainder, &[rest, by]);
         rest = cx.b.div(rest, by);
         columns.push(cx.b.reshape(at, &dims![size, 1]));

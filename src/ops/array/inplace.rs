@@ -40,9 +40,9 @@ fn with_rows(cx: &mut LowerCtx, change: Change) -> Result<Vec<Value>> {
     if cx.b.dims(v) != [&places[..], row].concat() {
         return Err(cx.mismatch(format!("{} for rows {places:?} of {dims:?}", cx.b.shape(v))));
     }
-    let all = cx.b.full_like(i, rows.as_f64());
+    let all = cx.b.full_like(i, rows);
     let rest = cx.b.elementwise(ScalarOp::Remainder, &[i, all]);
-    let shifted = add_scalar(cx.b, rest, rows.as_f64());
+    let shifted = add_scalar(cx.b, rest, rows);
     let i = cx.b.elementwise(ScalarOp::Remainder, &[shifted, all]);
     let to = cx.b.reshape(i, &dims![count, 1]);
     let y = match change {

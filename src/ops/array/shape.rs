@@ -41,18 +41,13 @@ pub const ROWS: &[OpRow] = &[
 
 /// A constant vector (or scalar) of integers in the type that attribute `out_type` names.
 pub fn integers(cx: &mut LowerCtx, dtype: DType, dims: &[Dim], values: &[Dim]) -> Result<InstId> {
-    let tensor = match dtype {
-        DType::S64 => Tensor::of(&known(dims), &values.iter().map(|&v| v.pinned()).collect::<Vec<_>>()),
-        DType::S32 => {
-            let narrow: Option<Vec<i32>> = values.iter().map(|&v| i32::try_from(v).ok()).collect();
-            let narrow = narrow.ok_or_else(|| cx.unsupported("a size beyond 2^31 as int32; ask for int64"))?;
-            Tensor::of(&known(dims), &narrow)
-        }
+    match dtype {
+        DType::S64 => {}
+        DType::S32 if values.iter().all(|&v| v <= i64::from(i32::MAX) && v >= i64::from(i32::MIN)) => {}
+        DType::S32 => return Err(cx.unsupported("a size beyond 2^31 as int32; ask for int64")),
         other => return Err(cx.unsupported(format!("sizes as {other}; s32 and s64 are supported"))),
-    };
-    let constant = cx.b.constant(tensor);
-    cx.b.tell_size(constant);
-    Ok(constant)
+    }
+    Ok(cx.b.size_constant(dtype, &known(dims), values.to_vec()))
 }
 
 fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -65,8 +60,8 @@ fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = element_count(&known(&cx.dims(0)?)).ok_or_else(|| cx.mismatch("the size overflows"))?;
-    let y = integers(cx, cx.attr_dtype("out_type")?, &[], &dims![n])?;
+    let n = product(&cx.dims(0)?).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let y = integers(cx, cx.attr_dtype("out_type")?, &[], &[n])?;
     cx.one(y)
 }
 

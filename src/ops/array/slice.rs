@@ -163,7 +163,7 @@ fn roll_at_run_time(cx: &mut LowerCtx, axes: &[i64]) -> Result<Vec<Value>> {
         let shift = cx.b.slice_axis(shifts, 0, Dim::from(i), Dim::from(i) + 1);
         let position = cx.b.iota(cx.b.dtype(shift), &[dims[axis]], 0);
         let from = cx.b.sub(position, shift);
-        let size = cx.b.full_like(from, dims[axis].as_f64());
+        let size = cx.b.full_like(from, dims[axis]);
         let from = crate::ops::math::binary::floor_mod(cx.b, from, size);
         x = super::gather::take_axis(cx, x, from, axis, 0)?;
     }

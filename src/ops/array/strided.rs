@@ -163,7 +163,7 @@ impl Bounds {
         let one = cx.b.slice_axis(begin, 0, Dim::from(i), Dim::from(i) + 1);
         let one = cx.b.reshape(one, &[]);
         let one = if cx.b.dtype(one) == DType::S64 { one } else { cx.b.convert(one, DType::S32) };
-        let behind = special::add_scalar(cx.b, one, d.as_f64());
+        let behind = special::add_scalar(cx.b, one, d);
         let negative = special::compare_scalar(cx.b, Direction::Lt, one, 0.0);
         Ok(cx.b.select(negative, behind, one))
     }
@@ -220,7 +220,7 @@ impl Bounds {
         }
         let mut start = self.wrapped(cx, (self.at, i), d)?;
         if stride < 0 {
-            start = special::add_scalar(cx.b, start, -reach.as_f64());
+            start = special::add_scalar(cx.b, start, -reach);
         }
         let first = if stride < 0 { reach.pinned() } else { 0 };
         Ok(Part::new(Some(start), Taken { start: first, stride, count }))

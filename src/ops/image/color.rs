@@ -130,7 +130,7 @@ fn adjust_contrast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = b.convert(x, wide(dtype));
     let factor = b.convert(factor, wide(dtype));
     let total = sum(b, x, &[first, first + 1]);
-    let count = b.full_like(total, (dims[first] * dims[first + 1]).as_f64());
+    let count = b.full_like(total, dims[first] * dims[first + 1]);
     let mean = b.div(total, count);
     let kept: Vec<usize> = (0..dims.len()).filter(|&a| a != first && a != first + 1).collect();
     let mean = b.broadcast(mean, &dims, &kept);

@@ -122,7 +122,7 @@ fn of_each_class(b: &mut Builder, sizes: Sizes, [boxes, scores, iou]: [InstId; 3
     let zero = b.scalar(DType::S32, 0.0);
     let state = b.tuple(&[zero, scores, chosen, of, boxes, iou]);
     let shape = b.shape(state).clone();
-    let cond = b.counter_below("combined_nms_condition", &shape, sizes.each.known());
+    let cond = b.counter_below("combined_nms_condition", &shape, sizes.each);
     let body = step(b, &shape, sizes);
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3))
@@ -139,9 +139,9 @@ fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
     let places = b.iota(DType::S32, &all, 2);
     let wide = b.broadcast(best, &all, &[0, 1]);
     let is_best = b.compare(Direction::Eq, scores, wide);
-    let last = b.full_like(places, (sizes.boxes - 1).as_f64());
+    let last = b.full_like(places, sizes.boxes - 1);
     let candidates = b.select(is_best, places, last);
-    let behind = b.scalar(DType::S32, (sizes.boxes - 1).as_f64());
+    let behind = b.scalar(DType::S32, sizes.boxes - 1);
     let at = b.reduce(candidates, behind, ScalarOp::Minimum, &[2]);
     let zero = b.scalar(DType::S32, 0.0);
     let mut put = |x: InstId, value: InstId| {
@@ -210,7 +210,7 @@ fn best_of_all(
     let (scores, place) = (b.get_tuple_element(best, 0), b.get_tuple_element(best, 1));
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let is_real = b.compare(Direction::Gt, scores, nothing);
-    let each = b.full_like(place, sizes.each.max(1).as_f64());
+    let each = b.full_like(place, sizes.each.max(1));
     let class = b.div(place, each);
     let at = picked(b, at, &[place]);
     // an index of what is not there names the first box

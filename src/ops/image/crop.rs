@@ -83,11 +83,11 @@ pub(super) fn line(b: &mut Builder, boxes: InstId, first: Dim, image: Dim, crop:
         b.broadcast_to(end, &dims)
     };
     let (start, stop) = (end(first), end(first + 2));
-    let last = b.full(DType::F32, &dims, (image - 1).as_f64());
+    let last = b.full(DType::F32, &dims, image - 1);
     let at = if crop > 1 {
         let range = b.sub(stop, start);
         let range = b.mul(range, last);
-        let steps = b.full(DType::F32, &dims, (crop - 1).as_f64());
+        let steps = b.full(DType::F32, &dims, crop - 1);
         let scale = b.div(range, steps);
         let i = b.iota(DType::F32, &dims, 1);
         let moved = b.mul(i, scale);

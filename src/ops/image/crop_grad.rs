@@ -148,7 +148,7 @@ fn of_boxes(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let across = slope(rows.weight, [[top_left, top_right], [bottom_left, bottom_right]]);
     let inside = is_inside(b, &crops, &dims);
     let known = {
-        let (zero, end) = (b.full_like(crops.owner, 0.0), b.full_like(crops.owner, image[0].as_f64()));
+        let (zero, end) = (b.full_like(crops.owner, 0.0), b.full_like(crops.owner, image[0]));
         let (behind, before) =
             (b.compare(Direction::Ge, crops.owner, zero), b.compare(Direction::Lt, crops.owner, end));
         let known = b.binary(ScalarOp::And, behind, before);

@@ -69,7 +69,7 @@ fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let [canvas, boxes, colors] = parts[..] else { return parts };
         let one = part_at(b, boxes, i);
         let frame = frame(b, one, &dims);
-        let colors_count = b.full_like(i, b.dims(colors)[0].as_f64());
+        let colors_count = b.full_like(i, b.dims(colors)[0]);
         let number = b.binary(ScalarOp::Remainder, i, colors_count);
         let color = gather_axis(b, colors, number, 0, 0);
         let color = b.broadcast(color, &dims, &[3]);
@@ -94,12 +94,12 @@ fn side(b: &mut Builder, boxes: InstId, first: Dim, n: Dim) -> Side {
     let [low, high] = [first, first + 2].map(|column| {
         let end = b.slice_axis(boxes, 1, column, column + 1);
         let end = b.reshape(end, &[batch]);
-        let size = b.full_like(end, (n - 1).as_f64());
+        let size = b.full_like(end, n - 1);
         let end = b.mul(end, size);
         b.convert(end, DType::S64)
     });
     let upright = b.compare(Direction::Le, low, high);
-    let starts = compare_scalar(b, Direction::Lt, low, n.as_f64());
+    let starts = compare_scalar(b, Direction::Lt, low, n);
     let ends = compare_scalar(b, Direction::Ge, high, 0.0);
     let is_seen = b.binary(ScalarOp::And, upright, starts);
     let is_seen = b.binary(ScalarOp::And, is_seen, ends);

@@ -55,7 +55,7 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
         let at = b.slice_axis(offsets, 1, column, column + 1);
         let mut at = b.reshape(at, &[batch]);
         if normalized {
-            at = mul_scalar(b, at, image.as_f64());
+            at = mul_scalar(b, at, image);
         }
         let is_halved = centered && (version == Version::First || normalized);
         if is_halved {
@@ -87,7 +87,7 @@ fn places(b: &mut Builder, start: InstId, axis: usize, grid: &[Dim], image: Dim)
     let start = b.broadcast(start, grid, &[0]);
     let place = b.iota(DType::S32, grid, axis);
     let place = b.add(place, start);
-    let (zero, end) = (b.full_like(place, 0.0), b.full_like(place, image.as_f64()));
+    let (zero, end) = (b.full_like(place, 0.0), b.full_like(place, image));
     let (behind, before) = (b.compare(Direction::Ge, place, zero), b.compare(Direction::Lt, place, end));
     (place, b.binary(ScalarOp::And, behind, before))
 }

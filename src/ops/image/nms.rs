@@ -141,7 +141,7 @@ fn run(b: &mut Builder, p: &Problem, n: Dim) -> Result<(InstId, InstId, InstId)>
     let parts = [zero, p.scores, indices, chosen, zero, p.table, p.iou_threshold, p.score_threshold, p.sigma];
     let state = b.tuple(&parts);
     let shape = b.shape(state).clone();
-    let cond = b.counter_below("nms_condition", &shape, p.count.known());
+    let cond = b.counter_below("nms_condition", &shape, p.count);
     let body = step(b, &shape, n, p.rows);
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     Ok((b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4)))

@@ -160,7 +160,7 @@ fn wrapped(b: &mut Builder, at: InstId, n: Dim) -> InstId {
     let turns = b.div(at, steps);
     let turns = truncated(b, turns);
     let (up, down) = (add_scalar(b, turns, -1.0), turns);
-    let [up, down] = [up, down].map(|turns| mul_scalar(b, turns, n.as_f64()));
+    let [up, down] = [up, down].map(|turns| mul_scalar(b, turns, n));
     let (before, behind) = (b.sub(at, up), b.sub(at, down));
     by_side(b, at, last, [before, behind])
 }
@@ -188,7 +188,7 @@ impl View {
         let image = b.dims(self.x).to_vec();
         let mut within = |at: InstId, n: Dim| {
             let above = compare_scalar(b, Direction::Ge, at, 0.0);
-            let below = compare_scalar(b, Direction::Lt, at, n.as_f64());
+            let below = compare_scalar(b, Direction::Lt, at, n);
             b.binary(ScalarOp::And, above, below)
         };
         let (down, across) = (within(row, image[1]), within(column, image[2]));

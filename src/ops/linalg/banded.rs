@@ -55,7 +55,7 @@ fn whole(b: &mut Builder, bands: InstId, count: Dim, lower: bool) -> InstId {
         let place = if lower {
             d
         } else {
-            let last = b.scalar(DType::S32, k.as_f64() - 1.0);
+            let last = b.scalar(DType::S32, k - 1);
             b.sub(last, d)
         };
         let band = line(b, parts[1], rank - 2, place);

@@ -117,7 +117,7 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
     let parts = rounds(b, "eigenvectors", n, &[ones, t, values, largest], |b, step, parts| {
         let [y, t, values, largest] = [parts[0], parts[1], parts[2], parts[3]];
         // From the last row to the first.
-        let last = b.scalar(DType::S32, n.as_f64() - 1.0);
+        let last = b.scalar(DType::S32, n - 1);
         let i = b.sub(last, step);
         let [row, own_row] = [t, y].map(|x| line(b, x, 0, i));
         let wide = b.broadcast(row, &dims, &[0]);
@@ -151,9 +151,9 @@ fn scaled(b: &mut Builder, z: InstId, y: InstId, imaginary: Option<InstId>) -> I
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0]);
     let wide = b.broadcast(largest, &dims, &[1]);
     let index = b.iota(DType::S32, &dims, 0);
-    let (is_largest, behind) = (b.compare(Direction::Eq, size, wide), b.full_like(index, dims[0].as_f64()));
+    let (is_largest, behind) = (b.compare(Direction::Eq, size, wide), b.full_like(index, dims[0]));
     let places = b.select(is_largest, index, behind);
-    let end = b.scalar(DType::S32, dims[0].as_f64());
+    let end = b.scalar(DType::S32, dims[0]);
     let place = b.reduce(places, end, ScalarOp::Minimum, &[0]);
     let place = b.broadcast(place, &dims, &[1]);
     let is_place = b.compare(Direction::Eq, index, place);

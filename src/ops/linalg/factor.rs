@@ -152,7 +152,7 @@ pub(super) fn reflected(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adj
     let count = b.dims(taus).last().copied().unwrap_or(Dim::from(0));
     let parts = rounds(b, "multiply_by_reflections", count, &[x, a, taus], |b, step, parts| {
         let (x, a, taus) = (parts[0], parts[1], parts[2]);
-        let last = b.scalar(DType::S32, count.as_f64() - 1.0);
+        let last = b.scalar(DType::S32, count - 1);
         let k = if adjoint { step } else { b.sub(last, step) };
         let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
         let (is_k, below) = (b.compare(Direction::Eq, index, k), b.compare(Direction::Gt, index, k));

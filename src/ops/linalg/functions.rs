@@ -191,7 +191,7 @@ fn root_of_triangle(b: &mut Builder, t: InstId) -> InstId {
     let start = b.full_like(t, 0.0);
     let parts = rounds(b, "root_of_row", n, &[start, t, roots], |b, step, parts| {
         let [r, t, roots] = [parts[0], parts[1], parts[2]];
-        let last = b.scalar(DType::S32, n.as_f64() - 1.0);
+        let last = b.scalar(DType::S32, n - 1);
         let i = b.sub(last, step);
         let (root, row) = (line(b, roots, 0, i), line(b, t, 0, i));
         let index = b.iota(DType::S32, &[n], 0);

@@ -312,7 +312,7 @@ fn all_pairs(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, 
     let (first, second, none) = (b.scalar(DType::S32, 0.0), b.scalar(DType::S32, 1.0), b.scalar(DType::Pred, 0.0));
     let start = b.tuple(&[first, second, none, x, turns]);
     let shape = b.shape(start).clone();
-    let cond = b.counter_below("pairs_left", &shape, (n - 1).known());
+    let cond = b.counter_below("pairs_left", &shape, n - 1);
     let body = turn_pair(b, &shape, n, kind);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4))
@@ -397,7 +397,7 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
 
 /// (p, q + 1), or (p + 1, p + 2) where q was the last.
 fn next_pair(b: &mut Builder, p: InstId, q: InstId, n: Dim) -> [InstId; 2] {
-    let (one, end) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, n.as_f64()));
+    let (one, end) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, n));
     let (below, right) = (b.add(p, one), b.add(q, one));
     let past = b.compare(Direction::Ge, right, end);
     let corner = b.add(below, one);

@@ -139,7 +139,7 @@ fn unfinished(b: &mut Builder, shape: &Shape, n: Dim) -> CompId {
     b.begin("unreduced");
     let state = b.parameter(shape.clone());
     let [steps, last] = [0, 3].map(|i| b.get_tuple_element(state, i));
-    let (most, none) = (b.scalar(DType::S32, (STEPS * n.max(10)).as_f64()), b.scalar(DType::S32, 0.0));
+    let (most, none) = (b.scalar(DType::S32, STEPS * n.max(10)), b.scalar(DType::S32, 0.0));
     let (left, some) = (b.compare(Direction::Lt, steps, most), b.compare(Direction::Gt, last, none));
     let root = b.binary(ScalarOp::And, left, some);
     b.end(root)

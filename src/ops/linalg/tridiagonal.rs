@@ -111,7 +111,7 @@ pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivot
 fn without_last(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let index = b.iota(DType::S32, &dims, 0);
-    let last = b.full_like(index, (dims[0] - 1).as_f64());
+    let last = b.full_like(index, dims[0] - 1);
     let inside = b.compare(Direction::Lt, index, last);
     let zero = b.full_like(x, 0.0);
     b.select(inside, x, zero)
@@ -182,7 +182,7 @@ fn back_substitute(b: &mut Builder, [main, upper, second, right]: [InstId; 4], m
     let none = b.full(b.dtype(right), &line, 0.0);
     let parts = rounds(b, "back_substitute", m, &[main, upper, second, right, none, none], |b, step, parts| {
         let [main, upper, second, right, x1, x2] = std::array::from_fn(|part| parts[part]);
-        let last = b.scalar(DType::S32, (m - 1).as_f64());
+        let last = b.scalar(DType::S32, m - 1);
         let i = b.sub(last, step);
         let (pivot, above, beyond, own) = (row(b, main, i), row(b, upper, i), row(b, second, i), row(b, right, i));
         let (part, second_part) = (scaled(b, above, x1), scaled(b, beyond, x2));

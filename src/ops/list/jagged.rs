@@ -67,7 +67,7 @@ impl JaggedList {
         let (splits, total) = ragged::splits(cx, self.lengths);
         let total = cx.size_within(total, room, "the list")?;
         let (row, place) = ragged::places(cx, splits, total)?;
-        let stride = cx.b.full(DType::S32, &[total], most.as_f64());
+        let stride = cx.b.full(DType::S32, &[total], most);
         let begin = cx.b.mul(row, stride);
         let from = cx.b.add(begin, place);
         let flat = cx.b.reshape(self.buffer, &[&[room][..], &dims[2..]].concat());

@@ -177,7 +177,7 @@ impl ListValue {
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn pushed(&self, b: &mut Builder, item: InstId) -> Result<ListValue> {
         let known = known_shape(b, item);
-        let elements = self.elements.joined(&known.map_or(Elements::Any, Elements::Each));
+        let elements = self.elements.joined(&known.map_or(Elements::Any, |known| Elements::Each(known.pinned())));
         let row = super::as_row(b, item);
         let Some(count) = self.count else {
             let buffer = b.concatenate(&[self.buffer, row], 0);

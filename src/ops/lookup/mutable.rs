@@ -289,7 +289,7 @@ impl Rounds {
         let start = b.tuple(&[&[zero], &self.parts[..]].concat());
         let shape = b.shape(start).clone();
         let cond = match end {
-            End::After(count) => b.counter_below("keys_left", &shape, count),
+            End::After(count) => b.counter_below("keys_left", &shape, Dim::from(count)),
             End::At(part) => {
                 b.begin("keys_left");
                 let state = b.parameter(shape.clone());

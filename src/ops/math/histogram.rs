@@ -33,14 +33,14 @@ fn histogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     });
     let width = b.sub(high, low);
     let width = b.convert(width, DType::F64);
-    let bins = b.scalar(DType::F64, n.as_f64());
+    let bins = b.scalar(DType::F64, n);
     let width = b.div(width, bins);
     let (low, width) = (b.broadcast(low, &[count], &[]), b.broadcast(width, &[count], &[]));
     let above = b.max(values, low);
     let above = b.sub(above, low);
     let above = b.convert(above, DType::F64);
     let at = b.div(above, width);
-    let last = b.full(DType::F64, &[count], (n - 1).as_f64());
+    let last = b.full(DType::F64, &[count], n - 1);
     let at = b.min(at, last);
     let at = b.convert(at, DType::S32);
     let at = b.reshape(at, &dims![count, 1]);

@@ -46,7 +46,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sorted = cx.b.add_inst(Op::Sort { dim: axis, is_stable: true, comp }, &[x, own]);
     let sorted = cx.b.get_tuple_element(sorted, 0);
     let place = if cx.flag("reverse") {
-        let last = cx.b.full_like(n, long.as_f64() - 1.0);
+        let last = cx.b.full_like(n, long - 1);
         cx.b.sub(last, n)
     } else {
         n
@@ -92,7 +92,7 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let number = b.iota(DType::S32, &rows, 1);
     let pools = b.broadcast(pools, &rows, &[0]);
     let exists = b.compare(Direction::Lt, number, pools);
-    let behind = b.full(DType::S32, &rows, n.as_f64());
+    let behind = b.full(DType::S32, &rows, n);
     let begins = b.select(exists, begins, behind);
     let cube = dims![count, n, n];
     let (begins, own) = (b.broadcast(begins, &cube, &[0, 2]), b.iota(DType::S32, &cube, 1));
@@ -129,7 +129,7 @@ fn pool(b: &mut Builder, [x, next, pools, sums, sizes]: [InstId; 5]) -> [InstId;
     let rises = b.compare(Direction::Gt, mean, earlier_mean);
     let several = compare_scalar(b, Direction::Ge, pools, 2.0);
     let joins = b.binary(ScalarOp::And, rises, several);
-    let left = compare_scalar(b, Direction::Lt, next, dims[1].as_f64());
+    let left = compare_scalar(b, Direction::Lt, next, dims[1]);
     let stays = b.unary(ScalarOp::Not, joins);
     let pushes = b.binary(ScalarOp::And, left, stays);
     // what is written: the joined pool in the place of the one before, or a new pool

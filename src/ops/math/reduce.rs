@@ -111,7 +111,7 @@ fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = if !dtype.is_float() && count == 0 {
         cx.b.full_like(sum, 0.0)
     } else {
-        let n = cx.b.full_like(sum, count.as_f64());
+        let n = cx.b.full_like(sum, count);
         cx.b.div(sum, n)
     };
     let y = cx.b.convert(y, dtype);

@@ -1,5 +1,5 @@
 //! Formulas over scalars that several ops share.
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::open::{Builder, Dim, InstId, Number};
 use crate::scalar::formula::{self, Formula};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -27,7 +27,7 @@ pub fn wide2(b: &mut Builder, x: InstId, y: InstId, f: impl FnOnce(&mut Builder,
 }
 
 /// `x + value`.
-pub fn add_scalar(b: &mut Builder, x: InstId, value: f64) -> InstId {
+pub fn add_scalar(b: &mut Builder, x: InstId, value: impl Into<Number>) -> InstId {
     let c = b.full_like(x, value);
     b.add(x, c)
 }
@@ -37,19 +37,19 @@ pub fn quotient_up(b: &mut Builder, x: InstId, by: Dim) -> InstId {
     if by == 1 {
         return x;
     }
-    let last = add_scalar(b, x, (by - 1).as_f64());
-    let by = b.full_like(x, by.as_f64());
+    let last = add_scalar(b, x, by - 1);
+    let by = b.full_like(x, by);
     b.div(last, by)
 }
 
 /// `x * value`.
-pub fn mul_scalar(b: &mut Builder, x: InstId, value: f64) -> InstId {
+pub fn mul_scalar(b: &mut Builder, x: InstId, value: impl Into<Number>) -> InstId {
     let c = b.full_like(x, value);
     b.mul(x, c)
 }
 
 /// Whether `x` stands in a relation to a number.
-pub fn compare_scalar(b: &mut Builder, direction: Direction, x: InstId, value: f64) -> InstId {
+pub fn compare_scalar(b: &mut Builder, direction: Direction, x: InstId, value: impl Into<Number>) -> InstId {
     let c = b.full_like(x, value);
     b.compare(direction, x, c)
 }

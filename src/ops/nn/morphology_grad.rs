@@ -59,9 +59,9 @@ fn indices(b: &mut Builder, parts: &[InstId]) -> InstId {
 fn in_image(b: &mut Builder, place: InstId, window: &WindowDim, axis: usize) -> InstId {
     let dims = b.dims(place).to_vec();
     let start = b.iota(DType::S32, &dims, axis);
-    let start = mul_scalar(b, start, window.stride.as_f64());
-    let start = add_scalar(b, start, -window.pad_low.as_f64());
-    let offset = mul_scalar(b, place, window.rhs_dilate.as_f64());
+    let start = mul_scalar(b, start, window.stride);
+    let start = add_scalar(b, start, -window.pad_low);
+    let offset = mul_scalar(b, place, window.rhs_dilate);
     let over = b.add(start, offset);
     let zero = b.full_like(start, 0.0);
     let first = b.max(start, zero);

@@ -78,7 +78,7 @@ fn channel_mean(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     let others: Vec<usize> = (0..dims.len()).filter(|&a| a != axis).collect();
     let count: Dim = others.iter().map(|&a| dims[a]).product();
     let total = super::bias::sum(b, x, &others);
-    let count = b.full_like(total, count.as_f64());
+    let count = b.full_like(total, count);
     b.div(total, count)
 }
 
@@ -210,7 +210,7 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let d_scale = super::bias::sum(b, product, &others);
     let d_offset = super::bias::sum(b, dy, &others);
     let inner = if training {
-        let count = b.full_like(d_offset, others.iter().map(|&a| dims[a]).product::<Dim>().as_f64());
+        let count = b.full_like(d_offset, others.iter().map(|&a| dims[a]).product::<Dim>());
         let (a, c) = (b.div(d_offset, count), b.div(d_scale, count));
         let [a, c] = [a, c].map(|i| b.broadcast(i, &dims, &[axis]));
         let less = b.sub(dy, a);

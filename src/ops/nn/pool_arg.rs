@@ -91,7 +91,7 @@ fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let from = if cx.flag("include_batch_in_index") { 0 } else { 1 };
     let mut place = cx.b.full(index_type, &dims, 0.0);
     for axis in from..4 {
-        let (i, n) = (cx.b.iota(index_type, &dims, axis), cx.b.full(index_type, &dims, dims[axis].as_f64()));
+        let (i, n) = (cx.b.iota(index_type, &dims, axis), cx.b.full(index_type, &dims, dims[axis]));
         place = cx.b.mul(place, n);
         place = cx.b.add(place, i);
     }

@@ -128,7 +128,7 @@ fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let hit = cx.b.compare(Direction::Eq, classes, wanted);
     let (one, zero) = (cx.b.full(work, &dims, 1.0), cx.b.full(work, &dims, 0.0));
     let hot = cx.b.select(hit, one, zero);
-    let (low, high) = (cx.b.full(index_type, &dims, 0.0), cx.b.full(index_type, &dims, dims[1].as_f64()));
+    let (low, high) = (cx.b.full(index_type, &dims, 0.0), cx.b.full(index_type, &dims, dims[1]));
     let (not_negative, below) = (cx.b.compare(Direction::Ge, wanted, low), cx.b.compare(Direction::Lt, wanted, high));
     let valid = cx.b.binary(ScalarOp::And, not_negative, below);
     let nan = cx.b.full(work, &dims, f64::NAN);

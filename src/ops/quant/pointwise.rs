@@ -205,7 +205,7 @@ fn mean(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let zero = b.scalar(DType::F32, 0.0);
     let sum = b.reduce(x, zero, ScalarOp::Add, &[1, 2]);
-    let count = b.full_like(sum, (dims[1] * dims[2]).as_f64());
+    let count = b.full_like(sum, dims[1] * dims[2]);
     b.div(sum, count)
 }
 

@@ -39,7 +39,7 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     all.extend((1..dims.len()).map(|axis| cx.b.iota(DType::S64, &dims, axis)));
     let all: Vec<InstId> = all.into_iter().map(|x| cx.b.reshape(x, &dims![total, 1])).collect();
-    let inner = dims[1..].iter().map(|&n| cx.b.full(DType::S64, &dims![1], n.as_f64()));
+    let inner = dims[1..].iter().map(|&n| cx.b.full(DType::S64, &dims![1], n));
     let sizes: Vec<InstId> = sizes.into_iter().chain(inner).collect();
     let (indices, shape) = (cx.b.concatenate(&all, 1), cx.b.concatenate(&sizes, 0));
     Ok([indices, cx.b.reshape(values, &[total]), shape].map(Value::Array).into())
@@ -59,7 +59,7 @@ fn nested(cx: &mut LowerCtx, count: Dim) -> Result<(Vec<InstId>, Vec<InstId>)> {
         let (row, at) = places(cx, splits, held)?;
         if level == 0 {
             columns.push(row);
-            sizes.push(cx.b.full(DType::S64, &dims![1], n.as_f64()));
+            sizes.push(cx.b.full(DType::S64, &dims![1], n));
         } else {
             columns = columns.into_iter().map(|c| take_axis(cx, c, row, 0, 0)).collect::<Result<_>>()?;
         }
@@ -73,7 +73,7 @@ fn nested(cx: &mut LowerCtx, count: Dim) -> Result<(Vec<InstId>, Vec<InstId>)> {
 fn longest(cx: &mut LowerCtx, splits: InstId, held: Dim) -> InstId {
     let lengths = lengths(cx, splits);
     let lengths = cx.b.convert(lengths, DType::S64);
-    let (none, most) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, held.as_f64()));
+    let (none, most) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, held));
     let longest = cx.b.reduce(lengths, none, ScalarOp::Maximum, &[0]);
     // no row is longer, which tells how large an array of the shape can be
     let longest = cx.b.elementwise(ScalarOp::Clamp, &[none, longest, most]);

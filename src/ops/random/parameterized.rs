@@ -140,7 +140,7 @@ fn elements_are_left(b: &mut Builder, shape: &Shape, total: Dim) -> CompId {
     b.begin("elements_are_left");
     let state = b.parameter(shape.clone());
     let done = b.get_tuple_element(state, 0);
-    let total = b.scalar(DType::S64, total.as_f64());
+    let total = b.scalar(DType::S64, total);
     let left = b.compare(Direction::Lt, done, total);
     b.end(left)
 }
@@ -150,7 +150,7 @@ fn round(b: &mut Builder, shape: &Shape, samples: Dim) -> Result<CompId> {
     b.begin("draw_between");
     let state = b.parameter(shape.clone());
     let [done, rejected, low, high, key, table, numbers] = [0, 1, 2, 3, 4, 5, 6].map(|i| b.get_tuple_element(state, i));
-    let samples = b.scalar(DType::S64, samples.as_f64());
+    let samples = b.scalar(DType::S64, samples);
     let group = b.div(done, samples);
     let zero = b.scalar(DType::S64, 0.0);
     let row = b.add_inst(Op::DynamicSlice(vec![Dim::from(1), Dim::from(COLUMNS)]), &[table, group, zero]);

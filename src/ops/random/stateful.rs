@@ -137,7 +137,7 @@ fn from_variable(cx: &mut LowerCtx, distribution: Distribution) -> Result<Vec<Va
     let (dims, count) = sizes(cx, 2)?;
     let dtype = if cx.args.len() > 3 { cx.dtype(3)? } else { cx.attr_dtype("dtype")? };
     let generator = of_state(cx, before);
-    let elements = cx.b.scalar(DType::U64, count.as_f64());
+    let elements = cx.b.scalar(DType::U64, count);
     skip(cx, before, elements)?;
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 3 }, distribution)
 }

@@ -61,7 +61,7 @@ pub(super) fn of_parameters(
 /// The streams of all elements at their beginnings, `blocks` (a number, or an array u64) apart.
 pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [Dim; 2], blocks: InstId) -> Streams<InstId> {
     let (sample, parameter) = (b.iota(DType::U64, &sizes, 0), b.iota(DType::U64, &sizes, 1));
-    let each = b.full_like(parameter, sizes[0].as_f64());
+    let each = b.full_like(parameter, sizes[0]);
     let before = b.mul(parameter, each);
     let number = b.add(before, sample);
     let blocks = b.broadcast_to(blocks, &sizes);

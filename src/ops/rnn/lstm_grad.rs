@@ -143,7 +143,7 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
         let (sums, given) = parts.split_at(size);
         let (&[most, x, memories, outputs, w, wci, wcf, wco], made) =
             (given.first_chunk().unwrap_or(&[round; 8]), &given[8..]);
-        let last = b.full_like(round, time.as_f64() - 1.0);
+        let last = b.full_like(round, time - 1);
         let t = b.sub(last, round);
         let part: Vec<InstId> = made.iter().map(|&all| part_at(b, all, t)).collect();
         let (memory_grad, output_grad) = (b.add(sums[1], part[7]), b.add(sums[2], part[8]));

@@ -56,7 +56,7 @@ fn of_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         [_] => None,
         [rows, _] => {
             let row = cx.b.iota(DType::S64, &dims, 0);
-            Some((cx.b.reshape(row, &[n]), cx.b.full(DType::S64, &dims![1], rows.as_f64())))
+            Some((cx.b.reshape(row, &[n]), cx.b.full(DType::S64, &dims![1], rows)))
         }
         _ => return Err(cx.mismatch(format!("values {dims:?}; one or two dimensions are counted"))),
     };
@@ -84,7 +84,7 @@ fn of_ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let (row, _) = ragged::places(cx, splits, n)?;
     let row = cx.b.convert(row, DType::S64);
-    let rows = cx.b.full(DType::S64, &dims![1], rows.as_f64());
+    let rows = cx.b.full(DType::S64, &dims![1], rows);
     count(cx, &Counted { row: Some(row), rows: Some(rows), values, weights: 2 })
 }
 

@@ -101,7 +101,7 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
     let indices = columns(cx, &taken[..2], size);
     let longest = cx.b.convert(longest, DType::S64);
     let longest = cx.b.reshape(longest, &dims![1]);
-    let items = cx.b.full(DType::S64, &dims![1], rows.as_f64());
+    let items = cx.b.full(DType::S64, &dims![1], rows);
     let shape = cx.b.concatenate(&[items, longest], 0);
     Ok([indices, taken[2], shape])
 }
@@ -120,9 +120,9 @@ fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
     let spread = cx.b.broadcast(best, &dims, &[0, 1]);
     let is_best = cx.b.compare(Direction::Eq, x, spread);
     let number = cx.b.iota(DType::S32, &dims, 2);
-    let none = cx.b.full(DType::S32, &dims, dims[2].as_f64() - 1.0);
+    let none = cx.b.full(DType::S32, &dims, dims[2] - 1);
     let number = cx.b.select(is_best, number, none);
-    let last = cx.b.scalar(DType::S32, dims[2].as_f64() - 1.0);
+    let last = cx.b.scalar(DType::S32, dims[2] - 1);
     let place = cx.b.reduce(number, last, ScalarOp::Minimum, &[2]);
     let start = cx.b.full_like(place, 0.0);
     (cx.b.select(is_nan, first, best), cx.b.select(is_nan, start, place))

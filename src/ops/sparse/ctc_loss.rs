@@ -90,7 +90,7 @@ fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labe
     }
     let item = column(cx, indices, 0);
     let item = cx.b.convert(item, DType::S32);
-    let blank = cx.b.full_like(values, classes.as_f64() - 1.0);
+    let blank = cx.b.full_like(values, classes - 1);
     let mut keeps = cx.b.compare(Direction::Lt, values, blank);
     if cx.flag("preprocess_collapse_repeated") && n > 0 {
         let mut before = |x: InstId| {
@@ -121,7 +121,7 @@ fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labe
     let at = cx.b.select(keeps, at, outside);
     let at = cx.b.reshape(at, &dims![n, 1]);
     let places = cx.b.concatenate(&[place, at], 1);
-    let blanks = cx.b.full(DType::S32, &[batch, n.min(time)], classes.as_f64() - 1.0);
+    let blanks = cx.b.full(DType::S32, &[batch, n.min(time)], classes - 1);
     let dense = scatter(cx, blanks, places, values, None)?;
     Ok(Labels { dense, kept, given })
 }
@@ -282,7 +282,7 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
     let state = [all, behind, p.emissions, p.stays, skips, ends, p.steps];
     let end = rounds(b, "ctc_backward", dims[0], &state, |b, round, parts| {
         let [all, next, emissions, stays, skips, ends, steps] = parts[..] else { return parts };
-        let last = b.full_like(round, dims[0].as_f64() - 1.0);
+        let last = b.full_like(round, dims[0] - 1);
         let t = b.sub(last, round);
         // `next` has the emissions of the step behind in it
         let same = only(b, stays, next);

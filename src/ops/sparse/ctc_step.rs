@@ -87,7 +87,7 @@ fn from_parents(b: &mut Builder, s: Sizes, leaves: &Leaves, is_child: InstId) ->
 fn grow(b: &mut Builder, s: Sizes, g: &Growth) -> Ranked {
     let dims = [s.batch, s.width];
     let number = b.iota(DType::S32, &dims, 1);
-    let by = b.full_like(number, s.classes.as_f64());
+    let by = b.full_like(number, s.classes);
     let own = b.mul(number, by);
     let start = best_of(b, g.total, own, s.width);
     let stunted = b.full(DType::Pred, &dims, 0.0);
@@ -190,7 +190,7 @@ fn grow_leaf(
     let lost = b.binary(ScalarOp::And, lost, grows_wide);
     let stunted = b.binary(ScalarOp::Or, stunted, lost);
     // leaf * classes + label + 1
-    let (classes, first) = (b.full_like(leaf.number, s.classes.as_f64()), b.full_like(leaf.number, 1.0));
+    let (classes, first) = (b.full_like(leaf.number, s.classes), b.full_like(leaf.number, 1.0));
     let base = b.mul(leaf.number, classes);
     let base = b.add(base, first);
     let from = b.add(number, base);
@@ -215,14 +215,14 @@ fn has_fallen(b: &mut Builder, s: Sizes, family: &Family, ranked: &Ranked, reach
         b.reduce(ones, zero, ScalarOp::Add, &[2])
     });
     let better = b.add(among_best, before);
-    let has_fallen = compare_scalar(b, Direction::Ge, better, s.width.as_f64());
+    let has_fallen = compare_scalar(b, Direction::Ge, better, s.width);
     let is_nothing = compare_scalar(b, Direction::Eq, family.now, f64::NEG_INFINITY);
     b.binary(ScalarOp::Or, has_fallen, is_nothing)
 }
 
 /// The leaves that the best nodes are.
 fn leaves_of(b: &mut Builder, s: Sizes, g: &Growth, ranked: &Ranked, t: InstId) -> Leaves {
-    let classes = b.full_like(ranked.from, s.classes.as_f64());
+    let classes = b.full_like(ranked.from, s.classes);
     let leaf = b.div(ranked.from, classes);
     let rest = b.binary(ScalarOp::Remainder, ranked.from, classes);
     let one = b.full_like(rest, 1.0);
@@ -277,7 +277,7 @@ fn number_of_child(b: &mut Builder, s: Sizes, g: &Growth, child: &Child, t: Inst
     let square = [s.batch, s.width, s.width];
     // rows are children, columns the leaves
     let at = child.length;
-    let last = b.full_like(at, s.time.as_f64() - 1.0);
+    let last = b.full_like(at, s.time - 1);
     let label_at = b.min(at, last);
     let one = b.full_like(at, 1.0);
     let behind = b.add(at, one);
@@ -293,7 +293,7 @@ fn number_of_child(b: &mut Builder, s: Sizes, g: &Growth, child: &Child, t: Inst
     let least = b.scalar(DType::S32, -1.0);
     let known = b.reduce(number, least, ScalarOp::Maximum, &[2]);
     // numbers of a step are above those of all before, that of the root is 0
-    let width = b.full_like(t, s.width.as_f64());
+    let width = b.full_like(t, s.width);
     let base = b.mul(t, width);
     let column = b.iota(DType::S32, &[s.batch, s.width], 1);
     let fresh = b.add(column, base);

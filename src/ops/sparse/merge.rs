@@ -167,7 +167,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(size) = known.filter(|&size| size < parts.pinned()) {
         return Err(cx.mismatch(format!("{parts} parts of a dimension of {size}")));
     }
-    let count = cx.b.scalar(DType::S64, parts.as_f64());
+    let count = cx.b.scalar(DType::S64, parts);
     let (short, longer) = (cx.b.div(size, count), cx.b.elementwise(ScalarOp::Remainder, &[size, count]));
     let own = column(cx, places, axis);
     let number = cx.b.iota(DType::S64, &dims![rank], 0);

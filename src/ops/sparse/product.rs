@@ -104,10 +104,10 @@ fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     for (k, (&size, &stride)) in dims.iter().zip(&strides).enumerate().filter(|(_, (size, _))| **size != 1) {
         let place = super::column(cx, places, lead + k);
         // an index out of range of its own axis is clamped
-        let (low, high) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, size.saturating_sub(1).as_f64()));
+        let (low, high) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, size.saturating_sub(1)));
         let place = cx.b.max(place, low);
         let place = cx.b.min(place, high);
-        let stride = cx.b.scalar(DType::S64, stride.as_f64());
+        let stride = cx.b.scalar(DType::S64, stride);
         let place = cx.b.mul(place, stride);
         at = cx.b.add(at, place);
     }

@@ -42,7 +42,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("{n} elements in no rows")));
     }
     // a row out of range counts as the last
-    let (zero, last) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, rows.saturating_sub(1).as_f64()));
+    let (zero, last) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, rows.saturating_sub(1)));
     let row = column(cx, places, 0);
     let row = cx.b.max(row, zero);
     let row = cx.b.min(row, last);

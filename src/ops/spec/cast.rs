@@ -65,15 +65,13 @@ impl Cast<'_> {
             (_, ValueSpec::Constant { .. }) if from == to => Ok(Vec::new()),
             (_, ValueSpec::Constant { .. }) => self.differs("it is a constant on one side only"),
             (_, ValueSpec::Unavailable(_)) => self.rest(from).map(|_| Vec::new()),
-            (ValueSpec::Constant { value: own, is_size }, ValueSpec::Array(want)) => {
+            (ValueSpec::Constant { known }, ValueSpec::Array(want)) => {
+                let own = &known.value;
                 if !Shape::array(own.dtype, fixed(&own.dims.to_vec())).same(want) {
                     return self
                         .differs(&format!("it is {want} and {}", Shape::array(own.dtype, fixed(&own.dims.to_vec()))));
                 }
-                let one = self.b.constant(own.clone());
-                if *is_size {
-                    self.b.tell_size(one);
-                }
+                let one = known.made(self.b);
                 let (all, rank) = ([&self.batch[..], &fixed(&own.dims)].concat(), self.batch.len());
                 let axes: Vec<usize> = (rank..all.len()).collect();
                 Ok(vec![if rank == 0 { one } else { self.b.broadcast(one, &all, &axes) }])

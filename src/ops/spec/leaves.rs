@@ -2,7 +2,7 @@
 use super::ValueSpec;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId, Literal, Op};
-use crate::interp;
+use crate::interp::{self, Known};
 use crate::ops::Value;
 use crate::ops::value::ListValue;
 use crate::tensor::{DType, Tensor};
@@ -63,12 +63,21 @@ pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
     if small { interp::constant_value(b, *id) } else { None }
 }
 
+/// The same with the elements of what is computed from sizes of arrays, which may vary.
+pub fn known_constant(b: &Builder, value: &Value) -> Option<Known> {
+    let Value::Array(id) = value else { return None };
+    let inst = &b.current().insts[*id];
+    let small = inst.shape.as_array().is_some_and(|a| a.elements() <= EVALUATED_ELEMENTS);
+    let known = if small || matches!(inst.op, Op::Constant(_)) { interp::known_value(b, *id)? } else { return None };
+    Some(if b.follows_sizes(*id) { known.of_sizes() } else { known })
+}
+
 /// The sizes or shape that an integer or vector of a few is, if it is known, also where loops compute it.
-pub fn known_shape(b: &Builder, id: InstId) -> Option<Tensor> {
+pub fn known_shape(b: &Builder, id: InstId) -> Option<Known> {
     let dims = b.dims(id);
     let is_shape = dims.len() < 2 && dims.iter().all(|&n| n <= MOST_DIMS);
     let is_integer = matches!(b.dtype(id), DType::S32 | DType::S64);
-    if is_shape && is_integer { interp::known_through_loops(b, id) } else { None }
+    if is_shape && is_integer { interp::known_value_through_loops(b, id) } else { None }
 }
 
 /// A list with exactly as many elements as it has, where that number is known.
@@ -92,11 +101,8 @@ pub fn with_known_sizes(b: &mut Builder, value: &Value) -> Result<Value> {
     Ok(match value {
         Value::Array(id) => {
             let Some(known) = known_shape(b, *id) else { return Ok(value.clone()) };
-            let (is_size, constant) = (b.follows_sizes(*id), b.constant(known));
-            if is_size {
-                b.tell_size(constant);
-            }
-            Value::Array(constant)
+            let known = if b.follows_sizes(*id) { known.of_sizes() } else { known };
+            Value::Array(known.made(b))
         }
         Value::List(list) => Value::List(exact(b, list)?),
         Value::Structured(list) => {

@@ -98,9 +98,8 @@ fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn variable_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.read(0)?;
-    let sizes: Vec<i64> = cx.b.dims(x).iter().map(|&d| d.pinned()).collect();
-    let sizes = cx.b.constant(Tensor::of(&[sizes.len() as u64], &sizes));
-    cx.b.tell_size(sizes);
+    let sizes = cx.b.dims(x).to_vec();
+    let sizes = cx.b.size_constant(crate::tensor::DType::S64, &[sizes.len() as u64], sizes);
     let dtype = cx.attr_dtype("out_type")?;
     let sizes = cx.b.convert(sizes, dtype);
     cx.one(sizes)

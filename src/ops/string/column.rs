@@ -65,7 +65,7 @@ fn features(cx: &mut LowerCtx, i: usize) -> Result<Features> {
 /// `ShapeMismatch` for what is no matrix; those of [`text`].
 pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
     let [rows, each] = cx.dims(i)?[..] else { return Err(cx.mismatch("a dense column is a matrix")) };
-    let counts = cx.b.full(DType::S32, &[rows], each.as_f64());
+    let counts = cx.b.full(DType::S32, &[rows], each);
     let starts = cx.b.iota(DType::S32, &[rows], 0);
     let starts = cx.b.mul(starts, counts);
     let features = features(cx, i)?;

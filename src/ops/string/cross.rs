@@ -260,7 +260,7 @@ fn sparse_result(cx: &mut LowerCtx, columns: &[Column], joining: &Joining) -> Re
     let longest = cx.b.convert(longest, DType::S64);
     let longest = cx.b.reshape(longest, &dims![1]);
     let rows = cx.b.dims(crosses.counts)[0];
-    let rows = cx.b.full(DType::S64, &dims![1], rows.as_f64());
+    let rows = cx.b.full(DType::S64, &dims![1], rows);
     let shape = cx.b.concatenate(&[rows, longest], 0);
     Ok(vec![Value::Array(indices), values, Value::Array(shape)])
 }

@@ -28,7 +28,7 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let parts: Vec<InstId> = [start].into_iter().chain(values).collect();
     let start = cx.b.tuple(&parts);
     let shape = cx.b.shape(start).clone();
-    let cond = cx.b.counter_below("rows_left", &shape, rows.known());
+    let cond = cx.b.counter_below("rows_left", &shape, rows);
     cx.b.begin("row");
     let tuple = cx.b.parameter(shape);
     let mut parts: Vec<InstId> = (0..parts.len()).map(|i| cx.b.get_tuple_element(tuple, i)).collect();
@@ -67,7 +67,7 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
 
 /// Whether an index is one of `rows` rows.
 fn inside(b: &mut Builder, index: InstId, rows: Dim) -> InstId {
-    let (zero, end) = (b.full_like(index, 0.0), b.full_like(index, rows.as_f64()));
+    let (zero, end) = (b.full_like(index, 0.0), b.full_like(index, rows));
     let (low, high) = (b.compare(Direction::Ge, index, zero), b.compare(Direction::Lt, index, end));
     b.binary(ScalarOp::And, low, high)
 }
