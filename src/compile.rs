@@ -12,11 +12,11 @@ use crate::graph::{Endpoint, NodeId, Program, Role, Variable};
 use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::import::Loaded;
 use crate::kernel;
-use crate::lower::{self, Exact, Failure, Feed, Lowered, Traced};
+use crate::lower::{self, Exact, Failure, Feed, Lowered, OpenLowered, Traced};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::report::Part;
-use crate::symbolic::{Dim, trace};
+use crate::symbolic::{self, Dim, Interval, trace};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
@@ -179,18 +179,20 @@ fn lowered_computing(prepared: &Prepared, compute: bool) -> Result<Lowered> {
         lowered_at(&all.at(said), (assumed, Vec::new()), &fixed, compute).map_err(|failure| blockers(failure.told))
     }));
     let (own, anchors) = (prepared.clone(), prepared.clone());
-    let traced = Traced(Arc::new(move |ranges, at_hand| {
-        let sizes: Vec<u64> = at_hand.iter().map(|&n| u64::try_from(n).unwrap_or(0)).collect();
-        let (lowered, record) = trace::record(ranges, at_hand, |dims| {
-            let at = own.at(&sizes);
+    let traced = Traced(Arc::new(move |sizes| {
+        let ranges: Vec<Interval> = sizes.iter().map(|s| s.counts).collect();
+        let counts: Vec<i64> = sizes.iter().map(|s| s.at_hand).collect();
+        let (open, record) = trace::record(&ranges, &counts, |counts| {
+            let dims: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect();
+            let at = own.at(&dims.iter().map(|d| u64::try_from(d.at_hand()).unwrap_or(0)).collect::<Vec<u64>>());
             let of = |(feed, axes): (&Feed, &Vec<Option<usize>>)| {
                 let one = |(&n, axis): (&u64, &Option<usize>)| axis.map_or_else(|| Dim::from(n), |size| dims[size]);
                 feed.info.dims.iter().zip(axes).map(one).collect()
             };
             let feeds = at.feeds.iter().zip(&anchors.axes).map(of).collect();
-            lowered_at(&at, (&[], feeds), &told, compute)
+            open_at(&at, (&[], feeds), &told, compute)
         });
-        lowered.is_ok().then_some(record)
+        open.ok().map(|open| (open, record))
     }));
     bounded::lower(&prepared.sizes, prepared.axes.clone(), exact, Some(&traced))
 }
@@ -201,21 +203,32 @@ fn lowered_at(
     fixed: &[Fixed],
     compute: bool,
 ) -> Result<Lowered, Failure> {
+    open_at(prepared, (sizes, feeds), fixed, compute).map(|open| open.lowered)
+}
+
+fn open_at(
+    prepared: &Prepared,
+    (sizes, feeds): (&[u64], Vec<Vec<Dim>>),
+    fixed: &[Fixed],
+    compute: bool,
+) -> Result<OpenLowered, Failure> {
+    let feeds =
+        if feeds.is_empty() { prepared.feeds.iter().map(|f| symbolic::fixed(&f.info.dims)).collect() } else { feeds };
     let ends = (&prepared.feeds[..], &prepared.fetches[..], &prepared.roots[..]);
     let assumed = Assumed {
         sizes: sizes.to_vec(),
         bounds: prepared.bounds.clone(),
-        fixed: fixed.iter().map(|f| (f.number, f.anchor(&prepared.feeds))).collect(),
+        fixed: fixed.iter().map(|f| (f.number, f.anchor(&feeds))).collect(),
         compute,
         checks: prepared.checks,
         feeds,
     };
-    let mut lowered = lowered_with(&prepared.program, ends, assumed)?;
-    for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {
+    let mut open = lowered_with(&prepared.program, ends, assumed)?;
+    for (info, called) in open.lowered.results.iter_mut().zip(&prepared.called) {
         info.called.clone_from(called);
     }
-    names::of_signature(&mut lowered.results);
-    Ok(lowered)
+    names::of_signature(&mut open.lowered.results);
+    Ok(open)
 }
 
 /// A part of a program as HLO with the names that it has in C: a function of its feeds, and behind them of what the variables hold that
@@ -262,7 +275,7 @@ pub struct PartVariable {
 
 fn lowered_alone(program: &Program, part: &Part) -> Result<Lowered> {
     let lowered = lowered_with(program, (&part.feeds, &part.fetches, &part.roots), Assumed::default());
-    let lowered = lowered.map_err(|failure| blockers(failure.told))?;
+    let lowered = lowered.map_err(|failure| blockers(failure.told))?.lowered;
     if lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
     }
@@ -274,12 +287,12 @@ fn lowered_with(
     program: &Program,
     (feeds, fetches, roots): (&[Feed], &[(String, Endpoint)], &[NodeId]),
     assumed: Assumed,
-) -> Result<Lowered, Failure> {
-    let mut lowered = lower::lower_assuming(program, feeds, fetches, roots, assumed)?;
+) -> Result<OpenLowered, Failure> {
+    let mut open = lower::lower_open(program, feeds, fetches, roots, assumed)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
-    names::settle(&mut lowered.args);
-    names::settle(&mut lowered.results);
-    Ok(lowered)
+    names::settle(&mut open.lowered.args);
+    names::settle(&mut open.lowered.results);
+    Ok(open)
 }
 
 /// HLO to better HLO and loops, for the largest sizes where they vary; `source` is what `NAME_info()->source` says.

@@ -10,7 +10,6 @@ use super::degenerate::equal_at;
 use super::instance::{Departure, Form};
 use super::instances::Instances;
 use super::refusal;
-use super::steps::Steps;
 use crate::diag::Result;
 use crate::hlo::Module;
 use crate::lower::{Exact, Lowered};
@@ -27,8 +26,6 @@ const MOST_OTHERS: usize = 8;
 pub struct Domain<'a> {
     /// The sizes that the caller says, counted in steps.
     pub counted: &'a [Size],
-    /// The steps of each.
-    pub steps: &'a Steps,
     /// The numbers of the sizes at whose smallest value another function is used.
     pub apart: &'a [usize],
 }
@@ -36,9 +33,9 @@ pub struct Domain<'a> {
 impl Domain<'_> {
     /// The values of a size.
     fn values(&self, size: usize) -> impl Iterator<Item = i64> + Clone {
-        let (own, step) = (&self.counted[size], self.steps.all[size]);
+        let own = &self.counted[size];
         let least = own.least + u64::from(self.apart.contains(&size) && own.least < own.most);
-        (least..=own.most).map(move |n| i64::try_from(step.size(n)).unwrap_or(i64::MAX))
+        (least..=own.most).map(|n| i64::try_from(n).unwrap_or(i64::MAX))
     }
     fn count(&self, size: usize) -> u64 {
         (self.counted[size].most - self.counted[size].least).saturating_add(1)
@@ -77,7 +74,8 @@ pub fn check(record: &Record, domain: &Domain, (instances, forms): (&Instances, 
     if record.guards().iter().any(|guard| guard.is_pin) {
         return Ok(());
     }
-    for guard in record.guards() {
+    let given = domain.counted.len();
+    for guard in record.guards().iter().filter(|guard| guard.difference.vars().iter().all(|&v| v < given)) {
         let others = domain.others(guard).filter(|others| others.len() <= MOST_OTHERS);
         let is_alike = others.is_some_and(|others| {
             others.iter().all(|other| is_alike(&base.module, forms, &instances.points.all[0], other, domain, exact))
@@ -101,9 +99,8 @@ fn is_alike(
     let given = domain.counted.len();
     let mut point = base[..given.min(base.len())].to_vec();
     for (&v, &n) in other {
-        let step = domain.steps.all[v];
-        let Some(n) = u64::try_from(n).ok().and_then(|n| n.checked_sub(step.rest)) else { return false };
-        point[v] = n / step.by;
+        let Ok(n) = u64::try_from(n) else { return false };
+        point[v] = n;
     }
     let Ok(lowered) = (exact.0)(&point) else { return false };
     point.extend(lowered.found.iter().map(|f| f.0));

@@ -2,7 +2,7 @@
 use super::extent::Extent;
 use super::fit::Fit;
 use crate::hlo::attrs::{GatherDims, PadDim, SliceDim, WindowDim};
-use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape};
+use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape, Size};
 use crate::interp;
 use crate::scalar::eval;
 use crate::tensor::{DType, Tensor};
@@ -88,6 +88,11 @@ impl Form {
             v.dims.iter().flatten().chain(&v.numbers).chain(elements).all(Extent::is_polynomial)
         })
     }
+    /// The sizes of what the root of a computation is, array by array.
+    pub fn of_root<D: Size>(&self, comp: &Computation<D>) -> Option<&[Vec<Extent>]> {
+        let place = self.order.iter().position(|&id| id == comp.root)?;
+        Some(&self.varying[place].dims)
+    }
     /// The forms of a module that is [`alike`] the one of `forms`.
     pub fn of_alike(forms: &[Form], module: &Module) -> Vec<Form> {
         let of = |(form, comp): (&Form, CompId)| Form { order: order(module, comp), varying: form.varying.clone() };
@@ -110,7 +115,7 @@ impl Form {
 }
 
 /// The instructions of a computation, operands first; those that are sizes of arrays come before all others.
-fn order(module: &Module, comp: CompId) -> Vec<InstId> {
+pub fn order<D: Size>(module: &Module<D>, comp: CompId) -> Vec<InstId> {
     let comp = &module.comps[comp];
     let sizes: Vec<InstId> = comp.sizes.iter().map(|s| s.1).collect();
     comp.post_order_of(&sizes)
@@ -208,7 +213,7 @@ pub fn plain(op: &Op) -> Op {
 }
 
 /// The window that an op goes over an array with.
-pub fn window_of(op: &mut Op) -> Option<&mut Vec<WindowDim>> {
+pub fn window_of<D: Size>(op: &mut Op<D>) -> Option<&mut Vec<WindowDim<D>>> {
     match op {
         Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => Some(window),
         Op::Convolution(conv) => Some(&mut conv.window),
@@ -218,7 +223,7 @@ pub fn window_of(op: &mut Op) -> Option<&mut Vec<WindowDim>> {
 
 /// The numbers in an op's attributes that may follow from sizes. What windows are padded with behind an array and where slices end are none
 /// of them: the sizes of the result say how many windows and elements there are.
-pub fn numbers(op: &Op) -> Vec<i64> {
+pub fn numbers<D: Size>(op: &Op<D>) -> Vec<D::Signed> {
     let mut out = Vec::new();
     let mut op = op.clone();
     set_numbers(&mut op, |n| {
@@ -229,7 +234,7 @@ pub fn numbers(op: &Op) -> Vec<i64> {
 }
 
 /// Gives each of those numbers the value that `f` says; one that does not fit stays.
-fn set_numbers(op: &mut Op, mut f: impl FnMut(i64) -> Option<i64>) {
+fn set_numbers<D: Size>(op: &mut Op<D>, mut f: impl FnMut(D::Signed) -> Option<D::Signed>) {
     match op {
         Op::Slice(dims) => {
             for SliceDim { start, stride, .. } in dims {
@@ -252,13 +257,13 @@ fn set_numbers(op: &mut Op, mut f: impl FnMut(i64) -> Option<i64>) {
     }
 }
 
-fn unsigned(n: &mut u64, f: &mut impl FnMut(i64) -> Option<i64>) {
-    if let Some(v) = f(i64::try_from(*n).unwrap_or(i64::MAX)).and_then(|v| u64::try_from(v).ok()) {
+fn unsigned<D: Size>(n: &mut D, f: &mut impl FnMut(D::Signed) -> Option<D::Signed>) {
+    if let Some(v) = n.signed().and_then(f).and_then(D::of_signed) {
         *n = v;
     }
 }
 
-fn set_window(window: &mut [WindowDim], mut f: impl FnMut(i64) -> Option<i64>) {
+fn set_window<D: Size>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::Signed) -> Option<D::Signed>) {
     for w in window {
         unsigned(&mut w.size, &mut f);
         unsigned(&mut w.stride, &mut f);

@@ -270,19 +270,6 @@ impl Instances {
         self.points.all.len() > before
     }
 
-    /// Sizes up to a bound: those near its ends, one by one, and those that were looked at.
-    pub fn within(&self, bound: &[u64]) -> Vec<Vec<u64>> {
-        let mut out = Vec::new();
-        for (i, size) in self.sizes.iter().enumerate() {
-            let near = (bound[i].saturating_sub(LONGEST_STEP)..=bound[i]).chain(size.least..=size.least + 2 * STEPS);
-            let near = near.filter(|n| (size.least..=bound[i]).contains(n));
-            out.extend(near.map(|n| [&bound[..i], &[n], &bound[i + 1..]].concat()));
-        }
-        let is_within = |point: &&Vec<u64>| point.iter().zip(bound).all(|(n, most)| n <= most);
-        out.extend(self.points.all.iter().filter(is_within).cloned());
-        out
-    }
-
     fn is_known(&self, point: &[u64]) -> bool {
         self.points.all.iter().any(|p| p == point) || self.others.iter().any(|(p, ..)| p == point)
     }
@@ -303,11 +290,8 @@ impl Instances {
 
 /// The sizes of each result, as they follow from those of the function.
 pub fn result_dims(base: &Lowered, forms: &[Form]) -> Vec<Vec<Extent>> {
-    let Some(form) = forms.last() else { return Vec::new() };
-    let root = base.module.entry().root;
-    let place = form.order.iter().position(|&id| id == root);
-    let dims = place.map(|place| form.varying[place].dims.clone()).unwrap_or_default();
-    dims.into_iter().take(base.results.len()).collect()
+    let dims = forms.last().and_then(|form| form.of_root(base.module.entry())).unwrap_or_default();
+    dims.iter().take(base.results.len()).cloned().collect()
 }
 
 /// Whether the results of `lowered` have the sizes `dims` at `point`.
@@ -320,7 +304,7 @@ pub fn has_dims(lowered: &Lowered, dims: &[Vec<Extent>], point: &[u64]) -> bool 
 }
 
 /// The sizes from the smallest on, each alone, for which a function can be lowered: windows may not fit over fewer elements.
-fn sound(given: &[Size], exact: &Exact) -> Vec<Size> {
+pub fn sound(given: &[Size], exact: &Exact) -> Vec<Size> {
     let mut sound = given.to_vec();
     for size in 0..given.len() {
         let mut point: Vec<u64> = given.iter().map(|s| s.most).collect();
@@ -387,7 +371,7 @@ fn beside(sizes: &[Size], base: &[u64]) -> Vec<Vec<u64>> {
 }
 
 /// Bounds below the largest: halves, down to the smallest.
-fn halves(given: &[Size]) -> Vec<Vec<u64>> {
+pub fn halves(given: &[Size]) -> Vec<Vec<u64>> {
     let mut out: Vec<Vec<u64>> = Vec::new();
     let mut last: Vec<u64> = given.iter().map(|s| s.most).collect();
     let least: Vec<u64> = given.iter().map(|s| s.least).collect();

@@ -12,6 +12,7 @@ mod fit;
 mod instance;
 mod instances;
 mod level;
+mod once;
 mod pad;
 mod room;
 mod rows;
@@ -21,12 +22,13 @@ pub use evaluate::{evaluate, failed_check};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Asked, Check, Claim};
-use crate::lower::{Exact, Lowered, Rung, Sized, Traced};
+use crate::lower::{Exact, Lowered, Rung, Sized, Traced, TracedSize};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
 use instance::{Departure, Form};
 use instances::{Instances, has_dims, result_dims};
+use once::Once;
 use pad::Padded;
 use std::sync::Arc;
 use steps::Steps;
@@ -42,29 +44,24 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact, traced
     (exact.0)(&most)?;
     let steps = Steps::of(given, &exact);
     let of_steps = steps.exact(&exact);
-    let mut instances = Instances::new(&steps.counted(given), &of_steps, true)?;
-    let forms = instances.settled(&of_steps)?;
-    let apart = instances.apart(&forms)?;
-    instances.check_decisions()?;
-    let way = Way { exact: &of_steps, traced, steps: &steps };
-    way.check(&instances, &forms, &apart)?;
-    let (_, largest) = &instances.bounds[0];
-    let derived = Derived::of(largest, &forms, &instances.given, &steps);
-    let mut all = rungs(&instances, &forms, &derived, &steps)?;
-    for &size in &apart {
-        let own = smallest(&instances.given, size, &way, &derived)?;
-        all.extend(own.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
-    }
+    let way = Way { exact: &of_steps, traced, steps: &steps, args: &args };
+    let counted = steps.counted(given);
+    let once = way.lowered_once(&counted)?;
+    let (function, derived, mut all) = match once {
+        Some(found) => found,
+        None => way.looked_at(&counted)?,
+    };
+    let (_, largest) = &function.bounds[0];
     let module = all.remove(0).module;
     let largest = Lowered { module, found: Vec::new(), ..largest.clone() };
     if derived.sizes.is_empty() && given.is_empty() && largest.claims.is_empty() {
         return Ok(largest);
     }
-    let follows = derived.sizes.is_empty() && instances.found == 0 && largest.claims.is_empty();
-    let one_size = given.len() == 1 && follows && apart.is_empty() && steps.all[0].is_one();
-    let by_rows = one_size
-        && rows::are_rows(&instances.bounds[0].1, &Form::of_alike(&forms, &instances.bounds[0].1.module), &args);
-    let least: Vec<u64> = instances.given.iter().map(|s| s.least).collect();
+    let follows = derived.sizes.is_empty() && function.found() == 0 && largest.claims.is_empty();
+    let one_size = given.len() == 1 && follows && function.apart.is_empty() && steps.all[0].is_one();
+    let base = &function.bounds[0].1;
+    let by_rows = one_size && rows::are_rows(base, &Form::of_alike(&function.forms, &base.module), &args);
+    let least: Vec<u64> = function.given.iter().map(|s| s.least).collect();
     let sound = given.iter().zip(steps.sizes(&least)).map(|(s, least)| Size { least, ..s.clone() });
     let sound: Vec<Size> = sound.collect();
     let asked = asked(&[&largest.claims[..], &steps.claims(given)].concat());
@@ -72,34 +69,56 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact, traced
     Ok(Lowered { sized: Some(Arc::new(Sized { sizes, by_rows, smaller: all, exact })), ..largest })
 }
 
-/// The function for each of its bounds, largest first; it gives back the sizes that `derived` says. A smaller bound for which smaller
-/// sizes need room that can't be given is none.
-fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
-    let given = &instances.given[..];
-    let one = |(most, lowered): &(Vec<u64>, Lowered)| {
-        let own = Form::of_alike(forms, &lowered.module);
-        let all: Vec<u64> = most.iter().copied().chain(lowered.found.iter().map(|f| f.1)).collect();
-        let roomy = match room::given(&lowered.module, &own, &instances.within(&all), &all) {
-            Ok(roomy) => roomy,
-            Err(departure) if *most == instances.bounds[0].0 => return Err(refusal(&departure, given)),
-            Err(_) => return Ok(None),
+/// A function for every size but some.
+struct Function {
+    /// The sizes that the caller says, counted in steps.
+    given: Vec<Size>,
+    /// The least of each size, those that values say behind those.
+    least: Vec<u64>,
+    /// Bounds of the sizes that the caller says, largest first, with the function for exactly them.
+    bounds: Vec<(Vec<u64>, Lowered)>,
+    /// What follows from the sizes.
+    forms: Vec<Form>,
+    /// The sizes that the caller says, by their numbers, at whose smallest value it is another function.
+    apart: Vec<usize>,
+}
+
+impl Function {
+    /// How many sizes values say.
+    fn found(&self) -> usize {
+        self.least.len() - self.given.len()
+    }
+
+    /// The function for each of its bounds, largest first; it gives back the sizes that `derived` says. A smaller bound for which smaller
+    /// sizes need room that can't be given is none.
+    fn rungs(&self, derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
+        let given = &self.given[..];
+        let one = |(most, lowered): &(Vec<u64>, Lowered)| {
+            let own = Form::of_alike(&self.forms, &lowered.module);
+            let all: Vec<u64> = most.iter().copied().chain(lowered.found.iter().map(|f| f.1)).collect();
+            let ends = self.least.iter().zip(&all);
+            let ranges: Vec<Interval> = ends.map(|(&a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
+            let roomy = match room::given(&lowered.module, &own, &ranges, &all) {
+                Ok(roomy) => roomy,
+                Err(departure) if *most == self.bounds[0].0 => return Err(refusal(&departure, given)),
+                Err(_) => return Ok(None),
+            };
+            let padded = Padded {
+                module: roomy.as_ref().unwrap_or(&lowered.module),
+                forms: &own,
+                steps,
+                found: self.found(),
+                ranges,
+                args: lowered.args.len(),
+                results: (lowered.results.len(), &derived.extents),
+                claims: lowered.claims.len(),
+            };
+            let module = padded.module().map_err(|d| refusal(&d, given))?;
+            let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
+            Ok(Some(Rung { most: steps.sizes(most), module, results, is_apart: false }))
         };
-        let padded = Padded {
-            module: roomy.as_ref().unwrap_or(&lowered.module),
-            forms: &own,
-            points: &instances.points,
-            steps,
-            found: instances.found,
-            ranges: instances.least().zip(all.iter().copied()).collect(),
-            args: lowered.args.len(),
-            results: (lowered.results.len(), &derived.extents),
-            claims: lowered.claims.len(),
-        };
-        let module = padded.module().map_err(|d| refusal(&d, given))?;
-        let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        Ok(Some(Rung { most: steps.sizes(most), module, results, is_apart: false }))
-    };
-    instances.bounds.iter().filter_map(|bound| one(bound).transpose()).collect()
+        self.bounds.iter().filter_map(|bound| one(bound).transpose()).collect()
+    }
 }
 
 /// How a function is looked at.
@@ -109,9 +128,70 @@ struct Way<'a> {
     /// Lowers it with sizes that record how they are compared.
     traced: Option<&'a Traced>,
     steps: &'a Steps,
+    /// The axes of the arguments that have the sizes that the caller says.
+    args: &'a [Vec<Option<usize>>],
 }
 
+/// A function, the sizes of its results, and the modules for it and for the sizes at which it is another one.
+type Found = (Function, Derived, Vec<Rung>);
+
 impl Way<'_> {
+    /// The function of one lowering; `None` where it can't be told so.
+    fn lowered_once(&self, given: &[Size]) -> Result<Option<Found>> {
+        let Some(traced) = self.traced else { return Ok(None) };
+        let way = once::Way { exact: self.exact, traced, steps: self.steps };
+        let Some(function) = self.once(given, way, true) else { return Ok(None) };
+        let derived = Derived::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
+        let mut all = function.rungs(&derived, self.steps)?;
+        let mut todo: Vec<(Vec<Size>, usize)> =
+            function.apart.iter().map(|&size| (function.given.clone(), size)).collect();
+        while let Some((mut given, size)) = todo.pop() {
+            given[size].most = given[size].least;
+            let Some(own) = self.once(&given, way, false) else { return Ok(None) };
+            if !derived.are_dims(&own) {
+                return Err(other_results(&own.given));
+            }
+            let rungs = own.rungs(&derived, self.steps)?;
+            all.extend(rungs.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
+            todo.extend(own.apart.iter().map(|&other| (own.given.clone(), other)));
+        }
+        Ok(Some((function, derived, all)))
+    }
+
+    fn once(&self, given: &[Size], way: once::Way, with_halves: bool) -> Option<Function> {
+        let given = instances::sound(given, self.exact);
+        let once = Once::new(&given, way)?;
+        let most: Vec<u64> = given.iter().map(|s| s.most).collect();
+        let halves = if with_halves { instances::halves(&given) } else { Vec::new() };
+        let at = |most: Vec<u64>| Some((once.bound(&most, self.steps, self.args)?, most));
+        let bounds = std::iter::once(most).chain(halves).map(at).collect::<Option<Vec<_>>>()?;
+        let bounds = bounds.into_iter().map(|(lowered, most)| (most, lowered)).collect();
+        let least = given.iter().map(|s| s.least).chain(once.ranges.iter().skip(given.len()).map(|_| 0)).collect();
+        Some(Function { given, least, bounds, forms: once.forms, apart: once.apart })
+    }
+
+    /// The function as it looks at several sizes.
+    fn looked_at(&self, given: &[Size]) -> Result<Found> {
+        let mut instances = Instances::new(given, self.exact, true)?;
+        let function = self.function(&mut instances)?;
+        let derived = Derived::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
+        let mut all = function.rungs(&derived, self.steps)?;
+        for &size in &function.apart {
+            let own = self.smallest(&function.given, size, &derived)?;
+            all.extend(own.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
+        }
+        Ok((function, derived, all))
+    }
+
+    fn function(&self, instances: &mut Instances) -> Result<Function> {
+        let forms = instances.settled(self.exact)?;
+        let apart = instances.apart(&forms)?;
+        instances.check_decisions()?;
+        self.check(instances, &forms, &apart)?;
+        let (given, least) = (instances.given.clone(), instances.least().collect());
+        Ok(Function { given, least, bounds: instances.bounds.clone(), forms, apart })
+    }
+
     /// Checks that what lowering chose by comparing sizes holds for every size but the smallest of those in `apart`.
     ///
     /// # Errors
@@ -119,34 +199,32 @@ impl Way<'_> {
     fn check(&self, instances: &Instances, forms: &[Form], apart: &[usize]) -> Result<()> {
         let Some(Traced(traced)) = self.traced else { return Ok(()) };
         let given = &instances.given;
-        let sizes = |of: fn(&Size) -> u64| self.steps.sizes(&given.iter().map(of).collect::<Vec<u64>>());
-        let (least, most) = (sizes(|s| s.least), sizes(|s| s.most));
-        let ranges: Vec<Interval> = least.iter().zip(&most).map(|(&a, &b)| Interval::new(a.into(), b.into())).collect();
-        let at_hand = self.steps.sizes(&instances.points.all[0][..given.len()]);
-        let at_hand: Vec<i64> = at_hand.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
-        let Some(record) = traced(&ranges, &at_hand) else { return Ok(()) };
-        let domain = audit::Domain { counted: given, steps: self.steps, apart };
+        let one = |((size, &n), step): ((&Size, &u64), &steps::Step)| TracedSize {
+            counts: Interval::new(size.least.into(), size.most.into()),
+            at_hand: i64::try_from(n).unwrap_or(i64::MAX),
+            by: i64::try_from(step.by).unwrap_or(i64::MAX),
+            rest: i64::try_from(step.rest).unwrap_or(i64::MAX),
+        };
+        let sizes: Vec<TracedSize> = given.iter().zip(&instances.points.all[0]).zip(&self.steps.all).map(one).collect();
+        let Some((_, record)) = traced(&sizes) else { return Ok(()) };
+        let domain = audit::Domain { counted: given, apart };
         audit::check(&record, &domain, (instances, forms), self.exact)
     }
-}
 
-/// The function for the smallest value of a size, where it is another one; that serves this value alone, and of others every one.
-fn smallest(given: &[Size], size: usize, way: &Way, derived: &Derived) -> Result<Vec<Rung>> {
-    let mut given = given.to_vec();
-    given[size].most = given[size].least;
-    let mut instances = Instances::new(&given, way.exact, false)?;
-    let forms = instances.settled(way.exact)?;
-    let apart = instances.apart(&forms)?;
-    instances.check_decisions()?;
-    way.check(&instances, &forms, &apart)?;
-    let given = &instances.given[..];
-    let alike = instances.each().all(|(sizes, lowered)| derived.same_dims(lowered, sizes));
-    alike.then_some(()).ok_or_else(|| other_results(given))?;
-    let mut all = rungs(&instances, &forms, derived, way.steps)?;
-    for other in apart {
-        all.extend(smallest(given, other, way, derived)?);
+    /// The function for the smallest value of a size, where it is another one; that serves this value alone, and of others every one.
+    fn smallest(&self, given: &[Size], size: usize, derived: &Derived) -> Result<Vec<Rung>> {
+        let mut given = given.to_vec();
+        given[size].most = given[size].least;
+        let mut instances = Instances::new(&given, self.exact, false)?;
+        let function = self.function(&mut instances)?;
+        let alike = instances.each().all(|(sizes, lowered)| derived.same_dims(lowered, sizes));
+        alike.then_some(()).ok_or_else(|| other_results(&function.given))?;
+        let mut all = function.rungs(derived, self.steps)?;
+        for &other in &function.apart {
+            all.extend(self.smallest(&function.given, other, derived)?);
+        }
+        Ok(all)
     }
-    Ok(all)
 }
 
 /// What a call asks for and there is room for up to a bound, as sizes that the call says. A node that is reached more than once has a
@@ -219,6 +297,20 @@ impl Derived {
         });
         self.extents.push(extent);
         self.extents.len() - 1
+    }
+
+    /// Whether the results of a function have these sizes, for all of its sizes.
+    fn are_dims(&self, function: &Function) -> bool {
+        let most = &function.bounds[0];
+        let all = most.0.iter().copied().chain(most.1.found.iter().map(|f| f.1));
+        let ranges: Vec<Interval> =
+            function.least.iter().zip(all).map(|(&a, b)| Interval::new(a.min(b).into(), b.into())).collect();
+        let of = |&size: &usize| ranges.get(size).copied().unwrap_or(Interval::ALL);
+        let is_one =
+            |(a, b): (&Extent, &Extent)| a.sub(b).and_then(|d| d.extremes(&of)).is_some_and(|d| d == Interval::one(0));
+        let own = result_dims(&most.1, &function.forms);
+        own.len() == self.dims.len()
+            && own.iter().zip(&self.dims).all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(is_one))
     }
 
     /// Whether the results of `lowered` have the sizes that these extents have for `sizes`.

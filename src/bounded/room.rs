@@ -5,12 +5,13 @@
 use super::extent::Extent;
 use super::instance::{Departure, Form, departure};
 use crate::hlo::{ArrayShape, Inst, InstId, Module, Op, Shape};
+use crate::symbolic::Interval;
 use std::collections::{HashMap, HashSet};
 
-/// The module for the sizes `bound` in which arrays have room for those at all `points`; `None` where they have it.
+/// The module for the sizes `bound` in which arrays have room for all sizes within `ranges`; `None` where they have it.
 ///
 /// Errors: at the first array that can't be given room.
-pub fn given(module: &Module, forms: &[Form], points: &[Vec<u64>], bound: &[u64]) -> Result<Option<Module>, Departure> {
+pub fn given(module: &Module, forms: &[Form], ranges: &[Interval], bound: &[u64]) -> Result<Option<Module>, Departure> {
     let mut known: HashMap<&Extent, Option<u64>> = HashMap::new();
     let mut out = None;
     for (id, form) in module.reachable().into_iter().zip(forms) {
@@ -22,7 +23,7 @@ pub fn given(module: &Module, forms: &[Form], points: &[Vec<u64>], bound: &[u64]
             if inst.operands.iter().any(|o| grown.contains(o)) && !reads_any(&inst.op) {
                 return Err(refused());
             }
-            let mut more = |extent| *known.entry(extent).or_insert_with(|| more(extent, points, bound));
+            let mut more = |extent| *known.entry(extent).or_insert_with(|| more(extent, ranges, bound));
             let needs: Vec<Vec<Option<u64>>> = varying
                 .dims
                 .iter()
@@ -39,10 +40,10 @@ pub fn given(module: &Module, forms: &[Form], points: &[Vec<u64>], bound: &[u64]
     Ok(out)
 }
 
-/// The most that a size is at `points`, where that is more than for `bound`.
-fn more(extent: &Extent, points: &[Vec<u64>], bound: &[u64]) -> Option<u64> {
-    let most = points.iter().filter_map(|p| extent.at(p)).max()?;
-    (most > extent.at(bound)?).then(|| u64::try_from(most).ok()).flatten()
+/// The most that a size is, where that is more than for `bound`.
+fn more(extent: &Extent, ranges: &[Interval], bound: &[u64]) -> Option<u64> {
+    let most = extent.extremes(&|&size| ranges.get(size).copied().unwrap_or(Interval::ALL))?.most;
+    (most > extent.at(bound)?.into()).then(|| u64::try_from(most).ok()).flatten()
 }
 
 /// The shape of `inst` with sizes that are needed, where it makes as many elements as its shape has.

@@ -7,8 +7,9 @@
 //! inputs.
 use crate::diag::{Code, Diagnostic};
 use crate::hlo::Anchor;
-use crate::lower::{Failure, Feed, Lowered};
+use crate::lower::{Failure, Lowered};
 use crate::prepare::Prepared;
+use crate::symbolic::Dim;
 
 /// A function has no more such sizes.
 const MOST_FIXED: usize = 8;
@@ -33,16 +34,14 @@ enum By {
 
 impl Fixed {
     /// What it is for arguments of these sizes.
-    pub fn anchor(&self, feeds: &[Feed]) -> Anchor {
+    pub fn anchor(&self, feeds: &[Vec<Dim>]) -> Anchor {
         match self.by {
-            By::Argument { feed, axis } => Anchor::Size(size(feeds, feed, axis)),
+            By::Argument { feed, axis } => {
+                Anchor::Size(feeds.get(feed).and_then(|dims| dims.get(axis)).copied().unwrap_or_default())
+            }
             By::Found(other) => Anchor::Found(other),
         }
     }
-}
-
-fn size(feeds: &[Feed], feed: usize, axis: usize) -> u64 {
-    feeds.get(feed).and_then(|f| f.info.dims.get(axis)).copied().unwrap_or(0)
 }
 
 /// Lowers the function for sizes that the caller says and sizes that values say.
@@ -99,7 +98,7 @@ fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure:
     }
     let smaller = smaller(prepared, most);
     for number in free(failure) {
-        let arguments = candidates(prepared, most, number, failure.found[number].most);
+        let arguments = candidates(prepared, most, number, failure.found[number].most.known());
         for one in arguments.into_iter().chain(earlier(failure, number)) {
             let before = || lower(&smaller, &[], fixed).err();
             let elsewhere = || before().is_some_and(|before| helps(lower, (&smaller, &[]), fixed, one, &before));

@@ -6,23 +6,25 @@ use crate::symbolic::Dim;
 
 /// What becomes of each size.
 #[derive(Clone, Copy)]
-pub struct Resized<D: Size, E: Size> {
-    size: fn(D) -> E,
-    signed: fn(D::Signed) -> E::Signed,
+pub struct Resized<'a, D: Size, E: Size> {
+    /// Of one that is not negative.
+    pub size: &'a dyn Fn(D) -> E,
+    /// Of one that may be negative.
+    pub signed: &'a dyn Fn(D::Signed) -> E::Signed,
 }
 
-impl<D: Size, E: Size> Resized<D, E> {
+impl<D: Size, E: Size> Resized<'_, D, E> {
     fn all(self, sizes: &[D]) -> Vec<E> {
         sizes.iter().map(|&d| (self.size)(d)).collect()
     }
 }
 
-fn at_hand<D: Size>() -> Resized<D, u64> {
-    Resized { size: D::at_hand, signed: D::Signed::at_hand }
+fn at_hand<D: Size>() -> Resized<'static, D, u64> {
+    Resized { size: &D::at_hand, signed: &D::Signed::at_hand }
 }
 
 /// Integers as sizes that do not vary.
-const FIXED: Resized<u64, Dim> = Resized { size: Dim::from, signed: Dim::from };
+const FIXED: Resized<u64, Dim> = Resized { size: &Dim::from, signed: &Dim::from };
 
 fn windows<D: Size, E: Size>(all: &[WindowDim<D>], to: Resized<D, E>) -> Vec<WindowDim<E>> {
     let one = |w: &WindowDim<D>| WindowDim {
@@ -64,8 +66,8 @@ impl<D: Size> Shape<D> {
     }
 }
 
-fn pinned<D: Size>() -> Resized<D, u64> {
-    Resized { size: |d| d.into().known(), signed: |d| d.into().pinned() }
+fn pinned<D: Size>() -> Resized<'static, D, u64> {
+    Resized { size: &|d| d.into().known(), signed: &|d| d.into().pinned() }
 }
 
 impl Shape<Dim> {
@@ -239,9 +241,13 @@ impl<D: Size> Computation<D> {
 impl<D: Size> Module<D> {
     /// The module for the sizes at hand.
     pub fn at_hand(&self) -> Module {
+        self.resized(at_hand())
+    }
+    /// The module with other sizes.
+    pub fn resized(&self, to: Resized<D, u64>) -> Module {
         Module {
             name: self.name.clone(),
-            comps: self.comps.values().map(Computation::at_hand).collect(),
+            comps: self.comps.values().map(|comp| comp.resized(to)).collect(),
             entry: self.entry,
             extra: self.extra.clone(),
             replaceable: self.replaceable,

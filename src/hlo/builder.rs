@@ -5,11 +5,11 @@
 use super::attrs::*;
 use super::decision::{self, Decision};
 use super::said::{Anchor, Assumed, Checks, Claim, Found, Place};
+use super::size::Signed;
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, Size, infer};
 use crate::diag::{Error, Result};
-use super::size::Signed;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::symbolic::Dim;
+use crate::symbolic::{Dim, trace};
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -219,38 +219,6 @@ impl<D: Size> Builder<D> {
     /// Whether checks that are known to hold are left out.
     pub fn drops_known_checks(&self) -> bool {
         self.assumed.checks == Checks::Unproven && self.found.is_empty()
-    }
-    /// A size that is `count` at run time and never larger than `most`, as what it is taken to be: `most` where nothing is assumed.
-    /// `None` in a computation whose sizes are fixed.
-    pub fn found(&mut self, count: InstId, most: u64) -> Option<u64> {
-        if !self.carries() {
-            return None;
-        }
-        let number = self.found.len();
-        let anchor = self.assumed.fixed.iter().find(|(n, _)| *n == number).map(|(_, anchor)| *anchor);
-        let same_as = match anchor {
-            Some(Anchor::Found(other)) => self.found.get(other).copied(),
-            Some(Anchor::Size(_)) | None => None,
-        };
-        let fixed = match anchor {
-            Some(Anchor::Size(size)) => Some(size),
-            Some(Anchor::Found(_)) | None => same_as.map(|other| other.assumed),
-        };
-        let varying = self.found.iter().filter(|f| !f.is_fixed).count();
-        let assumed = self.assumed.sizes.get(varying).map_or(most, |&n| n.min(most));
-        let astray = self.astray.filter(|first| number >= *first).map(|first| 1 + (number - first) as u64 % 3);
-        let assumed = match (fixed, astray) {
-            (Some(fixed), _) => fixed,
-            (None, _) if self.at_most.is_some_and(|first| number >= first) => most,
-            (None, Some(by)) if assumed > by => assumed - by,
-            (None, Some(by)) if assumed + by <= most => assumed + by,
-            (None, Some(_)) => 0,
-            (None, None) => assumed,
-        };
-        let same_as = same_as.map(|other| other.count);
-        let place = Place::Open(self.open.len());
-        self.found.push(Found { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });
-        Some(assumed)
     }
     /// The sizes that values at run time say, in the order in which they were met.
     pub fn founds(&self) -> &[Found] {
@@ -668,5 +636,44 @@ impl<D: Size> Builder<D> {
     /// One part of a tuple.
     pub fn get_tuple_element(&mut self, x: InstId, index: usize) -> InstId {
         self.add_inst(Op::GetTupleElement(index), &[x])
+    }
+}
+
+impl Builder<Dim> {
+    /// A size that is `count` at run time and never larger than `most`, as what it is taken to be: `most` where nothing is assumed.
+    /// `None` in a computation whose sizes are fixed.
+    pub fn found(&mut self, count: InstId, most: Dim) -> Option<Dim> {
+        if !self.carries() {
+            return None;
+        }
+        let number = self.found.len();
+        let anchor = self.assumed.fixed.iter().find(|(n, _)| *n == number).map(|(_, anchor)| *anchor);
+        let same_as = match anchor {
+            Some(Anchor::Found(other)) => self.found.get(other).copied(),
+            Some(Anchor::Size(_)) | None => None,
+        };
+        let fixed = match anchor {
+            Some(Anchor::Size(size)) => Some(size),
+            Some(Anchor::Found(_)) | None => same_as.map(|other| other.assumed),
+        };
+        let assumed = fixed.unwrap_or_else(|| trace::variable(self.assumed_size(number, most.at_hand()), most));
+        let same_as = same_as.map(|other| other.count);
+        let place = Place::Open(self.open.len());
+        self.found.push(Found { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });
+        Some(assumed)
+    }
+    /// What the size of this number is taken to be, which is at most `most` and is not fixed.
+    fn assumed_size(&self, number: usize, most: i64) -> i64 {
+        let varying = self.found.iter().filter(|f| !f.is_fixed).count();
+        let assumed = self.assumed.sizes.get(varying).and_then(|&n| i64::try_from(n).ok());
+        let assumed = assumed.map_or(most, |n| n.min(most));
+        let astray = self.astray.filter(|first| number >= *first).map(|first| 1 + (number - first) as i64 % 3);
+        match astray {
+            _ if self.at_most.is_some_and(|first| number >= first) => most,
+            Some(by) if assumed > by => assumed - by,
+            Some(by) if assumed + by <= most => assumed + by,
+            Some(_) => 0,
+            None => assumed,
+        }
     }
 }

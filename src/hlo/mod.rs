@@ -23,6 +23,7 @@ pub mod stablehlo;
 pub mod text;
 pub mod verify;
 
+pub use at_hand::Resized;
 pub use builder::{Builder, Mark};
 pub use decision::Decision;
 pub use fold::Fold;

@@ -11,9 +11,9 @@ pub struct Found {
     /// That computation.
     pub place: Place,
     /// What it is taken to be: arrays have this size.
-    pub assumed: u64,
+    pub assumed: Dim,
     /// It is never larger.
-    pub most: u64,
+    pub most: Dim,
     /// Whether it is what it is taken to be, as other shapes ask for that.
     pub is_fixed: bool,
     /// Where it is another of these sizes, the one that was met first, that one's count.
@@ -33,7 +33,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// A size that is known.
-    Size(u64),
+    Size(Dim),
     /// One that other values say, by its number in the order in which they are met.
     Found(usize),
 }

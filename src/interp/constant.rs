@@ -67,13 +67,18 @@ pub fn known_value<D: Size>(b: &Builder<D>, id: InstId) -> Option<Known> {
         let varies = sizes.iter().any(|e| e.varies());
         return Some(Known { value, sizes: varies.then_some(sizes) });
     }
+    evaluated(b, id).map(|value| Known { value, sizes: None })
+}
+
+/// The value of an array, which it must have in every call.
+pub(super) fn evaluated<D: Size>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
     let (module, id) = excerpt(b, id, is_known)?;
     let comp = module.entry();
     let order = comp.post_order_to(id);
     check(comp, &order, &module).ok()?;
     let plan = Plan::new(comp, order, id);
     match machine(&module, BUDGET, BUDGET).run_constant(comp, &plan) {
-        Some(Literal::Array(value)) => Some(Known { value, sizes: None }),
+        Some(Literal::Array(value)) => Some(value),
         Some(Literal::Tuple(_) | Literal::Token) | None => None,
     }
 }

@@ -46,7 +46,14 @@ pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) 
     }
     let root = places[&id];
     let mut comps = callees.comps;
-    let entry = comps.push(Computation { name: comp.name.clone(), insts, params, root, sizes: Vec::new(), size_constants: Vec::new() });
+    let entry = comps.push(Computation {
+        name: comp.name.clone(),
+        insts,
+        params,
+        root,
+        sizes: Vec::new(),
+        size_constants: Vec::new(),
+    });
     Some((Module { name: String::new(), comps, entry, extra: Vec::new(), replaceable: false }, root))
 }
 

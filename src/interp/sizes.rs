@@ -2,7 +2,7 @@
 //!
 //! Each instruction is followed exactly: a truth value is the expression that is 1 where it is true and 0 where not, and a result is
 //! given up where it may leave its element type, as machine integers wrap around there.
-use super::constant_value;
+use super::constant::evaluated;
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Op, Size};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::trace::{self, Binary};
@@ -48,10 +48,8 @@ fn is_followed<D: Size>(inst: &Inst<D>) -> bool {
         let d: Dim = d.into();
         n.checked_mul(u64::try_from(d.at_hand()).ok().filter(|_| !d.varies())?)
     });
-    let is_known_op = matches!(
-        inst.op,
-        Op::Constant(_) | Op::Iota(_) | Op::Elementwise(_) | Op::Reduce { .. }
-    ) || moves(&inst.op);
+    let is_known_op =
+        matches!(inst.op, Op::Constant(_) | Op::Iota(_) | Op::Elementwise(_) | Op::Reduce { .. }) || moves(&inst.op);
     is_known_op && range(array.dtype).is_some() && is_small.is_some_and(|n| n <= MOST_ELEMENTS)
 }
 
@@ -98,14 +96,16 @@ impl<D: Size> Follower<'_, D> {
                 Some(elements) => elements.iter().map(|&e| e.into()).collect(),
                 None => integers(t)?,
             },
-            Op::Iota(_) => integers(&constant_value(self.b, id)?)?,
+            Op::Iota(axis) => iota(&array.dims.iter().map(|&d| d.at_hand()).collect::<Vec<u64>>(), *axis),
             Op::Elementwise(op) => {
-                let is_bitwise = matches!(op, ScalarOp::And | ScalarOp::Or | ScalarOp::Not);
+                let is_bitwise = matches!(op, ScalarOp::And | ScalarOp::Or | ScalarOp::Xor | ScalarOp::Not);
                 if is_bitwise && array.dtype != DType::Pred {
                     return None;
                 }
                 let count = operands.first()?.len();
-                (0..count).map(|i| scalar(*op, &operands.iter().map(|o| o[i]).collect::<Vec<_>>())).collect::<Option<_>>()?
+                (0..count)
+                    .map(|i| scalar(*op, &operands.iter().map(|o| o[i]).collect::<Vec<_>>()))
+                    .collect::<Option<_>>()?
             }
             Op::Reduce { comp, dims } => self.reduced(inst, *comp, dims.len(), &operands)?,
             op if moves(op) => self.moved(inst, &operands)?,
@@ -151,9 +151,17 @@ impl<D: Size> Follower<'_, D> {
             array.dtype = DType::S64;
         }
         let made = own.push(inst.op.at_hand(), &numbers, shape);
-        let places = constant_value(&own, made)?.to_i64s()?;
+        let places = evaluated(&own, made)?.to_i64s()?;
         places.into_iter().map(|i| all.get(usize::try_from(i).ok()?).copied()).collect()
     }
+}
+
+/// 0, 1, 2 … along one axis.
+fn iota(dims: &[u64], axis: usize) -> Vec<Dim> {
+    let inner: u64 = dims.iter().skip(axis + 1).product();
+    let count: u64 = dims.iter().product();
+    let along = dims.get(axis).copied().unwrap_or(1).max(1);
+    (0..count).map(|i| Dim::from(i / inner.max(1) % along)).collect()
 }
 
 /// The elements of a constant.
@@ -172,6 +180,7 @@ fn scalar(op: ScalarOp, args: &[Dim]) -> Option<Dim> {
         (ScalarOp::Remainder, &[x, y]) => of(x, Binary::Remainder, y),
         (ScalarOp::Maximum | ScalarOp::Or, &[x, y]) => of(x, Binary::Maximum, y),
         (ScalarOp::Minimum | ScalarOp::And, &[x, y]) => of(x, Binary::Minimum, y),
+        (ScalarOp::Xor, &[x, y]) => different(x, y),
         (ScalarOp::Negate, &[x]) => of(zero, Binary::Subtract, x),
         (ScalarOp::Not, &[x]) => of(one, Binary::Subtract, x),
         (ScalarOp::Abs, &[x]) => of(x, Binary::Maximum, of(zero, Binary::Subtract, x)?),

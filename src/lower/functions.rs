@@ -7,7 +7,7 @@ use super::written::without_values;
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
 use crate::hlo::open::{Claim, CompId, InstId, Op};
-use crate::ops::spec::ValueSpec;
+use crate::ops::spec::{self, ValueSpec};
 use crate::ops::{Calls, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -100,7 +100,7 @@ impl<'p> Walker<'p> {
     fn branch_on_truth(&mut self, yes: &FuncRef, no: &FuncRef, args: &[Value]) -> Result<Vec<Slot>> {
         let (pred, args) = args.split_first().ok_or_else(|| Error::user(Code::BadGraph, "the predicate is missing"))?;
         let pred = self.truth(pred)?;
-        if let Some(known) = self.known(&Value::Array(pred)).and_then(|t| t.get_i64(0)) {
+        if let Some(known) = self.chosen(pred) {
             let taken = if known != 0 { yes } else { no };
             // code for every size tests it, where both branches are there for every size
             if self.b.computes() && self.b.follows_sizes(pred) {
@@ -118,6 +118,13 @@ impl<'p> Walker<'p> {
             return Ok(vec![Some(both)]);
         }
         self.conditional(pred, &[yes, no], args)
+    }
+
+    /// The integer or truth value that says which branch is taken, where that is the same in every call.
+    fn chosen(&self, selector: InstId) -> Option<i64> {
+        let known = spec::known_constant(&self.b, &Value::Array(selector))?;
+        let varies = known.sizes.iter().flatten().any(|size| size.varies());
+        known.value.get_i64(0).filter(|_| !varies)
     }
 
     /// "And" as Python has it, which looks at the second condition where the first one holds, as one value; where conditions are only
@@ -144,7 +151,7 @@ impl<'p> Walker<'p> {
             return Err(Error::user(Code::UnsupportedType, "the branch index is not an array"));
         };
         let last = branches.len() - 1;
-        if let Some(known) = self.known(index).and_then(|t| t.get_i64(0)) {
+        if let Some(known) = self.chosen(*id) {
             let taken = &branches[usize::try_from(known).unwrap_or(last).min(last)];
             if self.b.computes() && self.b.follows_sizes(*id) {
                 let mark = self.mark();

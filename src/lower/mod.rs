@@ -20,13 +20,12 @@ mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
-use crate::hlo::Module;
 use crate::hlo::open::{Assumed, Builder, Claim, Decision, Found, InstId, Shape};
+use crate::hlo::{Module, open};
 use crate::ops::{self, Value};
-use crate::symbolic::Interval;
 use crate::symbolic::fixed;
-use crate::symbolic::known;
 use crate::symbolic::trace::Record;
+use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, Accesses};
 use std::collections::{HashMap, HashSet};
@@ -124,9 +123,40 @@ pub struct Rung {
 #[derive(Clone)]
 pub struct Exact(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
 
-/// What lowering a function records of its sizes, which lie within these ranges and have these values; `None` where it can't be lowered.
+/// A function with its sizes as lowering computed them.
+#[derive(Clone, Debug)]
+pub struct OpenLowered {
+    /// The function for the sizes at hand.
+    pub lowered: Lowered,
+    /// Its module, whose sizes carry expressions where these are recorded.
+    pub module: open::Module,
+    /// The sizes that values at run time say, in the order of [`Lowered::found`].
+    pub sizes: Vec<Found>,
+}
+
+/// Lowers a function for these sizes, and records how they are used; `None` where it can't be lowered.
 #[derive(Clone)]
-pub struct Traced(pub Arc<dyn Fn(&[Interval], &[i64]) -> Option<Record> + Send + Sync>);
+pub struct Traced(pub Arc<dyn Fn(&[TracedSize]) -> Option<(OpenLowered, Record)> + Send + Sync>);
+
+/// A size that the caller says, counted in steps: it is `by` times the count, and `rest`.
+#[derive(Clone, Copy, Debug)]
+pub struct TracedSize {
+    /// What the count lies between.
+    pub counts: Interval,
+    /// The count for which the function is lowered.
+    pub at_hand: i64,
+    /// 1 or more.
+    pub by: i64,
+    /// Less than `by`.
+    pub rest: i64,
+}
+
+impl TracedSize {
+    /// The size of this count.
+    pub fn dim(&self, count: Dim) -> Dim {
+        count * self.by + self.rest
+    }
+}
 
 impl std::fmt::Debug for Exact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -172,6 +202,20 @@ pub fn lower_assuming(
     roots: &[NodeId],
     assumed: Assumed,
 ) -> Result<Lowered, Failure> {
+    lower_open(program, feeds, fetches, roots, assumed).map(|open| open.lowered)
+}
+
+/// The same with the sizes as lowering computed them, which carry expressions where it is recorded.
+///
+/// # Errors
+/// Those of [`lower_assuming`].
+pub fn lower_open(
+    program: &Program,
+    feeds: &[Feed],
+    fetches: &[(String, Endpoint)],
+    roots: &[NodeId],
+    assumed: Assumed,
+) -> Result<OpenLowered, Failure> {
     let mut b = Builder::new("main");
     let told = assumed.feeds.clone();
     b.assume(assumed);
@@ -213,7 +257,7 @@ fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariab
             continue;
         };
         let id = walker.b.parameter(Shape::array(dtype, fixed(&dims.clone())));
-        let number = walker.store.add(variable, dtype, &fixed(&known(&fixed(&dims))), id);
+        let number = walker.store.add(variable, dtype, &fixed(&dims), id);
         if variable.role == Role::Random {
             walker.store.random = Some(number);
         }
@@ -284,7 +328,7 @@ fn finish(
     state: Vec<(StateVariable, InstId)>,
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
-) -> Result<Lowered, Vec<Diagnostic>> {
+) -> Result<OpenLowered, Vec<Diagnostic>> {
     let Walker { mut b, errors, program, store, .. } = walker;
     if !errors.is_empty() || parts.len() != fetches.len() {
         return Err(tidy(errors, program));
@@ -295,7 +339,7 @@ fn finish(
         called: None,
         field,
         dtype: b.dtype(id),
-        dims: known(b.dims(id)),
+        dims: b.dims(id).iter().map(|&d| at_hand(d)).collect(),
     };
     let results = fetches.iter().map(|f| &f.0).zip(fields).zip(&parts).map(info).collect();
     let mut variables = Vec::with_capacity(state.len());
@@ -309,12 +353,13 @@ fn finish(
     parts.extend(b.claims().iter().map(|c| c.value));
     let claims = b.claims().to_vec();
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
-    let found = b.founds().iter().filter(|f| !f.is_fixed).map(|f| (f.assumed, f.most)).collect();
+    let sizes: Vec<Found> = b.founds().iter().filter(|f| !f.is_fixed).copied().collect();
+    let found = sizes.iter().map(|f| [f.assumed, f.most].map(at_hand)).map(|[a, most]| (a, most)).collect();
     let decisions = b.decisions().to_vec();
     let root = b.tuple(&parts);
-    let module = b.finish(root).map_err(Error::into_diagnostics)?.at_hand();
-    Ok(Lowered {
-        module,
+    let module = b.finish(root).map_err(Error::into_diagnostics)?;
+    let lowered = Lowered {
+        module: module.at_hand(),
         args: feeds.iter().map(|f| f.info.clone()).collect(),
         results,
         state: variables,
@@ -323,7 +368,13 @@ fn finish(
         decisions,
         used: Vec::new(),
         sized: None,
-    })
+    };
+    Ok(OpenLowered { lowered, module, sizes })
+}
+
+/// A size for the sizes at hand.
+fn at_hand(size: Dim) -> u64 {
+    u64::try_from(size.at_hand()).unwrap_or(0)
 }
 
 /// Each diagnostic once (a function may be called often), with the file.

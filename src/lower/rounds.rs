@@ -59,9 +59,7 @@ impl Walker<'_> {
         for (i, value) in values.iter().enumerate() {
             let known = if fixed(i) { self.constant_spec(value) } else { None };
             let wider = wider.get(i).cloned().flatten();
-            specs.push(
-                known.or(wider).unwrap_or_else(|| self.spec(value)),
-            );
+            specs.push(known.or(wider).unwrap_or_else(|| self.spec(value)));
         }
         let mut border = Border { specs, ranges: Vec::new(), inside: Vec::new() };
         let range = |part: Option<usize>| part.filter(|&i| fixed(i)).and_then(|i| self.range(&values[i]));

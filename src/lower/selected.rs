@@ -132,8 +132,7 @@ impl Walker<'_> {
             let (of_x, of_y) = (number(self, ours), number(self, theirs));
             let count = self.b.select(counts, of_x, of_y);
             let told = "how large what a branch leaves is depends on values at run time";
-            let size =
-                self.b.found(count, ours.max(theirs).known()).ok_or_else(|| Error::user(Code::DynamicShape, told))?;
+            let size = self.b.found(count, ours.max(theirs)).ok_or_else(|| Error::user(Code::DynamicShape, told))?;
             x = self.resized(x, axis, theirs, Dim::from(size));
             y = self.resized(y, axis, ours, Dim::from(size));
         }

@@ -249,20 +249,20 @@ impl LowerCtx<'_> {
         {
             return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
-        let is_count = |f: &&Found| f.most == most && element::same(self.b, f.count, count);
+        let is_count = |f: &&Found| f.most.is_same(most) && element::same(self.b, f.count, count);
         if let Some(known) = self.b.found_here().find(is_count) {
-            return Ok(Dim::from(known.assumed));
+            return Ok(known.assumed);
         }
-        let size = self.b.found(count, most.known()).ok_or_else(|| {
+        let size = self.b.found(count, most).ok_or_else(|| {
             let told = format!(
                 "how large {made} is depends on values at run time, and sizes of computations of scalars are fixed"
             );
             Error::user(Code::DynamicShape, told)
         })?;
         if let Some(same_as) = self.b.founds().last().filter(|f| f.is_fixed).map(|f| f.same_as) {
-            self.claim_fixed(count, (Dim::from(size), most), same_as);
+            self.claim_fixed(count, (size, most), same_as);
         }
-        Ok(Dim::from(size))
+        Ok(size)
     }
     /// Lets calls fail in which a size is not the one that another shape asks for.
     fn claim_fixed(&mut self, count: InstId, (size, most): (Dim, Dim), same_as: Option<InstId>) {

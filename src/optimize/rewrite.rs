@@ -46,7 +46,14 @@ pub struct Editor<'m> {
 
 /// A computation of nothing, to stand in a module for one that is being changed.
 fn placeholder() -> Computation {
-    Computation { name: String::new(), insts: IdVec::new(), params: Vec::new(), root: InstId(0), sizes: Vec::new(), size_constants: Vec::new() }
+    Computation {
+        name: String::new(),
+        insts: IdVec::new(),
+        params: Vec::new(),
+        root: InstId(0),
+        sizes: Vec::new(),
+        size_constants: Vec::new(),
+    }
 }
 
 impl<'m> Editor<'m> {

@@ -36,6 +36,10 @@ impl Dim {
     pub fn expr(self) -> Option<ExprId> {
         self.expr
     }
+    /// Whether both are one expression; nothing is recorded.
+    pub fn is_same(self, other: Dim) -> bool {
+        self.expr == other.expr && self.value == other.value
+    }
     /// Whether it may be another number in another call.
     pub fn varies(self) -> bool {
         self.expr.is_some()

@@ -192,6 +192,29 @@ impl<V: Ord + Clone> Expr<V> {
         self.scale(-1)?.maximum(&other.scale(-1)?)?.scale(-1)
     }
 
+    /// The expression with others in the place of its variables; `None` where one has none, or the result is too large.
+    pub fn substituted<W: Ord + Clone>(&self, by: &impl Fn(&V) -> Option<Expr<W>>) -> Option<Expr<W>> {
+        let mut sum = Expr::default();
+        for (factors, n) in self.terms() {
+            let mut term = Expr::constant(n);
+            for factor in factors {
+                let factor = match factor {
+                    Factor::Var(v) => by(v)?,
+                    Factor::Quotient(a, b) => a.substituted(by)?.floor_div(&b.substituted(by)?)?,
+                    Factor::Max(all) => {
+                        let all: Option<Vec<Expr<W>>> = all.iter().map(|e| e.substituted(by)).collect();
+                        let mut all = all?.into_iter();
+                        let first = all.next()?;
+                        all.try_fold(first, |most, e| most.maximum(&e))?
+                    }
+                };
+                term = term.mul(&factor)?;
+            }
+            sum = sum.add(&term)?;
+        }
+        Some(sum)
+    }
+
     /// The expression in words, with names for its variables.
     pub fn spelled(&self, name: &impl Fn(&V) -> String) -> String {
         let factor = |f: &Factor<V>| match f {

@@ -92,10 +92,16 @@ pub struct Record {
     /// The answers, in the order in which they were taken; each once.
     guards: Vec<Guard>,
     known: HashSet<(Expr<SizeNumber>, bool, bool)>,
+    /// What is never negative, beside what the ranges say.
+    facts: Vec<Expr<SizeNumber>>,
     node: (String, String),
 }
 
 impl Record {
+    /// The range of each size: those that the caller says, and behind them those that values said, as they were met.
+    pub fn ranges(&self) -> &[Interval] {
+        &self.ranges
+    }
     /// The answers that the ranges of the sizes do not decide.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
@@ -131,6 +137,30 @@ impl Record {
         expr.extremes(&|&v| self.ranges.get(v).copied().unwrap_or(Interval::ALL))
     }
 
+    /// Whether one expression is known to be never less than another.
+    fn is_at_least(&self, a: &Expr<SizeNumber>, b: &Expr<SizeNumber>) -> bool {
+        a.sub(b).is_some_and(|more| self.interval(&more).least >= 0 || self.follows(&more))
+    }
+
+    /// Whether a fact shows that an expression is never negative.
+    fn follows(&self, expr: &Expr<SizeNumber>) -> bool {
+        self.facts.iter().any(|fact| expr.sub(fact).is_some_and(|rest| self.interval(&rest).least >= 0))
+    }
+
+    /// What the ranges and facts say of how an expression compares with 0.
+    fn decided(&self, expr: &Expr<SizeNumber>, relation: Relation) -> Option<bool> {
+        let within = self.extremes(expr).unwrap_or(Interval::ALL);
+        let is_positive = || within.least > 0 || expr.offset_by(-1).is_some_and(|e| self.follows(&e));
+        let is_negative =
+            || within.most < 0 || expr.scale(-1).and_then(|e| e.offset_by(-1)).is_some_and(|e| self.follows(&e));
+        match relation {
+            Relation::Equal if within == Interval::one(0) => Some(true),
+            Relation::Equal => (is_positive() || is_negative()).then_some(false),
+            Relation::Less if within.least >= 0 || self.follows(expr) => Some(false),
+            Relation::Less => is_negative().then_some(true),
+        }
+    }
+
     fn combined(&mut self, a: Side, op: Binary, b: Side) -> Result<Side, Unknown> {
         let (a, b) = (self.side(a), self.side(b));
         let (ours, theirs) = (self.interval(&a), self.interval(&b));
@@ -138,8 +168,12 @@ impl Record {
             Binary::Add => a.add(&b),
             Binary::Subtract => a.sub(&b),
             Binary::Multiply => a.mul(&b),
-            Binary::Maximum => a.maximum(&b),
-            Binary::Minimum => a.minimum(&b),
+            Binary::Maximum | Binary::Minimum => match (self.is_at_least(&a, &b), self.is_at_least(&b, &a), op) {
+                (true, _, Binary::Maximum) | (_, true, Binary::Minimum) => Some(a),
+                (true, _, _) | (_, true, _) => Some(b),
+                (_, _, Binary::Maximum) => a.maximum(&b),
+                _ => a.minimum(&b),
+            },
             Binary::Divide | Binary::Remainder if theirs.least < 1 => None,
             // rounded down and rounded towards zero are one for numbers that are not negative
             Binary::Divide if ours.least >= 0 => a.floor_div(&b),
@@ -170,13 +204,9 @@ impl Record {
         if self.known.contains(&asked) {
             return;
         }
-        let within = self.extremes(&difference).unwrap_or(Interval::ALL);
-        let decided = match relation {
-            Relation::Equal => within.least > 0 || within.most < 0 || (within.least == 0 && within.most == 0),
-            Relation::Less => within.most < 0 || within.least >= 0,
-        };
+        let is_decided = self.decided(&difference, relation).is_some();
         self.known.insert(asked);
-        if decided {
+        if is_decided {
             return;
         }
         self.guards.push(Guard { difference, relation, holds, node: self.node.clone(), is_pin });
@@ -206,6 +236,22 @@ pub fn record<R>(ranges: &[Interval], at_hand: &[i64], work: impl FnOnce(&[Dim])
     let out = work(&dims);
     let record = RECORD.with(|r| std::mem::replace(&mut *r.borrow_mut(), before)).unwrap_or_default();
     (out, record)
+}
+
+/// A size that values at run time say, from 0 to `most`; a constant where sizes are not recorded.
+pub fn variable(at_hand: i64, most: Dim) -> Dim {
+    let made = with(|record| {
+        let number = record.ranges.len();
+        let most = record.expr(most);
+        record.ranges.push(Interval::new(0, record.interval(&most).most));
+        let size = Expr::var(number);
+        record.facts.extend(most.sub(&size));
+        record.interned(size)
+    });
+    match made {
+        Some(Side::Expr(id)) => Dim::traced(at_hand, id),
+        Some(Side::Constant(_)) | None => Dim::constant(at_hand),
+    }
 }
 
 /// Whether sizes are recorded.

@@ -3,15 +3,28 @@ use std::sync::Arc;
 use tfaot::bounded;
 use tfaot::compile;
 use tfaot::diag::Code;
+use tfaot::hlo::open::{Builder, Shape};
 use tfaot::hlo::text;
-use tfaot::lower::{Exact, Lowered, Traced};
+use tfaot::lower::{Exact, Lowered, OpenLowered, Traced};
+use tfaot::scalar::ScalarOp;
 use tfaot::symbolic::{Dim, trace};
-use tfaot::tensor::Size;
+use tfaot::tensor::{DType, Size};
 
 /// A function of `f32[n]`.
 fn pointwise(n: u64, op: &str) -> Lowered {
     let text = format!("HloModule f\nENTRY e {{\n  x = f32[{n}] parameter(0)\n  ROOT y = f32[{n}] {op}(x)\n}}\n");
     compile::wrap(text::parse(&text).expect("parses")).expect("a function of arrays")
+}
+
+/// The same with a size that is recorded.
+fn open(n: Dim, op: ScalarOp) -> OpenLowered {
+    let mut b = Builder::new("f");
+    let x = b.parameter(Shape::array(DType::F32, [n]));
+    let y = b.unary(op, x);
+    let root = b.tuple(&[y]);
+    let module = b.finish(root).expect("a module");
+    let lowered = pointwise(u64::try_from(n.at_hand()).expect("a size"), op.name());
+    OpenLowered { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() }
 }
 
 /// The function for every size up to 200 that is `abs` where the size is 37 and `special`, and `negate` for others; its lowering asks
@@ -20,8 +33,14 @@ fn lowered(special: bool, question: fn(Dim) -> bool) -> Result<(), String> {
     let n = Size { name: "n".to_string(), least: 1, most: 200, is_result: false, is_check: false };
     let exact =
         Exact(Arc::new(move |sizes| Ok(pointwise(sizes[0], if special && sizes[0] == 37 { "abs" } else { "negate" }))));
-    let traced =
-        Traced(Arc::new(move |ranges, at_hand| Some(trace::record(ranges, at_hand, |sizes| question(sizes[0])).1)));
+    let traced = Traced(Arc::new(move |sizes| {
+        let (open, record) = trace::record(&[sizes[0].counts], &[sizes[0].at_hand], |counts| {
+            let n = sizes[0].dim(counts[0]);
+            let op = if question(n) && special { ScalarOp::Abs } else { ScalarOp::Negate };
+            open(n, op)
+        });
+        Some((open, record))
+    }));
     let made = bounded::lower(&[n], vec![vec![Some(0)]], exact, Some(&traced));
     made.map(drop).map_err(|error| {
         let all = error.into_diagnostics();

@@ -33,7 +33,7 @@ fn random_functions_are_right_for_every_size() {
     for seed in 0..rounds() {
         let axes = vec![vec![Some(0), Some(1), None], vec![]];
         let exact = Exact(Arc::new(move |sizes| Ok(random(seed, sizes, 8))));
-        match tfaot::bounded::lower(&[size("n", 11), size("m", 9)], axes, exact, None) {
+        match tfaot::bounded::lower(&[size("n", 11), size("m", 9)], axes, exact, Some(&steps::traced(seed, 8, None))) {
             Ok(lowered) => {
                 limited += u64::from(compared(&lowered, 3, seed));
                 right += 1;
@@ -71,7 +71,8 @@ fn random_functions_of_rows_are_the_same_in_pieces() {
         }));
         let n = Size { name: "n".to_string(), least: 1, most: 11, is_result: false, is_check: false };
         let axes = vec![vec![Some(0), None, None], vec![]];
-        let Ok(lowered) = tfaot::bounded::lower(&[n], axes, exact, None) else { continue };
+        let traced = steps::traced(seed, 1 + seed % 8, Some(5));
+        let Ok(lowered) = tfaot::bounded::lower(&[n], axes, exact, Some(&traced)) else { continue };
         let sized = lowered.sized.expect("a size varies");
         if !sized.by_rows {
             whole += 1;

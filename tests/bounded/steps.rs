@@ -1,9 +1,12 @@
 //! Random functions of arrays whose sizes vary.
 use crate::compared::Numbers;
-use tfaot::hlo::attrs::{DotDims, PadDim, ScatterDims, Transpose, WindowDim};
-use tfaot::hlo::{Assumed, Builder, CompId, InstId, Op, Shape};
-use tfaot::lower::Lowered;
+use std::sync::Arc;
+use tfaot::dims;
+use tfaot::hlo::attrs::{PadDim, WindowDim};
+use tfaot::hlo::open::{Assumed, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, Transpose};
+use tfaot::lower::{Lowered, OpenLowered, Traced};
 use tfaot::scalar::{Direction, ScalarOp};
+use tfaot::symbolic::{Interval, trace};
 use tfaot::tensor::{DType, TensorInfo};
 
 /// Steps that are the same for every size, by the numbers of a generator; what they are of is `n`, `m`, and small numbers.
@@ -45,7 +48,7 @@ impl Steps<'_> {
     /// `x` as a line, and as many of its first elements as are above a border. Where that is no sum of thousandths, no order of sums
     /// changes how many these are.
     fn first(&mut self, x: InstId, border: f64) -> (InstId, InstId) {
-        let total: u64 = self.b.dims(x).iter().product();
+        let total: Dim = self.b.dims(x).iter().product();
         let flat = self.b.reshape(x, &[total]);
         let border = self.b.full(DType::F32, &[total], border);
         let holds = self.b.compare(Direction::Gt, flat, border);
@@ -53,7 +56,7 @@ impl Steps<'_> {
         let none = self.b.scalar(DType::S32, 0.0);
         let count = self.b.reduce(ones, none, ScalarOp::Add, &[0]);
         let size = self.b.found(count, total).expect("sizes may vary here");
-        (flat, self.b.slice_axis(flat, 0, 0, size))
+        (flat, self.b.slice_axis(flat, 0, Dim::from(0), size))
     }
 
     /// `x` less a half of the largest of the first elements; how many of these there are follows from `x` alone.
@@ -156,7 +159,7 @@ impl Steps<'_> {
             }
             5 => {
                 let mut dims = self.b.dims(x).to_vec();
-                dims.insert(axis, 1);
+                dims.insert(axis, Dim::from(1));
                 if rank < 4 { self.b.reshape(x, &dims) } else { x }
             }
             6 => {
@@ -167,21 +170,28 @@ impl Steps<'_> {
             8 => self.b.slice_axis(x, axis, size - 1, size),
             9 => {
                 let mut dims = vec![PadDim::default(); rank];
-                dims[axis] = PadDim { low: 1, high: 2, interior: self.numbers.below(2) };
+                dims[axis] =
+                    PadDim { low: Dim::from(1), high: Dim::from(2), interior: Dim::from(self.numbers.below(2)) };
                 let fill = self.scalar(0.5);
                 self.b.pad(x, fill, &dims)
             }
             10 => {
                 // sums of all before
                 let mut window = vec![WindowDim::default(); rank];
-                window[axis] = WindowDim { size, pad_low: size as i64 - 1, ..WindowDim::default() };
+                window[axis] = WindowDim { size, pad_low: size - 1, ..WindowDim::default() };
                 let comp = self.b.scalar_computation(ScalarOp::Add, DType::F32);
                 let zero = self.scalar(0.0);
                 self.b.add_inst(Op::ReduceWindow { window, comp }, &[x, zero])
             }
             11 => {
                 let mut window = vec![WindowDim::default(); rank];
-                window[axis] = WindowDim { size: 3, stride: 2, pad_low: 1, pad_high: 1, ..WindowDim::default() };
+                window[axis] = WindowDim {
+                    size: Dim::from(3),
+                    stride: Dim::from(2),
+                    pad_low: Dim::from(1),
+                    pad_high: Dim::from(1),
+                    ..WindowDim::default()
+                };
                 let comp = self.b.scalar_computation(ScalarOp::Maximum, DType::F32);
                 let init = self.scalar(f64::NEG_INFINITY);
                 self.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
@@ -201,7 +211,7 @@ impl Steps<'_> {
             }
             14 => {
                 let mut sizes = self.b.dims(x).to_vec();
-                sizes[axis] = 1;
+                sizes[axis] = Dim::from(1);
                 let zero = self.b.scalar(DType::S32, 0.0);
                 let mut operands = vec![x];
                 operands.extend((0..rank).map(|a| if a == axis { self.index } else { zero }));
@@ -221,9 +231,9 @@ impl Steps<'_> {
                 // all rows added to one
                 let dims = self.b.dims(x).to_vec();
                 let mut one = dims.clone();
-                one[axis] = 1;
+                one[axis] = Dim::from(1);
                 let to = self.b.full(DType::F32, &one, 0.0);
-                let indices = self.b.full(DType::S32, &[size, 1], 0.0);
+                let indices = self.b.full(DType::S32, &dims![size, 1], 0.0);
                 let d = ScatterDims {
                     update_window_dims: (0..rank).filter(|&a| a != axis).collect(),
                     inserted_window_dims: vec![axis],
@@ -239,18 +249,18 @@ impl Steps<'_> {
                 let twice = self.b.concatenate(&[first, flat, first], 0);
                 self.ends.extend([first, twice]);
                 let sum = self.folded(twice, 0);
-                self.b.broadcast(sum, &[4], &[])
+                self.b.broadcast(sum, &dims![4], &[])
             }
             20 if rank == 2 => self.solved(x),
             18 => self.looped(x),
             19 => self.branched(x),
             _ => {
-                let n = self.b.full_like(x, size as f64);
+                let n = self.b.full_like(x, size);
                 self.b.div(x, n)
             }
         };
         // nothing grows without end
-        if self.b.dims(new).iter().product::<u64>() < 4000 {
+        if self.b.dims(new).iter().product::<Dim>().at_hand() < 4000 {
             self.made.push(new);
         }
     }
@@ -259,11 +269,16 @@ impl Steps<'_> {
 /// A random function of `count` steps of `f32[n,m,3]` and an index, lowered for exactly these sizes.
 pub fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
     let (sizes, assumed) = sizes.split_at(2);
+    random_open(seed, [Dim::from(sizes[0]), Dim::from(sizes[1])], assumed, count).lowered
+}
+
+/// The same with the sizes that it computes.
+pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> OpenLowered {
     let mut numbers = Numbers(seed);
     let mut b = Builder::new("random");
     b.assume(Assumed { sizes: assumed.to_vec(), ..Assumed::default() });
-    let dims = vec![sizes[0], sizes[1], 3];
-    let x = b.parameter(Shape::array(DType::F32, dims.clone()));
+    let dims = dims![n, m, 3];
+    let x = b.parameter(Shape::array(DType::F32, dims.to_vec()));
     let index = b.parameter(Shape::array(DType::S32, []));
     let mut steps = Steps { b, numbers: &mut numbers, made: vec![x], ends: Vec::new(), index };
     for _ in 0..count {
@@ -271,20 +286,37 @@ pub fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
     }
     let Steps { mut b, made, ends, .. } = steps;
     let parts: Vec<InstId> = made.into_iter().rev().take(3).chain(ends).collect();
-    let info = |name: String, dtype, dims: &[u64]| TensorInfo {
+    let at_hand = |d: &Dim| u64::try_from(d.at_hand()).expect("a size");
+    let info = |name: String, dtype, dims: &[Dim]| TensorInfo {
         field: name.clone(),
         name,
         called: None,
         dtype,
-        dims: dims.to_vec(),
+        dims: dims.iter().map(at_hand).collect(),
     };
     let results = parts.iter().enumerate().map(|(i, &p)| info(format!("r{i}"), b.dtype(p), b.dims(p))).collect();
-    let founds = b.founds().to_vec();
+    let sizes = b.founds().to_vec();
     let all: Vec<InstId> = parts.into_iter().chain(b.found_here().map(|f| f.count)).collect();
     let root = b.tuple(&all);
-    let found = founds.iter().map(|f| (f.assumed, f.most)).collect();
+    let found = sizes.iter().map(|f| (at_hand(&f.assumed), at_hand(&f.most))).collect();
     let module = b.finish(root).expect("it is a module");
     let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
     let (state, claims, used) = (Vec::new(), Vec::new(), Vec::new());
-    Lowered { module, args, results, state, claims, found, used, decisions: Vec::new(), sized: None }
+    let (decisions, sized, of_hand) = (Vec::new(), None, module.at_hand());
+    let lowered = Lowered { module: of_hand, args, results, state, claims, found, used, decisions, sized };
+    OpenLowered { lowered, module, sizes }
+}
+
+/// The function of `count` steps with sizes that are recorded; those behind the sizes that the caller says are `fixed`.
+pub fn traced(seed: u64, count: u64, fixed: Option<u64>) -> Traced {
+    Traced(Arc::new(move |sizes| {
+        let ranges: Vec<Interval> = sizes.iter().map(|s| s.counts).collect();
+        let at_hand: Vec<i64> = sizes.iter().map(|s| s.at_hand).collect();
+        let (open, record) = trace::record(&ranges, &at_hand, |counts| {
+            let mut dims: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &n)| size.dim(n)).collect();
+            dims.extend(fixed.map(Dim::from));
+            random_open(seed, [dims[0], dims[1]], &[], count)
+        });
+        Some((open, record))
+    }))
 }

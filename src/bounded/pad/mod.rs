@@ -11,16 +11,13 @@ mod rules;
 mod windows;
 
 use super::extent::Extent;
-use super::fit::Points;
 use super::instance::{Departure, Elements, Form, Varying, departure};
 use super::steps::{Step, Steps};
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
+use crate::symbolic::Interval;
 use crate::tensor::{DType, Tensor};
 use mask::Scope;
 use std::collections::HashMap;
-
-/// Of a number that follows from more sizes than these, not all of their ends are looked at.
-const MOST_ENDS: usize = 6;
 
 /// A module with what varies in it.
 pub struct Padded<'a> {
@@ -28,14 +25,12 @@ pub struct Padded<'a> {
     pub module: &'a Module,
     /// One a computation that the entry reaches, in that order.
     pub forms: &'a [Form],
-    /// The sizes that were looked at.
-    pub points: &'a Points,
     /// The steps of the sizes that the caller says.
     pub steps: &'a Steps,
     /// How many the values say; those of the entry are the last parts of its root.
     pub found: usize,
     /// What each size may be, the smallest and the largest.
-    pub ranges: Vec<(u64, u64)>,
+    pub ranges: Vec<Interval>,
     /// How many parameters of the entry are arguments; the sizes become parameters behind them.
     pub args: usize,
     /// How many parts of the root are results, and what follows from the sizes and becomes results behind them.
@@ -53,20 +48,13 @@ impl Padded<'_> {
     fn sizes(&self) -> usize {
         self.given() + self.found
     }
-    /// The values of a number at the sizes that were looked at, and where each is the smallest or the largest.
-    fn ends(&self, of: &Extent) -> Option<Vec<i64>> {
-        let mut all = self.points.values(of)?;
-        let varying = of.vars();
-        for corner in 0..1u32 << varying.len().min(MOST_ENDS) {
-            let mut point: Vec<u64> = self.ranges.iter().map(|r| r.1).collect();
-            for (i, &size) in varying.iter().enumerate().take(MOST_ENDS) {
-                if corner >> i & 1 == 1 {
-                    *point.get_mut(size)? = self.ranges.get(size)?.0;
-                }
-            }
-            all.push(of.at(&point)?);
-        }
-        Some(all)
+    /// What a number lies between for all sizes.
+    fn within(&self, of: &Extent) -> Option<Interval> {
+        of.extremes(&|&size| self.ranges.get(size).copied().unwrap_or(Interval::ALL))
+    }
+    /// Whether one number is never less than another.
+    fn is_at_least(&self, of: &Extent, other: &Extent) -> bool {
+        of.sub(other).and_then(|more| self.within(&more)).is_some_and(|more| more.least >= 0)
     }
     /// The module for every size up to the bounds. Errors: at what is not known to be right for padded arrays.
     pub fn module(&self) -> Result<Module, Departure> {

@@ -1,7 +1,6 @@
 //! Reshapes of padded arrays: elements move where an axis that is not the outermost one of those that are merged or split varies.
 use super::mask::Scope;
 use crate::bounded::extent::Extent;
-use crate::bounded::fit::Points;
 use crate::hlo::{Builder, InstId};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -12,11 +11,10 @@ struct Group {
     to: std::ops::Range<usize>,
 }
 
-/// The smallest groups of axes whose sizes have one product at every point.
-fn groups(from: &[Extent], to: &[Extent], points: &Points) -> Option<Vec<Group>> {
-    let product = |dims: &[Extent]| -> Option<Vec<i64>> {
-        points.all.iter().map(|p| dims.iter().try_fold(1i64, |n, e| n.checked_mul(e.at(p)?))).collect()
-    };
+/// The smallest groups of axes whose sizes have one product; `old` and `new` are the sizes at the bound.
+fn groups((from, old): (&[Extent], &[u64]), (to, new): (&[Extent], &[u64])) -> Option<Vec<Group>> {
+    let product = |dims: &[Extent]| dims.iter().try_fold(Extent::constant(1), |n, e| n.mul(e));
+    let at_bound = |dims: &[u64]| dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
     let (mut out, mut i, mut j) = (Vec::new(), 0, 0);
     while i < from.len() || j < to.len() {
         let (start_i, start_j) = (i, j);
@@ -26,7 +24,7 @@ fn groups(from: &[Extent], to: &[Extent], points: &Points) -> Option<Vec<Group>>
                 break;
             }
             // the side that is behind takes its next axis
-            let behind = ours.first() <= theirs.first();
+            let behind = at_bound(&old[start_i..i]) <= at_bound(&new[start_j..j]);
             match (behind && i < from.len(), j < to.len()) {
                 (true, _) => i += 1,
                 (false, true) => j += 1,
@@ -53,10 +51,9 @@ pub fn reshaped(
     x: InstId,
     (from, to): (&[Extent], &[Extent]),
     dims: &[u64],
-    points: &Points,
 ) -> Option<InstId> {
     let old = b.dims(x).to_vec();
-    let groups = groups(from, to, points)?;
+    let groups = groups((from, &old), (to, dims))?;
     let moves =
         |g: &Group| g.from.len() + g.to.len() > 2 && !(leads(&from[g.from.clone()]) && leads(&to[g.to.clone()]));
     if !groups.iter().any(moves) {

@@ -149,8 +149,7 @@ impl Walk<'_> {
         let one = |id: InstId| self.varying(id).dims.first().cloned().unwrap_or_default();
         let (from, to) = (one(inst.operands[0]), one(id));
         let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
-        let points = self.all.points;
-        reshaped(self.b, &mut self.scope, x, (&from, &to), &dims, points).ok_or(Refusal::Size)
+        reshaped(self.b, &mut self.scope, x, (&from, &to), &dims).ok_or(Refusal::Size)
     }
 
     fn reverse(&mut self, inst: &Inst, axes: &[usize], x: InstId) -> Written {

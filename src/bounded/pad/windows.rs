@@ -76,8 +76,9 @@ impl Walk<'_> {
 
     /// The first `length` elements of `x` along `axis` with `low` times `fill` before them, and behind them.
     pub(super) fn begins_at(&mut self, x: InstId, axis: usize, low: &Extent, (fill, length): (InstId, u64)) -> Written {
-        let lows = self.all.ends(low).ok_or(Refusal::Size)?;
-        let (least, most) = (lows.iter().min().copied().unwrap_or(0), lows.iter().max().copied().unwrap_or(0));
+        let lows = self.all.within(low).ok_or(Refusal::Size)?;
+        let end = |n: i128| i64::try_from(n).map_err(|_| Refusal::Size);
+        let (least, most) = (end(lows.least)?, end(lows.most)?);
         let mut dims = self.b.dims(x).to_vec();
         let number = |n: u64| i64::try_from(n).map_err(|_| Refusal::Size);
         let mut pad = vec![PadDim::default(); dims.len()];
@@ -95,15 +96,13 @@ impl Walk<'_> {
     /// Whether windows that grow with an axis are known to be right at the bound's size: they always end, or always begin, beyond the
     /// array.
     fn grows(&self, (inst, w): (&Inst, usize), numbers: &WindowNumbers, axis: &Extent, result: &Extent) -> bool {
-        let at_all = |f: &dyn Fn(&[u64]) -> Option<bool>| self.all.points.all.iter().all(|p| f(p) == Some(true));
         if !numbers.low.varies() {
             // from its first element on a window takes all that is there
-            return at_all(&|p| Some(numbers.size.at(p)? >= axis.at(p)?));
+            return self.all.is_at_least(numbers.size, axis);
         }
         // its last element moves with the result, its first is before the array
-        let behind = |p: &[u64]| Some(numbers.size.at(p)? - numbers.low.at(p)?);
-        let first = behind(&self.all.points.all[0]);
-        at_all(&|p| Some(behind(p) == first && numbers.low.at(p)? + 1 >= result.at(p)?))
-            && matches!(&inst.op, Op::ReduceWindow { window, .. } if window[w].stride == 1)
+        let moves = numbers.size.sub(numbers.low).is_some_and(|behind| !behind.varies());
+        let before = numbers.low.offset_by(1).is_some_and(|low| self.all.is_at_least(&low, result));
+        moves && before && matches!(&inst.op, Op::ReduceWindow { window, .. } if window[w].stride == 1)
     }
 }

@@ -135,7 +135,8 @@ fn computation(p: &HloComputationProto, order: Option<&[i64]>, comp_ids: &HashMa
         insts: IdVec::new(),
         params: Vec::new(),
         root: InstId(0),
-        sizes: Vec::new(), size_constants: Vec::new(),
+        sizes: Vec::new(),
+        size_constants: Vec::new(),
     };
     let mut params = vec![None; in_order.iter().filter(|i| i.opcode == "parameter").count()];
     for (i, inst) in in_order.iter().enumerate() {

@@ -152,7 +152,8 @@ impl<'a> Parser<'a> {
             insts: scope.insts,
             params,
             root: scope.root.unwrap_or(last),
-            sizes: Vec::new(), size_constants: Vec::new(),
+            sizes: Vec::new(),
+            size_constants: Vec::new(),
         };
         Ok(self.module.comps.push(comp))
     }

@@ -109,7 +109,14 @@ struct Inner {
 fn over_state(name: &str) -> Computation {
     let mut insts = IdVec::new();
     let param = insts.push(plain("state", Op::Parameter(0), vec![], Shape::Token));
-    Computation { name: name.to_string(), insts, params: vec![param], root: param, sizes: Vec::new(), size_constants: Vec::new() }
+    Computation {
+        name: name.to_string(),
+        insts,
+        params: vec![param],
+        root: param,
+        sizes: Vec::new(),
+        size_constants: Vec::new(),
+    }
 }
 
 /// `comp` with its state, and what of it is the result.

@@ -1,0 +1,251 @@
+//! A function for every size of one lowering, in which sizes are expressions.
+//!
+//! Lowering records each answer that it takes to a comparison of sizes, and each size that it reads as a number (`symbolic::trace`).
+//! Where every answer is the same for all sizes, the module is right for all of them: its numbers are the expressions. Where a few sizes
+//! answer otherwise, the function is lowered for these too, and compared; those at the smallest value of a size may be a function of
+//! their own.
+use super::degenerate::equal_at;
+use super::extent::Extent;
+use super::instance::{Elements, Form, Varying, numbers, order};
+use super::steps::Steps;
+use crate::hlo::{ArrayShape, CompId, InstId, Resized, Shape, open};
+use crate::lower::{Exact, Lowered, OpenLowered, Traced, TracedSize};
+use crate::symbolic::trace::{ExprId, Guard, Record, SizeNumber};
+use crate::symbolic::{Dim, Interval};
+use crate::tensor::Size;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// A comparison is answered for so many combinations of sizes at most.
+const MOST_POINTS: u64 = 1 << 17;
+/// Sizes that answer a comparison otherwise are looked at one by one where they are no more than these.
+const MOST_OTHERS: usize = 8;
+/// Sizes at which lowering is tried: one that is special by itself may be met.
+const TRIES: u64 = 3;
+
+/// How a function is lowered.
+#[derive(Clone, Copy)]
+pub struct Way<'a> {
+    /// For exactly some sizes, counted in steps.
+    pub exact: &'a Exact,
+    /// With sizes that are expressions.
+    pub traced: &'a Traced,
+    /// The steps of the sizes that the caller says.
+    pub steps: &'a Steps,
+}
+
+/// A function that was lowered once.
+pub struct Once {
+    /// The sizes that the caller says, counted in steps.
+    pub given: Vec<Size>,
+    /// Those of them, by their numbers, at whose smallest value the function is another one.
+    pub apart: Vec<usize>,
+    /// What follows from the sizes, computation by computation.
+    pub forms: Vec<Form>,
+    /// What each size may be: those that the caller says, and behind them those that values say.
+    pub ranges: Vec<Interval>,
+    open: OpenLowered,
+    expressions: Expressions,
+    /// The sizes for which it was lowered.
+    base: Vec<u64>,
+}
+
+/// The expressions of recorded sizes, whose variables are the numbers of the sizes of the function.
+struct Expressions {
+    record: Record,
+    /// The numbers of the record's variables among the sizes of the function.
+    places: HashMap<SizeNumber, usize>,
+    known: RefCell<HashMap<ExprId, Option<Extent>>>,
+}
+
+impl Expressions {
+    fn of(&self, dim: Dim) -> Option<Extent> {
+        let Some(id) = dim.expr() else { return Some(Extent::constant(dim.at_hand())) };
+        self.known.borrow_mut().entry(id).or_insert_with(|| self.renumbered(&self.record.expr(dim))).clone()
+    }
+    fn renumbered(&self, expr: &Extent) -> Option<Extent> {
+        expr.substituted(&|v| self.places.get(v).copied().map(Extent::var))
+    }
+}
+
+impl Once {
+    /// Lowers a function for sizes counted in steps; `None` where it can't be one for every size.
+    pub fn new(given: &[Size], way: Way) -> Option<Once> {
+        (0..TRIES).find_map(|turn| Once::at(given, &base(given, turn), way))
+    }
+
+    fn at(given: &[Size], base: &[u64], way: Way) -> Option<Once> {
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let one = |((size, &at_hand), step): ((&Size, &u64), &super::steps::Step)| TracedSize {
+            counts: Interval::new(size.least.into(), size.most.into()),
+            at_hand: count(at_hand),
+            by: count(step.by),
+            rest: count(step.rest),
+        };
+        let sizes: Vec<TracedSize> = given.iter().zip(base).zip(&way.steps.all).map(one).collect();
+        let (open, record) = (way.traced.0)(&sizes)?;
+        let said = |(i, size): (usize, &crate::hlo::Found)| {
+            record.expr(size.assumed).as_var().map(|&number| (number, given.len() + i))
+        };
+        let own = (0..given.len()).map(|i| Some((i, i)));
+        let places: HashMap<SizeNumber, usize> =
+            own.chain(open.sizes.iter().enumerate().map(said)).collect::<Option<_>>()?;
+        let mut ranges = vec![Interval::one(0); given.len() + open.sizes.len()];
+        for (&number, &place) in &places {
+            ranges[place] = record.ranges()[number];
+        }
+        let expressions = Expressions { record, places, known: RefCell::default() };
+        let forms = forms(&open.module, &expressions)?;
+        let given = given.to_vec();
+        let mut once = Once { given, apart: Vec::new(), forms, ranges, open, expressions, base: base.to_vec() };
+        once.settle(way.exact)?;
+        Some(once)
+    }
+
+    /// Finds at which sizes the function is another one. `None` where these are others than the smallest of one size.
+    fn settle(&mut self, exact: &Exact) -> Option<()> {
+        let guards = self.expressions.record.guards().to_vec();
+        let mut departures: Vec<BTreeMap<usize, u64>> = Vec::new();
+        for guard in &guards {
+            let others = self.others(guard)?;
+            for other in others {
+                if !departures.contains(&other) && !self.is_alike(&other, exact) {
+                    departures.push(other);
+                }
+            }
+        }
+        // what differs at the smallest value of one size alone tells which one it is
+        departures.sort_by_key(BTreeMap::len);
+        for departure in departures {
+            let smallest: Vec<usize> =
+                departure.iter().filter(|(size, n)| **n == self.given[**size].least).map(|(&size, _)| size).collect();
+            match smallest.first() {
+                Some(_) if smallest.iter().any(|s| self.apart.contains(s)) => {}
+                Some(&first) if self.given[first].least < self.given[first].most => self.apart.push(first),
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// The sizes, by their numbers, for which a comparison has another answer than it was taken to have; `None` where they are many, or
+    /// there are too many sizes to tell.
+    fn others(&self, guard: &Guard) -> Option<Vec<BTreeMap<usize, u64>>> {
+        let difference = self.expressions.renumbered(&guard.difference)?;
+        let vars: Vec<usize> = difference.vars().into_iter().collect();
+        let range = |v: usize| self.given.get(v).map(|size| (size.least, size.most));
+        let ranges: Vec<(u64, u64)> = vars.iter().map(|&v| range(v)).collect::<Option<_>>()?;
+        let points = ranges.iter().try_fold(1u64, |n, (least, most)| n.checked_mul(most - least + 1));
+        let points = points.filter(|&n| n <= MOST_POINTS)?;
+        let mut out = Vec::new();
+        for point in 0..points {
+            let mut left = point;
+            let mut values = vec![0; self.given.len()];
+            for (&v, &(least, most)) in vars.iter().zip(&ranges) {
+                values[v] = least + left % (most - least + 1);
+                left /= most - least + 1;
+            }
+            let is_met = difference.at(&values).is_some_and(|n| guard.relation.holds(n, 0) == guard.holds);
+            if !is_met && !vars.iter().any(|&v| self.apart.contains(&v) && values[v] == self.given[v].least) {
+                out.push(vars.iter().map(|&v| (v, values[v])).collect());
+            }
+            if out.len() > MOST_OTHERS {
+                return None;
+            }
+        }
+        Some(out)
+    }
+
+    /// Whether the function is this one where some sizes have these values, and the others are those for which it was lowered.
+    fn is_alike(&self, other: &BTreeMap<usize, u64>, exact: &Exact) -> bool {
+        let mut point = self.base.clone();
+        for (&size, &n) in other {
+            point[size] = n;
+        }
+        let Ok(lowered) = (exact.0)(&point) else { return false };
+        point.extend(lowered.found.iter().map(|f| f.0));
+        equal_at(&self.open.lowered.module, &self.forms, &point, &lowered.module)
+    }
+
+    /// The function at a bound of the sizes that the caller says, in its module the sizes that are the largest up to there. `steps` give
+    /// the sizes of counts, and `args` say which axes of the arguments have them.
+    pub fn bound(&self, most: &[u64], steps: &Steps, args: &[Vec<Option<usize>>]) -> Option<Lowered> {
+        let all = self.largest(most)?;
+        let failed = RefCell::new(false);
+        let value = |d: Dim| {
+            let n = self.expressions.of(d).and_then(|e| e.at(&all));
+            n.unwrap_or_else(|| {
+                *failed.borrow_mut() = true;
+                d.at_hand()
+            })
+        };
+        let size = |d: Dim| u64::try_from(value(d)).unwrap_or(0);
+        let module = self.open.module.resized(Resized { size: &size, signed: &value });
+        if *failed.borrow() {
+            return None;
+        }
+        let mut lowered = Lowered { module, ..self.open.lowered.clone() };
+        let sizes = steps.sizes(most);
+        for (info, axes) in lowered.args.iter_mut().zip(args) {
+            for (n, size) in info.dims.iter_mut().zip(axes) {
+                *n = size.map_or(*n, |size| sizes[size]);
+            }
+        }
+        let root = lowered.module.entry();
+        let parts = match &root.insts[root.root].shape {
+            Shape::Tuple(parts) => parts.clone(),
+            other => vec![other.clone()],
+        };
+        for (info, part) in lowered.results.iter_mut().zip(&parts) {
+            info.dims.clone_from(&part.as_array()?.dims);
+        }
+        for (found, &most) in lowered.found.iter_mut().zip(&all[self.given.len()..]) {
+            *found = (most, most);
+        }
+        Some(lowered)
+    }
+
+    /// All sizes where those that the caller says are these and those that values say are the largest that they may be.
+    pub fn largest(&self, most: &[u64]) -> Option<Vec<u64>> {
+        let mut all = most.to_vec();
+        for found in &self.open.sizes {
+            let most = self.expressions.of(found.most)?.at(&all)?;
+            all.push(u64::try_from(most).ok()?);
+        }
+        Some(all)
+    }
+}
+
+/// Sizes to lower a function for, away from the ends of what they may be and from one another.
+fn base(given: &[Size], turn: u64) -> Vec<u64> {
+    let one = |(i, size): (usize, &Size)| {
+        let room = size.most - size.least;
+        let part = room / 8 * (5 + turn) + (room % 8) * (5 + turn) / 8;
+        size.least + part.saturating_sub(i as u64).clamp(room.min(1), room)
+    };
+    given.iter().enumerate().map(one).collect()
+}
+
+/// What follows from the sizes in each computation that the entry reaches; `None` where an expression is too large.
+fn forms(module: &open::Module, expressions: &Expressions) -> Option<Vec<Form>> {
+    module.reachable().into_iter().map(|comp| form(module, comp, expressions)).collect()
+}
+
+fn form(module: &open::Module, comp: CompId, expressions: &Expressions) -> Option<Form> {
+    let order = order(module, comp);
+    let comp = &module.comps[comp];
+    let all = |dims: &[Dim]| dims.iter().map(|&d| expressions.of(d)).collect::<Option<Vec<Extent>>>();
+    let elements: HashMap<InstId, &Vec<Dim>> = comp.size_constants.iter().map(|(id, own)| (*id, own)).collect();
+    let one = |id: &InstId| {
+        let inst = &comp.insts[*id];
+        let dims = inst.shape.leaves().into_iter().map(|a: &ArrayShape<Dim>| all(&a.dims)).collect::<Option<_>>()?;
+        let elements = match elements.get(id) {
+            Some(own) => Some(Elements::Numbers(all(own)?)),
+            None => None,
+        };
+        Some(Varying { dims, numbers: all(&numbers(&inst.op))?, elements })
+    };
+    let varying = order.iter().map(one).collect::<Option<Vec<Varying>>>()?;
+    Some(Form { order, varying: Arc::new(varying) })
+}
