@@ -5,7 +5,7 @@
 use super::attrs::*;
 use super::decision::{self, Decision};
 use super::said::{Anchor, Assumed, Checks, Claim, Found, Place};
-use super::size::Signed;
+use super::size::{Signed, are_same};
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, Size, infer};
 use crate::diag::{Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
@@ -491,15 +491,18 @@ impl<D: Size> Builder<D> {
     /// NumPy's `broadcast_to`: sizes of 1 repeat, new dimensions come first.
     pub fn broadcast_to(&mut self, x: InstId, dims: &[D]) -> InstId {
         let from = self.dims(x).to_vec();
-        if from == dims {
+        if are_same(&from, dims) {
             return x;
         }
         let Some(lead) = dims.len().checked_sub(from.len()) else {
             self.fail(format!("{from:?} can't be broadcast to {dims:?}"));
             return x;
         };
-        let kept: Vec<usize> =
-            (0..from.len()).filter(|&i| from[i] == dims[lead + i] || from[i] != D::from(1)).collect();
+        let is_kept = |i: usize| match from[i].is_one() {
+            true => dims[lead + i].is_one(),
+            false => from[i] == dims[lead + i] || from[i] != D::from(1),
+        };
+        let kept: Vec<usize> = (0..from.len()).filter(|&i| is_kept(i)).collect();
         let squeezed: Vec<D> = kept.iter().map(|&i| from[i]).collect();
         let x = self.reshape(x, &squeezed);
         self.broadcast(x, dims, &kept.iter().map(|&i| lead + i).collect::<Vec<_>>())
@@ -511,6 +514,8 @@ impl<D: Size> Builder<D> {
         let at = |v: &[D], i: usize| if i + v.len() >= rank { v[i + v.len() - rank] } else { one };
         (0..rank)
             .map(|i| match (at(x, i), at(y, i)) {
+                (a, b) if b.is_one() => Some(a),
+                (a, b) if a.is_one() => Some(b),
                 (a, b) if a == b || b == one => Some(a),
                 (a, b) => (a == one).then_some(b),
             })
@@ -528,7 +533,7 @@ impl<D: Size> Builder<D> {
     }
     /// The same elements with other sizes.
     pub fn reshape(&mut self, x: InstId, dims: &[D]) -> InstId {
-        if self.dims(x) == dims {
+        if are_same(self.dims(x), dims) {
             return x;
         }
         let shape = Shape::array(self.dtype(x), dims);

@@ -30,7 +30,7 @@ pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use said::{Anchor, Asked, Assumed, Check, Checks, Claim, Found, Place};
 pub use shape::{ArrayShape, Layout, Shape};
-pub use size::Size;
+pub use size::{Size, are_same};
 pub use source::{Form, Source, read};
 
 use crate::diag::{Code, Error, Result};

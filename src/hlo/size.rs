@@ -34,6 +34,15 @@ pub trait Size: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> + 's
     fn product_of(all: &[Self]) -> Self;
     /// The number for the sizes at hand.
     fn at_hand(self) -> u64;
+    /// Whether it is 1 in every call; nothing is recorded.
+    fn is_one(self) -> bool;
+    /// Whether both are one number in every call, as far as their expressions tell; nothing is recorded.
+    fn is_same(self, other: Self) -> bool;
+}
+
+/// Whether sizes are the same in every call, as far as their expressions tell; nothing is recorded.
+pub fn are_same<D: Size>(a: &[D], b: &[D]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a.is_same(b))
 }
 
 /// A number of elements that may be negative.
@@ -93,6 +102,12 @@ impl Size for u64 {
     fn product_of(all: &[Self]) -> Self {
         elements_of(all)
     }
+    fn is_one(self) -> bool {
+        self == 1
+    }
+    fn is_same(self, other: u64) -> bool {
+        self == other
+    }
     fn at_hand(self) -> u64 {
         self
     }
@@ -150,6 +165,12 @@ impl Size for Dim {
             }
             Dim::from(u64::MAX)
         })
+    }
+    fn is_one(self) -> bool {
+        !self.varies() && self == 1
+    }
+    fn is_same(self, other: Dim) -> bool {
+        Dim::is_same(self, other)
     }
     fn at_hand(self) -> u64 {
         u64::try_from(Dim::at_hand(self)).unwrap_or(0)

@@ -6,7 +6,7 @@ use super::{Store, Value, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::open::{Asked, Builder, Claim, Dim, Found, InstId, Op};
-use crate::interp;
+use crate::interp::{self, Known};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::fixed;
@@ -165,12 +165,38 @@ impl LowerCtx<'_> {
             .to_i64s()
             .ok_or_else(|| Error::user(Code::TypeMismatch, format!("input {i} must hold integers")))
     }
+    /// What is known of the value of input `i`, where it does not depend on what is fed.
+    pub fn known(&self, i: usize) -> Option<Known> {
+        interp::known_value(self.b, self.arg(i).ok()?)
+    }
+    /// The value of input `i` as integers, which may follow from sizes that vary.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::constant_ints`].
+    pub fn constant_dims(&self, i: usize) -> Result<Vec<Dim>> {
+        match self.known(i).and_then(|known| known.sizes) {
+            Some(sizes) => Ok(sizes),
+            None => Ok(self.constant_ints(i)?.into_iter().map(Dim::from).collect()),
+        }
+    }
     /// The value of input `i`, one integer.
     ///
     /// # Errors
     /// Those of [`LowerCtx::constant_ints`], and `Code::ShapeMismatch` for more than one.
     pub fn constant_int(&self, i: usize) -> Result<i64> {
         match self.constant_ints(i)?[..] {
+            [v] => Ok(v),
+            ref all => {
+                Err(Error::user(Code::ShapeMismatch, format!("input {i} must be one integer, not {}", all.len())))
+            }
+        }
+    }
+    /// The value of input `i`, one integer, which may follow from sizes that vary.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::constant_int`].
+    pub fn constant_dim(&self, i: usize) -> Result<Dim> {
+        match self.constant_dims(i)?[..] {
             [v] => Ok(v),
             ref all => {
                 Err(Error::user(Code::ShapeMismatch, format!("input {i} must be one integer, not {}", all.len())))
@@ -300,7 +326,7 @@ impl LowerCtx<'_> {
         let one = self.b.reshape(one, &[]);
         let is_varying = !self.b.founds().is_empty() && self.counts_nothing(one);
         match element::element(self.b, array, at).known().filter(|_| !is_varying) {
-            Some(n) => Dim::size(n).map_err(|_| self.mismatch(format!("a size of {n}"))),
+            Some(n) => n.at_least_zero().ok_or_else(|| self.mismatch(format!("a size of {n}"))),
             None => self.size_of(one, made),
         }
     }

@@ -4,6 +4,7 @@ use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Op, Shape};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::symbolic::Expr;
+use crate::symbolic::trace::Binary;
 use crate::tensor::DType;
 use std::collections::HashSet;
 
@@ -19,8 +20,35 @@ pub struct Element {
     pub at: Dim,
 }
 
-/// An integer computed from elements of arrays.
-pub type ElementExpr = Expr<Element>;
+/// An integer computed from elements of arrays and from sizes.
+#[derive(Clone, Debug)]
+pub struct ElementExpr {
+    /// The part that follows from sizes.
+    size: Dim,
+    /// The part that is known at run time only.
+    rest: Expr<Element>,
+}
+
+impl ElementExpr {
+    fn of_size(size: Dim) -> ElementExpr {
+        ElementExpr { size, rest: Expr::default() }
+    }
+    /// The number, where it is one of sizes alone.
+    pub fn known(&self) -> Option<Dim> {
+        (self.rest.known() == Some(0)).then_some(self.size)
+    }
+    fn add(&self, other: &ElementExpr) -> Option<ElementExpr> {
+        Some(ElementExpr { size: self.size.computed(Binary::Add, other.size)?, rest: self.rest.add(&other.rest)? })
+    }
+    /// The difference.
+    pub fn sub(&self, other: &ElementExpr) -> Option<ElementExpr> {
+        self.add(&other.scale(-1)?)
+    }
+    fn scale(&self, by: i64) -> Option<ElementExpr> {
+        let size = self.size.computed(Binary::Multiply, Dim::from(by))?;
+        Some(ElementExpr { size, rest: self.rest.scale(by)? })
+    }
+}
 
 /// Element `at` (row-major) of an array of integers.
 ///
@@ -51,10 +79,13 @@ impl<'b> Reader<'b> {
     }
 
     fn element(&mut self, array: InstId, at: Dim, depth: usize) -> ElementExpr {
-        if let Some(value) = interp::constant_value(self.b, array)
-            && let Some(number) = usize::try_from(at).ok().and_then(|i| value.get_i64(i))
+        if let Some(known) = interp::known_value(self.b, array)
+            && let Ok(i) = usize::try_from(at)
         {
-            return Expr::constant(number);
+            let sized = known.sizes.and_then(|sizes| sizes.get(i).copied());
+            if let Some(size) = sized.or_else(|| known.value.get_i64(i).map(Dim::from)) {
+                return ElementExpr::of_size(size);
+            }
         }
         self.budget = self.budget.saturating_sub(1);
         let seen = if depth == 0 || self.budget == 0 { None } else { self.through(array, at, depth - 1) };
@@ -62,7 +93,8 @@ impl<'b> Reader<'b> {
     }
 
     fn term(&mut self, array: InstId, at: Dim) -> ElementExpr {
-        Expr::var(Element { array: self.first_equal(array), at })
+        let element = Element { array: self.first_equal(array), at };
+        ElementExpr { size: Dim::from(0), rest: Expr::var(element) }
     }
 
     /// The first instruction that computes what `array` does: a graph may say `i // 4` more than once.
@@ -157,11 +189,14 @@ impl<'b> Reader<'b> {
         match (op, y) {
             (ScalarOp::Add, Some(y)) => x.add(&y),
             (ScalarOp::Subtract, Some(y)) => x.sub(&y),
-            (ScalarOp::Multiply, Some(y)) => match (x.known(), y.known()) {
-                (_, Some(n)) => x.scale(n),
-                (Some(n), _) => y.scale(n),
-                (None, None) => None,
-            },
+            (ScalarOp::Multiply, Some(y)) => {
+                let fixed = |e: &ElementExpr| e.known().filter(|n| !n.varies()).map(Dim::at_hand);
+                match (fixed(&x), fixed(&y)) {
+                    (_, Some(n)) => x.scale(n),
+                    (Some(n), _) => y.scale(n),
+                    (None, None) => None,
+                }
+            }
             (ScalarOp::Negate, None) => x.scale(-1),
             (ScalarOp::Convert(to), None) if wide(to) => Some(x),
             _ => None,
@@ -191,7 +226,7 @@ mod tests {
         let (begin, end) = (element(&b, begin, Dim::from(0)), element(&b, ends, Dim::from(1)));
         assert_eq!(b.take_error(), None);
         assert_eq!((begin.known(), end.known()), (None, None));
-        assert_eq!(end.sub(&begin).and_then(|d| d.known()), Some(12));
+        assert_eq!(end.sub(&begin).and_then(|d| d.known()), Some(Dim::from(12)));
     }
 
     #[test]
@@ -205,7 +240,7 @@ mod tests {
         let difference = |x: InstId, y: InstId| {
             element(&b, x, Dim::from(0)).sub(&element(&b, y, Dim::from(0))).and_then(|d| d.known())
         };
-        assert_eq!(difference(end, x), Some(3));
+        assert_eq!(difference(end, x), Some(Dim::from(3)));
         assert_eq!(difference(other, x), None);
     }
 
@@ -217,7 +252,7 @@ mod tests {
         let one = b.scalar(DType::S64, 1.0);
         let first = b.slice_axis(both, 0, Dim::from(0), Dim::from(1));
         let [first, both] = [first, both].map(|x| b.reduce(x, one, ScalarOp::Multiply, &[0]));
-        assert_eq!([first, both].map(|x| element(&b, x, Dim::from(0)).known()), [Some(4), None]);
+        assert_eq!([first, both].map(|x| element(&b, x, Dim::from(0)).known()), [Some(Dim::from(4)), None]);
     }
 
     #[test]
@@ -230,6 +265,6 @@ mod tests {
         };
         assert_eq!(difference(i, j), None);
         assert_eq!(difference(narrow, i), None);
-        assert_eq!(difference(i, i), Some(0));
+        assert_eq!(difference(i, i), Some(Dim::from(0)));
     }
 }

@@ -120,6 +120,27 @@ impl Dim {
             trace::Side::Expr(expr) => Some(Dim::traced(value, expr)),
         }
     }
+    /// 1 where it is less than `other`, else 0: as a number, so that nothing is recorded where an expression of it is known.
+    pub fn is_less(self, other: impl Into<Dim>) -> Dim {
+        let other: Dim = other.into();
+        let apart = other.computed(trace::Binary::Subtract, self);
+        let truth = apart.and_then(|apart| apart.computed(trace::Binary::Maximum, Dim::constant(0)));
+        let truth = truth.and_then(|apart| apart.computed(trace::Binary::Minimum, Dim::constant(1)));
+        truth.unwrap_or_else(|| Dim::from(i64::from(self < other)))
+    }
+    /// `yes` where it is 1, `no` where it is 0.
+    pub fn select(self, yes: impl Into<Dim>, no: impl Into<Dim>) -> Dim {
+        let (yes, no): (Dim, Dim) = (yes.into(), no.into());
+        match self.varies() {
+            true => no + self * (yes - no),
+            false if self.value != 0 => yes,
+            false => no,
+        }
+    }
+    /// The nearest number from `least` to `most`.
+    pub fn clamp(self, least: impl Into<Dim>, most: impl Into<Dim>) -> Dim {
+        self.max(least).min(most)
+    }
     /// The sum.
     pub fn checked_add(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();

@@ -49,12 +49,12 @@ fn block_size(cx: &LowerCtx) -> Result<Vec<i64>> {
 }
 
 /// Block sizes and the pairs of input `at`, one of each a spatial dimension.
-fn blocks(cx: &LowerCtx, block: &[i64], at: usize) -> Result<(Vec<Dim>, Vec<(i64, i64)>)> {
-    let pairs = cx.constant_ints(at)?;
+fn blocks(cx: &LowerCtx, block: &[i64], at: usize) -> Result<(Vec<Dim>, Vec<(Dim, Dim)>)> {
+    let pairs = cx.constant_dims(at)?;
     let fits = pairs.len() == 2 * block.len()
         && cx.dims(0)?.len() > block.len()
         && block.iter().all(|&n| (1..=1 << 30).contains(&n))
-        && pairs.iter().all(|&n| (0..=1 << 34).contains(&n));
+        && pairs.iter().all(|&n| n >= 0 && n <= 1i64 << 34);
     if !fits {
         return Err(cx.mismatch(format!("blocks {block:?} with {pairs:?} do not fit the rank of the input")));
     }
@@ -67,7 +67,7 @@ fn space_to_batch(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let m = block.len();
     let mut padding = vec![PadDim::default(); cx.b.rank(x)];
     for (i, &(low, high)) in pads.iter().enumerate() {
-        padding[i + 1] = PadDim { low: Dim::from(low), high: Dim::from(high), interior: Dim::from(0) };
+        padding[i + 1] = PadDim { low, high, interior: Dim::from(0) };
     }
     let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
     let x = cx.b.pad(x, zero, &padding);
@@ -116,12 +116,12 @@ fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
 }
 
 /// The spatial dimensions without the given elements at both ends.
-fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(i64, i64)]) -> Result<InstId> {
+fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(Dim, Dim)]) -> Result<InstId> {
     for (i, &(low, high)) in crops.iter().enumerate() {
         let n = cx.b.dims(x)[i + 1];
-        let limit = n.checked_sub(Dim::from(high)).filter(|&l| l >= Dim::from(low));
+        let limit = n.checked_sub(high).filter(|&l| l >= low);
         let Some(limit) = limit else { return Err(cx.mismatch(format!("crops {low} and {high} of {n} elements"))) };
-        x = cx.b.slice_axis(x, i + 1, Dim::from(low), limit);
+        x = cx.b.slice_axis(x, i + 1, low, limit);
     }
     Ok(x)
 }

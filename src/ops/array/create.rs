@@ -40,7 +40,7 @@ fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (start, delta) = (cx.arg(0)?, cx.arg(2)?);
     let dtype = cx.b.dtype(start);
-    let is_known = (0..3).all(|i| cx.constant(i).is_ok());
+    let is_known = (0..3).all(|i| cx.known(i).is_some());
     let count = if is_known || dtype.is_float() { known_steps(cx)? } else { steps_at_run_time(cx)? };
     let steps = cx.b.iota(dtype, &[count], 0);
     let (start, delta) = (cx.b.reshape(start, &[]), cx.b.reshape(delta, &[]));
@@ -51,6 +51,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// How many steps there are from the start to before the limit, both of which are known.
 fn known_steps(cx: &LowerCtx) -> Result<Dim> {
+    let too_long = || crate::diag::Error::user(crate::diag::Code::TooLarge, "a range of more than 2^32 elements");
     let count = if cx.dtype(0)?.is_float() {
         let value = |i: usize| -> Result<f64> {
             cx.constant(i)?.get_f64(0).ok_or_else(|| cx.mismatch(format!("input {i} must be a scalar")))
@@ -58,16 +59,17 @@ fn known_steps(cx: &LowerCtx) -> Result<Dim> {
         let (start, limit, delta) = (value(0)?, value(1)?, value(2)?);
         ((limit - start) / delta).ceil().max(0.0)
     } else {
-        let (start, limit, delta) = (cx.constant_int(0)?, cx.constant_int(1)?, cx.constant_int(2)?);
-        let span = i128::from(limit) - i128::from(start);
-        let delta = i128::from(delta);
-        if delta == 0 || (span != 0 && (span > 0) != (delta > 0)) {
+        let (start, limit, delta) = (cx.constant_dim(0)?, cx.constant_dim(1)?, cx.constant_int(2)?);
+        let span = limit.signed_sub(start).filter(|_| delta != 0);
+        let span = span.map(|span| if delta < 0 { -span } else { span }).filter(|&span| span >= 0);
+        let Some(span) = span else {
             return Err(cx.mismatch(format!("no range from {start} to {limit} by {delta}")));
-        }
-        ((span.abs() + delta.abs() - 1) / delta.abs()) as f64
+        };
+        let count = span.div_ceil(delta.unsigned_abs());
+        return if count > 1u64 << 32 { Err(too_long()) } else { Ok(count) };
     };
     if count.is_nan() || count > (1u64 << 32) as f64 {
-        return Err(crate::diag::Error::user(crate::diag::Code::TooLarge, "a range of more than 2^32 elements"));
+        return Err(too_long());
     }
     Ok(Dim::from(count as u64))
 }
@@ -89,8 +91,8 @@ fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
 }
 
 fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (start, stop, num) = (cx.arg(0)?, cx.arg(1)?, cx.constant_int(2)?);
-    if !(1..=1 << 32).contains(&num) || cx.b.rank(start) != 0 || cx.b.rank(stop) != 0 {
+    let (start, stop, num) = (cx.arg(0)?, cx.arg(1)?, cx.constant_dim(2)?);
+    if num < 1 || num > 1i64 << 32 || cx.b.rank(start) != 0 || cx.b.rank(stop) != 0 {
         return Err(cx.mismatch(format!("{num} points between {} and {}", cx.b.shape(start), cx.b.shape(stop))));
     }
     if num == 1 {
@@ -99,12 +101,12 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let dtype = cx.b.dtype(start);
     let span = cx.b.sub(stop, start);
-    let last = cx.b.scalar(dtype, (num - 1) as f64);
+    let last = cx.b.scalar(dtype, num - 1);
     let step = cx.b.div(span, last);
     let index = cx.b.iota(dtype, &dims![num], 0);
     let offsets = cx.b.mul(index, step);
     let y = cx.b.add(offsets, start);
-    let at_end = compare_scalar(cx.b, Direction::Eq, index, (num - 1) as f64);
+    let at_end = compare_scalar(cx.b, Direction::Eq, index, num - 1);
     let y = cx.b.select(at_end, stop, y);
     // an infinite start has no step, and is what it is
     let at_start = compare_scalar(cx.b, Direction::Eq, index, 0.0);
@@ -113,8 +115,8 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn one_hot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (indices, depth, on, off) = (cx.arg(0)?, cx.constant_int(1)?, cx.arg(2)?, cx.arg(3)?);
-    let Ok(depth) = Dim::size(depth) else { return Err(cx.mismatch(format!("a depth of {depth}"))) };
+    let (indices, depth, on, off) = (cx.arg(0)?, cx.constant_dim(1)?, cx.arg(2)?, cx.arg(3)?);
+    let Some(depth) = depth.at_least_zero() else { return Err(cx.mismatch(format!("a depth of {depth}"))) };
     let mut dims = cx.b.dims(indices).to_vec();
     let axis = cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?;
     dims.insert(axis, depth);

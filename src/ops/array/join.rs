@@ -81,14 +81,14 @@ fn pack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Repeats along each dimension: the repeats become dimensions of their own before the merge.
 fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, is_known) = (cx.arg(0)?, cx.dims(0)?, cx.constant(1).is_ok());
+    let (x, dims, is_known) = (cx.arg(0)?, cx.dims(0)?, cx.known(1).is_some_and(|known| known.sizes.is_none()));
     let multiples = super::shape::sizes(cx, 1)?;
     if multiples.len() != dims.len() {
         return Err(cx.mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
     }
     let (mut wide, mut map, mut out) = (Vec::new(), Vec::new(), Vec::new());
     for (&n, &d) in multiples.iter().zip(&dims) {
-        if n != 1 || !is_known {
+        if !is_known || n != 1 {
             wide.push(n);
         }
         map.push(wide.len());
@@ -104,9 +104,10 @@ fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The pairs of input 1: elements before and behind, one pair a dimension.
-fn paddings(cx: &LowerCtx) -> Result<Vec<(i64, i64)>> {
-    let values = cx.constant_ints(1)?;
-    if values.len() != 2 * cx.dims(0)?.len() || values.iter().any(|&v| !(0..=1 << 34).contains(&v)) {
+fn paddings(cx: &LowerCtx) -> Result<Vec<(Dim, Dim)>> {
+    let values = cx.constant_dims(1)?;
+    let fits = |&v: &Dim| v >= 0 && v <= 1i64 << 34;
+    if values.len() != 2 * cx.dims(0)?.len() || !values.iter().all(fits) {
         return Err(cx.mismatch(format!("paddings {values:?} for rank {}", cx.dims(0)?.len())));
     }
     Ok(values.chunks_exact(2).map(|p| (p[0], p[1])).collect())
@@ -114,10 +115,8 @@ fn paddings(cx: &LowerCtx) -> Result<Vec<(i64, i64)>> {
 
 fn pad(cx: &mut LowerCtx, fill: Option<usize>) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
-    let dims: Vec<PadDim> = paddings(cx)?
-        .iter()
-        .map(|&(low, high)| PadDim { low: Dim::from(low), high: Dim::from(high), interior: Dim::from(0) })
-        .collect();
+    let dims: Vec<PadDim> =
+        paddings(cx)?.iter().map(|&(low, high)| PadDim { low, high, interior: Dim::from(0) }).collect();
     let fill = match fill {
         Some(i) => cx.arg(i)?,
         None => cx.b.scalar(cx.b.dtype(x), 0.0),
@@ -139,7 +138,7 @@ fn skipped(cx: &LowerCtx) -> Result<Dim> {
 fn mirror_pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut x, dims, skip) = (cx.arg(0)?, cx.dims(0)?, skipped(cx)?);
     for (axis, (low, high)) in paddings(cx)?.into_iter().enumerate() {
-        let (n, low, high) = (dims[axis], Dim::from(low), Dim::from(high));
+        let n = dims[axis];
         if low.max(high) + skip > n && low.max(high) > 0 {
             return Err(cx.mismatch(format!("a mirrored padding of {} of {n} elements", low.max(high))));
         }
@@ -160,7 +159,6 @@ fn mirror_pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut x, dims, skip) = (cx.arg(0)?, cx.dims(0)?, skipped(cx)?);
     for (axis, (low, high)) in paddings(cx)?.into_iter().enumerate() {
-        let (low, high) = (Dim::from(low), Dim::from(high));
         let n = dims[axis].checked_sub(low + high).filter(|&n| low.max(high) == 0 || low.max(high) + skip <= n);
         let Some(n) = n else { return Err(cx.mismatch("the paddings do not fit the gradient")) };
         let mut middle = cx.b.slice_axis(x, axis, low, low + n);

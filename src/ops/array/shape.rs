@@ -3,6 +3,7 @@ use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::open::{Dim, InstId, Op, Shape};
+use crate::hlo::{Size, are_same};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::element;
@@ -76,7 +77,7 @@ fn rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// # Errors
 /// `ShapeMismatch` for a negative one, `TooLarge` for those of too large an array, `DynamicShape` where sizes must be fixed.
 pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
-    if cx.constant(i).is_ok() {
+    if cx.known(i).is_some() {
         return known_sizes(cx, i);
     }
     let shape = cx.arg(i)?;
@@ -91,8 +92,8 @@ pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
 /// # Errors
 /// `NotConstant` where they are not known, `ShapeMismatch` for a negative one, `TooLarge` for those of too large an array.
 pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<Dim>> {
-    let values = cx.constant_ints(i)?;
-    let dims: Option<Vec<Dim>> = values.iter().map(|&v| Dim::size(v).ok()).collect();
+    let values = cx.constant_dims(i)?;
+    let dims: Option<Vec<Dim>> = values.iter().map(|v| v.at_least_zero()).collect();
     let dims = dims.ok_or_else(|| cx.mismatch(format!("{values:?} is no shape")))?;
     fitting(dims)
 }
@@ -102,21 +103,21 @@ pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<Dim>> {
 /// # Errors
 /// `TooLarge`.
 pub fn fitting(dims: Vec<Dim>) -> Result<Vec<Dim>> {
-    match element_count(&known(&dims)) {
+    match product(&dims) {
         Some(n) if n <= 1u64 << 34 => Ok(dims),
         _ => Err(crate::diag::Error::user(crate::diag::Code::TooLarge, format!("an array of the shape {dims:?}"))),
     }
 }
 
 /// The shape that input 1 asks for: each size of it must be known, also where one of an array with it, of which it is taken, is not.
-fn wanted(cx: &LowerCtx) -> Result<Vec<i64>> {
-    cx.constant_ints(1).or_else(|error| {
+fn wanted(cx: &LowerCtx) -> Result<Vec<Dim>> {
+    cx.constant_dims(1).or_else(|error| {
         let [n] = cx.dims(1)?[..] else { return Err(error) };
         if n > MOST_RANK {
             return Err(error);
         }
         let shape = cx.arg(1)?;
-        let known: Option<Vec<i64>> =
+        let known: Option<Vec<Dim>> =
             (0..n.known()).map(|at| element::element(cx.b, shape, Dim::from(at)).known()).collect();
         known.ok_or(error)
     })
@@ -126,20 +127,27 @@ fn wanted(cx: &LowerCtx) -> Result<Vec<i64>> {
 ///
 /// Next to a size of 0 every size fits; TensorFlow's kernel then divides the products of the sizes that are not 0, rounding down.
 fn inferred_size(from: &[Dim], known: &[Dim]) -> Option<Dim> {
-    if !known.contains(&Dim::from(0)) {
-        let (total, by) = (product(from)?, product(known)?);
+    let nonzero = |sizes: &[Dim]| product(&sizes.iter().map(|&n| n.max(1)).collect::<Vec<Dim>>());
+    let (total, by) = (product(from)?, product(known)?);
+    let is_empty = by.is_less(1);
+    if !is_empty.varies() && is_empty == 0 {
         return total.is_multiple_of(by).then(|| total / by);
     }
-    let nonzero = |sizes: &[Dim]| product(&sizes.iter().copied().filter(|&n| n != 0).collect::<Vec<_>>());
-    Some(nonzero(from)? / nonzero(known)?)
+    let beside_none = nonzero(from)? / nonzero(known)?;
+    if is_empty.varies() {
+        let by = by.max(1);
+        return total.is_multiple_of(by).then(|| is_empty.select(beside_none, total / by));
+    }
+    Some(beside_none)
 }
 
 pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let (from, want) = (cx.dims(0)?, wanted(cx)?);
     let total = product(&from).ok_or_else(|| cx.mismatch("the size overflows"))?;
-    let known: Option<Vec<Dim>> = want.iter().filter(|&&v| v != -1).map(|&v| Dim::size(v).ok()).collect();
-    let open = want.iter().filter(|&&v| v == -1).count();
+    let is_open = |v: Dim| !v.varies() && v == -1;
+    let known: Option<Vec<Dim>> = want.iter().filter(|&&v| !is_open(v)).map(|v| v.at_least_zero()).collect();
+    let open = want.iter().filter(|&&v| is_open(v)).count();
     let bad = || cx.mismatch(format!("{from:?} can't be reshaped to {want:?}"));
     let known = known.ok_or_else(bad)?;
     let rest = match open {
@@ -147,7 +155,7 @@ pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         1 => inferred_size(&from, &known).ok_or_else(bad)?,
         _ => return Err(bad()),
     };
-    let dims: Vec<Dim> = want.iter().map(|&v| if v == -1 { rest } else { Dim::from(v) }).collect();
+    let dims: Vec<Dim> = want.iter().map(|&v| if is_open(v) { rest } else { v }).collect();
     if product(&dims) != Some(total) {
         return Err(bad());
     }
@@ -245,10 +253,14 @@ fn broadcast_gradient_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut out = Vec::new();
     for (own, other) in [(&x, &y), (&y, &x)] {
         let at = |v: &[Dim], i: usize| (i + v.len()).checked_sub(both.len()).map_or(Dim::from(1), |i| v[i]);
-        let axes: Vec<Dim> = (0..both.len())
-            .filter(|&i| at(own, i) == 1 && x != y && (at(other, i) != 1 || i + own.len() < both.len() || both[i] == 1))
-            .map(Dim::from)
-            .collect();
+        let is_summed = |&i: &usize| {
+            let (n, beside) = (at(own, i), at(other, i));
+            // a sum over one element changes nothing, so a size that varies may be 1 beside itself
+            let is_one = if n.varies() { !n.is_same(beside) && !beside.is_one() && n == 1 } else { n == 1 };
+            is_one && (i + own.len() < both.len() || beside.varies() || beside != 1 || both[i] == 1)
+        };
+        let is_same = are_same(&x, &y);
+        let axes: Vec<Dim> = (0..both.len()).filter(|_| !is_same).filter(is_summed).map(Dim::from).collect();
         out.push(Value::Array(integers(cx, cx.dtype(0)?, &dims![axes.len()], &axes)?));
     }
     Ok(out)

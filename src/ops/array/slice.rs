@@ -31,17 +31,18 @@ pub const ROWS: &[OpRow] = &[
 
 /// A slice whose begin may be known at run time only; its size is fixed.
 fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, size) = (cx.arg(0)?, cx.dims(0)?, cx.constant_ints(2)?);
+    let (x, dims, size) = (cx.arg(0)?, cx.dims(0)?, cx.constant_dims(2)?);
+    let is_rest = |size: Dim| !size.varies() && size == -1;
     if size.len() != dims.len() || cx.dims(1)? != [Dim::from(dims.len())] {
         return Err(cx.mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
     }
-    if let Ok(begin) = cx.constant_ints(1) {
+    if let Ok(begin) = cx.constant_dims(1) {
         let mut parts = Vec::with_capacity(dims.len());
         for ((&begin, &size), &n) in begin.iter().zip(&size).zip(&dims) {
-            let limit = if size == -1 { Some(n.pinned()) } else { begin.checked_add(size) };
+            let limit = if is_rest(size) { Some(n) } else { begin.checked_add(size) };
             match limit {
-                Some(limit) if begin >= 0 && limit >= begin && Dim::from(limit) <= n => {
-                    parts.push(SliceDim { start: Dim::from(begin), limit: Dim::from(limit), stride: Dim::from(1) });
+                Some(limit) if begin >= 0 && limit >= begin && limit <= n => {
+                    parts.push(SliceDim { start: begin, limit, stride: Dim::from(1) });
                 }
                 _ => return Err(cx.mismatch(format!("{size} elements from {begin} are not within {n}"))),
             }
@@ -50,7 +51,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return cx.one(y);
     }
     let sizes: Option<Vec<Dim>> =
-        size.iter().zip(&dims).map(|(&s, &n)| Dim::size(s).ok().filter(|&s| s <= n)).collect();
+        size.iter().zip(&dims).map(|(&s, &n)| s.at_least_zero().filter(|&s| s <= n)).collect();
     let Some(sizes) = sizes else {
         return Err(cx.unsupported("a slice to the end from a begin that is not constant"));
     };
@@ -84,15 +85,16 @@ fn pieces(cx: &mut LowerCtx, x: InstId, axis: usize, sizes: &[Dim]) -> Result<Ve
 }
 
 fn split_v(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.constant_ints(1)?);
+    let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.constant_dims(1)?);
     let axis = cx.axis(cx.constant_int(2)?, dims.len())?;
-    let known: i64 = sizes.iter().filter(|&&s| s != -1).fold(0i64, |a, &s| a.saturating_add(s));
-    let rest = dims[axis].pinned() - known;
-    let open = sizes.iter().filter(|&&s| s == -1).count();
+    let is_rest = |size: Dim| !size.varies() && size == -1;
+    let known: Dim = sizes.iter().filter(|&&s| !is_rest(s)).sum();
+    let rest = dims[axis] - known;
+    let open = sizes.iter().filter(|&&s| is_rest(s)).count();
     if open > 1 || rest < 0 || (open == 0 && rest != 0) || sizes.iter().any(|&s| s < -1) {
         return Err(cx.mismatch(format!("{sizes:?} does not split {} elements", dims[axis])));
     }
-    let sizes: Vec<Dim> = sizes.iter().map(|&s| if s == -1 { Dim::from(rest) } else { Dim::from(s) }).collect();
+    let sizes: Vec<Dim> = sizes.iter().map(|&s| if is_rest(s) { rest } else { s }).collect();
     pieces(cx, x, axis, &sizes)
 }
 
@@ -135,20 +137,37 @@ fn reverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let axes = cx.constant_ints(2)?;
-    let Ok(shifts) = cx.constant_ints(1) else { return roll_at_run_time(cx, &axes) };
+    let Ok(shifts) = cx.constant_dims(1) else { return roll_at_run_time(cx, &axes) };
     if shifts.len() != axes.len() {
         return Err(cx.mismatch("shift and axis have different lengths"));
     }
+    let mut turns = Vec::with_capacity(axes.len());
     for (&shift, &axis) in shifts.iter().zip(&axes) {
         let axis = cx.axis(axis, dims.len())?;
+        match rotation(shift, dims[axis]) {
+            Some(by) => turns.push((axis, by)),
+            None => return roll_at_run_time(cx, &axes),
+        }
+    }
+    for (axis, by) in turns {
         let n = dims[axis];
-        let by = if n == 0 { Dim::from(0) } else { Dim::from(shift.rem_euclid(n.pinned())) };
-        if by > 0 {
+        if !by.is_zero() {
             let (end, start) = (cx.b.slice_axis(x, axis, n - by, n), cx.b.slice_axis(x, axis, Dim::from(0), n - by));
             x = cx.b.concatenate(&[end, start], axis);
         }
     }
     cx.one(x)
+}
+
+/// By how many places `n` elements are moved towards the end, less than `n`; `None` where that follows from sizes in a way that is
+/// not known.
+fn rotation(shift: Dim, n: Dim) -> Option<Dim> {
+    if !shift.varies() && !n.varies() {
+        return Some(if n == 0 { Dim::from(0) } else { Dim::from(shift.at_hand().rem_euclid(n.at_hand())) });
+    }
+    let by = if shift.varies() || shift >= 0 { shift } else { n + shift };
+    let is = |truth: Dim, value: i64| !truth.varies() && truth == value;
+    (is(by.is_less(0), 0) && is(by.is_less(n), 1)).then_some(by)
 }
 
 /// Each axis gathered from `(position - shift) mod size`.

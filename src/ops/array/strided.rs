@@ -37,11 +37,31 @@ const MOST_INDICES: u64 = 62;
 #[derive(Clone, Copy)]
 pub(super) struct Taken {
     /// The first element.
-    pub start: i64,
+    pub start: Dim,
     /// From one element to the next.
     pub stride: i64,
     /// How many.
     pub count: Dim,
+}
+
+impl Taken {
+    /// All of a dimension of this size.
+    fn whole(count: Dim) -> Taken {
+        Taken { start: Dim::from(0), stride: 1, count }
+    }
+    /// How far the last element is from the first.
+    fn reach(&self) -> Dim {
+        let step = Dim::from(self.stride.unsigned_abs());
+        (self.count * step - step).max(0)
+    }
+    /// How many elements lie from the first to the last, both included.
+    fn covered(&self, step: Dim) -> Dim {
+        (self.count * step - (step - 1)).max(0)
+    }
+    /// The smallest number of an element.
+    fn low(&self) -> Dim {
+        if self.stride > 0 { self.start } else { (self.start - self.reach()).max(0) }
+    }
 }
 
 /// A part of an array that starts where is known at run time only.
@@ -170,9 +190,9 @@ impl Bounds {
 
     /// One element of `d`: entry `i` of begin.
     fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: Dim) -> Result<Part> {
-        let one = |start: i64| Taken { start, stride: 1, count: Dim::from(1) };
+        let one = |start: Dim| Taken { start, stride: 1, count: Dim::from(1) };
         if first {
-            return Ok(Part::new(None, one(0)));
+            return Ok(Part::new(None, one(Dim::from(0))));
         }
         let Some(begin) = self.begin[i].known() else {
             if d == 0 {
@@ -180,10 +200,10 @@ impl Bounds {
             }
             let start = self.wrapped(cx, (self.at, i), d)?;
             cx.fail_outside(start, d, Check::Index);
-            return Ok(Part::new(Some(start), one(0)));
+            return Ok(Part::new(Some(start), one(Dim::from(0))));
         };
-        let start = if begin < 0 { begin.saturating_add(d.pinned()) } else { begin };
-        if start < 0 || start >= d.pinned() {
+        let start = begin.is_less(0).select(begin + d, begin);
+        if start < 0 || start >= d {
             return Err(cx.mismatch(format!("index {begin} is out of range for size {d}")));
         }
         Ok(Part::new(None, one(start)))
@@ -192,11 +212,11 @@ impl Bounds {
     /// A range of `d` elements: entry `i` of begin, end and strides; which of its ends are open.
     fn range(&self, cx: &mut LowerCtx, i: usize, open: (bool, bool), d: Dim) -> Result<Part> {
         let (open_begin, open_end) = open;
-        let number = |v: &ElementExpr, open: bool| if open { Some(0) } else { v.known() };
+        let number = |v: &ElementExpr, open: bool| if open { Some(Dim::from(0)) } else { v.known() };
         let ends = (number(&self.begin[i], open_begin), number(&self.end[i], open_end));
         let stride = self.strides[i];
         if let (Some(begin), Some(end)) = ends {
-            let taken = range(d.pinned(), begin, end, stride, open_begin, open_end);
+            let taken = range(d, begin, end, stride, open_begin, open_end);
             let taken = taken.ok_or_else(|| cx.mismatch("a stride of 0"))?;
             return Ok(Part::new(None, taken));
         }
@@ -211,7 +231,7 @@ impl Bounds {
         };
         let reach = count.saturating_sub(1).saturating_mul(stride.unsigned_abs());
         if count == 0 {
-            return Ok(Part::new(None, Taken { start: 0, stride: 1, count }));
+            return Ok(Part::new(None, Taken::whole(count)));
         }
         if reach >= d {
             let told =
@@ -222,7 +242,7 @@ impl Bounds {
         if stride < 0 {
             start = special::add_scalar(cx.b, start, -reach);
         }
-        let first = if stride < 0 { reach.pinned() } else { 0 };
+        let first = if stride < 0 { reach } else { Dim::from(0) };
         Ok(Part::new(Some(start), Taken { start: first, stride, count }))
     }
 
@@ -241,9 +261,10 @@ impl Bounds {
 }
 
 /// How many elements `begin:begin + apart:stride` has where none of them is outside; `None` for a stride of 0 or the wrong way.
-fn steps(apart: i64, stride: i64) -> Option<Dim> {
+fn steps(apart: Dim, stride: i64) -> Option<Dim> {
     let forward = apart == 0 || (apart > 0) == (stride > 0);
-    (stride != 0 && forward).then(|| Dim::from(apart.unsigned_abs().div_ceil(stride.unsigned_abs())))
+    let apart = if stride < 0 { -apart } else { apart };
+    (stride != 0 && forward).then(|| apart.div_ceil(stride.unsigned_abs()))
 }
 
 /// NumPy's basic slicing over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`. Values may say how many
@@ -260,7 +281,7 @@ fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Pl
         let part = match item {
             Item::Index(i, first) => bounds.index(cx, i, first, d)?,
             Item::Range(i, begin, end) => bounds.range(cx, i, (begin, end), d)?,
-            Item::Whole | Item::New => Part::new(None, Taken { start: 0, stride: 1, count: d }),
+            Item::Whole | Item::New => Part::new(None, Taken::whole(d)),
         };
         if !matches!(item, Item::Index(..)) {
             result.push(part.taken.count);
@@ -275,53 +296,49 @@ fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<Dim>) -> Plan {
     let dtypes = parts.iter().filter_map(|p| p.start).map(|s| cx.b.dtype(s));
     let picked: Vec<(usize, Picked)> =
         parts.iter().enumerate().filter_map(|(axis, p)| Some((axis, p.picked?))).collect();
-    let is_empty = parts.iter().any(|p| p.picked.is_none() && p.taken.count == 0);
+    let is_empty = parts.iter().any(|p| p.picked.is_none() && p.taken.count.is_zero());
     let Some(dtype) = dtypes.max_by_key(|t| *t == DType::S64).filter(|_| !is_empty) else {
         return Plan { window: None, picked, taken: parts.into_iter().map(|p| p.taken).collect(), result };
     };
     let (mut starts, mut sizes, mut taken) = (Vec::new(), Vec::new(), Vec::new());
     for Part { start, picked, taken: t } in parts {
-        let reach = (t.count.pinned() - 1) * t.stride;
-        let low = if picked.is_some() { 0 } else { t.start.min(t.start + reach) };
+        let low = if picked.is_some() { Dim::from(0) } else { t.low() };
         starts.push(match start {
             Some(start) => cx.b.convert(start, dtype),
-            None => cx.b.scalar(dtype, low as f64),
+            None => cx.b.scalar(dtype, low),
         });
-        sizes.push(if picked.is_some() { t.count } else { Dim::from(reach.unsigned_abs() + 1) });
+        sizes.push(if picked.is_some() { t.count } else { t.reach() + 1 });
         taken.push(Taken { start: t.start - low, ..t });
     }
     Plan { window: Some(Window { starts, sizes }), picked, taken, result }
 }
 
 /// What `begin:end:stride` takes of `d` elements, clamped; `None` for a stride of 0.
-pub(super) fn range(d: i64, begin: i64, end: i64, stride: i64, open_begin: bool, open_end: bool) -> Option<Taken> {
+pub(super) fn range(d: Dim, begin: Dim, end: Dim, stride: i64, open_begin: bool, open_end: bool) -> Option<Taken> {
     if stride == 0 {
         return None;
     }
-    let (low, high) = if stride > 0 { (0, d) } else { (-1, d - 1) };
-    let clamp = |v: i64| within(v, d, (low, high));
-    let (first, last) = if stride > 0 { (low, high) } else { (high, low) };
-    let start = if open_begin { first } else { clamp(begin) };
-    let stop = if open_end { last } else { clamp(end) };
+    let limits = if stride > 0 { [Dim::from(0), d] } else { [Dim::from(-1), d - 1] };
+    let [first, last] = if stride > 0 { limits } else { [limits[1], limits[0]] };
+    let start = if open_begin { first } else { within(begin, d, limits) };
+    let stop = if open_end { last } else { within(end, d, limits) };
     let span = if stride > 0 { stop - start } else { start - stop };
-    let count = if span > 0 { Dim::from((span as u64).div_ceil(stride.unsigned_abs())) } else { Dim::from(0) };
-    Some(Taken { start, stride, count })
+    Some(Taken { start, stride, count: span.max(0).div_ceil(stride.unsigned_abs()) })
 }
 
 /// An index into `d` elements, from the end where it is negative, moved between `low` and `high`.
-pub(super) fn within(index: i64, d: i64, (low, high): (i64, i64)) -> i64 {
-    (if index < 0 { index.saturating_add(d) } else { index }).clamp(low, high)
+pub(super) fn within(index: Dim, d: Dim, [low, high]: [Dim; 2]) -> Dim {
+    index.is_less(0).select(index + d, index).clamp(low, high)
 }
 
 /// The elements that a plan takes, in the plan's order, with the input's rank.
 fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> Result<InstId> {
     let part = |t: &Taken| {
-        if t.count == 0 {
+        if t.count.is_zero() {
             return SliceDim { start: Dim::from(0), limit: Dim::from(0), stride: Dim::from(1) };
         }
-        let last = t.start + (t.count.pinned() - 1) * t.stride;
-        let (low, high) = (Dim::from(t.start.min(last)), Dim::from(t.start.max(last)));
-        SliceDim { start: low, limit: high + 1, stride: Dim::from(t.stride.unsigned_abs()) }
+        let (low, stride) = (t.low(), Dim::from(t.stride.unsigned_abs()));
+        SliceDim { start: low, limit: low + t.covered(stride), stride }
     };
     let mut x = x;
     for &(axis, picked) in &plan.picked {
@@ -375,7 +392,7 @@ fn strided_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// `onto`, of sizes `dims`, with `value` at the places that the plan takes.
 fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[Dim], onto: InstId) -> InstId {
     let counts: Vec<Dim> = plan.taken.iter().map(|t| t.count).collect();
-    if counts.contains(&Dim::from(0)) {
+    if counts.iter().any(|count| count.is_zero()) {
         return onto;
     }
     let value = cx.b.reshape(value, &counts);
@@ -394,14 +411,11 @@ fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[Dim], onto: InstId
 /// `onto`, of sizes `dims`, with `value` at these places, in ascending order.
 fn scattered(cx: &mut LowerCtx, value: InstId, taken: &[Taken], dims: &[Dim], onto: InstId) -> InstId {
     let pad = |(t, &d): (&Taken, &Dim)| {
-        let low = t.start.min(t.start + (t.count.pinned() - 1) * t.stride);
-        let step = t.stride.unsigned_abs().min(d.max(1).known());
-        let covered = (t.count - 1) * step + 1;
-        PadDim {
-            low: Dim::from(low),
-            high: Dim::from(d.pinned() - low - covered.pinned()),
-            interior: Dim::from(step - 1),
-        }
+        // a step beyond the array is as good as one to its end
+        let stride = Dim::from(t.stride.unsigned_abs());
+        let step = if d.varies() { stride } else { stride.min(d.max(1)) };
+        let low = t.low();
+        PadDim { low, high: d - low - t.covered(step), interior: step - 1 }
     };
     let sizes = cx.b.dims(value).to_vec();
     let pads: Vec<_> = taken.iter().zip(dims).map(pad).collect();

@@ -26,16 +26,16 @@ impl Bounds {
         (open_begin, open_end): (bool, bool),
         d: Dim,
     ) -> Result<Part> {
-        let (stride, n) = (self.strides[i], d.pinned());
+        let stride = self.strides[i];
         if stride == 0 {
             return Err(cx.mismatch("a stride of 0"));
         }
         let is_wide = cx.dtype(self.at)? == DType::S64 || cx.dtype(self.at + 1)? == DType::S64;
         let dtype = if is_wide { DType::S64 } else { DType::S32 };
-        let limits = if stride > 0 { (0, n) } else { (-1, n - 1) };
-        let (first, last) = if stride > 0 { limits } else { (limits.1, limits.0) };
-        let begin = Some(first).filter(|_| open_begin).or(self.begin[i].known().map(|v| within(v, n, limits)));
-        let end = Some(last).filter(|_| open_end).or(self.end[i].known().map(|v| within(v, n, limits)));
+        let limits = if stride > 0 { [Dim::from(0), d] } else { [Dim::from(-1), d - 1] };
+        let [first, last] = if stride > 0 { limits } else { [limits[1], limits[0]] };
+        let begin = Some(first).filter(|_| open_begin).or(self.begin[i].known().map(|v| within(v, d, limits)));
+        let end = Some(last).filter(|_| open_end).or(self.end[i].known().map(|v| within(v, d, limits)));
         let from = self.end(cx, (self.at, i), begin, (dtype, d, limits))?;
         let to = self.end(cx, (self.at + 1, i), end, (dtype, d, limits))?;
         let span = if stride > 0 { cx.b.sub(to, from) } else { cx.b.sub(from, to) };
@@ -43,11 +43,12 @@ impl Bounds {
         let span = cx.b.max(span, none);
         let by = stride.unsigned_abs();
         let count = special::quotient_up(cx.b, span, Dim::from(by));
-        let room = (end.unwrap_or(last) - begin.unwrap_or(first)).unsigned_abs();
+        let room = end.unwrap_or(last) - begin.unwrap_or(first);
+        let room = if stride > 0 { room } else { -room }.max(0);
         let made = format!("the slice `{}`", cx.node.name);
-        let count = cx.found(count, Dim::from(room.div_ceil(by)), &made)?;
+        let count = cx.found(count, room.div_ceil(by), &made)?;
         let picked = match begin {
-            Some(begin) if stride == 1 => Picked::From(Dim::from(begin.unsigned_abs()), count),
+            Some(begin) if stride == 1 => Picked::From(begin, count),
             _ => {
                 let steps = cx.b.iota(dtype, &[count], 0);
                 let by = cx.b.scalar(dtype, stride as f64);
@@ -55,7 +56,7 @@ impl Bounds {
                 Picked::At(cx.b.add(steps, from))
             }
         };
-        Ok(Part { start: None, picked: Some(picked), taken: Taken { start: 0, stride: 1, count } })
+        Ok(Part { start: None, picked: Some(picked), taken: Taken { start: Dim::from(0), stride: 1, count } })
     }
 
     /// An end of a range of `d` elements, within `limits`: what is known of it, or entry `i` of input `at`.
@@ -63,15 +64,15 @@ impl Bounds {
         &self,
         cx: &mut LowerCtx,
         (at, i): (usize, usize),
-        known: Option<i64>,
-        (dtype, d, limits): (DType, Dim, (i64, i64)),
+        known: Option<Dim>,
+        (dtype, d, limits): (DType, Dim, [Dim; 2]),
     ) -> Result<InstId> {
         if let Some(known) = known {
-            return Ok(cx.b.scalar(dtype, known as f64));
+            return Ok(cx.b.scalar(dtype, known));
         }
         let end = self.wrapped(cx, (at, i), d)?;
         let end = cx.b.convert(end, dtype);
-        let (low, high) = (cx.b.scalar(dtype, limits.0 as f64), cx.b.scalar(dtype, limits.1 as f64));
+        let (low, high) = (cx.b.scalar(dtype, limits[0]), cx.b.scalar(dtype, limits[1]));
         Ok(cx.b.elementwise(ScalarOp::Clamp, &[low, end, high]))
     }
 }

@@ -65,7 +65,7 @@ fn range_size(
         (d, _, _, Some(Int::Size(id))) if at_start && stride == 1 && d == InferredDim::Unknown(id) => Some(d),
         (InferredDim::Known(d), Some(b), Some(e), _) => i64::try_from(d)
             .ok()
-            .and_then(|d| range(d, b, e, stride, begin.is_none(), end.is_none()))
+            .and_then(|d| range(Dim::from(d), Dim::from(b), Dim::from(e), stride, begin.is_none(), end.is_none()))
             .map(|t| InferredDim::Known(t.count.known())),
         (InferredDim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh(Why::From(id))),
         _ => None,
@@ -83,21 +83,27 @@ fn taken_sizes(
 ) -> Option<Vec<Int>> {
     let values = cx.ints(0)?;
     let number = |v: &Option<Vec<Int>>, i: usize, open: bool| match v.as_ref().and_then(|v| v.get(i)) {
-        Some(Int::Known(v)) => Some(*v),
-        _ => open.then_some(0),
+        Some(Int::Known(v)) => Some(Dim::from(*v)),
+        _ => open.then_some(Dim::from(0)),
     };
-    let n = i64::try_from(values.len()).ok()?;
+    let n = Dim::from(values.len());
     let taken = match *list {
         [Item::Index(i, first)] => {
             let at = number(&begin, i, first)?;
-            Taken { start: if first { 0 } else { at + if at < 0 { n } else { 0 } }, stride: 1, count: Dim::from(1) }
+            Taken {
+                start: if first { Dim::from(0) } else { at + if at < 0 { n } else { Dim::from(0) } },
+                stride: 1,
+                count: Dim::from(1),
+            }
         }
         [Item::Range(i, b, e)] => {
             range(n, number(&begin, i, b)?, number(&end, i, e)?, *strides.as_ref()?.get(i)?, b, e)?
         }
         _ => return None,
     };
-    let at = |i: u64| usize::try_from(taken.start + i as i64 * taken.stride).ok().and_then(|i| values.get(i).copied());
+    let at = |i: u64| {
+        usize::try_from(taken.start + i as i64 * Dim::from(taken.stride)).ok().and_then(|i| values.get(i).copied())
+    };
     (0..taken.count.known()).map(at).collect()
 }
 

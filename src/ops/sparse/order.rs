@@ -93,12 +93,12 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
     let n = cx.b.dims(new)[0];
     let known = |at: u64| crate::ops::element::element(cx.b, new, Dim::from(at)).known().filter(|&size| size >= 0);
-    let known: Vec<Option<i64>> = (0..n.known()).map(known).collect();
+    let known: Vec<Option<Dim>> = (0..n.known()).map(known).collect();
     if known.iter().all(Option::is_none) {
         return filled;
     }
-    let one = |(at, known): (u64, Option<i64>)| match known {
-        Some(size) => cx.b.full(DType::S64, &dims![1], size as f64),
+    let one = |(at, known): (u64, Option<Dim>)| match known {
+        Some(size) => cx.b.full(DType::S64, &dims![1], size),
         None => cx.b.slice_axis(filled, 0, Dim::from(at), Dim::from(at + 1)),
     };
     let sizes: Vec<InstId> = (0..n.known()).zip(known).map(one).collect();
