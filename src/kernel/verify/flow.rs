@@ -1,10 +1,14 @@
 //! Rules of the steps: k9, k10 and k11. Which buffers hold values is followed through launches, branches and loops; a store to
-//! memory that another buffer shares makes that one undefined.
+//! memory that another buffer shares makes that one undefined. Time is n log n in launches and the buffers that they touch.
+use super::memory::{Defined, Overlaps};
 use super::{Fault, bytes};
 use crate::kernel::call::find_call;
 use crate::kernel::{Access, BufId, Call, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt, TileSums};
 use crate::util::id_vec::Id;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most rounds until the buffers that hold values before each round of a loop are known.
+const MOST_ROUNDS: usize = 64;
 
 /// Loads and stores of a kernel.
 #[derive(Clone, Debug, Default)]
@@ -19,91 +23,45 @@ struct Touched<'k> {
     stores: Vec<(BufId, &'k Index)>,
 }
 
-/// Follows all steps.
+/// Checks k9, k10 and k11 for all steps of a program.
 pub fn check(program: &Program) -> Result<(), Fault> {
-    let mut f = Flow { program, kernels: program.kernels.values().map(touched).collect(), shared: shared(program) };
+    let f = Flow { program, kernels: program.kernels.values().map(touched).collect() };
     for k in 0..f.kernels.len() {
         f.in_place(KernelId::from_index(k))?;
     }
     let given = |b: &BufId| matches!(program.buffers[*b].place, Place::Arg(_) | Place::Weights(_) | Place::State(_));
-    let mut defined: BTreeSet<BufId> = program.buffers.ids().filter(given).collect();
+    let mut defined = Defined::new(program, program.buffers.ids().filter(given));
     f.steps(&program.steps, &mut defined)?;
     // other values may have been where a result is in the end
-    let made = |i: usize| {
-        let whole =
-            |b: BufId| program.buffers[b].place == Place::Result(i) && bytes(program, b) == program.results[i].bytes();
-        program.results[i].bytes() == 0 || defined.iter().any(|&b| whole(b))
-    };
-    match (0..program.results.len()).find(|&i| !made(i)) {
+    let mut written = vec![false; program.results.len()];
+    for (b, buffer) in program.buffers.iter() {
+        if let Place::Result(i) = buffer.place
+            && bytes(program, b) == program.results[i].bytes()
+        {
+            written[i] |= defined.holds(b);
+        }
+    }
+    match (0..written.len()).find(|&i| !written[i] && program.results[i].bytes() > 0) {
         Some(i) => Err(format!("k9: result {i} is never written")),
         None => Ok(()),
     }
 }
 
-/// The buffers that share memory with each buffer.
-fn shared(program: &Program) -> Vec<Vec<BufId>> {
-    let span = |b: BufId| match program.buffers[b].place {
-        Place::Workspace(at) if bytes(program, b) > 0 => Some((at, at + bytes(program, b))),
-        _ => None,
-    };
-    let result = |b: BufId| match program.buffers[b].place {
-        Place::Result(i) => Some(i),
-        _ => None,
-    };
-    let mut all: Vec<(u64, u64, BufId)> =
-        program.buffers.ids().filter_map(|b| span(b).map(|(from, to)| (from, to, b))).collect();
-    all.sort_unstable();
-    let mut out = vec![Vec::new(); program.buffers.len()];
-    for (i, &(_, to, a)) in all.iter().enumerate() {
-        for &(_, _, b) in all[i + 1..].iter().take_while(|x| x.0 < to) {
-            out[a.index()].push(b);
-            out[b.index()].push(a);
-        }
-    }
-    for a in program.buffers.ids().filter(|&a| result(a).is_some()) {
-        out[a.index()] = program.buffers.ids().filter(|&b| b != a && result(b) == result(a)).collect();
-    }
-    out
-}
-
 struct Flow<'a> {
     program: &'a Program,
     kernels: Vec<Touched<'a>>,
-    shared: Vec<Vec<BufId>>,
 }
 
 impl Flow<'_> {
-    fn steps(&mut self, all: &[Step], defined: &mut BTreeSet<BufId>) -> Result<(), Fault> {
+    fn steps(&self, all: &[Step], defined: &mut Defined) -> Result<(), Fault> {
         for step in all {
             match step {
                 Step::Launch(k) => self.launch(*k, defined)?,
                 Step::Call(call) => self.call(call, defined)?,
-                Step::While { cond, pred, body } => {
-                    // What holds before every round is what holds before the first and after any: it only shrinks.
-                    let mut rounds = 0;
-                    loop {
-                        let before = defined.clone();
-                        self.steps(cond, defined)?;
-                        self.needs(*pred, defined)?;
-                        let after_cond = defined.clone();
-                        self.steps(body, defined)?;
-                        let kept: BTreeSet<BufId> = defined.intersection(&before).copied().collect();
-                        *defined = after_cond;
-                        if kept == before || rounds > 64 {
-                            break;
-                        }
-                        (*defined, rounds) = (kept, rounds + 1);
-                    }
-                }
+                Step::While { cond, pred, body } => self.rounds(cond, *pred, body, defined)?,
                 Step::Branch { selector, branches } => {
                     self.needs(*selector, defined)?;
-                    let mut joined: Option<BTreeSet<BufId>> = None;
-                    for branch in branches {
-                        let mut after = defined.clone();
-                        self.steps(branch, &mut after)?;
-                        joined = Some(joined.map_or(after.clone(), |j| j.intersection(&after).copied().collect()));
-                    }
-                    *defined = joined.unwrap_or_else(|| defined.clone());
+                    self.branches(branches, defined)?;
                 }
                 Step::Together(parts) => {
                     self.apart(parts)?;
@@ -114,45 +72,75 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn needs(&self, buf: BufId, defined: &BTreeSet<BufId>) -> Result<(), Fault> {
-        if defined.contains(&buf) {
+    /// Follows a loop: what holds before every round is what holds before the first and after any, and only shrinks.
+    fn rounds(&self, cond: &[Step], pred: BufId, body: &[Step], defined: &mut Defined) -> Result<(), Fault> {
+        for round in 0.. {
+            let before = defined.mark();
+            self.steps(cond, defined)?;
+            self.needs(pred, defined)?;
+            let after_cond = defined.mark();
+            self.steps(body, defined)?;
+            let mut lost = defined.changed_since(before);
+            lost.retain(|&b| !defined.holds(b));
+            if lost.is_empty() || round > MOST_ROUNDS {
+                defined.roll_back(after_cond);
+                break;
+            }
+            defined.roll_back(before);
+            lost.into_iter().for_each(|b| defined.undefine(b));
+        }
+        Ok(())
+    }
+
+    /// Follows branches of which one is taken: what holds after all of them holds afterwards.
+    fn branches(&self, branches: &[Vec<Step>], defined: &mut Defined) -> Result<(), Fault> {
+        let before = defined.mark();
+        let mut changed: BTreeMap<BufId, usize> = BTreeMap::new();
+        for branch in branches {
+            self.steps(branch, defined)?;
+            for b in defined.changed_since(before) {
+                *changed.entry(b).or_default() += 1;
+            }
+            defined.roll_back(before);
+        }
+        let (held, new): (Vec<_>, Vec<_>) = changed.into_iter().partition(|(b, _)| defined.holds(*b));
+        held.into_iter().for_each(|(b, _)| defined.undefine(b));
+        new.into_iter().filter(|(_, times)| *times == branches.len()).for_each(|(b, _)| defined.define(b));
+        Ok(())
+    }
+
+    fn needs(&self, buf: BufId, defined: &Defined) -> Result<(), Fault> {
+        if defined.holds(buf) {
             return Ok(());
         }
         Err(format!("k9: b{} is read and holds nothing", buf.0))
     }
 
-    fn launch(&mut self, id: KernelId, defined: &mut BTreeSet<BufId>) -> Result<(), Fault> {
+    fn launch(&self, id: KernelId, defined: &mut Defined) -> Result<(), Fault> {
         let touched = &self.kernels[id.index()];
         let limit = self.program.kernels[id].limit.map(|(buf, _)| buf);
         for &b in touched.outside.iter().chain(&limit) {
             self.needs(b, defined).map_err(|why| format!("{why} by k{}", id.0))?;
         }
-        for (b, _) in &touched.stores {
-            for other in &self.shared[b.index()] {
-                defined.remove(other);
-            }
-        }
         let stays = |b: &BufId| self.program.buffers[*b].place != Place::Stack;
-        defined.extend(touched.stores.iter().map(|s| s.0).filter(stays));
+        touched.stores.iter().map(|s| s.0).filter(stays).for_each(|b| defined.define(b));
         Ok(())
     }
 
-    fn call(&self, call: &Call, defined: &mut BTreeSet<BufId>) -> Result<(), Fault> {
+    fn call(&self, call: &Call, defined: &mut Defined) -> Result<(), Fault> {
         for &b in &call.args {
             self.needs(b, defined).map_err(|why| format!("{why} by `{}`", call.to.name()))?;
         }
-        for b in &call.results {
-            if let Some(read) = self.shared[b.index()].iter().chain([b]).find(|b| call.args.contains(b)) {
+        let args = Overlaps::of(self.program, call.args.iter().copied());
+        for &b in &call.results {
+            if let Some(read) = args.with(b).next() {
                 return Err(format!("k10: `{}` reads b{} and overwrites it", call.to.name(), read.0));
             }
-            for other in &self.shared[b.index()] {
-                defined.remove(other);
-            }
-            if matches!(self.program.buffers[*b].place, Place::Arg(_) | Place::Weights(_) | Place::Stack) {
+            if matches!(self.program.buffers[b].place, Place::Arg(_) | Place::Weights(_) | Place::Stack) {
                 return Err(format!("k8: `{}` writes b{}", call.to.name(), b.0));
             }
+            defined.define(b);
         }
-        defined.extend(&call.results);
         Ok(())
     }
 
@@ -162,12 +150,16 @@ impl Flow<'_> {
             return Err(format!("k11: `{}` is called beside other steps", call.name()));
         }
         let touched: Vec<Access> = parts.iter().map(|part| Access::of(self.program, part)).collect();
+        let mut users: BTreeMap<BufId, BTreeSet<usize>> = BTreeMap::new();
+        for (i, part) in touched.iter().enumerate() {
+            for &b in part.read.iter().chain(&part.written) {
+                users.entry(b).or_default().insert(i);
+            }
+        }
+        let all = Overlaps::of(self.program, users.keys().copied());
         for (i, part) in touched.iter().enumerate() {
             for &written in &part.written {
-                let memory = self.shared[written.index()].iter().copied().chain([written]);
-                let others = touched.iter().enumerate().filter(|other| other.0 != i);
-                let met = |b: &BufId| others.clone().any(|(_, o)| o.read.contains(b) || o.written.contains(b));
-                if let Some(b) = memory.into_iter().find(met) {
+                if let Some(b) = all.with(written).find(|b| users[b].iter().any(|&user| user != i)) {
                     return Err(format!("k11: b{} is written while b{} is in use", written.0, b.0));
                 }
             }
@@ -179,9 +171,9 @@ impl Flow<'_> {
     fn in_place(&self, id: KernelId) -> Result<(), Fault> {
         let touched = &self.kernels[id.index()];
         let written: BTreeSet<BufId> = touched.stores.iter().map(|s| s.0).collect();
+        let read = Overlaps::of(self.program, touched.outside.iter().copied());
         for &w in &written {
-            let partners = self.shared[w.index()].iter().filter(|p| touched.outside.contains(p));
-            for &p in partners {
+            for p in read.with(w).filter(|&p| p != w) {
                 let (a, b) = (&self.program.buffers[w], &self.program.buffers[p]);
                 let onto = a.place == b.place && a.dtype == b.dtype;
                 let at: BTreeSet<&Index> = touched.stores.iter().filter(|s| s.0 == w).map(|s| s.1).collect();

@@ -17,6 +17,7 @@
 //! | k13 | variables lie apart in the state, a buffer of the state is one of them, whole, and each that changes is stored to |
 mod body;
 mod flow;
+mod memory;
 mod state;
 mod tiles;
 
