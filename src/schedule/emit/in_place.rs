@@ -8,8 +8,7 @@ use crate::schedule::layout::Layout;
 use crate::schedule::plan::fuse::{Role, demand};
 use crate::schedule::plan::spots::Spot;
 use crate::schedule::plan::states;
-use crate::util::id_vec::Id;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The memory of the state that each next value may be written to.
 pub fn targets(comp: &Computation, state: &Value) -> HashMap<InstId, BufId> {
@@ -25,11 +24,7 @@ impl<'a> Emitter<'a> {
         let now = self.scope.stages.lifetimes.of(id).first;
         (matches!(self.program.buffers[buf].place, Place::Workspace(_)) || self.is_updated(buf))
             && !self.scope.borrowed.contains(&buf)
-            && self
-                .scope
-                .values
-                .iter()
-                .all(|(v, value)| !value.leaves.contains(&buf) || self.scope.stages.lifetimes.last_read(*v) <= now)
+            && self.scope.values.last_read(buf) <= now
     }
 
     /// Memory that has something else in it and that `id` may be written over; none where a part of `id` lies elsewhere already.
@@ -50,7 +45,7 @@ impl<'a> Emitter<'a> {
         };
         let mut leaves = Vec::new();
         for operand in &inst.operands[..count] {
-            let value = self.scope.values.get(operand).filter(|v| v.layout.is_none())?;
+            let value = self.scope.values.get(*operand).filter(|v| v.layout.is_none())?;
             let buf = value.leaves.first().copied()?;
             if leaves.contains(&buf) || !self.dies(buf, id) {
                 return None;
@@ -82,37 +77,32 @@ impl<'a> Emitter<'a> {
             }
             (Spot::Dense | Spot::Margin { .. } | Spot::Part { .. }, _) => false,
         };
-        let layout = |buf: &BufId| {
-            let mut holders = self.scope.values.values().filter(|v| v.leaves.contains(buf)).map(|v| v.layout.as_ref());
-            let layout = holders.next()?;
-            holders.all(|l| l == layout).then_some(layout)
-        };
         let free = |buf: &BufId| {
             let buffer = &self.program.buffers[*buf];
             let dense = |l: Option<&Layout>| l.is_some() || buffer.elements == shape.elements();
             buffer.dtype == shape.dtype
                 // a variable gets its next value, and no other
                 && matches!(buffer.place, Place::Workspace(_))
-                && layout(buf).is_some_and(|l| dense(l) && suits(l))
+                && self.scope.values.layout(*buf).is_some_and(|l| dense(l) && suits(l))
                 // the state of a loop is its next value's
                 && !self.scope.states.values().any(|b| b == buf)
                 && self.dies(*buf, id)
                 && self.reads_in_step(id, *buf)
         };
         let buf = self.sources(&comp[id].operands).into_iter().find(free)?;
-        Some(Value { leaves: vec![buf], layout: layout(&buf)?.cloned() })
+        Some(Value { leaves: vec![buf], layout: self.scope.values.layout(buf)?.cloned() })
     }
 
     /// The buffers that the instructions `ids` are computed from, through inlined ones.
     pub(in crate::schedule) fn sources(&self, ids: &[InstId]) -> Vec<BufId> {
         let mut out = Vec::new();
-        let mut seen = vec![false; self.scope.comp.insts.len()];
+        let mut seen = HashSet::new();
         let mut open = ids.to_vec();
         while let Some(id) = open.pop() {
-            if std::mem::replace(&mut seen[id.index()], true) {
+            if !seen.insert(id) {
                 continue;
             }
-            match self.scope.values.get(&id) {
+            match self.scope.values.get(id) {
                 Some(value) => out.extend(&value.leaves),
                 None => open.extend(&self.scope.comp[id].operands),
             }
@@ -133,17 +123,16 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
         let rows = self.scope.fusion.rows[id];
-        let mut seen = vec![false; comp.insts.len()];
+        let mut seen = HashSet::new();
         let mut open = vec![(id, Role::Full)];
         while let Some((at, role)) = open.pop() {
-            if at != id && self.scope.values.contains_key(&at) {
-                let reads = self.scope.values[&at].leaves.contains(&buf);
-                if reads && role != Role::Full {
+            if let Some(value) = self.scope.values.get(at).filter(|_| at != id) {
+                if value.leaves.contains(&buf) && role != Role::Full {
                     return false;
                 }
                 continue;
             }
-            if std::mem::replace(&mut seen[at.index()], true) {
+            if !seen.insert(at) {
                 continue;
             }
             let op = &comp[at].op;

@@ -52,6 +52,7 @@ pub(in crate::schedule) mod together;
 pub(in crate::schedule) mod turned;
 pub(in crate::schedule) mod updates;
 pub(in crate::schedule) mod value;
+pub(in crate::schedule) mod values;
 pub(in crate::schedule) mod vectors;
 pub(in crate::schedule) mod view;
 pub(in crate::schedule) mod weights;
@@ -74,6 +75,7 @@ use pieces::{constant, number};
 use planes::LeftSums;
 use std::collections::{HashMap, HashSet};
 pub use value::Value;
+use values::Values;
 use weights::Weights;
 
 /// How much of each kernel is written.
@@ -177,7 +179,7 @@ pub struct Scope<'a> {
     pub(in crate::schedule) stages: &'a Stages,
     /// The plan's, but for anchors that have got an array of their own since.
     pub(in crate::schedule) fusion: Fusion,
-    pub(in crate::schedule) values: HashMap<InstId, Value>,
+    pub(in crate::schedule) values: Values,
     /// Concatenations that have memory before their turn comes, because a part is written into it.
     pub(in crate::schedule) placed: HashMap<InstId, Value>,
     /// Copies with margins of values that have none.
@@ -198,13 +200,18 @@ impl<'a> Scope<'a> {
             comp: &module.comps[id],
             stages,
             fusion: stages.fusion.clone(),
-            values: HashMap::new(),
+            values: Values::default(),
             placed: HashMap::new(),
             padded: HashMap::new(),
             states: HashMap::new(),
             borrowed: HashSet::new(),
             parts: HashMap::new(),
         }
+    }
+
+    /// Notes where the value of an instruction is.
+    pub(in crate::schedule) fn set_value(&mut self, id: InstId, value: Value) {
+        self.values.set(id, value, self.stages.lifetimes.last_read(id));
     }
 }
 
@@ -223,18 +230,17 @@ impl<'a> Emitter<'a> {
                 all.filter(|&buf| !self.is_entry(comp) || !self.is_updated(buf)).collect()
             }
         };
-        let values = comp.params.iter().copied().zip(params).collect();
-        let scope = Scope { values, states, borrowed, ..Scope::new(self.module, id, stages) };
+        let scope = Scope { states, borrowed, ..Scope::new(self.module, id, stages) };
         let caller = std::mem::replace(&mut self.scope, scope);
-        for &param in &comp.params {
-            let value = self.scope.values[&param].clone();
+        for (&param, value) in comp.params.iter().zip(params) {
             self.note_needed(param, &value);
+            self.scope.set_value(param, value);
         }
         for &inst in &stages.order {
             self.instruction(inst)?;
         }
-        let mut made = std::mem::replace(&mut self.scope, caller);
-        made.values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
+        let made = std::mem::replace(&mut self.scope, caller);
+        made.values.take(comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
     }
 
     /// What `make` gives, and its steps, which are not among the others.
@@ -254,12 +260,12 @@ impl<'a> Emitter<'a> {
 
     /// Where a value is.
     pub(in crate::schedule) fn value(&mut self, id: InstId) -> Result<Value> {
-        if let Some(v) = self.scope.values.get(&id) {
+        if let Some(v) = self.scope.values.get(id) {
             return Ok(v.clone());
         }
         if let Op::Constant(literal) = &self.scope.comp[id].op {
             let value = self.literal(literal);
-            self.scope.values.insert(id, value.clone());
+            self.scope.set_value(id, value.clone());
             return Ok(value);
         }
         Err(Error::internal("schedule", format!("{} is read and has no buffer", self.scope.comp[id].name)))
@@ -286,7 +292,7 @@ impl<'a> Emitter<'a> {
 
     /// The steps of an instruction.
     pub(in crate::schedule) fn instruction(&mut self, id: InstId) -> Result<()> {
-        if self.scope.values.contains_key(&id) || !self.scope.fusion.is_made(id) {
+        if self.scope.values.has(id) || !self.scope.fusion.is_made(id) {
             return Ok(());
         }
         let comp = self.scope.comp;
@@ -335,7 +341,7 @@ impl<'a> Emitter<'a> {
             }
         };
         self.note_needed(id, &value);
-        self.scope.values.insert(id, value);
+        self.scope.set_value(id, value);
         Ok(())
     }
 

@@ -28,7 +28,7 @@ impl<'a> Emitter<'a> {
         let is_over = alike && out.leaves.iter().all(|buf| !sources.contains(buf));
         let sums = if is_over { out.clone() } else { self.fresh(&self.scope.comp[anchor].shape) };
         make(self, Root { id: anchor, anchor, out: &sums })?;
-        self.scope.values.insert(anchor, sums);
+        self.scope.set_value(anchor, sums);
         self.scope.fusion.fate[anchor] = Fate::Materialised;
         self.scope.fusion.anchor[id] = None;
         self.pointwise(id, out)

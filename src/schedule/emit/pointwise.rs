@@ -97,7 +97,7 @@ impl<'a> Emitter<'a> {
 
     /// Copies the operand of an update into the result, unless it is there.
     pub(in crate::schedule) fn start_from(&mut self, id: InstId, operand: InstId, out: &Value) -> Result<()> {
-        if self.scope.values.get(&operand).is_some_and(|v| v.leaves == out.leaves) {
+        if self.scope.values.get(operand).is_some_and(|v| v.leaves == out.leaves) {
             return Ok(());
         }
         let dims = self.scope.comp.array(operand).dims.clone();
