@@ -3,9 +3,11 @@
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{BufId, Buffer, Place, Program, Step};
 use crate::schedule::plan::live::Span;
-use crate::schedule::plan::places::{Wanted, best, most_at_once, most_within};
+use crate::schedule::plan::places::{Wanted, best, most_at_once};
+use crate::schedule::plan::timeline::{Disjoint, Stabbed, Timeline};
 use crate::tensor::DType;
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 /// Bytes to which every buffer is aligned that has as many; smaller ones to the next power of two.
 const ALIGN: u64 = 64;
@@ -17,6 +19,8 @@ const MOST_BYTES: u64 = 1 << 46;
 struct Uses {
     /// The launches of each buffer.
     intervals: BTreeMap<BufId, Span>,
+    /// The buffers that launches touched, in order; those of a loop or of branches that are over once for all of it.
+    touched: Vec<BufId>,
     /// Number of launches so far.
     clock: usize,
 }
@@ -31,7 +35,7 @@ impl Uses {
 
     fn steps(&mut self, program: &Program, all: &[Step]) {
         for step in all {
-            let start = self.clock;
+            let start = Start { clock: self.clock, touched: self.touched.len() };
             match step {
                 Step::Launch(kernel) => self.touch(program.kernels[*kernel].buffers()),
                 Step::Call(call) => self.touch(call.buffers()),
@@ -58,27 +62,46 @@ impl Uses {
     fn touch(&mut self, buffers: impl IntoIterator<Item = BufId>) {
         for b in buffers {
             self.intervals.entry(b).or_insert(Span { first: self.clock, last: self.clock }).last = self.clock;
+            self.touched.push(b);
         }
         self.clock += 1;
     }
 
     /// What steps from `start` on read from before them lives until their end.
-    fn close(&mut self, start: usize) {
+    fn close(&mut self, start: Start) {
         let end = self.clock;
-        for span in self.intervals.values_mut().filter(|s| s.first < start && s.last >= start) {
-            span.last = end;
-        }
-        self.clock += 1;
+        self.touched_since(start, |span| {
+            if span.first < start.clock {
+                span.last = end;
+            }
+        });
     }
 
     /// What steps from `start` on touch lives from the first of them to the last: they run at once.
-    fn widen(&mut self, start: usize) {
+    fn widen(&mut self, start: Start) {
         let end = self.clock;
-        for span in self.intervals.values_mut().filter(|s| s.last >= start) {
-            *span = Span { first: span.first.min(start), last: end };
+        self.touched_since(start, |span| *span = Span { first: span.first.min(start.clock), last: end });
+    }
+
+    /// Changes the spans of the buffers that steps from `start` on touched, and goes on to the next moment.
+    fn touched_since(&mut self, start: Start, change: impl Fn(&mut Span)) {
+        let mut since = self.touched.split_off(start.touched);
+        since.sort_unstable();
+        since.dedup();
+        for b in &since {
+            self.intervals.get_mut(b).into_iter().for_each(&change);
         }
+        self.touched.extend(since);
         self.clock += 1;
     }
+}
+
+/// The moment at which a loop, branches or parts begin.
+#[derive(Clone, Copy)]
+struct Start {
+    clock: usize,
+    /// How many buffers were touched before, those that were touched again counting again.
+    touched: usize,
 }
 
 /// Gives each workspace buffer its offset.
@@ -108,33 +131,49 @@ struct Host {
     dtype: DType,
     bytes: u64,
     /// From the first launch that touches it on, and when its guests live.
-    taken: Vec<Span>,
+    taken: Disjoint,
 }
+
+/// How often at most a buffer is offered to the memory of a result.
+const MOST_OFFERS: usize = 10_000_000;
 
 /// Gives buffers of the peak, the largest first, the memory of results of their type that nothing has touched by then.
 fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<Wanted>) {
     let result = |(b, buffer): (BufId, &Buffer)| match (buffer.place, uses.intervals.get(&b)) {
         (place @ Place::Result(_), Some(span)) => {
-            let own = Span { last: usize::MAX, ..*span };
-            Some(Host { place, dtype: buffer.dtype, bytes: buffer.bytes(), taken: vec![own] })
+            let mut taken = Disjoint::default();
+            taken.add(Span { last: usize::MAX, ..*span });
+            Some(Host { place, dtype: buffer.dtype, bytes: buffer.bytes(), taken })
         }
         _ => None,
     };
     let mut hosts: Vec<Host> = program.buffers.iter().filter_map(result).collect();
-    while let Some(peak) = most_at_once(wanted).1 {
-        let fits = |w: &Wanted| {
-            let buffer = &program.buffers[w.buf];
-            let bytes = buffer.bytes();
-            let free = |h: &Host| h.taken.iter().all(|&other| !w.span.meets(other));
-            hosts.iter().position(|h| h.dtype == buffer.dtype && bytes <= h.bytes && free(h))
-        };
-        let at_peak = wanted.iter().enumerate().filter(|(_, w)| w.span.has(peak));
-        let found = at_peak.filter_map(|(i, w)| fits(w).map(|host| (w.bytes, i, host))).max();
-        let Some((_, i, host)) = found else { break };
-        let guest = wanted.remove(i);
-        program.buffers[guest.buf].place = hosts[host].place;
-        hosts[host].taken.push(guest.span);
+    // the largest last, and of equal ones the last
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by_key(|&i| wanted[i].bytes);
+    let mut candidates = Stabbed::of(uses.clock, order.iter().map(|&i| wanted[i].span));
+    let mut timeline = Timeline::new(uses.clock);
+    wanted.iter().for_each(|w| timeline.add(w.bytes, w.span));
+    let mut is_guest = vec![false; wanted.len()];
+    let mut offers = 0;
+    while let Some((_, peak)) = timeline.peak().filter(|_| offers < MOST_OFFERS) {
+        // what found no memory will find none later
+        let Some(candidate) = candidates.last_at(peak) else { break };
+        candidates.remove(candidate);
+        let w = wanted[order[candidate]];
+        let buffer = &mut program.buffers[w.buf];
+        let bytes = buffer.bytes();
+        let mut offered = hosts.iter_mut().inspect(|_| offers += 1);
+        let fits = |h: &&mut Host| h.dtype == buffer.dtype && bytes <= h.bytes && h.taken.is_free(w.span);
+        if let Some(host) = offered.find(fits) {
+            buffer.place = host.place;
+            host.taken.add(w.span);
+            timeline.remove(w.bytes, w.span);
+            is_guest[order[candidate]] = true;
+        }
     }
+    let mut guests = is_guest.iter();
+    wanted.retain(|_| guests.next() != Some(&true));
 }
 
 /// The buffers that are to be placed.
@@ -158,19 +197,27 @@ pub fn at_peak(program: &Program) -> Vec<BufId> {
 
 /// What groups of buffers take in the workspace: the group's own bytes, and the most that all others take while it lives.
 pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
-    let wanted = wanted(program, &Uses::of(program));
+    let uses = Uses::of(program);
+    let wanted = wanted(program, &uses);
     let mut spans: BTreeMap<T, (u64, Span)> = BTreeMap::new();
+    let mut members: BTreeMap<T, Vec<&Wanted>> = BTreeMap::new();
     for w in &wanted {
         if let Some(&group) = groups.get(&w.buf) {
+            members.entry(group).or_default().push(w);
             let (bytes, span) = spans.get(&group).copied().unwrap_or((0, w.span));
             spans.insert(group, (bytes + w.bytes, span.with(w.span)));
         }
     }
-    let others = |group: T, (own, span): (u64, Span)| {
-        let beside = wanted.iter().filter(|w| groups.get(&w.buf) != Some(&group));
-        (group, (own, most_within(beside, span)))
+    let mut timeline = Timeline::new(uses.clock);
+    wanted.iter().for_each(|w| timeline.add(w.bytes, w.span));
+    let others = |(group, (own, span)): (T, (u64, Span))| {
+        let members = &members[&group];
+        members.iter().for_each(|w| timeline.remove(w.bytes, w.span));
+        let others = timeline.most_within(span);
+        members.iter().for_each(|w| timeline.add(w.bytes, w.span));
+        (group, (own, others))
     };
-    spans.into_iter().map(|(group, span)| others(group, span)).collect()
+    spans.into_iter().map(others).collect()
 }
 
 /// No two buffers that live at the same launch share a byte.
@@ -183,13 +230,21 @@ fn check(program: &Program, uses: &Uses) -> Result<()> {
         }
     }
     events.sort_unstable();
-    let mut live: Vec<(BufId, u64, u64, usize)> = Vec::new();
-    for (first, b, from, to, last) in events {
-        live.retain(|l| l.3 >= first);
-        if let Some(l) = live.iter().find(|l| l.1 < to && from < l.2) {
-            return Err(Error::internal("memory plan", format!("b{} and b{} overlap", b.0, l.0.0)));
+    // what lives, by its first byte, and in the order in which it dies
+    let mut live: BTreeMap<u64, (BufId, u64)> = BTreeMap::new();
+    let mut ends: BinaryHeap<Reverse<(usize, u64)>> = BinaryHeap::new();
+    for (first, b, from, to, last) in events.into_iter().filter(|(_, _, from, to, _)| from < to) {
+        while let Some(&Reverse((end, at))) = ends.peek()
+            && end < first
+        {
+            ends.pop();
+            live.remove(&at);
         }
-        live.push((b, from, to, last));
+        if let Some((_, (l, _))) = live.range(..to).next_back().filter(|(_, (_, end))| from < *end) {
+            return Err(Error::internal("memory plan", format!("b{} and b{} overlap", b.0, l.0)));
+        }
+        live.insert(from, (b, to));
+        ends.push(Reverse((last, from)));
     }
     Ok(())
 }

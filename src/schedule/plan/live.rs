@@ -190,6 +190,7 @@ impl Span {
     }
 
     /// Whether both live at some moment.
+    #[cfg(test)]
     pub fn meets(&self, other: Span) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -199,7 +200,8 @@ impl Span {
         Span { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
 
-    /// What of it is within another.
+    /// The part of the span that is also in another one.
+    #[cfg(test)]
     pub fn within(&self, other: Span) -> Option<Span> {
         let both = Span { first: self.first.max(other.first), last: self.last.min(other.last) };
         self.meets(other).then_some(both)

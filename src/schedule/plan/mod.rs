@@ -44,6 +44,7 @@ pub mod states;
 pub mod stored;
 pub mod text;
 pub mod tile;
+pub mod timeline;
 pub mod within;
 
 use crate::diag::{Code, Error, Result};
