@@ -229,6 +229,16 @@ impl<D: Size> Computation<D> {
         }
         users
     }
+    /// The uses of each instruction by those of `post_order`: the user, and which of its operands the instruction is.
+    pub fn uses(&self) -> IdVec<InstId, Vec<(InstId, usize)>> {
+        let mut uses: IdVec<InstId, Vec<(InstId, usize)>> = self.insts.ids().map(|_| Vec::new()).collect();
+        for id in self.post_order() {
+            for (number, &operand) in self.insts[id].operands.iter().enumerate() {
+                uses[operand].push((id, number));
+            }
+        }
+        uses
+    }
     /// Whether its result is a tuple.
     pub fn returns_tuple(&self) -> bool {
         self.insts.get(self.root).is_some_and(|root| root.shape.as_tuple().is_some())

@@ -40,8 +40,7 @@ fn cost(op: &Op) -> u64 {
 /// The passes of the row kernel `root`; full values that are dear are kept where there is room.
 pub fn passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: bool) -> Passes {
     let inside = |id: InstId| fusion.is_in_rows(id, root);
-    let members: Vec<InstId> = comp.post_order().into_iter().filter(|&id| inside(id)).collect();
-    let mut p = Passes { members, ..Passes::default() };
+    let mut p = Passes { members: fusion.members_of_rows(comp, root), ..Passes::default() };
     for &m in &p.members {
         let below = comp[m].operands.iter().map(|o| p.after.get(o).copied().unwrap_or(0)).max().unwrap_or(0);
         p.after.insert(m, below + usize::from(matches!(comp[m].op, Op::Reduce { .. })));

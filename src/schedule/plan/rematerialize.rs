@@ -5,10 +5,10 @@
 //! That is done on HLO, with what is inlined into what before and after: a value is left whole where a kernel would become
 //! another one than it was.
 use super::fuse::{self, Fusion, LARGEST_GROUP, Use, index_only, use_of};
-use crate::hlo::{Computation, Inst, InstId, Module, Op};
+use crate::hlo::{ArrayShape, Computation, Inst, InstId, Module, Op};
 use crate::scalar::ScalarOp;
 use crate::util::id_vec::{Id, IdVec};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Most times that values are left out and the rest is looked at again.
 const MOST_TRIES: usize = 4;
@@ -41,14 +41,25 @@ pub fn in_readers(module: &Module) -> Option<Module> {
 struct Values<'a> {
     comp: &'a Computation,
     fusion: &'a Fusion,
-    users: IdVec<InstId, Vec<InstId>>,
+    uses: IdVec<InstId, Vec<(InstId, usize)>>,
+    /// The kernels that were looked at, by their roots.
+    kernels: HashMap<InstId, Kernel>,
     /// Each with the roots of the kernels that read it.
     roots: BTreeMap<InstId, Vec<InstId>>,
 }
 
+/// The work of one kernel.
+struct Kernel {
+    /// How many instructions it computes.
+    size: usize,
+    /// What those read.
+    read: HashSet<InstId>,
+}
+
 impl<'a> Values<'a> {
     fn of(comp: &'a Computation, fusion: &'a Fusion, order: &[InstId]) -> Values<'a> {
-        let mut values = Values { comp, fusion, users: comp.users(), roots: BTreeMap::new() };
+        let (uses, kernels) = (comp.uses(), HashMap::new());
+        let mut values = Values { comp, fusion, uses, kernels, roots: BTreeMap::new() };
         for &id in order.iter().filter(|&&id| id != comp.root && fusion.is_made(id)) {
             if let Some(roots) = values.arrays(id).and_then(|arrays| values.readers(id, &arrays)) {
                 values.roots.insert(id, roots);
@@ -75,28 +86,26 @@ impl<'a> Values<'a> {
     }
 
     /// The kernels that read `id`, two or more, where all can compute it of `arrays`, and the memory they go through is less then.
-    fn readers(&self, id: InstId, arrays: &[InstId]) -> Option<Vec<InstId>> {
+    fn readers(&mut self, id: InstId, arrays: &[InstId]) -> Option<Vec<InstId>> {
         let mut roots = BTreeSet::new();
-        for &user in &self.users[id] {
-            let operands = self.comp[user].operands.iter().enumerate();
-            let mut uses = operands.filter(|(_, o)| **o == id).map(|(i, _)| use_of(&self.comp[user].op, i));
-            if uses.any(|u| u != Use::Once) {
+        for &(user, number) in &self.uses[id] {
+            if use_of(&self.comp[user].op, number) != Use::Once {
                 return None;
             }
             roots.insert(self.fusion.root_of(user)?);
         }
         let own = self.bytes(id);
         // what is repeated along an axis is less, and stays near
-        let is_whole = |array: InstId| self.elements(array) >= self.elements(id);
+        let is_whole = |array: &InstId| self.elements(*array) >= self.elements(id);
+        let arrays: BTreeSet<InstId> = arrays.iter().copied().filter(is_whole).collect();
         let mut again = 0u64;
         for &root in &roots {
-            let computed = self.fusion.computed(self.comp, root);
-            let read: HashSet<InstId> = computed.iter().flat_map(|&m| self.comp[m].operands.iter().copied()).collect();
-            let more: BTreeSet<InstId> =
-                arrays.iter().copied().filter(|&a| is_whole(a) && !read.contains(&a)).collect();
-            let more: u64 = more.into_iter().map(|a| self.bytes(a)).sum();
+            let (comp, fusion) = (self.comp, self.fusion);
+            let kernel = self.kernels.entry(root).or_insert_with(|| Kernel::of(comp, fusion, root));
+            let more = arrays.iter().filter(|a| !kernel.read.contains(a));
+            let more: u64 = more.filter_map(|&a| comp[a].shape.as_array()).map(ArrayShape::bytes).sum();
             // arrays that live longer for it take no more memory than it did
-            if computed.len() >= LARGEST_GROUP || more > own {
+            if kernel.size >= LARGEST_GROUP || more > own {
                 return None;
             }
             again = again.saturating_add(more);
@@ -118,13 +127,17 @@ impl<'a> Values<'a> {
         let mut comp = self.comp.clone();
         let mut owners = BTreeMap::new();
         for (&value, roots) in &self.roots {
+            let mut copies: HashMap<InstId, InstId> = HashMap::new();
             for &root in &roots[1..] {
                 let inst = &self.comp[value];
                 let name = format!("{}.remat{}", inst.name, root.index());
                 let copy = comp.insts.push(Inst { name, ..inst.clone() });
                 owners.insert(copy, value);
-                for &user in self.users[value].iter().filter(|&&u| self.fusion.root_of(u) == Some(root)) {
-                    comp.insts[user].operands.iter_mut().filter(|o| **o == value).for_each(|o| *o = copy);
+                copies.insert(root, copy);
+            }
+            for &(user, number) in &self.uses[value] {
+                if let Some(&copy) = self.fusion.root_of(user).and_then(|root| copies.get(&root)) {
+                    comp.insts[user].operands[number] = copy;
                 }
             }
         }
@@ -145,8 +158,20 @@ impl<'a> Values<'a> {
                 && after.rows[*root] == self.fusion.rows[*root]
                 && members(with, after, *root) == members(self.comp, self.fusion, *root)
         };
-        let is_spoilt = |(value, roots): &(&InstId, &Vec<InstId>)| made.contains(value) || !roots.iter().all(is_same);
-        self.roots.iter().filter(is_spoilt).map(|(value, _)| *value).collect()
+        let mut kernels: HashMap<InstId, bool> = HashMap::new();
+        let mut is_kept = |root: &InstId| *kernels.entry(*root).or_insert_with(|| is_same(root));
+        let mut is_spoilt =
+            |(value, roots): &(&InstId, &Vec<InstId>)| made.contains(value) || !roots.iter().all(&mut is_kept);
+        self.roots.iter().filter(|entry| is_spoilt(entry)).map(|(value, _)| *value).collect()
+    }
+}
+
+impl Kernel {
+    /// The kernel that ends in `root`.
+    fn of(comp: &Computation, fusion: &Fusion, root: InstId) -> Kernel {
+        let computed = fusion.computed(comp, root);
+        let read = computed.iter().flat_map(|&m| comp[m].operands.iter().copied()).collect();
+        Kernel { size: computed.len(), read }
     }
 }
 

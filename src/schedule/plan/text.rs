@@ -79,8 +79,10 @@ pub fn print(
             Params::Borrowed => "borrowed",
         };
         let _ = writeln!(out, "{}, parameters {owner}", names.comp(id));
+        let inlined = inlined(&module.comps[id], &stages.fusion);
         for &inst in stages.order.iter().filter(|i| stages.recipes.contains_key(i)) {
-            let _ = writeln!(out, "  {}", stage(&module.comps[id], stages, (id, inst), &names));
+            let inlined = inlined.get(&inst).map_or(&[][..], Vec::as_slice);
+            let _ = writeln!(out, "  {}", stage(stages, (id, inst), inlined, &names));
         }
     }
     out
@@ -110,14 +112,13 @@ fn print_choices(module: &Module, names: &Names, choices: &Choices, out: &mut St
 /// The words of choices about an instruction.
 const WORDS: [&str; 5] = ["known", "room", "apart", "copied", "in-parts"];
 
-/// How root `key` is made, what else its kernels compute, where it lies, and from when to when, by places in the order.
-fn stage(comp: &Computation, stages: &Stages, key: Key, names: &Names) -> String {
+/// How root `key` is made, what is inlined into it, where it lies, and from when to when, by places in the order.
+fn stage(stages: &Stages, key: Key, inlined: &[InstId], names: &Names) -> String {
     let id = key.1;
     let of_comp = |id: InstId| names.inst((key.0, id));
     let mut out = format!("{}: {}", of_comp(id), recipe(&stages.recipes[&id], &of_comp));
-    let taken = inlined(comp, &stages.fusion, id);
-    if !taken.is_empty() {
-        let _ = write!(out, "; makes {}", taken.into_iter().map(of_comp).collect::<Vec<_>>().join(" "));
+    if !inlined.is_empty() {
+        let _ = write!(out, "; makes {}", inlined.iter().map(|&i| of_comp(i)).collect::<Vec<_>>().join(" "));
     }
     match &stages.spots[id] {
         Spot::Dense => out.push_str("; dense"),
@@ -135,10 +136,15 @@ fn stage(comp: &Computation, stages: &Stages, key: Key, names: &Names) -> String
     out
 }
 
-/// What is inlined into root `id` alone, in the order of instructions.
-fn inlined(comp: &Computation, fusion: &Fusion, id: InstId) -> Vec<InstId> {
-    let is_taken = |other: &InstId| fusion.fate[*other] == Fate::Inlined(Some(id));
-    comp.insts.ids().filter(is_taken).collect()
+/// The instructions that are inlined into each root alone, in the order of their numbers.
+fn inlined(comp: &Computation, fusion: &Fusion) -> HashMap<InstId, Vec<InstId>> {
+    let mut inlined: HashMap<InstId, Vec<InstId>> = HashMap::new();
+    for id in comp.insts.ids() {
+        if let Fate::Inlined(Some(root)) = fusion.fate[id] {
+            inlined.entry(root).or_default().push(id);
+        }
+    }
+    inlined
 }
 
 /// The family and its parameters.

@@ -2,7 +2,6 @@
 use super::rows::{Rows, row_form};
 use super::{Planner, linear, path};
 use crate::hlo::{InstId, Op};
-use crate::util::id_vec::Id;
 
 /// Most instructions that are looked at.
 const FARTHEST: usize = 64;
@@ -19,7 +18,7 @@ impl Planner<'_> {
                 continue;
             }
             for &o in &inst.operands {
-                let inside = self.users[o.index()].iter().all(|u| cone.contains(u));
+                let inside = self.uses(o).all(|(user, _)| cone.contains(&user));
                 if !inside || cone.contains(&o) || self.elements(o) != self.elements(id) {
                     continue;
                 }

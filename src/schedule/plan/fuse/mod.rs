@@ -43,6 +43,8 @@ pub struct Fusion {
     pub rows: IdVec<InstId, Option<Rows>>,
     /// What an instruction is inside a row kernel.
     pub role: IdVec<InstId, Role>,
+    /// The position of each instruction in post order.
+    position: IdVec<InstId, usize>,
 }
 
 impl Fusion {
@@ -62,6 +64,14 @@ impl Fusion {
     /// Whether an instruction is a value of each row in the row kernel `root`.
     pub fn is_in_rows(&self, id: InstId, root: InstId) -> bool {
         id == root || self.fate[id] == Fate::Inlined(Some(root)) && self.role[id] != Role::Free
+    }
+
+    /// The instructions of row kernel `root` that are values of each row, in post order.
+    pub fn members_of_rows(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
+        let mut members = self.computed(comp, root);
+        members.retain(|&id| self.is_in_rows(id, root));
+        members.sort_unstable_by_key(|&id| self.position[id]);
+        members
     }
 
     /// What the kernel of `root` computes: that, and all that is inlined into it, each once.
@@ -140,19 +150,21 @@ fn linear(op: &Op) -> bool {
 /// operands before their readers.
 pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
     let ids = || comp.insts.ids();
+    let mut position: IdVec<InstId, usize> = ids().map(|_| usize::MAX).collect();
+    comp.post_order().into_iter().enumerate().for_each(|(i, id)| position[id] = i);
     let fusion = Fusion {
         fate: ids().map(|_| Fate::Materialised).collect(),
         anchor: ids().map(|_| None).collect(),
         path: ids().map(|_| Vec::new()).collect(),
         rows: ids().map(|_| None).collect(),
         role: ids().map(|_| Role::Free).collect(),
+        position,
     };
     let n = comp.insts.len();
-    let users = comp.users().values().cloned().collect();
     let mut p = Planner {
         module,
         comp,
-        users,
+        uses: comp.uses(),
         fusion,
         align: vec![None; n],
         members: vec![Vec::new(); n],
@@ -167,7 +179,8 @@ pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
 struct Planner<'a> {
     module: &'a Module,
     comp: &'a Computation,
-    users: Vec<Vec<InstId>>,
+    /// The readers of each instruction, and which of their operands it is.
+    uses: IdVec<InstId, Vec<(InstId, usize)>>,
     fusion: Fusion,
     /// How an instruction's elements become those of its root, where each becomes one.
     align: Vec<Option<Vec<Move>>>,
@@ -180,7 +193,7 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn visit(&mut self, id: InstId) {
         let inst = &self.comp[id];
-        let readers = &self.users[id.index()];
+        let readers = &self.uses[id];
         let alone = id == self.comp.root || readers.is_empty() || inst.shape.as_array().is_none();
         let fate = if alone { Fate::Materialised } else { self.decide(id) };
         self.fusion.fate[id] = fate;
@@ -208,17 +221,14 @@ impl Planner<'_> {
 
     /// The readers of `id` with the number of the operand that it is.
     fn uses(&self, id: InstId) -> impl Iterator<Item = (InstId, usize)> + '_ {
-        self.users[id.index()].iter().flat_map(move |&u| {
-            let operands = self.comp[u].operands.iter().enumerate();
-            operands.filter(move |(_, o)| **o == id).map(move |(i, _)| (u, i))
-        })
+        self.uses[id].iter().copied()
     }
 
     /// The one root of all readers.
     fn common_root(&self, id: InstId) -> Option<InstId> {
-        let readers = &self.users[id.index()];
-        let root = self.fusion.root_of(*readers.first()?)?;
-        readers.iter().all(|&u| self.fusion.root_of(u) == Some(root)).then_some(root)
+        let mut roots = self.uses(id).map(|(user, _)| self.fusion.root_of(user));
+        let root = roots.next()??;
+        roots.all(|other| other == Some(root)).then_some(root)
     }
 
     /// How elements of `id` become those of the root, if each becomes exactly one, the same by every reader.
@@ -257,8 +267,8 @@ impl Planner<'_> {
             return Fate::Materialised;
         }
         // Loops of its own write it right into the concatenation, and may follow a contraction.
-        let joined = |u: &InstId| matches!(self.comp[*u].op, Op::Concatenate(_));
-        if matches!(op, Op::Elementwise(_)) && self.users[id.index()].iter().any(joined) {
+        let joined = |(user, _)| matches!(self.comp[user].op, Op::Concatenate(_));
+        if matches!(op, Op::Elementwise(_)) && self.uses(id).any(joined) {
             return Fate::Materialised;
         }
         // The kernel has its contraction: this one's result is better finished where it is made.

@@ -154,8 +154,8 @@ fn operand_of_rows(
         let mut asked = operands.map(|(i, _)| demand(comp, user, i, fusion.role[user], rows));
         is_member(user) && asked.all(|role| role == Role::Full)
     };
-    let members = comp.post_order().into_iter().filter(|&m| is_member(m));
-    members.flat_map(|m| comp[m].operands.iter().copied()).find(|&o| {
+    let members = fusion.members_of_rows(comp, left);
+    members.into_iter().flat_map(|m| comp[m].operands.iter().copied()).find(|&o| {
         let readers = &users[o];
         o != comp.root && dot_kernel(comp, fusion, o).is_some() && readers.iter().all(|&u| is_full(o, u))
     })
