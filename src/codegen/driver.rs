@@ -10,6 +10,9 @@ use std::fmt::Write;
 /// `tfaot_executor` of the headers.
 const EXECUTOR: &str = "{ ptr, i32, ptr }";
 
+/// Most steps that follow one another in one function: LLVM's allocator of registers takes time quadratic in the calls of a function.
+const MOST_STEPS: usize = 2048;
+
 /// A driver that is being written.
 pub(super) struct Driver<'a> {
     program: &'a Program,
@@ -96,6 +99,39 @@ impl<'a> Driver<'a> {
     }
 
     fn steps(&mut self, all: &[Step]) {
+        match all.len() {
+            0..=MOST_STEPS => self.written_here(all),
+            _ => all.chunks(MOST_STEPS).for_each(|steps| self.called(steps)),
+        }
+    }
+
+    /// Writes steps as a function of their own, and its call; where a step fails, the function returns its code.
+    fn called(&mut self, steps: &[Step]) {
+        let (n, name) = (self.fresh(), &self.program.name);
+        let out = std::mem::take(&mut self.out);
+        self.written_here(steps);
+        let body = std::mem::replace(&mut self.out, out);
+        let tail = if self.is_part { "" } else { sized::tail(self.face) };
+        let parameters = format!("ptr %args, ptr %results, {}ptr %workspace, ptr", sized::memory(self.face));
+        let exec = if self.is_part { "null" } else { "%exec" };
+        let _ = write!(
+            self.functions_out,
+            "define internal i32 @{name}_s{n}({parameters} %exec{tail}) noinline #{} {{\nentry:\n  %closure = alloca [{} x ptr]\n{body}  ret i32 0\n}}\n",
+            self.linkage.attributes + 1,
+            self.words()
+        );
+        let _ = writeln!(self.out, "  %s{n} = call i32 @{name}_s{n}({parameters} {exec}{tail})");
+        // steps that run beside others call nothing that fails
+        if !self.is_part {
+            let _ = write!(
+                self.out,
+                "  %f{n} = icmp eq i32 %s{n}, 0\n  br i1 %f{n}, label %fine{n}, label %failed{n}\nfailed{n}:\n  ret i32 %s{n}\nfine{n}:\n"
+            );
+        }
+    }
+
+    /// Writes steps one behind the other.
+    fn written_here(&mut self, all: &[Step]) {
         for step in all {
             match step {
                 Step::Launch(kernel) => self.launch(*kernel),
