@@ -21,6 +21,7 @@ impl Expr<usize> {
     pub fn period(&self) -> u64 {
         let of = |f: &Factor<usize>| match f {
             Factor::Var(_) => 1,
+            Factor::Whole(whole) => whole.expr().period(),
             Factor::Max(all) => all.iter().map(Extent::period).max().unwrap_or(1),
             Factor::Quotient(of, by) => of.period().saturating_mul(by.known().map_or(1, i64::unsigned_abs)),
         };

@@ -81,6 +81,8 @@ struct Function {
     forms: Vec<Form>,
     /// The sizes that the caller says, by their numbers, at whose smallest value it is another function.
     apart: Vec<usize>,
+    /// Whether arrays are as large at the bounds as they are for any sizes.
+    is_roomy: bool,
 }
 
 impl Function {
@@ -99,6 +101,7 @@ impl Function {
             let ends = self.least.iter().zip(&all);
             let ranges: Vec<Interval> = ends.map(|(&a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
             let roomy = match room::given(&lowered.module, &own, &ranges, &all) {
+                _ if self.is_roomy => None,
                 Ok(roomy) => roomy,
                 Err(departure) if *most == self.bounds[0].0 => return Err(refusal(&departure, given)),
                 Err(_) => return Ok(None),
@@ -167,7 +170,7 @@ impl Way<'_> {
         let bounds = std::iter::once(most).chain(halves).map(at).collect::<Option<Vec<_>>>()?;
         let bounds = bounds.into_iter().map(|(lowered, most)| (most, lowered)).collect();
         let least = given.iter().map(|s| s.least).chain(once.ranges.iter().skip(given.len()).map(|_| 0)).collect();
-        Some(Function { given, least, bounds, forms: once.forms, apart: once.apart })
+        Some(Function { given, least, bounds, forms: once.forms, apart: once.apart, is_roomy: true })
     }
 
     /// The function as it looks at several sizes.
@@ -189,7 +192,7 @@ impl Way<'_> {
         instances.check_decisions()?;
         self.check(instances, &forms, &apart)?;
         let (given, least) = (instances.given.clone(), instances.least().collect());
-        Ok(Function { given, least, bounds: instances.bounds.clone(), forms, apart })
+        Ok(Function { given, least, bounds: instances.bounds.clone(), forms, apart, is_roomy: false })
     }
 
     /// Checks that what lowering chose by comparing sizes holds for every size but the smallest of those in `apart`.
@@ -263,8 +266,9 @@ impl Derived {
         let dims = result_dims(base, forms);
         let mut derived = Derived { extents: Vec::new(), sizes: Vec::new(), axes: Vec::new(), dims: dims.clone() };
         let found = base.found.iter();
-        let least: Vec<u64> = given.iter().map(|s| s.least).chain(found.clone().map(|_| 0)).collect();
-        let most: Vec<u64> = given.iter().map(|s| s.most).chain(found.map(|f| f.1)).collect();
+        let range = |least: u64, most: u64| Interval::new(least.min(most).into(), most.into());
+        let ranges = given.iter().map(|s| range(s.least, s.most)).chain(found.map(|f| range(0, f.1)));
+        let ranges: Vec<Interval> = ranges.collect();
         for (result, dims) in base.results.iter().zip(dims) {
             let mut axes = Vec::with_capacity(dims.len());
             for (axis, extent) in dims.into_iter().enumerate() {
@@ -272,7 +276,7 @@ impl Derived {
                     (false, _) => None,
                     (true, Some(size)) => Some(size),
                     (true, _) => {
-                        Some(given.len() + derived.number(extent, &format!("{}_{axis}", result.field), (&least, &most)))
+                        Some(given.len() + derived.number(extent, &format!("{}_{axis}", result.field), &ranges))
                     }
                 });
             }
@@ -282,19 +286,14 @@ impl Derived {
     }
 
     /// The number of the size that `extent` is.
-    fn number(&mut self, extent: Extent, name: &str, (least, most): (&[u64], &[u64])) -> usize {
+    fn number(&mut self, extent: Extent, name: &str, ranges: &[Interval]) -> usize {
         if let Some(known) = self.extents.iter().position(|e| *e == extent) {
             return known;
         }
-        let at = |sizes: &[u64]| extent.at(sizes).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-        let (a, b) = (at(least), at(most));
-        self.sizes.push(Size {
-            name: name.to_string(),
-            least: a.min(b),
-            most: a.max(b),
-            is_result: true,
-            is_check: false,
-        });
+        let within = extent.extremes(&|&size| ranges.get(size).copied().unwrap_or(Interval::ALL));
+        let end = |n: i128| u64::try_from(n).unwrap_or(0);
+        let (a, b) = within.map_or((0, 0), |within| (end(within.least), end(within.most)));
+        self.sizes.push(Size { name: name.to_string(), least: a, most: b, is_result: true, is_check: false });
         self.extents.push(extent);
         self.extents.len() - 1
     }

@@ -168,13 +168,19 @@ impl Once {
         equal_at(&self.open.lowered.module, &self.forms, &point, &lowered.module)
     }
 
-    /// The function at a bound of the sizes that the caller says, in its module the sizes that are the largest up to there. `steps` give
+    /// The function up to a bound of the sizes that the caller says, each array as large as it is for any of them. `steps` give
     /// the sizes of counts, and `args` say which axes of the arguments have them.
     pub fn bound(&self, most: &[u64], steps: &Steps, args: &[Vec<Option<usize>>]) -> Option<Lowered> {
         let all = self.largest(most)?;
         let failed = RefCell::new(false);
+        let least = self.given.iter().map(|s| s.least).chain(self.open.sizes.iter().map(|_| 0));
+        let ranges: Vec<Interval> = least.zip(&all).map(|(a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
+        let within = |&size: &usize| ranges.get(size).copied().unwrap_or(Interval::ALL);
+        let known: RefCell<HashMap<ExprId, Option<i64>>> = RefCell::default();
+        let largest = |d: Dim| self.expressions.of(d).and_then(|e| i64::try_from(e.extremes(&within)?.most).ok());
         let value = |d: Dim| {
-            let n = self.expressions.of(d).and_then(|e| e.at(&all));
+            let Some(id) = d.expr() else { return d.at_hand() };
+            let n = *known.borrow_mut().entry(id).or_insert_with(|| largest(d));
             n.unwrap_or_else(|| {
                 *failed.borrow_mut() = true;
                 d.at_hand()

@@ -212,8 +212,7 @@ fn less(x: Dim, y: Dim) -> Option<Dim> {
 
 /// 1 where `x` is not `y`, else 0.
 fn different(x: Dim, y: Dim) -> Option<Dim> {
-    let apart = of(of(x, Binary::Subtract, y)?, Binary::Maximum, of(y, Binary::Subtract, x)?)?;
-    of(apart, Binary::Minimum, Dim::from(1))
+    of(less(x, y)?, Binary::Maximum, less(y, x)?)
 }
 
 fn compared(direction: Direction, x: Dim, y: Dim) -> Option<Dim> {

@@ -108,6 +108,7 @@ impl Dim {
             Binary::Subtract => a.checked_sub(b),
             Binary::Multiply => a.checked_mul(b),
             Binary::Divide => a.checked_div(b),
+            Binary::FloorDivide => super::interval::floor(a, b),
             Binary::Remainder => a.checked_rem(b),
             Binary::Maximum => Some(a.max(b)),
             Binary::Minimum => Some(a.min(b)),

@@ -66,7 +66,7 @@ fn product(a: i128, b: i128) -> i128 {
 }
 
 /// `floor(a / b)`; `None` for a divisor of 0 and beyond 64 bits.
-pub(super) fn floor(a: i64, b: i64) -> Option<i64> {
+pub(crate) fn floor(a: i64, b: i64) -> Option<i64> {
     let quotient = a.checked_div(b)?;
     if a % b != 0 && (a < 0) != (b < 0) { quotient.checked_sub(1) } else { Some(quotient) }
 }
@@ -110,6 +110,7 @@ impl<V: Ord + Clone> Expr<V> {
                 let (least, most) = (each.clone().map(|i| i.least), each.map(|i| i.most));
                 Interval::new(least.max().unwrap_or(0), most.max().unwrap_or(0))
             }
+            Factor::Whole(whole) => whole.interval,
         };
         let term = |(factors, n): (&[Factor<V>], i64)| {
             factors.iter().fold(Interval::one(n.into()), |product, f| product.times(factor(f)))

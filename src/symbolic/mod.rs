@@ -15,13 +15,19 @@ mod tests;
 pub use dim::{Dim, Negative, fixed, known, product};
 pub use interval::Interval;
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// No expression has more terms.
 const MOST_TERMS: usize = 64;
 /// No expression nests quotients and maxima deeper, so that recursion over it ends.
 const MOST_DEPTH: u32 = 32;
+/// An expression of more factors is written as one.
+const MOST_FACTORS: u32 = 24;
+/// No expression has more factors, those within others counted each time.
+const MOST_WEIGHT: u32 = 1 << 12;
 
 /// What an [`Expr`] multiplies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +38,54 @@ pub enum Factor<V: Ord> {
     Quotient(Arc<Expr<V>>, Arc<Expr<V>>),
     /// The largest of two or more expressions, in ascending order.
     Max(Arc<[Expr<V>]>),
+    /// A long expression as one, so that what is computed from it stays short.
+    Whole(Arc<Whole<V>>),
+}
+
+/// A long expression, and what it lies between.
+#[derive(Clone, Debug)]
+pub struct Whole<V: Ord> {
+    expr: Expr<V>,
+    interval: Interval,
+    /// How many factors it has, those within others counted each time.
+    weight: u32,
+}
+
+impl<V: Ord> Whole<V> {
+    /// The expression.
+    pub fn expr(&self) -> &Expr<V> {
+        &self.expr
+    }
+}
+
+impl<V: Ord> PartialEq for Whole<V> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.weight == other.weight && self.expr == other.expr
+    }
+}
+
+impl<V: Ord> Eq for Whole<V> {}
+
+impl<V: Ord> PartialOrd for Whole<V> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<V: Ord> Ord for Whole<V> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if std::ptr::eq(self, other) {
+            return Ordering::Equal;
+        }
+        self.weight.cmp(&other.weight).then_with(|| self.expr.cmp(&other.expr))
+    }
+}
+
+impl<V: Ord + Hash> Hash for Whole<V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.weight.hash(state);
+        self.expr.terms.len().hash(state);
+    }
 }
 
 /// An integer expression: a sum of products of [`Factor`]s.
@@ -109,6 +163,29 @@ impl<V: Ord + Clone> Expr<V> {
                     b.visit(seen);
                 }
                 Factor::Max(all) => all.iter().for_each(|e| e.visit(seen)),
+                Factor::Whole(whole) => whole.expr.visit(seen),
+            }
+        }
+    }
+    /// How many factors it has, those within quotients and maxima counted too.
+    fn factors(&self, of_whole: &impl Fn(&Whole<V>) -> u32) -> u32 {
+        let of = |f: &Factor<V>| match f {
+            Factor::Var(_) => 1,
+            Factor::Quotient(a, b) => 1 + a.factors(of_whole) + b.factors(of_whole),
+            Factor::Max(all) => all.iter().fold(1u32, |sum, e| sum.saturating_add(e.factors(of_whole))),
+            Factor::Whole(whole) => of_whole(whole),
+        };
+        self.terms.keys().flatten().fold(0, |sum: u32, f| sum.saturating_add(of(f)))
+    }
+    /// The expression as one factor, if it is long; `None` where it is too long altogether. Its variables lie within the intervals that `of` says.
+    pub fn shortened(self, of: &impl Fn(&V) -> Interval) -> Option<Self> {
+        let weight = self.factors(&|whole| whole.weight);
+        match self.factors(&|_| 1) {
+            _ if weight > MOST_WEIGHT => None,
+            0..=MOST_FACTORS => Some(self),
+            _ => {
+                let interval = self.extremes(of)?;
+                Some(Expr::factor(Factor::Whole(Arc::new(Whole { expr: self, interval, weight }))))
             }
         }
     }
@@ -121,6 +198,7 @@ impl<V: Ord + Clone> Expr<V> {
             Factor::Var(_) => 0,
             Factor::Quotient(a, b) => 1 + a.depth().max(b.depth()),
             Factor::Max(all) => 1 + all.iter().map(Expr::depth).max().unwrap_or(0),
+            Factor::Whole(whole) => 1 + whole.expr.depth(),
         };
         self.terms.keys().flatten().map(of).max().unwrap_or(0)
     }
@@ -207,6 +285,18 @@ impl<V: Ord + Clone> Expr<V> {
                         let first = all.next()?;
                         all.try_fold(first, |most, e| most.maximum(&e))?
                     }
+                    Factor::Whole(whole) => {
+                        let Whole { expr, interval, weight } = &**whole;
+                        let expr = expr.substituted(by)?;
+                        match expr.known() {
+                            Some(known) => Expr::constant(known),
+                            None => Expr::factor(Factor::Whole(Arc::new(Whole {
+                                expr,
+                                interval: *interval,
+                                weight: *weight,
+                            }))),
+                        }
+                    }
                 };
                 term = term.mul(&factor)?;
             }
@@ -223,6 +313,7 @@ impl<V: Ord + Clone> Expr<V> {
             Factor::Max(all) => {
                 format!("max({})", all.iter().map(|e| e.spelled(name)).collect::<Vec<_>>().join(", "))
             }
+            Factor::Whole(whole) => format!("({})", whole.expr.spelled(name)),
         };
         let mut out = String::new();
         // the constant stands last
@@ -253,6 +344,7 @@ impl<V: Ord + Clone> Expr<V> {
             Factor::Var(v) => value(v),
             Factor::Quotient(a, b) => interval::floor(a.eval(value)?, b.eval(value)?),
             Factor::Max(all) => all.iter().map(|e| e.eval(value)).try_fold(i64::MIN, |most, e| Some(most.max(e?))),
+            Factor::Whole(whole) => whole.expr.eval(value),
         };
         self.terms().try_fold(0i64, |sum, (factors, n)| {
             sum.checked_add(factors.iter().try_fold(n, |product, f| product.checked_mul(of(f)?))?)

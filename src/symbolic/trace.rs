@@ -52,6 +52,8 @@ pub enum Binary {
     Multiply,
     /// The quotient rounded towards zero.
     Divide,
+    /// The quotient rounded down.
+    FloorDivide,
     /// The remainder with the sign of the dividend.
     Remainder,
     /// The larger one.
@@ -174,20 +176,27 @@ impl Record {
                 (_, _, Binary::Maximum) => a.maximum(&b),
                 _ => a.minimum(&b),
             },
-            Binary::Divide | Binary::Remainder if theirs.least < 1 => None,
+            Binary::Divide | Binary::FloorDivide | Binary::Remainder if theirs.least < 1 => None,
+            Binary::FloorDivide => a.floor_div(&b),
             // rounded down and rounded towards zero are one for numbers that are not negative
             Binary::Divide if ours.least >= 0 => a.floor_div(&b),
             Binary::Remainder if ours.least >= 0 => a.rem(&b),
             Binary::Divide if ours.most <= 0 => a.ceil_div(&b),
             Binary::Remainder if ours.most <= 0 => a.scale(-1).and_then(|a| a.rem(&b)?.scale(-1)),
-            Binary::Divide | Binary::Remainder => None,
+            Binary::Divide => truncated(&a, &b),
+            Binary::Remainder => truncated(&a, &b).and_then(|quotient| a.sub(&b.mul(&quotient)?)),
         };
         let out = out.ok_or(Unknown)?;
         let within = self.interval(&out);
         // for no sizes may it leave 64 bits
         let fits = within.least >= i64::MIN.into() && within.most <= i64::MAX.into();
         match (fits, within.least == within.most) {
-            (true, false) => Ok(self.interned(out)),
+            (true, false) => {
+                let ranges = &self.ranges;
+                let of = |&v: &SizeNumber| ranges.get(v).copied().unwrap_or(Interval::ALL);
+                let short = out.shortened(&of).ok_or(Unknown)?;
+                Ok(self.interned(short))
+            }
             (true, true) => i64::try_from(within.least).map(Side::Constant).map_err(|_| Unknown),
             (false, _) => Err(Unknown),
         }
@@ -211,6 +220,13 @@ impl Record {
         }
         self.guards.push(Guard { difference, relation, holds, node: self.node.clone(), is_pin });
     }
+}
+
+/// The quotient rounded towards zero, by a positive number.
+fn truncated(a: &Expr<SizeNumber>, b: &Expr<SizeNumber>) -> Option<Expr<SizeNumber>> {
+    let zero = Expr::constant(0);
+    let (above, below) = (a.maximum(&zero)?, a.scale(-1)?.maximum(&zero)?);
+    above.floor_div(b)?.sub(&below.floor_div(b)?)
 }
 
 /// Of an operation whose result has no expression.

@@ -15,10 +15,11 @@ impl Walk<'_> {
         let mut rest: Vec<SliceDim> = dims.clone();
         for (axis, dim) in rest.iter_mut().enumerate() {
             let (start, stride) = (&numbers[2 * axis], &numbers[2 * axis + 1]);
+            let count = inst.shape.as_array().map_or(0, |a| a.dims[axis]);
             if !start.varies() && !stride.varies() {
+                dim.limit = dim.start + count.checked_sub(1).map_or(0, |steps| steps * dim.stride + 1);
                 continue;
             }
-            let count = inst.shape.as_array().map_or(0, |a| a.dims[axis]);
             let position = self.b.iota(DType::S32, &[count], 0);
             let (start, stride) = (self.size(start)?, self.size(stride)?);
             let step = self.b.mul(position, stride);
@@ -48,6 +49,12 @@ impl Walk<'_> {
             let length = inst.shape.as_array().map_or(0, |a| a.dims[axis]);
             x = self.begins_at(x, axis, &numbers[3 * axis], (operands[1], length))?;
             rest[axis] = PadDim::default();
+        }
+        for (axis, pad) in rest.iter_mut().enumerate() {
+            let (n, length) = (self.b.dims(x)[axis], inst.shape.as_array().map_or(0, |a| a.dims[axis]));
+            let spread = n + n.saturating_sub(1) * pad.interior;
+            let number = |n: u64| i64::try_from(n).map_err(|_| Refusal::Size);
+            pad.high = number(length)? - pad.low - number(spread)?;
         }
         self.same(Op::Pad(rest), inst, &[x, operands[1]])
     }

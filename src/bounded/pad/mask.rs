@@ -50,6 +50,7 @@ impl Scope {
                     let (of, by) = (self.value(b, of)?, self.value(b, by)?);
                     divided(b, of, by)
                 }
+                Factor::Whole(whole) => self.value(b, whole.expr())?,
                 // a negative maximum is a minimum
                 Factor::Max(all) if times < 0 => {
                     times = times.checked_neg()?;

@@ -3,6 +3,7 @@ use super::mask::Scope;
 use crate::bounded::extent::Extent;
 use crate::hlo::{Builder, InstId};
 use crate::scalar::ScalarOp;
+use crate::symbolic::Interval;
 use crate::tensor::DType;
 
 /// Axes of the operand that become axes of the result.
@@ -11,16 +12,24 @@ struct Group {
     to: std::ops::Range<usize>,
 }
 
+/// What each size lies between.
+type Ranges<'a> = &'a dyn Fn(&usize) -> Interval;
+
+/// Whether two products of sizes are one number for all of them.
+fn are_equal(a: &Extent, b: &Extent, ranges: Ranges) -> bool {
+    a == b || a.sub(b).and_then(|apart| apart.extremes(&ranges)) == Some(Interval::one(0))
+}
+
 /// The smallest groups of axes whose sizes have one product; `old` and `new` are the sizes at the bound.
-fn groups((from, old): (&[Extent], &[u64]), (to, new): (&[Extent], &[u64])) -> Option<Vec<Group>> {
-    let product = |dims: &[Extent]| dims.iter().try_fold(Extent::constant(1), |n, e| n.mul(e));
+fn groups((from, old): (&[Extent], &[u64]), (to, new): (&[Extent], &[u64]), ranges: Ranges) -> Option<Vec<Group>> {
+    let product = |dims: &[Extent]| dims.iter().try_fold(Extent::constant(1), |n, e| n.mul(e)?.shortened(&ranges));
     let at_bound = |dims: &[u64]| dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
     let (mut out, mut i, mut j) = (Vec::new(), 0, 0);
     while i < from.len() || j < to.len() {
         let (start_i, start_j) = (i, j);
         loop {
             let (ours, theirs) = (product(&from[start_i..i])?, product(&to[start_j..j])?);
-            if ours == theirs && (i > start_i || j > start_j) {
+            if (i > start_i || j > start_j) && are_equal(&ours, &theirs, ranges) {
                 break;
             }
             // the side that is behind takes its next axis
@@ -51,11 +60,18 @@ pub fn reshaped(
     x: InstId,
     (from, to): (&[Extent], &[Extent]),
     dims: &[u64],
+    ranges: Ranges,
 ) -> Option<InstId> {
     let old = b.dims(x).to_vec();
-    let groups = groups((from, &old), (to, dims))?;
-    let moves =
+    if old.contains(&0) || dims.contains(&0) {
+        // there is no element that counts
+        return Some(b.full(b.dtype(x), dims, 0.0));
+    }
+    let groups = groups((from, &old), (to, dims), ranges)?;
+    let count = |dims: &[u64]| dims.iter().product::<u64>();
+    let is_apart =
         |g: &Group| g.from.len() + g.to.len() > 2 && !(leads(&from[g.from.clone()]) && leads(&to[g.to.clone()]));
+    let moves = |g: &Group| is_apart(g) || count(&old[g.from.clone()]) != count(&dims[g.to.clone()]);
     if !groups.iter().any(moves) {
         return Some(b.reshape(x, dims));
     }

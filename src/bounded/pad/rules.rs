@@ -4,12 +4,18 @@ use super::reshape::reshaped;
 use super::{Refusal, Walk, Written};
 use crate::hlo::{Inst, InstId, Op};
 use crate::scalar::{Direction, ScalarOp};
+use crate::symbolic::Interval;
 use crate::tensor::DType;
 
 impl Walk<'_> {
     /// An instruction that has axes that vary; `operands` are the new values of its operands.
     pub(super) fn padded(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
         let op = inst.op.clone();
+        if self.takes_nothing(inst, operands) {
+            // there is no element that counts
+            let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
+            return Ok(self.b.full(self.b.dtype(operands[0]), &dims, 0.0));
+        }
         match &inst.op {
             // point by point, or elements that only move with their axis
             Op::Elementwise(_)
@@ -72,6 +78,15 @@ impl Walk<'_> {
             }
             _ => Err(Refusal::Unknown("takes arrays of fixed sizes alone")),
         }
+    }
+
+    /// Whether an instruction only moves elements of an array that has none up to the bound.
+    fn takes_nothing(&self, inst: &Inst, operands: &[InstId]) -> bool {
+        let moves = matches!(
+            inst.op,
+            Op::Slice(_) | Op::Reverse(_) | Op::DynamicSlice(_) | Op::Gather(_) | Op::Reshape | Op::Transpose(_)
+        );
+        moves && operands.first().is_some_and(|&x| self.b.dims(x).contains(&0))
     }
 
     /// The instruction as it is for the bounds.
@@ -149,7 +164,9 @@ impl Walk<'_> {
         let one = |id: InstId| self.varying(id).dims.first().cloned().unwrap_or_default();
         let (from, to) = (one(inst.operands[0]), one(id));
         let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
-        reshaped(self.b, &mut self.scope, x, (&from, &to), &dims).ok_or(Refusal::Size)
+        let all = self.all;
+        let ranges = |&size: &usize| all.ranges.get(size).copied().unwrap_or(Interval::ALL);
+        reshaped(self.b, &mut self.scope, x, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)
     }
 
     fn reverse(&mut self, inst: &Inst, axes: &[usize], x: InstId) -> Written {

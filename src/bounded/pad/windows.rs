@@ -2,9 +2,17 @@
 use super::{Refusal, Walk, Written};
 use crate::bounded::extent::Extent;
 use crate::bounded::instance::{WindowNumbers, window, window_of};
-use crate::hlo::attrs::PadDim;
+use crate::hlo::attrs::{PadDim, WindowDim};
 use crate::hlo::{Inst, InstId, Op};
 use crate::tensor::DType;
+
+/// What comes behind `n` elements where there are `count` windows.
+fn high(window: &WindowDim, n: u64, count: u64) -> Option<i64> {
+    let Some(steps) = count.checked_sub(1) else { return Some(window.pad_high) };
+    let length = window.reach()?.checked_add(steps.checked_mul(window.stride)?)?;
+    let spread = n.checked_sub(1).map_or(Some(0), |n| n.checked_mul(window.lhs_dilate)?.checked_add(1))?;
+    i64::try_from(length).ok()?.checked_sub(window.pad_low)?.checked_sub(i64::try_from(spread).ok()?)
+}
 
 impl Walk<'_> {
     pub(super) fn convolution(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
@@ -56,12 +64,15 @@ impl Walk<'_> {
             if numbers.size.varies() {
                 let known = self.grows((inst, w), &numbers, &operand.dim(from), &own.dim(to));
                 self.only(known, "has windows that lie elsewhere for other sizes")?;
-                continue;
-            }
-            if !numbers.low.varies() {
-                continue;
             }
             let count = inst.shape.as_array().map_or(0, |a| a.dims[to]);
+            if numbers.size.varies() || !numbers.low.varies() {
+                let n = self.b.dims(x)[from];
+                if let Some(window) = window_of(&mut op).and_then(|of| of.get_mut(w)) {
+                    window.pad_high = high(window, n, count).ok_or(Refusal::Size)?;
+                }
+                continue;
+            }
             let Some(window) = window_of(&mut op).and_then(|of| of.get_mut(w)) else { return Err(Refusal::Size) };
             let plain = window.lhs_dilate == 1;
             (window.pad_low, window.pad_high) = (0, 0);

@@ -2,7 +2,8 @@
 use super::special::{compare_scalar, wide2, zero_where_zero};
 use super::unary::conj;
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::open::{Builder, Dim, InstId};
+use crate::interp;
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
@@ -11,8 +12,9 @@ use crate::ops::shape::{PRED, merged, pass_first};
 use crate::ops::symbols::Symbols;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::fixed;
 use crate::symbolic::known;
+use crate::symbolic::trace::{self, Binary};
+use crate::symbolic::{Interval, fixed};
 use crate::tensor::DType;
 
 /// Arithmetic and bits.
@@ -89,6 +91,9 @@ fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Integers: the quotient rounded down; floats: floor(x / y).
 pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    if let Some(quotient) = of_sizes(b, x, y, |x, y| x.computed(Binary::FloorDivide, y)) {
+        return quotient;
+    }
     let dtype = b.dtype(x);
     if dtype.is_float() {
         return wide2(b, x, y, |b, x, y| {
@@ -123,6 +128,13 @@ fn truncate_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 
 /// The remainder with the divisor's sign.
 pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    let rest = |x: Dim, y: Dim| {
+        let whole = x.computed(Binary::FloorDivide, y)?.computed(Binary::Multiply, y)?;
+        x.computed(Binary::Subtract, whole)
+    };
+    if let Some(rest) = of_sizes(b, x, y, rest) {
+        return rest;
+    }
     wide2(b, x, y, |b, x, y| {
         let (x, y) = b.broadcast_together(x, y);
         let r = b.binary(ScalarOp::Remainder, x, y);
@@ -134,6 +146,20 @@ pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
         let other = b.add(r, y);
         b.select(off, other, r)
     })
+}
+
+/// What `op` makes of integers that follow from sizes which vary, where it is known to fit their type: one short expression in the
+/// place of the instructions for any integers.
+fn of_sizes(b: &mut Builder, x: InstId, y: InstId, op: impl Fn(Dim, Dim) -> Option<Dim>) -> Option<InstId> {
+    let dtype = b.dtype(x);
+    if !trace::is_recording() || !matches!(dtype, DType::S32 | DType::S64) || b.rank(x) + b.rank(y) > 0 {
+        return None;
+    }
+    let (x, y) = (interp::size_elements(b, x)?, interp::size_elements(b, y)?);
+    let made = op(*x.first()?, *y.first()?).filter(|made| made.varies())?;
+    let most = if dtype == DType::S32 { i64::from(i32::MAX) } else { i64::MAX };
+    let fits = trace::is_within(made, Interval::new((-most).into(), most.into()));
+    fits.then(|| b.size_constant(dtype, &[], vec![made]))
 }
 
 /// Whether a remainder is not zero and has another sign than the divisor.
