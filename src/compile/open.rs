@@ -3,13 +3,14 @@ use super::module::named;
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Source;
-use crate::hlo::open::{Builder, Foreign, InstId, Shape};
+use crate::hlo::open::{Builder, Foreign, InstId, Op, Shape};
 use crate::hlo::stablehlo::{Argument, Axis, Host, Open};
-use crate::interp;
-use crate::lower::{Exact, Lowered};
-use crate::ops::lapack;
+use crate::interp::{self, Known};
+use crate::lower::{Exact, Lowered, OpenLowered, Traced};
+use crate::ops::{element, lapack};
 use crate::prepare::{Binding, Bound, FeedSpec, Request, Varying};
-use crate::tensor::{Size, Sizes, Tensor};
+use crate::symbolic::{Dim, Interval, fixed, trace};
+use crate::tensor::{Size, Sizes};
 use std::sync::Arc;
 
 /// The function for the sizes that are asked for: numbers, bounds, or both.
@@ -18,12 +19,29 @@ use std::sync::Arc;
 /// [`bounded::lower`].
 pub(super) fn lowered(open: Open, request: &Request) -> Result<Lowered> {
     let Asked { dims, axes, sizes } = Asked::of(&open, request)?;
-    let own = axes.clone();
+    let (open, most) = (Arc::new(open), dims.clone());
+    let (own, read) = (axes.clone(), open.clone());
     let exact = Exact(Arc::new(move |values| {
         let dims: Vec<Vec<u64>> = dims.iter().zip(&own).map(|(d, axes)| Sizes::actual(axes, d, values)).collect();
-        named(made(&open, &dims)?)
+        named(made(&read, &dims)?)
     }));
-    if sizes.is_empty() { (exact.0)(&[]) } else { bounded::lower(&sizes, axes, exact, None) }
+    if sizes.is_empty() {
+        return (exact.0)(&[]);
+    }
+    let own = axes.clone();
+    let traced = Traced(Arc::new(move |sizes| {
+        let ranges: Vec<Interval> = sizes.iter().map(|s| s.counts).collect();
+        let counts: Vec<i64> = sizes.iter().map(|s| s.at_hand).collect();
+        let (open, record) = trace::record(&ranges, &counts, |counts| {
+            let said: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect();
+            let one = |(&n, axis): (&u64, &Option<usize>)| axis.map_or_else(|| Dim::from(n), |size| said[size]);
+            let of = |(dims, axes): (&Vec<u64>, &Vec<Option<usize>>)| dims.iter().zip(axes).map(one).collect();
+            let dims: Vec<Vec<Dim>> = most.iter().zip(&own).map(of).collect();
+            opened(&open, &dims)
+        });
+        open.ok().map(|open| (open, record))
+    }));
+    bounded::lower(&sizes, axes, exact, Some(&traced))
 }
 
 /// The module for the sizes that are asked for, all of which must be numbers.
@@ -44,8 +62,23 @@ pub(super) fn made_for(open: &Open, request: &Request) -> Result<Source> {
 
 fn made(open: &Open, dims: &[Vec<u64>]) -> Result<Source> {
     let mut host = Computing(Builder::new(open.name()));
-    let root = open.root(&mut host, dims)?;
+    let dims: Vec<Vec<Dim>> = dims.iter().map(|dims| fixed(dims)).collect();
+    let root = open.root(&mut host, &dims)?;
     open.source(host.0.finish(root)?.at_hand())
+}
+
+/// The function with its sizes as they were computed.
+fn opened(open: &Open, dims: &[Vec<Dim>]) -> Result<OpenLowered> {
+    let mut host = Computing(Builder::new(open.name()));
+    let root = open.root(&mut host, dims)?;
+    let parts = match host.0.current()[root].op {
+        Op::Tuple => host.0.current()[root].operands.clone(),
+        _ => vec![root],
+    };
+    let root = host.0.tuple(&parts);
+    let module = host.0.finish(root)?;
+    let lowered = named(open.source(module.at_hand())?)?;
+    Ok(OpenLowered { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() })
 }
 
 /// A builder that knows what follows from constants, as sizes do.
@@ -55,8 +88,12 @@ impl Host for Computing {
     fn builder(&mut self) -> &mut Builder {
         &mut self.0
     }
-    fn constant(&mut self, id: InstId) -> Option<Tensor> {
-        interp::constant_value(&self.0, id)
+    fn known(&mut self, id: InstId) -> Option<Known> {
+        interp::known_value(&self.0, id)
+    }
+    fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim> {
+        let b = &self.0;
+        element::element(b, of, at).sub(&element::element(b, less, at))?.known()
     }
     fn call(&mut self, _: i64, _: &[InstId]) -> Result<Vec<InstId>> {
         let told = "the module calls a function of a graph, and there is no graph around it";

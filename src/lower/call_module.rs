@@ -6,9 +6,9 @@ use crate::graph::{Attr, FuncRef, Node};
 use crate::hlo::open::Foreign;
 use crate::hlo::open::{Builder, InstId, Shape};
 use crate::hlo::stablehlo::{Called, Checks, Host};
-use crate::interp;
-use crate::ops::{Value, lapack};
-use crate::tensor::Tensor;
+use crate::interp::{self, Known};
+use crate::ops::{Value, element, lapack};
+use crate::symbolic::Dim;
 
 /// Versions of the op that TensorFlow 2.21 takes: portable bytecode is in it since the first of them.
 const VERSIONS: std::ops::RangeInclusive<i64> = 4..=10;
@@ -27,8 +27,12 @@ impl Host for InGraph<'_, '_> {
     fn builder(&mut self) -> &mut Builder {
         &mut self.walker.b
     }
-    fn constant(&mut self, id: InstId) -> Option<Tensor> {
-        interp::constant_value(&self.walker.b, id)
+    fn known(&mut self, id: InstId) -> Option<Known> {
+        interp::known_value(&self.walker.b, id)
+    }
+    fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim> {
+        let b = &self.walker.b;
+        element::element(b, of, at).sub(&element::element(b, less, at))?.known()
     }
     fn call(&mut self, index: i64, args: &[InstId]) -> Result<Vec<InstId>> {
         let function = usize::try_from(index).ok().and_then(|i| self.functions.get(i)).ok_or_else(|| {

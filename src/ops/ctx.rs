@@ -443,7 +443,7 @@ impl LowerCtx<'_> {
         let (mut todo, mut seen) = (vec![value], HashSet::new());
         while let Some(id) = todo.pop() {
             let Some(inst) = insts.get(id).filter(|_| seen.insert(id)) else { continue };
-            if inst.shape.as_array().is_some_and(|a| a.elements() == 0) {
+            if inst.shape.as_array().is_some_and(|a| a.dims.iter().any(|d| d.is_zero())) {
                 return true;
             }
             // of arrays joined in one only those count that are taken from it

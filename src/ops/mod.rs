@@ -6,7 +6,7 @@ pub mod ctx;
 pub mod fact;
 pub mod host;
 pub mod join;
-mod element;
+pub mod element;
 mod rounds;
 pub mod row;
 mod shape;

@@ -55,7 +55,7 @@ impl Called {
                     *rest.next().ok_or_else(|| wrong(format!("the module takes more than {} arguments", args.len())))?
                 }
             };
-            if !fits(&b.shape(id).pinned(), shape) {
+            if !fits(b.shape(id), shape) {
                 let place = args.len() - rest.len() - 1;
                 return Err(wrong(format!("argument {place} of the module is {shape}, and gets {}", b.shape(id))));
             }

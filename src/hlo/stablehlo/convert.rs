@@ -13,8 +13,9 @@ use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{self, Builder};
 use crate::hlo::text::op_from_attrs;
-use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, Source};
-use crate::tensor::Tensor;
+use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, Size, Source};
+use crate::interp::Known;
+use crate::symbolic::Dim;
 
 /// Operations that a module may become, each as often as its function is put in place of a call.
 const MOST_OPERATIONS: usize = 1 << 20;
@@ -26,11 +27,14 @@ impl Host for Alone {
     fn builder(&mut self) -> &mut Builder {
         &mut self.0
     }
-    fn constant(&mut self, id: InstId) -> Option<Tensor> {
+    fn known(&mut self, id: InstId) -> Option<Known> {
         match &self.0.current().insts.get(id)?.op {
-            Op::Constant(Literal::Array(t)) => Some(t.clone()),
+            Op::Constant(Literal::Array(t)) => Some(Known { value: t.clone(), sizes: None }),
             _ => None,
         }
+    }
+    fn difference(&mut self, _: InstId, _: InstId, _: Dim) -> Option<Dim> {
+        None
     }
     fn call(&mut self, _: i64, _: &[InstId]) -> Result<Vec<InstId>> {
         Err(Error::user(
@@ -53,7 +57,7 @@ pub(super) fn root(
     host: &mut dyn Host,
     functions: &Functions,
     platform: Option<usize>,
-    dims: Option<&[Vec<u64>]>,
+    dims: Option<&[Vec<Dim>]>,
 ) -> Result<InstId> {
     let entry = entry(functions)?;
     let function = &functions.all[entry];
@@ -65,13 +69,14 @@ pub(super) fn root(
             wholes.push(shape.clone());
             continue;
         }
-        let shape = match (shape, own.next()) {
-            (Shape::Array(a), Some(dims)) => Shape::array(a.dtype, dims.clone()),
-            _ => shape.clone(),
+        let given = match (shape, own.next()) {
+            (Shape::Array(a), Some(dims)) => open::Shape::array(a.dtype, dims.clone()),
+            _ => shape.fixed(),
         };
+        let shape = given.at_hand();
         let part = shards::part_of(function, name, &shape).clone();
         let b = host.builder();
-        let id = b.parameter(part.fixed());
+        let id = b.parameter(if part == shape { given } else { part.fixed() });
         b.rename(id, argument_name(port, i));
         args.push(id);
         wholes.push(shape);
@@ -282,13 +287,28 @@ impl<'a, 'h> Converter<'a, 'h> {
     pub fn plain(
         &mut self,
         op: &Operation,
-        mut operands: Vec<InstId>,
+        operands: Vec<InstId>,
         comps: &[CompId],
         scope: &Scope,
     ) -> Result<Vec<InstId>> {
-        if let Some(Fixed { op, operands, comps: own }) = self.fixed(op, &operands)? {
-            return self.plain(&op, operands, own.as_deref().unwrap_or(comps), scope);
+        if op.name == "stablehlo.real_dynamic_slice"
+            && let Some(part) = self.moving_part(op, &operands)?
+        {
+            return Ok(vec![part]);
         }
+        if let Some(Fixed { op, operands, comps: own, numbers }) = self.fixed(op, &operands)? {
+            return self.single(&op, (operands, &numbers), own.as_deref().unwrap_or(comps), scope);
+        }
+        self.single(op, (operands, &[]), comps, scope)
+    }
+    /// The same with sizes that were operands, in the order of its attributes.
+    fn single(
+        &mut self,
+        op: &Operation,
+        (mut operands, numbers): (Vec<InstId>, &[Vec<Dim>]),
+        comps: &[CompId],
+        scope: &Scope,
+    ) -> Result<Vec<InstId>> {
         let refuse = |message: String| at(op, Code::HloUnsupported, message);
         if matches!(op.name.as_str(), "stablehlo.broadcast_in_dim" | "stablehlo.dynamic_broadcast_in_dim") {
             return self.broadcast(op, operands, scope);
@@ -312,23 +332,31 @@ impl<'a, 'h> Converter<'a, 'h> {
             all => Shape::Tuple(all.to_vec()),
         };
         let b = self.host.builder();
-        let shapes: Vec<Shape> = operands.iter().map(|&o| b.shape(o).pinned()).collect();
+        // of sizes these alone are looked at
+        let reads_sizes = matches!(&*opcode, "convolution" | "custom-call");
+        let shape = |&o: &InstId| if reads_sizes { b.shape(o).pinned() } else { b.shape(o).at_hand() };
+        let shapes: Vec<Shape> = operands.iter().map(shape).collect();
         let shapes: Vec<&Shape> = shapes.iter().collect();
         let mut attrs = attributes::of(op, &opcode, &shapes, comps).map_err(refuse)?;
         let made = op_from_attrs::op(&opcode, &Some(declared.clone()), &shapes, &mut attrs).map_err(refuse)?;
-        let shape = self.found(op, &made, declared, &operands, &sizes)?;
+        let mut own = made.fixed();
+        sizes::set_numbers(&mut own, numbers);
+        let shape = self.found(op, &own, declared, &operands, &sizes)?;
         let extra = attrs.into_extra();
         let known = match &made {
             Op::Foreign(call) if opcode == "custom-call" => {
                 let mut call = call.clone();
                 call.attrs.extend(extra.iter().cloned());
-                self.host.custom_call(&call, &without_sizes(op, &operands), &shape.fixed())?
+                self.host.custom_call(&call, &without_sizes(op, &operands), &shape)?
             }
-            Op::Gather(dims) if scope.open => self.part(dims, &operands, &shape),
+            Op::Gather(_) if scope.open => match &own {
+                open::Op::Gather(dims) => self.part(dims, &operands, &shape),
+                _ => None,
+            },
             _ => None,
         };
         let id = known.unwrap_or_else(|| {
-            let id = self.b().push(made.fixed(), &operands, shape.fixed());
+            let id = self.b().push(own, &operands, shape.clone());
             self.b().annotate(id, extra);
             id
         });
@@ -343,21 +371,26 @@ impl<'a, 'h> Converter<'a, 'h> {
         let dims = op.attr(&["dims", "broadcast_dimensions"]).and_then(Attr::ints);
         let dims = dims.ok_or_else(|| wrong("expects dims"))?;
         let (Some(&x), [declared]) = (operands.first(), &op.types[..]) else { return Err(wrong("expects one array")) };
-        let shape = self.found(op, &Op::Broadcast(Vec::new()), declared.clone(), &operands[..1], &operands[1..])?;
+        let made = open::Op::Broadcast(Vec::new());
+        let shape = self.found(op, &made, declared.clone(), &operands[..1], &operands[1..])?;
         let Some(out) = shape.as_array().cloned() else { return Err(wrong("expects one array")) };
-        let Some(from) = self.b().shape(x).pinned().as_array().cloned() else { return Err(wrong("expects an array")) };
+        let Some(from) = self.b().shape(x).as_array().cloned() else { return Err(wrong("expects an array")) };
         let axes: Vec<usize> = dims.iter().map(|&d| usize::try_from(d).unwrap_or(usize::MAX)).collect();
         if axes.len() != from.rank() || axes.iter().any(|&d| d >= out.rank()) {
             return Err(wrong("the dims are no dimensions of the result"));
         }
-        let kept: Vec<usize> = (0..axes.len()).filter(|&i| from.dims[i] != 1 || out.dims[axes[i]] == 1).collect();
+        let is_kept = |i: &usize| match (from.dims[*i], out.dims[axes[*i]]) {
+            (from, out) if from.is_one() => out.is_one(),
+            (from, out) => from.is_same(out) || from != 1 || out == 1,
+        };
+        let kept: Vec<usize> = (0..axes.len()).filter(is_kept).collect();
         let mut x = x;
         if kept.len() < axes.len() {
-            let sizes: Vec<u64> = kept.iter().map(|&i| from.dims[i]).collect();
-            x = self.b().push(open::Op::Reshape, &[x], Shape::array(from.dtype, sizes).fixed());
+            let sizes: Vec<Dim> = kept.iter().map(|&i| from.dims[i]).collect();
+            x = self.b().push(open::Op::Reshape, &[x], open::Shape::array(from.dtype, sizes));
         }
         let axes = kept.into_iter().map(|i| axes[i]).collect();
-        let id = self.b().push(open::Op::Broadcast(axes), &[x], shape.fixed());
+        let id = self.b().push(open::Op::Broadcast(axes), &[x], shape);
         Ok(vec![if scope.open { self.settled(op, id) } else { id }])
     }
 }

@@ -4,6 +4,8 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::open::{self, Builder};
 use crate::hlo::{CompId, InstId};
+use crate::interp::Known;
+use crate::symbolic::Dim;
 use crate::tensor::Tensor;
 use std::collections::{HashMap, HashSet};
 
@@ -22,8 +24,14 @@ pub enum Checks {
 pub trait Host {
     /// The builder that gets them.
     fn builder(&mut self) -> &mut Builder;
-    /// The value of an instruction of the open computation, if it is known.
-    fn constant(&mut self, id: InstId) -> Option<Tensor>;
+    /// The value of an instruction of the open computation, if it is known, with the elements that follow from sizes.
+    fn known(&mut self, id: InstId) -> Option<Known>;
+    /// The value of an instruction of the open computation, which it must have in every call, if it is known.
+    fn constant(&mut self, id: InstId) -> Option<Tensor> {
+        self.known(id).map(Known::pinned)
+    }
+    /// Element `at` of one array of integers less that of another, where it follows from sizes although they do not.
+    fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim>;
     /// The results of function `index` of those that surround the module.
     ///
     /// # Errors

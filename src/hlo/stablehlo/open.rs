@@ -8,6 +8,7 @@ use super::sizes::{OPEN, is_fixed, target};
 use super::tree::{Attr, Function, Functions, Operation, ValueRef, callee};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{InstId, Module, Source};
+use crate::symbolic::Dim;
 use crate::tensor::DType;
 use std::collections::HashMap;
 
@@ -80,7 +81,7 @@ impl Open {
     ///
     /// # Errors
     /// Those of [`super::parse`]; `Code::ShapeMismatch` for sizes that the module was not made for.
-    pub fn root(&self, host: &mut dyn Host, dims: &[Vec<u64>]) -> Result<InstId> {
+    pub fn root(&self, host: &mut dyn Host, dims: &[Vec<Dim>]) -> Result<InstId> {
         convert::root(host, &self.functions, self.platform, Some(dims))
     }
 

@@ -1,15 +1,18 @@
 //! A gather at one place, which is how JAX slices arrays of open sizes: a part of its operand.
-use super::converter::Converter;
+use super::converter::{Converter, at};
+use super::tree::Operation;
+use crate::diag::{Code, Result};
+use crate::hlo::InstId;
 use crate::hlo::attrs::GatherDims;
 use crate::hlo::open::{self, SliceDim};
-use crate::hlo::{InstId, Op, Shape};
+use crate::symbolic::Dim;
 
 impl Converter<'_, '_> {
     /// The part of the operand that a gather takes at one place; `None` for one that takes several parts, or joins indices in another way.
-    pub(super) fn part(&mut self, dims: &GatherDims, operands: &[InstId], shape: &Shape) -> Option<InstId> {
+    pub(super) fn part(&mut self, dims: &GatherDims<Dim>, operands: &[InstId], shape: &open::Shape) -> Option<InstId> {
         let &[x, indices] = operands else { return None };
-        let array = self.b().shape(x).pinned().as_array()?.clone();
-        let places = self.b().shape(indices).pinned().as_array()?.clone();
+        let array = self.b().shape(x).as_array()?.clone();
+        let places = self.b().shape(indices).as_array()?.clone();
         let mut axes = dims.start_index_map.clone();
         axes.sort_unstable();
         axes.dedup();
@@ -20,32 +23,52 @@ impl Converter<'_, '_> {
         if dims.slice_sizes.len() != array.rank() || dims.slice_sizes.iter().zip(&array.dims).any(|(s, d)| s > d) {
             return None;
         }
-        let own = Shape::array(array.dtype, dims.slice_sizes.clone());
-        let part = match self.host.constant(indices).and_then(|t| t.to_i64s()) {
+        let own = open::Shape::array(array.dtype, dims.slice_sizes.clone());
+        let known = self.host.known(indices).and_then(|known| known.of_sizes().sizes);
+        let part = match known {
             Some(known) => {
-                let mut starts = vec![0; array.rank()];
+                let mut starts = vec![Dim::from(0); array.rank()];
                 for (&axis, &start) in dims.start_index_map.iter().zip(&known) {
                     let last = array.dims[axis] - dims.slice_sizes[axis];
-                    starts[axis] = u64::try_from(start).unwrap_or(0).min(last);
+                    starts[axis] = start.max(0).min(last);
                 }
-                let slices = starts.iter().zip(&dims.slice_sizes);
-                let slices = slices.map(|(&start, &size)| SliceDim::new(start, start + size)).collect();
-                self.b().push(open::Op::Slice(slices), &[x], own.fixed())
+                let one = |(&start, &size): (&Dim, &Dim)| SliceDim { start, limit: start + size, stride: Dim::from(1) };
+                let slices = starts.iter().zip(&dims.slice_sizes).map(one).collect();
+                self.b().push(open::Op::Slice(slices), &[x], own)
             }
             None => {
                 let zero = self.b().scalar(places.dtype, 0.0);
                 let mut operands = vec![x];
                 operands.resize(array.rank() + 1, zero);
-                for (i, &axis) in (0..).zip(&dims.start_index_map) {
-                    let slice = vec![SliceDim::new(i, i + 1)];
-                    let start =
-                        self.b().push(open::Op::Slice(slice), &[indices], Shape::array(places.dtype, [1]).fixed());
-                    operands[axis + 1] =
-                        self.b().push(open::Op::Reshape, &[start], open::Shape::array(places.dtype, []));
+                for (i, &axis) in (0u64..).zip(&dims.start_index_map) {
+                    let start = self.b().slice_axis(indices, 0, Dim::from(i), Dim::from(i + 1));
+                    operands[axis + 1] = self.b().reshape(start, &[]);
                 }
-                self.b().push(Op::DynamicSlice(dims.slice_sizes.clone()).fixed(), &operands, own.fixed())
+                self.b().push(open::Op::DynamicSlice(dims.slice_sizes.clone()), &operands, own)
             }
         };
-        Some(self.b().push(open::Op::Reshape, &[part], shape.fixed()))
+        Some(self.b().push(open::Op::Reshape, &[part], shape.clone()))
+    }
+
+    /// The slice whose start is known at run time only and whose size follows from the sizes of arrays; `None` for one whose start
+    /// follows too, or that has strides.
+    pub(super) fn moving_part(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<InstId>> {
+        let &[x, starts, limits, strides] = operands else { return Ok(None) };
+        let strides = self.host.known(strides).and_then(|known| known.value.to_i64s());
+        if self.host.known(starts).is_some() || strides.is_none_or(|all| all.iter().any(|&stride| stride != 1)) {
+            return Ok(None);
+        }
+        let dims = self.b().dims(x).to_vec();
+        let mut sizes = Vec::with_capacity(dims.len());
+        let mut from = vec![x];
+        for axis in 0..dims.len() {
+            let size = self.host.difference(limits, starts, Dim::from(axis)).and_then(Dim::at_least_zero);
+            let size = size.filter(|&size| size <= dims[axis]);
+            let told = format!("how many elements are taken along axis {axis} depends on values at run time");
+            sizes.push(size.ok_or_else(|| at(op, Code::HloUnsupported, told))?);
+            let start = self.b().slice_axis(starts, 0, Dim::from(axis), Dim::from(axis + 1));
+            from.push(self.b().reshape(start, &[]));
+        }
+        Ok(Some(self.b().add_inst(open::Op::DynamicSlice(sizes), &from)))
     }
 }

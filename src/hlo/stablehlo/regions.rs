@@ -6,7 +6,8 @@ use super::shards::computed_with;
 use super::tree::{Operation, Region};
 use crate::diag::{Code, Result};
 use crate::hlo::{CompId, InstId, Literal, Op, open};
-use crate::tensor::Tensor;
+use crate::interp::{self, Known};
+use crate::symbolic::trace;
 
 /// Constants of at most this many bytes are made anew in a region that reads them, where sizes are found.
 const MOST_COPIED: usize = 1 << 10;
@@ -30,7 +31,7 @@ struct Captured {
     /// The values.
     values: Vec<InstId>,
     /// Names of constants, which the regions make anew.
-    constants: Vec<(String, Tensor)>,
+    constants: Vec<(String, Known)>,
 }
 
 impl<'a> Converter<'a, '_> {
@@ -69,15 +70,19 @@ impl<'a> Converter<'a, '_> {
         self.b().end(root)
     }
     /// The value of an instruction that is a constant.
-    fn literal(&mut self, id: InstId) -> Option<Tensor> {
-        match &self.b().current().insts.get(id)?.op {
-            Op::Constant(Literal::Array(t)) => Some(t.clone()),
+    fn literal(&mut self, id: InstId) -> Option<Known> {
+        let b = self.b();
+        match &b.current().insts.get(id)?.op {
+            Op::Constant(Literal::Array(_)) => {
+                let known = interp::known_value(b, id)?;
+                Some(if b.follows_sizes(id) { known.of_sizes() } else { known })
+            }
             _ => None,
         }
     }
-    fn remake(&mut self, scope: &mut Scope, constants: Vec<(String, Tensor)>) {
-        for (name, value) in constants {
-            let id = self.b().constant(value);
+    fn remake(&mut self, scope: &mut Scope, constants: Vec<(String, Known)>) {
+        for (name, known) in constants {
+            let id = known.made(self.b());
             scope.values.insert(name, vec![id]);
         }
     }
@@ -119,7 +124,7 @@ impl<'a> Converter<'a, '_> {
             let all = scope.values.get(&name);
             let all = all.ok_or_else(|| at(op, Code::HloSyntax, format!("the value %{name} does not exist here")))?;
             if let (true, [one]) = (scope.open, &all[..])
-                && let Some(value) = self.literal(*one).filter(|t| t.bytes.len() <= MOST_COPIED)
+                && let Some(value) = self.literal(*one).filter(|known| known.value.bytes.len() <= MOST_COPIED)
             {
                 out.constants.push((name, value));
                 continue;
@@ -140,7 +145,13 @@ impl<'a> Converter<'a, '_> {
         if cond.args.len() != n || turn.args.len() != n {
             return Err(at(op, Code::HloSyntax, format!("the regions of a loop over {n} values have {n} arguments")));
         }
-        let captured = self.captured(op, scope)?;
+        let mut captured = self.captured(op, scope)?;
+        let kept = self.kept(turn, &operands, scope);
+        for (i, known) in &kept {
+            for region in [cond, turn] {
+                captured.constants.push((region.args[*i].0.clone(), known.clone()));
+            }
+        }
         let init = self.b().tuple(&[&operands[..], &captured.values].concat());
         let state = self.b().shape(init).clone();
         let cond = self.open(op, cond, &state, &captured, scope, |c, made, _| match made[..] {
@@ -152,7 +163,21 @@ impl<'a> Converter<'a, '_> {
         let id = self.b().push(open::Op::While { cond, body: turn }, &[init], state);
         let mut parts = self.parts(id);
         parts.truncate(n);
+        for (i, _) in kept {
+            parts[i] = operands[i];
+        }
         Ok(parts)
+    }
+    /// The values of a loop, by their numbers, that are constants and that each round leaves as they are: JAX hands sizes to loops so.
+    fn kept(&mut self, turn: &Region, operands: &[InstId], scope: &Scope) -> Vec<(usize, Known)> {
+        let Some(last) = turn.ops.last().filter(|op| scope.open && op.is_return()) else { return Vec::new() };
+        let is_kept = |&i: &usize| last.operands.get(i).is_some_and(|value| value.name == turn.args[i].0);
+        let all: Vec<usize> = (0..operands.len()).filter(is_kept).collect();
+        let known = |i: usize| {
+            let known = self.literal(operands[i]).filter(|known| known.value.bytes.len() <= MOST_COPIED)?;
+            Some((i, known))
+        };
+        all.into_iter().filter_map(known).collect()
     }
     pub fn branches(&mut self, op: &'a Operation, operands: Vec<InstId>, scope: &mut Scope) -> Result<Vec<InstId>> {
         let [selector] = operands[..] else { return Err(at(op, Code::HloSyntax, "one value chooses a branch")) };
@@ -180,8 +205,12 @@ impl<'a> Converter<'a, '_> {
     /// The branch that is taken, if that is known: the others may be for other platforms.
     fn taken(&mut self, op: &'a Operation, selector: InstId) -> Option<&'a Region> {
         // a branch that is chosen for the sizes at hand would be wrong for others
-        let value =
-            self.host.constant(selector).filter(|_| !self.host.builder().follows_sizes(selector))?.get_i64(0)?;
+        let known = self.host.known(selector)?;
+        let varies = match trace::is_recording() {
+            true => known.sizes.iter().flatten().any(|size| size.varies()),
+            false => self.host.builder().follows_sizes(selector),
+        };
+        let value = known.value.get_i64(0).filter(|_| !varies)?;
         if op.name == "stablehlo.if" {
             return op.regions.get(usize::from(value == 0));
         }

@@ -133,7 +133,7 @@ impl<'a> Converter<'a, '_> {
 
     /// Notes that `id` is a part of an array of type `whole`.
     pub(super) fn mark(&mut self, id: InstId, whole: &Shape) {
-        if !self.b().shape(id).pinned().same(whole) {
+        if !self.b().shape(id).at_hand().same(whole) {
             let depth = self.b().depth();
             self.parts_of_arrays.insert((depth, id));
         }

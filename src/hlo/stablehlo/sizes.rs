@@ -6,8 +6,7 @@ use super::converter::{Checks, Converter, at};
 use super::tree::{Attr, Function, Operation, Region};
 use crate::diag::{Code, Result};
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer, open};
-use crate::symbolic::known;
-use crate::tensor::element_count;
+use crate::symbolic::{Dim, product};
 
 /// A size that is not known.
 pub(super) const OPEN: u64 = u64::MAX;
@@ -59,12 +58,14 @@ pub(super) struct Fixed {
     pub operands: Vec<InstId>,
     /// Its computations, where they were named.
     pub comps: Option<Vec<CompId>>,
+    /// The sizes, one list an attribute, as they follow from those of the arguments.
+    pub numbers: Vec<Vec<Dim>>,
 }
 
 impl Converter<'_, '_> {
     /// The numbers that an operand holds.
-    fn numbers(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Vec<i64>> {
-        let known = operands.get(i).and_then(|&id| self.host.constant(id)).and_then(|t| t.to_i64s());
+    fn numbers(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Vec<Dim>> {
+        let known = operands.get(i).and_then(|&id| self.host.known(id)).and_then(|known| known.of_sizes().sizes);
         known.ok_or_else(|| at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
     }
     /// The same operation with sizes as attributes, if it has them as operands, or is one in a custom call.
@@ -92,16 +93,19 @@ impl Converter<'_, '_> {
             return Err(at(op, Code::HloSyntax, format!("{} operands are too few", operands.len())));
         }
         let mut fixed = Operation { name: name.to_string(), ..op.clone() };
+        let mut numbers = Vec::with_capacity(names.len());
         for (i, name) in names.iter().enumerate() {
-            let numbers = self.numbers(op, operands, taken + i)?.into_iter().map(Attr::Int).collect();
+            let own = self.numbers(op, operands, taken + i)?;
+            let at_hand = own.iter().map(|n| Attr::Int(n.at_hand())).collect();
             fixed.attrs.retain(|a| a.0 != *name);
-            fixed.attrs.push((name.to_string(), Attr::List(numbers)));
+            fixed.attrs.push((name.to_string(), Attr::List(at_hand)));
+            numbers.push(own);
         }
         if name == "stablehlo.rng_bit_generator" {
-            fixed.types = vec![op.types.first().cloned().unwrap_or(Shape::Token), self.told(op, operands, 1)?];
+            fixed.types = vec![op.types.first().cloned().unwrap_or(Shape::Token), self.told(op, operands, 1)?.pinned()];
         }
         let comps = if op.name == "stablehlo.custom_call" { Some(self.called(op)?) } else { None };
-        Ok(Some(Fixed { op: fixed, operands: operands[..taken].to_vec(), comps }))
+        Ok(Some(Fixed { op: fixed, operands: operands[..taken].to_vec(), comps, numbers }))
     }
     /// The computations that a custom call names.
     pub(super) fn called(&mut self, op: &Operation) -> Result<Vec<CompId>> {
@@ -116,54 +120,56 @@ impl Converter<'_, '_> {
         Ok(comps)
     }
     /// Result `i` of a custom call that says in an operand how large it is.
-    fn told(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Shape> {
+    fn told(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<open::Shape> {
         let declared = op.types.get(i).cloned().unwrap_or(Shape::Token);
-        let Some(a) = declared.as_array().filter(|_| !is_fixed(&declared)) else { return Ok(declared) };
+        let Some(a) = declared.as_array().filter(|_| !is_fixed(&declared)) else { return Ok(declared.fixed()) };
         let places = size_operands(op);
         let place = places.get(i).and_then(|&p| usize::try_from(p).ok());
         let place =
             place.ok_or_else(|| at(op, Code::HloUnsupported, format!("the sizes of {declared} are not told")))?;
-        let dims = self.numbers(op, operands, place)?;
-        Ok(Shape::array(a.dtype, dims.into_iter().map(|d| u64::try_from(d).unwrap_or(OPEN)).collect::<Vec<_>>()))
+        self.sized(op, a, operands, place)
+    }
+    /// An array whose sizes are the numbers that operand `i` holds.
+    fn sized(&mut self, op: &Operation, a: &ArrayShape, operands: &[InstId], i: usize) -> Result<open::Shape> {
+        let dims: Option<Vec<Dim>> = self.numbers(op, operands, i)?.into_iter().map(Dim::at_least_zero).collect();
+        let dims = dims.ok_or_else(|| at(op, Code::ShapeMismatch, "a size is negative"))?;
+        Ok(open::Shape::array(a.dtype, dims))
     }
     /// The shape of the result of `made`, which is declared as `declared`; `sizes` are operands that say how large it is.
     pub fn found(
         &mut self,
         op: &Operation,
-        made: &Op,
+        made: &open::Op,
         declared: Shape,
         operands: &[InstId],
         sizes: &[InstId],
-    ) -> Result<Shape> {
+    ) -> Result<open::Shape> {
         if is_fixed(&declared) {
-            return Ok(declared);
+            return Ok(declared.fixed());
         }
         let found = match (made, &declared) {
-            (Op::Iota(_) | Op::Reshape | Op::Broadcast(_), Shape::Array(a)) => {
-                let dims = self.numbers(op, sizes, 0)?;
-                let dims: Vec<u64> = dims.into_iter().map(|d| u64::try_from(d).unwrap_or(OPEN)).collect();
-                Shape::array(a.dtype, dims)
-            }
+            (Op::Iota(_) | Op::Reshape | Op::Broadcast(_), Shape::Array(a)) => self.sized(op, a, sizes, 0)?,
             (Op::Foreign(f), _) if f.opcode == "custom-call" => {
                 let all = (0..op.types.len()).map(|i| self.told(op, operands, i)).collect::<Result<Vec<_>>>()?;
-                if let [one] = &all[..] { one.clone() } else { Shape::Tuple(all) }
+                if let [one] = &all[..] { one.clone() } else { open::Shape::Tuple(all) }
             }
             // Functions of one operand, each element for itself.
             (Op::Foreign(_), Shape::Array(a)) if operands.len() == 1 => {
-                Shape::array(a.dtype, known(self.b().dims(operands[0])))
+                open::Shape::array(a.dtype, self.b().dims(operands[0]).to_vec())
             }
             (Op::BitcastConvertWidth, Shape::Array(a)) => {
                 let known = a.dims.iter().zip(self.b().dims(operands[0]));
-                Shape::array(a.dtype, known.map(|(&d, &x)| if d == OPEN { x.known() } else { d }).collect::<Vec<_>>())
+                let dims = known.map(|(&d, &x)| if d == OPEN { x } else { Dim::from(d) });
+                open::Shape::array(a.dtype, dims.collect::<Vec<Dim>>())
             }
             _ => {
                 let b = self.b();
                 let shapes: Vec<&open::Shape> = operands.iter().map(|&o| b.shape(o)).collect();
-                let found = infer::infer(&made.fixed(), &shapes, b.module());
-                found.map_err(|m| at(op, Code::ShapeMismatch, m))?.pinned()
+                let found = infer::infer(made, &shapes, b.module());
+                found.map_err(|m| at(op, Code::ShapeMismatch, m))?
             }
         };
-        let counted = |a: &&ArrayShape| element_count(&a.dims).is_some() && !a.dims.contains(&OPEN);
+        let counted = |a: &&open::ArrayShape| product(&a.dims).is_some();
         if fits(&found, &declared) && found.leaves().iter().all(counted) {
             return Ok(found);
         }
@@ -182,18 +188,15 @@ impl Converter<'_, '_> {
             return size.map_or(id, |n| self.b().size_constant(crate::tensor::DType::S32, &[], vec![n]));
         }
         let known = |o: &InstId| matches!(comp.insts[*o].op, Op::Constant(Literal::Array(_)));
-        let small = a.elements() <= MOST_SIZES && !a.dtype.is_float() && !a.dtype.is_complex();
-        if !small || inst.operands.is_empty() || !inst.operands.iter().all(known) || !op.types.iter().all(is_fixed) {
+        let is_small = op.types.iter().all(is_fixed) && a.elements() <= MOST_SIZES;
+        let is_number = !a.dtype.is_float() && !a.dtype.is_complex();
+        if !is_small || !is_number || inst.operands.is_empty() || !inst.operands.iter().all(known) {
             return id;
         }
-        match self.host.constant(id) {
-            Some(value) => {
-                let is_size = self.b().follows_sizes(id);
-                let constant = self.b().constant(value);
-                if is_size {
-                    self.b().tell_constant(constant);
-                }
-                constant
+        match self.host.known(id) {
+            Some(known) => {
+                let known = if self.b().follows_sizes(id) { known.of_sizes() } else { known };
+                known.made(self.b())
             }
             None => id,
         }
@@ -222,9 +225,7 @@ impl Converter<'_, '_> {
             results.insert(0, self.b().add_inst(Op::AfterAll, &[]));
         }
         let b = self.host.builder();
-        if results.len() != op.types.len()
-            || results.iter().zip(&op.types).any(|(&r, t)| !fits(&b.shape(r).pinned(), t))
-        {
+        if results.len() != op.types.len() || results.iter().zip(&op.types).any(|(&r, t)| !fits(b.shape(r), t)) {
             let found: Vec<String> = results.iter().map(|&r| b.shape(r).to_string()).collect();
             return Err(at(op, Code::ShapeMismatch, format!("the function gives ({})", found.join(", "))));
         }
@@ -256,16 +257,53 @@ fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<Fixed> {
         _ => Vec::new(),
     };
     let op = Operation { name: name.to_string(), attrs, ..op.clone() };
-    Some(Fixed { op, operands: operands.to_vec(), comps: None })
+    Some(Fixed { op, operands: operands.to_vec(), comps: None, numbers: Vec::new() })
+}
+
+/// Gives an op the sizes that were operands of its operation.
+pub(super) fn set_numbers(op: &mut open::Op, numbers: &[Vec<Dim>]) {
+    let at = |list: usize, i: usize| numbers.get(list).and_then(|all| all.get(i)).copied();
+    let set = |to: &mut Dim, list: usize, i: usize| *to = at(list, i).unwrap_or(*to);
+    match op {
+        Op::Slice(dims) => {
+            for (i, d) in dims.iter_mut().enumerate() {
+                set(&mut d.start, 0, i);
+                set(&mut d.limit, 1, i);
+                set(&mut d.stride, 2, i);
+            }
+        }
+        Op::Pad(dims) => {
+            for (i, d) in dims.iter_mut().enumerate() {
+                set(&mut d.low, 0, i);
+                set(&mut d.high, 1, i);
+                set(&mut d.interior, 2, i);
+            }
+        }
+        Op::Gather(dims) => (0..).zip(&mut dims.slice_sizes).for_each(|(i, d)| set(d, 0, i)),
+        Op::Convolution(dims) => {
+            for (i, w) in dims.window.iter_mut().enumerate() {
+                set(&mut w.pad_low, 0, 2 * i);
+                set(&mut w.pad_high, 0, 2 * i + 1);
+            }
+        }
+        Op::TopK { k, .. } => set(k, 0, 0),
+        // windows and the like, of which the sizes at hand were written
+        _ => {
+            for n in numbers.iter().flatten() {
+                n.pinned();
+            }
+        }
+    }
 }
 
 /// Whether `found` is `declared`, whose sizes may be open.
-pub(super) fn fits(found: &Shape, declared: &Shape) -> bool {
+pub(super) fn fits(found: &open::Shape, declared: &Shape) -> bool {
     match (found, declared) {
-        (Shape::Array(f), Shape::Array(d)) => {
-            f.dtype == d.dtype && f.rank() == d.rank() && f.dims.iter().zip(&d.dims).all(|(&x, &y)| y == OPEN || x == y)
+        (open::Shape::Array(f), Shape::Array(d)) => {
+            let same = |(&x, &y): (&Dim, &u64)| y == OPEN || x == y;
+            f.dtype == d.dtype && f.rank() == d.rank() && f.dims.iter().zip(&d.dims).all(same)
         }
-        (Shape::Tuple(f), Shape::Tuple(d)) => f.len() == d.len() && f.iter().zip(d).all(|(x, y)| fits(x, y)),
-        _ => found.same(declared),
+        (open::Shape::Tuple(f), Shape::Tuple(d)) => f.len() == d.len() && f.iter().zip(d).all(|(x, y)| fits(x, y)),
+        _ => found.at_hand().same(declared),
     }
 }

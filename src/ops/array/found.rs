@@ -10,8 +10,8 @@ use crate::ops::math::special::same_key;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
-use crate::tensor::{DType, element_count};
+use crate::symbolic::product;
+use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -35,12 +35,12 @@ const MOST_PAIRS: u64 = 1 << 30;
 pub(in crate::ops) fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let dims = cx.b.dims(x).to_vec();
-    let total = element_count(&known(&dims)).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let total = product(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let zero = cx.b.full_like(x, 0.0);
     let holds = cx.b.compare(Direction::Ne, x, zero);
-    let flat = cx.b.reshape(holds, &dims![total]);
+    let flat = cx.b.reshape(holds, &[total]);
     let Compact { places, count, .. } = compact(cx, flat)?;
-    let size = cx.found(count, Dim::from(total), "the result")?;
+    let size = cx.found(count, total, "the result")?;
     let places = cx.first(places, size)?;
     let mut rest = cx.b.convert(places, DType::S64);
     let mut columns = Vec::with_capacity(dims.len());
@@ -88,7 +88,7 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
         let ones = cx.b.full(DType::S32, &[n], 1.0);
         let none = cx.b.full(DType::S32, &[n], 0.0);
         let all = match n {
-            n if n == 0 => none,
+            n if n.is_zero() => none,
             _ => {
                 let to = cx.b.reshape(index, &dims![n, 1]);
                 super::scatter(cx, none, to, ones, Some(ScalarOp::Add))?
@@ -104,7 +104,7 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
 fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let n = cx.b.dims(x)[0];
     let own = cx.b.iota(DType::S32, &[n], 0);
-    if n == 0 {
+    if n.is_zero() {
         return Ok(own);
     }
     // where -0 is the same key as 0, it is sorted with it
@@ -114,7 +114,7 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[key, own]);
     let (keys, places) = (cx.b.get_tuple_element(sorted, 0), cx.b.get_tuple_element(sorted, 1));
     let (head, tail) =
-        (cx.b.slice_axis(keys, 0, Dim::from(0), Dim::from(1)), cx.b.slice_axis(keys, 0, Dim::from(0), n - 1));
+        (cx.b.slice_axis(keys, 0, Dim::from(0), n.min(1)), cx.b.slice_axis(keys, 0, Dim::from(0), (n - 1).max(0)));
     let previous = cx.b.concatenate(&[head, tail], 0);
     let same = same_key(cx.b, keys, previous);
     let differs = cx.b.unary(ScalarOp::Not, same);
@@ -163,20 +163,20 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let count = cx.required(cx.node.int("num_partitions"), "num_partitions")?;
     cx.check_within(1, &[Dim::size(count).unwrap_or(Dim::from(0))])?;
-    let rows = element_count(&known(&places)).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let rows = product(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let at = places.len();
-    let groups = cx.b.reshape(groups, &dims![rows]);
-    let data = cx.b.reshape(data, &[&dims![rows][..], &dims[places.len()..]].concat());
+    let groups = cx.b.reshape(groups, &[rows]);
+    let data = cx.b.reshape(data, &[&[rows][..], &dims[places.len()..]].concat());
     let mut out = Vec::new();
     for group in 0..count {
-        let number = cx.b.full(cx.b.dtype(groups), &dims![rows], group as f64);
+        let number = cx.b.full(cx.b.dtype(groups), &[rows], group as f64);
         let own = cx.b.compare(Direction::Eq, groups, number);
         let Compact { places, count, .. } = compact(cx, own)?;
-        let size = cx.found(count, Dim::from(rows), "a group")?;
+        let size = cx.found(count, rows, "a group")?;
         let places = cx.first(places, size)?;
         let row = &dims[at..];
         // rows without elements have nothing to take; an index into them would be into nothing
-        out.push(Value::Array(match row.contains(&Dim::from(0)) {
+        out.push(Value::Array(match row.iter().any(|n| n.is_zero()) {
             true => cx.b.full(cx.b.dtype(data), &[&[size], row].concat(), 0.0),
             false => take_axis(cx, data, places, 0, 0)?,
         }));
