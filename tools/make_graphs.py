@@ -487,6 +487,31 @@ def open_boxes(x, scores):
     return *few, *many, *tf.math.top_k(scores[:, 0], tf.minimum(6, tf.shape(scores)[0]))
 
 
+@graph(("image", f32, (-2, -7, -6, 3)))
+def open_images(image):
+    """Images of any number, height and width: gradients of windows, resizes of every kind with their gradients, statistics, random numbers."""
+    conv, pooled = tf.nn.conv2d(image, weights(1, 3, 3, 3, 4), 2, "SAME"), tf.nn.avg_pool2d(image, 3, 2, "SAME")
+    grads = [tf.gradients([tf.reduce_sum(conv * conv), tf.reduce_sum(pooled * pooled)], image)[0]]
+    size = tf.shape(image)[1:3]
+    methods = "bilinear", "nearest", "bicubic", "area", "lanczos3", "gaussian", "mitchellcubic"
+    resized = [tf.image.resize(image, to, method) for method in methods for to in (2 * size, (size + 1) // 2, [5, 9])]
+    grads += [tf.gradients(tf.reduce_sum(y * y), image)[0] for y in resized if "Area" not in y.op.type]
+    normal, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
+        x=image, scale=weights(2, 3), offset=weights(3, 3), mean=np.zeros(0, f32), variance=np.zeros(0, f32), is_training=True)
+    return *grads, *resized, normal, mean, variance, tf.random.stateless_uniform(tf.shape(image), [1, 2])
+
+
+@graph(("x", f32, (-3, -5, 4)))
+def open_steps(x):
+    """Steps of an open number in an open batch: a recurrence whose results a list keeps, and the largest of each."""
+    steps, count = tf.transpose(x, [1, 0, 2]), tf.shape(x)[1]
+    rows = tf.TensorArray(f32, count).unstack(steps)
+    body = lambda i, h, kept: (i + 1, tf.tanh(h + rows.read(i)), kept.write(i, tf.tanh(h + rows.read(i))))
+    kept = tf.while_loop(lambda i, h, kept: i < count, body, [0, tf.zeros_like(steps[0]), tf.TensorArray(f32, count)])[2]
+    return kept.stack(), *tf.math.top_k(tf.transpose(x, [0, 2, 1]), (count + 1) // 2), tf.linalg.inv(
+        tf.matmul(x[:, :, :2], x[:, :, :2], transpose_a=True) + 3.0 * np.eye(2, dtype=f32))
+
+
 @graph(("values", f32, (-9,)), ("lengths", i32, (-4,)))
 def ragged_rows(values, lengths):
     """Rows of a ragged tensor, folded: there are as many values as the lengths say."""

@@ -72,8 +72,8 @@ impl PartialShape {
         self.0.as_ref()?.iter().copied().collect()
     }
     /// Whether arrays of these sizes have this shape.
-    pub fn admits(&self, dims: &[u64]) -> bool {
-        let one = |(want, have): (&Option<u64>, &u64)| want.is_none_or(|want| want == *have);
+    pub fn admits<N: Copy + PartialEq<u64>>(&self, dims: &[N]) -> bool {
+        let one = |(want, have): (&Option<u64>, &N)| want.is_none_or(|want| *have == want);
         self.0.as_ref().is_none_or(|want| want.len() == dims.len() && want.iter().zip(dims).all(one))
     }
 }

@@ -40,10 +40,11 @@ impl<D: Size> Default for WindowDim<D> {
 
 /// How many elements `n` are with holes between them.
 fn dilated<D: Size>(n: D, by: D) -> Option<D> {
-    if by == D::from(1) || n == D::from(0) {
+    if by.is_one() {
         return Some(n);
     }
-    n.saturating_sub(D::from(1)).checked_mul(by)?.checked_add(D::from(1))
+    // one hole less than there are elements, and none where there is no element
+    Some(n.checked_mul(by)?.saturating_sub(by.saturating_sub(D::from(1))))
 }
 
 impl<D: Size> WindowDim<D> {

@@ -264,6 +264,18 @@ impl<D: Size> Builder<D> {
         self.tell_size(constant, elements);
         constant
     }
+    /// A vector of numbers, some of which may follow from sizes.
+    pub fn numbers(&mut self, dtype: DType, numbers: &[Dim]) -> InstId
+    where
+        D: Size<Signed = Dim>,
+    {
+        let count = numbers.len() as u64;
+        if numbers.iter().any(|n| n.varies()) {
+            return self.size_constant(dtype, &[count], numbers.to_vec());
+        }
+        let bytes = numbers.iter().flat_map(|n| Tensor::scalar_of_int(dtype, n.at_hand()).bytes.to_vec());
+        self.constant(Tensor::new(dtype, vec![count], bytes.collect::<Vec<u8>>()))
+    }
     /// Whether a value of the innermost open computation is computed from sizes of arrays.
     pub fn follows_sizes(&self, id: InstId) -> bool {
         self.told.last().is_some_and(|sizes| !decision::sizes_read(self.current(), sizes, id).is_empty())

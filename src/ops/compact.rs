@@ -33,7 +33,7 @@ pub fn compact(cx: &mut LowerCtx, mask: InstId) -> Result<Compact> {
 
 /// `s32[n]` combined up to each element.
 pub fn running(cx: &mut LowerCtx, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
-    if cx.b.dims(x) == [0] {
+    if crate::symbolic::has_zero(cx.b.dims(x)) {
         return x;
     }
     let comp = cx.b.scalar_computation(op, DType::S32);
@@ -45,7 +45,7 @@ pub fn placed(cx: &mut LowerCtx, mask: InstId, to: InstId, x: Option<InstId>) ->
     let n = cx.b.dims(mask)[0];
     let x = x.unwrap_or_else(|| cx.b.iota(DType::S32, &[n], 0));
     let none = cx.b.full_like(x, 0.0);
-    if n == 0 {
+    if n.is_zero() {
         return Ok(none);
     }
     // an update outside is dropped

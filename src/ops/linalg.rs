@@ -228,7 +228,7 @@ fn eliminate_column(b: &mut Builder, k: InstId, [work, pivots]: [InstId; 2]) -> 
 fn pivot_at(b: &mut Builder, column: InstId, k: InstId) -> InstId {
     let rows = b.dims(column).to_vec();
     let last = rows.len() - 1;
-    let (batch, n) = (&rows[..last], rows[last].as_f64());
+    let (batch, n) = (&rows[..last], rows[last]);
     let lead: Vec<usize> = (0..last).collect();
     let index = b.iota(DType::S32, &rows, last);
     let size = b.unary(ScalarOp::Abs, column);

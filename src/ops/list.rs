@@ -17,9 +17,10 @@ use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Node, PartialShape, TfType};
 use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::interp;
 use crate::scalar::ScalarOp;
-use crate::symbolic::known;
-use crate::tensor::{DType, Tensor, element_count};
+use crate::symbolic::product;
+use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
 const NODES: &[OpRow] = &[
@@ -99,19 +100,20 @@ fn name_of(cx: &LowerCtx) -> Arc<str> {
 
 /// The element shape that input `i` gives, if all of it is known.
 fn fixed_shape(cx: &LowerCtx, i: usize) -> Option<Vec<Dim>> {
-    let shape = cx.constant(i).ok()?;
-    if shape.dims.len() != 1 {
+    if cx.dims(i).ok()?.len() != 1 {
         return None;
     }
-    let dims: Vec<Dim> = shape.to_i64s()?.into_iter().map(|v| Dim::size(v).ok()).collect::<Option<_>>()?;
-    element_count(&known(&dims)).filter(|&n| n <= 1 << 34).map(|_| dims)
+    let sizes = cx.constant_dims(i).ok()?;
+    let dims: Vec<Dim> = sizes.into_iter().map(|v| Dim::size(v).ok()).collect::<Option<_>>()?;
+    product(&dims).filter(|&n| n <= 1i64 << 34).map(|_| dims)
 }
 
 /// The element shape that input `i` gives, as far as it is known; `None` where the input is not.
 fn told_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
-    let shape = cx.constant(i).ok()?;
-    let dims = shape.to_i64s()?.into_iter().map(|v| u64::try_from(v).ok());
-    Some(Arc::new(PartialShape((shape.dims.len() == 1).then(|| dims.collect()))))
+    let (rank, sizes) = (cx.dims(i).ok()?.len(), cx.constant_dims(i).ok()?);
+    // a size that varies is open
+    let size = |v: Dim| if v.varies() { None } else { u64::try_from(v.pinned()).ok() };
+    Some(Arc::new(PartialShape((rank == 1).then(|| sizes.into_iter().map(size).collect()))))
 }
 
 /// A list of zeros; `now` is how many there are, where that is a value and `length` the most that it may be.
@@ -126,7 +128,7 @@ fn of_length(cx: &mut LowerCtx, (length, now): (Dim, Option<InstId>)) -> Result<
 }
 
 fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = match cx.constant_int(1) {
+    let n = match cx.constant_dim(1) {
         Ok(n) => n,
         Err(refused) => {
             let count = cx.arg(1)?;
@@ -236,7 +238,7 @@ pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
     if grows {
         list = list.holding(cx, index)?;
     }
-    if list.room(cx.b) == 0 {
+    if list.room(cx.b).is_zero() {
         return Err(cx.mismatch("the list has no elements"));
     }
     let item = as_row(cx.b, item);
@@ -246,7 +248,7 @@ pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
 
 fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = cx.arg(1)?;
-    let known = cx.constant_int(1).ok();
+    let known = cx.constant_dim(1).ok();
     if let Some(n) = known {
         let length = Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
         match &cx.args[0] {
@@ -329,8 +331,8 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = match &cx.args[0] {
         Value::UnshapedList { now: Some(now), .. } => *now,
         Value::UnshapedList { length, .. } => {
-            let n = i32::try_from(*length).map_err(|_| cx.unsupported("a list of more than 2^31 elements"))?;
-            cx.b.constant(Tensor::scalar(n))
+            let length = *length;
+            room::number(cx.b, length)?
         }
         Value::Unlike(list) => cx.b.constant(Tensor::scalar(list.items.len() as i32)),
         Value::Structured(list) => {
@@ -342,12 +344,12 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         Value::Jagged(list) => {
             let n = cx.b.dims(list.lengths)[0];
-            cx.b.constant(Tensor::scalar(i32::try_from(n).unwrap_or(i32::MAX)))
+            room::number(cx.b, n)?
         }
         Value::Ragged(rows) => {
-            let n = rows.rows(cx).and_then(|n| i32::try_from(n).ok());
+            let n = rows.rows(cx);
             let n = n.ok_or_else(|| cx.mismatch("a RaggedTensor in one variant is no list"))?;
-            cx.b.constant(Tensor::scalar(n))
+            room::number(cx.b, n)?
         }
         _ => {
             let list = list(cx, 0)?;
@@ -375,7 +377,10 @@ fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Value::Structured(_) => PartialShape(None),
         _ => {
             let list = list(cx, 0)?;
-            PartialShape(Some(cx.b.dims(list.buffer)[1..].iter().map(|&d| Some(d.known())).collect()))
+            let dims = cx.b.dims(list.buffer)[1..].to_vec();
+            let y = cx.b.numbers(DType::S64, &dims);
+            let y = cx.b.convert(y, cx.attr_dtype("shape_type")?);
+            return cx.one(y);
         }
     };
     let size = |d: &Option<u64>| d.map_or(-1, |d| d as i64);
@@ -432,19 +437,42 @@ pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let joined = [&[dims[0].saturating_mul(dims[1])][..], &dims[2..]].concat();
     let y = cx.b.reshape(buffer, &joined);
-    let lengths = cx.b.constant(Tensor::of(&[dims[0].known()], &vec![dims[1].pinned(); dims[0].index()]));
+    let lengths = match dims[0].varies() {
+        true => cx.b.full(DType::S64, &dims[..1], dims[1]),
+        false => cx.b.numbers(DType::S64, &vec![dims[1]; dims[0].index()]),
+    };
     Ok(vec![Value::Array(y), Value::Array(lengths)])
 }
 
-pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, lengths) = (cx.arg(0)?, cx.constant_ints(2)?);
-    let dims = cx.b.dims(x).to_vec();
-    let Some(&first) = lengths.first() else { return Err(cx.unsupported("a split into no elements")) };
-    if lengths.iter().any(|&l| l != first) {
-        return unlike::split(cx, x, &lengths);
+/// How many lengths input `i` has, a vector of a size that varies, and the one number that all are; `None` of others.
+fn equal_lengths(cx: &LowerCtx, i: usize) -> Option<(Dim, Dim)> {
+    let id = cx.arg(i).ok()?;
+    let [n] = cx.b.dims(id)[..] else { return None };
+    let inst = cx.b.current().insts.get(id).filter(|_| n.varies())?;
+    match (&inst.op, &inst.operands[..]) {
+        (Op::Broadcast(_), &[one]) if cx.b.rank(one) == 0 => {
+            let known = interp::known_value(cx.b, one)?.of_sizes();
+            Some((n, *known.sizes?.first()?))
+        }
+        _ => None,
     }
-    let n = Dim::from(lengths.len());
-    if dims.is_empty() || first < 0 || n.checked_mul(Dim::from(first)) != Some(dims[0]) {
+}
+
+pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let dims = cx.b.dims(x).to_vec();
+    let (n, first) = match equal_lengths(cx, 2) {
+        Some(equal) => equal,
+        None => {
+            let lengths = cx.constant_dims(2)?;
+            let Some(&first) = lengths.first() else { return Err(cx.unsupported("a split into no elements")) };
+            if lengths.iter().any(|&l| l != first) {
+                return unlike::split(cx, x, &lengths);
+            }
+            (Dim::from(lengths.len()), first)
+        }
+    };
+    if dims.is_empty() || first < 0 || n.checked_mul(first) != Some(dims[0]) {
         return Err(cx.mismatch("the lengths do not add up to the first dimension"));
     }
     let buffer = cx.b.reshape(x, &[&dims![n, first][..], &dims[1..]].concat());

@@ -9,7 +9,6 @@ use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, PartialShape, TfType};
 use crate::symbolic::fixed;
-use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -72,7 +71,7 @@ fn get_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (optional, types, shapes) = (optional(cx)?, types(cx)?, shapes(cx));
     let is_one = |(value, i): (&Value, usize)| match value {
         Value::Array(id) => {
-            let fits = shapes.get(i).is_none_or(|shape| shape.admits(&known(cx.b.dims(*id))));
+            let fits = shapes.get(i).is_none_or(|shape| shape.admits(cx.b.dims(*id)));
             fits && TfType::Data(cx.b.dtype(*id)) == types[i]
         }
         _ => types[i].dtype().is_none(),

@@ -22,8 +22,8 @@ use crate::hlo::open::SliceDim;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::checks;
 use crate::scalar::ScalarOp;
-use crate::symbolic::known;
-use crate::tensor::{DType, Tensor, element_count};
+use crate::symbolic::product;
+use crate::tensor::{DType, Tensor};
 
 const V1: &str = "shape seed -> output";
 const V2: &str = "shape key counter alg -> output";
@@ -106,16 +106,16 @@ fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result
 
 /// The sizes that input `i` tells, and how many elements that are.
 fn sizes(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {
-    let size = |&v: &i64| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v}")));
-    let dims = cx.constant_ints(i)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
+    let size = |&v: &Dim| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v}")));
+    let dims = cx.constant_dims(i)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
     let count = counted(&dims)?;
     Ok((dims, count))
 }
 
 /// The number of elements of an array that is drawn.
 fn counted(dims: &[Dim]) -> Result<Dim> {
-    let count = element_count(&known(dims)).filter(|&n| n <= 1 << 31);
-    count.ok_or_else(|| Error::user(Code::TooLarge, format!("{dims:?} random numbers"))).map(Dim::from)
+    let count = product(dims).filter(|&n| n <= 1i64 << 31);
+    count.ok_or_else(|| Error::user(Code::TooLarge, format!("{dims:?} random numbers")))
 }
 
 fn drawn(cx: &mut LowerCtx, generator: &Generator, draw: &Draw, distribution: Distribution) -> Result<Vec<Value>> {
@@ -263,7 +263,7 @@ fn interleave(b: &mut Builder, parts: &[InstId], count: Dim) -> InstId {
 fn bits(b: &mut Builder, philox: &Generator, wide: bool, draw: &Draw) -> InstId {
     let count = draw.count;
     if philox.algorithm == Algorithm::ThreeFry {
-        return three_fry::bits(b, philox, wide, &known(&draw.dims));
+        return three_fry::bits(b, philox, wide, &draw.dims);
     }
     if !wide {
         let words = blocks(b, philox, count.div_ceil(4));

@@ -49,11 +49,11 @@ fn complex(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
 /// A transform from or to reals: the input is cut or filled with zeros to what `fft_length` asks.
 fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let size = |&v: &i64| match Dim::size(v) {
+    let size = |&v: &Dim| match Dim::size(v) {
         Ok(v) if v <= 1u64 << 32 => Ok(v),
         _ => Err(Error::user(Code::TooLarge, format!("an fft_length of {v}"))),
     };
-    let length = cx.constant_ints(1)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
+    let length = cx.constant_dims(1)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
     let (Some(lead), true) = (dims.len().checked_sub(n), length.len() == n) else {
         return Err(cx.mismatch(format!("fft_length {length:?} for {n} dimensions of {dims:?}")));
     };
@@ -63,7 +63,7 @@ fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     }
     let mut pads = vec![PadDim::default(); dims.len()];
     for (i, &want) in wanted.iter().enumerate() {
-        pads[lead + i].high = Dim::from(want.pinned() - (dims[lead + i]).pinned());
+        pads[lead + i].high = want - dims[lead + i];
     }
     let x = if dims[lead..] == wanted[..] {
         x

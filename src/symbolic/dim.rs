@@ -489,6 +489,11 @@ pub fn product(sizes: &[Dim]) -> Option<Dim> {
     sizes.iter().try_fold(Dim::constant(1), |product, &d| product.checked_mul(d))
 }
 
+/// Whether an array of these sizes has no elements in any call. A size that varies is not taken for 0, and nothing is recorded.
+pub fn has_zero(sizes: &[Dim]) -> bool {
+    sizes.iter().any(|d| d.is_zero())
+}
+
 /// The sizes as numbers, which they must be in every call.
 pub fn known(dims: &[Dim]) -> Vec<u64> {
     dims.iter().map(|d| d.known()).collect()

@@ -12,7 +12,7 @@ pub mod trace;
 #[cfg(test)]
 mod tests;
 
-pub use dim::{Dim, Negative, fixed, known, product};
+pub use dim::{Dim, Negative, fixed, has_zero, known, product};
 pub use interval::Interval;
 
 use std::cmp::Ordering;

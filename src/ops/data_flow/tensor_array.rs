@@ -3,8 +3,8 @@ use super::{holder, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Attr, TfType};
-use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
+use crate::hlo::open::{Builder, Dim, Op};
 use crate::ops::array::{gather, scatter};
 use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
@@ -41,7 +41,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (length, now) = match cx.constant_int(0) {
+    let (length, now) = match cx.constant_dim(0) {
         Ok(n) => (Dim::size(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?, None),
         Err(refused) => {
             let count = cx.arg(0)?;
@@ -142,7 +142,16 @@ fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn is_all(cx: &LowerCtx, input: usize, list: &ListValue) -> bool {
     let n = list.room(cx.b);
     let small = list.count.is_none() && cx.arg(input).is_ok_and(|id| cx.b.dims(id) == [n]);
-    small && cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n.pinned()))
+    small
+        && match n.varies() {
+            true => cx.arg(input).is_ok_and(|id| is_iota(cx.b, id)),
+            false => cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n.pinned())),
+        }
+}
+
+/// Whether a vector is 0, 1, 2 and so on.
+fn is_iota(b: &Builder, id: InstId) -> bool {
+    b.current().insts.get(id).is_some_and(|inst| matches!(inst.op, Op::Iota(_)))
 }
 
 fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -107,7 +107,7 @@ fn combined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 /// How many boxes an input says.
 fn count(cx: &LowerCtx, i: usize) -> Result<Dim> {
-    let n = cx.constant_int(i)?;
+    let n = cx.constant_dim(i)?;
     Dim::size(n)
         .ok()
         .filter(|&n| n > 0 && n <= MOST)
@@ -234,7 +234,7 @@ fn best_of_all(
         let fill = b.scalar(DType::F32, 0.0);
         let grown = |axis| PadDim {
             low: Dim::from(0),
-            high: if axis == 1 { Dim::from((total - k).pinned()) } else { Dim::from(0) },
+            high: if axis == 1 { total - k } else { Dim::from(0) },
             interior: Dim::from(0),
         };
         let pads: Vec<PadDim> = (0..dims.len()).map(grown).collect();

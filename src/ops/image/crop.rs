@@ -33,15 +33,15 @@ pub(super) struct Line {
 /// Shapes: image `[batch, h, w, c]`, boxes `[n, 4]`, box_ind `[n]` -> f32 `[n, crop_h, crop_w, c]`.
 fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, boxes, owner) = (cx.dims(0)?, cx.dims(1)?, cx.dims(2)?);
-    let crop = cx.constant_ints(3)?;
+    let crop = cx.constant_dims(3)?;
     let ([crop_h, crop_w], 4, [n, four]) = (&crop[..], image.len(), &boxes[..]) else {
         return Err(cx.mismatch(format!("image {image:?}, boxes {boxes:?} and crop_size {crop:?} do not fit")));
     };
     if *four != 4 || owner[..] != [*n] || image[1] == 0 || image[2] == 0 {
         return Err(cx.mismatch(format!("image {image:?}, boxes {boxes:?} and box_ind {owner:?} do not fit")));
     }
-    let size = |v: i64| match Dim::size(v) {
-        Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
+    let size = |v: Dim| match Dim::size(v) {
+        Ok(v) if v > 0 && v <= 1i64 << 24 => Ok(v),
         _ => Err(Error::user(Code::TooLarge, format!("a crop of {v} pixels"))),
     };
     let (crop_h, crop_w) = (size(*crop_h)?, size(*crop_w)?);

@@ -6,7 +6,7 @@ use crate::graph::TfType;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
-use crate::ops::math::special::mul_scalar;
+use crate::ops::math::special::{compare_scalar, mul_scalar};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -66,7 +66,7 @@ fn is_inside(b: &mut Builder, crops: &Crops, dims: &[Dim]) -> InstId {
 
 /// Each element of the gradient, weighed as it was, is added to the pixels that it was read from.
 fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let size = cx.constant_ints(3)?;
+    let size = cx.constant_dims(3)?;
     let image: Option<Vec<Dim>> = size.iter().map(|&n| Dim::size(n).ok()).collect();
     let image = image.ok_or_else(|| cx.mismatch(format!("an image of {size:?}")))?;
     let crops = crops(cx, 1, &image)?;
@@ -169,15 +169,17 @@ fn of_boxes(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// How much of the gradient along an axis both ends of each box have: `[boxes]` each.
 fn shares(b: &mut Builder, grad: InstId, axis: usize, image: Dim) -> [InstId; 2] {
     let dims = b.dims(grad).to_vec();
-    let last = (image - 1).as_f64();
-    let (low, high) = if dims[axis] > 1 {
-        let ratio = f64::from(last as f32 / (dims[axis] - 1).as_f64() as f32);
+    let (last, steps) = (image - 1, dims[axis] - 1);
+    let (low, high) = if last.varies() || steps.varies() {
+        varying_shares(b, &dims, axis, last)
+    } else if steps > 0 {
+        let ratio = f64::from(last.as_f64() as f32 / steps.as_f64() as f32);
         let place = b.iota(DType::F32, &dims, axis);
         let high = mul_scalar(b, place, ratio);
         let end = b.full_like(high, last);
         (b.sub(end, high), high)
     } else {
-        let half = b.full(DType::F32, &dims, 0.5 * last);
+        let half = b.full(DType::F32, &dims, 0.5 * last.as_f64());
         (half, half)
     };
     [low, high].map(|share| {
@@ -185,6 +187,21 @@ fn shares(b: &mut Builder, grad: InstId, axis: usize, image: Dim) -> [InstId; 2]
         let zero = b.scalar(DType::F32, 0.0);
         b.reduce(part, zero, ScalarOp::Add, &[1, 2, 3])
     })
+}
+
+/// The weights of both ends of a box for each place of a crop of these sizes along `axis`, where sizes vary; `last` is the last pixel of
+/// the image. A crop of one place is in the middle.
+fn varying_shares(b: &mut Builder, dims: &[Dim], axis: usize, last: Dim) -> (InstId, InstId) {
+    let steps = dims[axis] - 1;
+    let place = b.iota(DType::F32, dims, axis);
+    let (end, several) = (b.full_like(place, last), b.full_like(place, steps.max(1)));
+    let ratio = b.div(end, several);
+    let along = b.mul(place, ratio);
+    let half = mul_scalar(b, end, 0.5);
+    let count = b.full_like(place, steps);
+    let is_one = compare_scalar(b, Direction::Eq, count, 0.0);
+    let high = b.select(is_one, half, along);
+    (b.sub(end, high), high)
 }
 
 fn image_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

@@ -39,7 +39,7 @@ fn colors(cx: &mut LowerCtx, depth: Dim) -> Result<InstId> {
             [_, channels] if channels >= depth => {}
             _ => return Err(cx.mismatch(format!("colors {dims:?} for images of {depth} channels"))),
         }
-        if !dims.contains(&Dim::from(0)) {
+        if !crate::symbolic::has_zero(&dims) {
             return Ok(cx.b.slice_axis(given, 1, Dim::from(0), depth));
         }
     }
@@ -58,7 +58,7 @@ fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if batch != items || four != 4 || ![1, 3, 4].map(Dim::from).contains(&depth) {
         return Err(cx.mismatch(format!("images {dims:?} and boxes {of_boxes:?}; 1, 3 or 4 channels are needed")));
     }
-    if dims.contains(&Dim::from(0)) || count == 0 {
+    if crate::symbolic::has_zero(&dims) || count == 0 {
         return cx.one(images);
     }
     let colors = colors(cx, depth)?;

@@ -29,8 +29,18 @@ enum Version {
     Second,
 }
 
+/// Numbers with half a size added.
+fn moved_by_half(b: &mut Builder, at: InstId, size: Dim) -> InstId {
+    if !size.varies() {
+        return add_scalar(b, at, size.as_f64() / 2.0);
+    }
+    let whole = b.full_like(at, size);
+    let half = mul_scalar(b, whole, 0.5);
+    b.add(at, half)
+}
+
 fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
-    let (x, dims, offsets, size) = (cx.arg(0)?, cx.dims(0)?, cx.arg(2)?, cx.constant_ints(1)?);
+    let (x, dims, offsets, size) = (cx.arg(0)?, cx.dims(0)?, cx.arg(2)?, cx.constant_dims(1)?);
     let (&[batch, height, width, depth], &[rows, columns]) = (&dims[..], &size[..]) else {
         return Err(cx.mismatch(format!("images {dims:?} and a size {size:?}")));
     };
@@ -42,8 +52,7 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
     if noise != "zero" {
         return Err(cx.unsupported(format!("noise {noise}, which a generator without a seed draws; zero is supported")));
     }
-    let (rows, columns) = (Dim::from(rows), Dim::from(columns));
-    if dims.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&dims) {
         // no pixel is in the image
         let y = cx.b.full(cx.b.dtype(x), &[batch, rows, columns, depth], 0.0);
         return cx.one(y);
@@ -62,10 +71,10 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
             at = mul_scalar(b, at, 0.5);
         }
         if centered {
-            at = add_scalar(b, at, image.as_f64() / 2.0);
+            at = moved_by_half(b, at, image);
         }
         if version == Version::First || is_halved {
-            at = add_scalar(b, at, -window.as_f64() / 2.0);
+            at = moved_by_half(b, at, -window);
         }
         b.convert(at, DType::S32)
     };

@@ -10,6 +10,7 @@ mod patches;
 mod projective;
 mod resize;
 mod sampled;
+mod span_weights;
 mod spans;
 
 use super::OpRow;

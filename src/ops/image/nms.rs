@@ -72,10 +72,10 @@ fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
     if n != m || *width != needed {
         return Err(cx.mismatch(format!("{m} scores and boxes [{n}, {width}], which must be [{m}, {needed}]")));
     }
-    let wanted = cx.constant_int(2)?;
+    let wanted = cx.constant_dim(2)?;
     let wanted = Dim::size(wanted)
         .ok()
-        .filter(|&v| v <= 1 << 24)
+        .filter(|&v| v <= 1i64 << 24)
         .ok_or_else(|| Error::user(Code::TooLarge, format!("max_output_size is {wanted}")))?;
     let padded = form >= Form::V4 && cx.flag("pad_to_max_output_size");
     let score_type = cx.dtype(1)?;
@@ -124,12 +124,12 @@ fn problem(cx: &mut LowerCtx, form: Form, count: Dim) -> Result<Problem> {
 /// `x`, a vector, cut or filled with zeros to `size`.
 fn resized(b: &mut Builder, x: InstId, size: Dim) -> InstId {
     let n = b.dims(x)[0];
-    if size <= n {
+    let high = (size - n).max(0);
+    if high.is_zero() {
         return b.slice(x, &[SliceDim { start: Dim::from(0), limit: size, stride: Dim::from(1) }]);
     }
     let zero = b.scalar(b.dtype(x), 0.0);
-    let high = (size - n).pinned();
-    b.pad(x, zero, &[PadDim { high: Dim::from(high), ..PadDim::default() }])
+    b.pad(x, zero, &[PadDim { high, ..PadDim::default() }])
 }
 
 /// Runs the loop. Results: indices s32 and scores f32 of `count` elements, zero where none was left, and how many there are. It is
@@ -179,7 +179,7 @@ fn first_largest(b: &mut Builder, x: InstId, n: Dim) -> (InstId, InstId) {
     let lowest = b.scalar(DType::F32, f64::NEG_INFINITY);
     let best = b.reduce(x, lowest, ScalarOp::Maximum, &[0]);
     let places = b.iota(DType::S32, &[n], 0);
-    let end = n.as_f64() - 1.0;
+    let end = n - 1;
     let behind = b.full(DType::S32, &[n], end);
     let is_best = b.compare(Direction::Eq, x, best);
     let places = b.select(is_best, places, behind);

@@ -34,7 +34,7 @@ enum Fill {
 ///
 /// Shapes: images `[batch, h, w, c]`, transforms `[batch, 8]` or `[1, 8]` -> `[batch, out_h, out_w, c]`.
 fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (image, transforms, to) = (cx.dims(0)?, cx.dims(1)?, cx.constant_ints(2)?);
+    let (image, transforms, to) = (cx.dims(0)?, cx.dims(1)?, cx.constant_dims(2)?);
     let ([batch, height, width, depth], [count, eight], [rows, columns]) = (&image[..], &transforms[..], &to[..])
     else {
         return Err(cx.mismatch(format!("images {image:?}, transforms {transforms:?} and size {to:?} do not fit")));
@@ -42,8 +42,8 @@ fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if *eight != 8 || (count != batch && *count != 1) {
         return Err(cx.mismatch(format!("{count} transforms of images {image:?}")));
     }
-    let size = |v: i64| match Dim::size(v) {
-        Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
+    let size = |v: Dim| match Dim::size(v) {
+        Ok(v) if v > 0 && v <= 1i64 << 24 => Ok(v),
         _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
     };
     let grid = [*batch, size(*rows)?, size(*columns)?];
@@ -57,7 +57,7 @@ fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let fill = if cx.args.len() > 3 { cx.arg(3)? } else { cx.b.scalar(DType::F32, 0.0) };
     let b = &mut *cx.b;
     let fill = b.convert(fill, dtype);
-    if image.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&image) {
         // no pixel is in the image
         let y = b.broadcast(fill, &[&grid[..], &[*depth]].concat(), &[]);
         return cx.one(y);
@@ -111,11 +111,11 @@ fn places(b: &mut Builder, transforms: InstId, grid: [Dim; 3]) -> (InstId, InstI
 
 /// The coordinate in an image of `n` pixels that one outside of it stands for.
 fn mapped(b: &mut Builder, at: InstId, n: Dim, mode: Fill) -> InstId {
-    let last = (n - 1).as_f64();
+    let last = n - 1;
     let inner = match mode {
         Fill::Constant => return at,
         Fill::Nearest => at,
-        Fill::Reflect | Fill::Wrap if n == 1 => b.full_like(at, 0.0),
+        Fill::Reflect | Fill::Wrap if last.is_zero() => b.full_like(at, 0.0),
         Fill::Reflect => reflected(b, at, n),
         Fill::Wrap => wrapped(b, at, n),
     };
@@ -133,9 +133,8 @@ fn truncated(b: &mut Builder, x: InstId) -> InstId {
 
 /// `[dcba|abcd|dcba]`
 fn reflected(b: &mut Builder, at: InstId, n: Dim) -> InstId {
-    let (length, double, last) = (n.as_f64(), 2.0 * n.as_f64(), (n - 1).as_f64());
     let turns = mul_scalar(b, at, -1.0);
-    let period = b.full_like(at, double);
+    let period = b.full_like(at, 2 * n);
     let turns = b.div(turns, period);
     let turns = truncated(b, turns);
     let turned = b.mul(turns, period);
@@ -144,19 +143,19 @@ fn reflected(b: &mut Builder, at: InstId, n: Dim) -> InstId {
     let up = b.add(inside, period);
     let opposite = mul_scalar(b, inside, -1.0);
     let opposite = add_scalar(b, opposite, -1.0);
-    let is_far = compare_scalar(b, Direction::Lt, inside, -length);
+    let is_far = compare_scalar(b, Direction::Lt, inside, -n);
     let before = b.select(is_far, up, opposite);
     let mirrored = b.sub(period, inside);
     let mirrored = add_scalar(b, mirrored, -1.0);
-    let is_far = compare_scalar(b, Direction::Ge, inside, length);
+    let is_far = compare_scalar(b, Direction::Ge, inside, n);
     let behind = b.select(is_far, mirrored, inside);
-    by_side(b, at, last, [before, behind])
+    by_side(b, at, n - 1, [before, behind])
 }
 
 /// `[abcd|abcd|abcd]`
 fn wrapped(b: &mut Builder, at: InstId, n: Dim) -> InstId {
-    let last = (n - 1).as_f64();
-    let steps = b.full_like(at, last);
+    let last = n - 1;
+    let steps = b.full_like(at, last.max(1));
     let turns = b.div(at, steps);
     let turns = truncated(b, turns);
     let (up, down) = (add_scalar(b, turns, -1.0), turns);
@@ -166,7 +165,7 @@ fn wrapped(b: &mut Builder, at: InstId, n: Dim) -> InstId {
 }
 
 /// What is before the first pixel, what is behind the last one, and between them the coordinate itself.
-fn by_side(b: &mut Builder, at: InstId, last: f64, [before, behind]: [InstId; 2]) -> InstId {
+fn by_side(b: &mut Builder, at: InstId, last: Dim, [before, behind]: [InstId; 2]) -> InstId {
     let is_before = compare_scalar(b, Direction::Lt, at, 0.0);
     let is_behind = compare_scalar(b, Direction::Gt, at, last);
     let rest = b.select(is_behind, behind, at);

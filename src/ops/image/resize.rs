@@ -15,8 +15,6 @@ use crate::ops::shape::same_as_second;
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::symbolic::Dim;
-use crate::symbolic::fixed;
-use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 
 const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
@@ -46,9 +44,9 @@ pub struct Sampling {
 struct Args {
     sampling: Sampling,
     /// Height and width of the input.
-    from: [u64; 2],
+    from: [Dim; 2],
     /// Height and width of the result.
-    to: [u64; 2],
+    to: [Dim; 2],
 }
 
 impl Sampling {
@@ -96,23 +94,54 @@ impl Sampling {
 
 impl Args {
     fn parse(cx: &LowerCtx) -> Result<Args> {
-        let size = cx.constant_ints(1)?;
+        let size = cx.constant_dims(1)?;
         let [height, width] = size[..] else {
             return Err(cx.mismatch(format!("the size must be two numbers, not {size:?}")));
         };
         let image = cx.dims(0)?;
-        Args::new(cx, &known(&image), [height, width])
+        Args::new(cx, &image, [height, width])
     }
-    fn new(cx: &LowerCtx, image: &[u64], to: [i64; 2]) -> Result<Args> {
+    fn new(cx: &LowerCtx, image: &[Dim], to: [Dim; 2]) -> Result<Args> {
         if image.len() != 4 || image[1] == 0 || image[2] == 0 {
             return Err(cx.mismatch(format!("the images must be [batch, height, width, channels], not {image:?}")));
         }
-        let size = |v: i64| match u64::try_from(v) {
-            Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
-            _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
-        };
-        Ok(Args { sampling: Sampling::parse(cx)?, from: [image[1], image[2]], to: [size(to[0])?, size(to[1])?] })
+        Ok(Args { sampling: Sampling::parse(cx)?, from: [image[1], image[2]], to: [pixels(to[0])?, pixels(to[1])?] })
     }
+    /// How the elements of the result along `axis` (1 or 2) are found.
+    fn line(&self, b: &Builder, axis: usize) -> Line {
+        let (from, to) = (self.from[axis - 1], self.to[axis - 1]);
+        match b.computes() || from.varies() || to.varies() {
+            true => Line::Varying { from, to },
+            false => Line::Fixed { from: from.known(), to: to.known() },
+        }
+    }
+}
+
+/// The sizes of an image and of a result along one axis.
+enum Line {
+    /// Numbers: which elements are read is computed here.
+    Fixed {
+        /// The size of the image.
+        from: u64,
+        /// The size of the result.
+        to: u64,
+    },
+    /// Sizes that may be others in another call: which elements are read is computed by the module.
+    Varying {
+        /// The size of the image.
+        from: Dim,
+        /// The size of the result.
+        to: Dim,
+    },
+}
+
+/// A number of rows or columns that a result may have.
+///
+/// # Errors
+/// `Code::TooLarge` for others.
+pub fn pixels(n: Dim) -> Result<Dim> {
+    let is_sound = n > 0 && n <= 1i64 << 24;
+    if is_sound { Ok(n) } else { Err(Error::user(Code::TooLarge, format!("a size of {n} pixels"))) }
 }
 
 /// Elements `index` along `axis`: a slice or a repetition where they form one, else a gather.
@@ -154,9 +183,9 @@ fn repeated(b: &mut Builder, x: InstId, axis: usize, times: u64) -> InstId {
 }
 
 /// One number for each element along `axis`, over an array of these sizes.
-fn weights(b: &mut Builder, values: &[f32], axis: usize, dims: &[u64]) -> InstId {
+fn weights(b: &mut Builder, values: &[f32], axis: usize, dims: &[Dim]) -> InstId {
     let line = b.constant(Tensor::of(&[values.len() as u64], values));
-    b.broadcast(line, &fixed(dims), &[axis])
+    b.broadcast(line, dims, &[axis])
 }
 
 /// `lower + (upper - lower) * weight` along one axis.
@@ -170,7 +199,7 @@ fn interpolate(b: &mut Builder, x: InstId, axis: usize, taps: &[(u64, u64, f32)]
     let high = take(b, x, axis, &upper);
     let weight: Vec<f32> = taps.iter().map(|t| t.2).collect();
     let dims = b.dims(low).to_vec();
-    let weight = weights(b, &weight, axis, &known(&dims));
+    let weight = weights(b, &weight, axis, &dims);
     let difference = b.sub(high, low);
     let part = b.mul(difference, weight);
     b.add(low, part)
@@ -181,10 +210,9 @@ fn bilinear(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
-        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
-        y = match cx.b.computes() {
-            true => sampled::linear(cx.b, y, axis, args.sampling, Dim::from(to)),
-            false => interpolate(cx.b, y, axis, &args.sampling.linear(from, to)),
+        y = match args.line(cx.b, axis) {
+            Line::Varying { to, .. } => sampled::linear(cx.b, y, axis, args.sampling, to),
+            Line::Fixed { from, to } => interpolate(cx.b, y, axis, &args.sampling.linear(from, to)),
         };
     }
     cx.one(y)
@@ -194,10 +222,9 @@ fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = Args::parse(cx)?;
     let mut y = cx.arg(0)?;
     for axis in [2, 1] {
-        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
-        y = match cx.b.computes() {
-            true => sampled::nearest(cx.b, y, axis, args.sampling, Dim::from(to)),
-            false => take(cx.b, y, axis, &args.sampling.nearest(from, to)),
+        y = match args.line(cx.b, axis) {
+            Line::Varying { to, .. } => sampled::nearest(cx.b, y, axis, args.sampling, to),
+            Line::Fixed { from, to } => take(cx.b, y, axis, &args.sampling.nearest(from, to)),
         };
     }
     cx.one(y)
@@ -238,14 +265,20 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
-        let taps = cubic_taps(args.sampling, args.from[axis - 1], args.to[axis - 1]);
+        let taps = match args.line(cx.b, axis) {
+            Line::Fixed { from, to } => cubic_taps(args.sampling, from, to),
+            Line::Varying { from, to } => {
+                y = sampled::cubic(cx.b, y, axis, args.sampling, [from, to]);
+                continue;
+            }
+        };
         let mut total = None;
         for k in 0..4 {
             let index: Vec<u64> = taps.iter().map(|t| t[k].0).collect();
             let weight: Vec<f32> = taps.iter().map(|t| t[k].1).collect();
             let part = take(cx.b, y, axis, &index);
             let dims = cx.b.dims(part).to_vec();
-            let weight = weights(cx.b, &weight, axis, &known(&dims));
+            let weight = weights(cx.b, &weight, axis, &dims);
             let part = cx.b.mul(part, weight);
             total = Some(total.map_or(part, |t| cx.b.add(t, part)));
         }
@@ -281,17 +314,24 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if grad.len() != 4 {
         return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
     }
-    let args = Args::new(cx, &known(&image), [grad[1].pinned(), grad[2].pinned()])?;
+    let args = Args::new(cx, &image, [grad[1], grad[2]])?;
     let dtype = cx.dtype(1)?;
     let g = cx.arg(0)?;
     let mut y = cx.b.convert(g, DType::F32);
     for axis in [1, 2] {
-        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
-        let mut entries = Vec::new();
-        for (i, (lower, upper, weight)) in args.sampling.linear(from, to).into_iter().enumerate() {
-            entries.extend([(lower, i as u64, 1.0 - weight), (upper, i as u64, weight)]);
-        }
-        let m = matrix(cx.b, dtype, from, to, &entries)?;
+        let m = match args.line(cx.b, axis) {
+            Line::Fixed { from, to } => {
+                let mut entries = Vec::new();
+                for (i, (lower, upper, weight)) in args.sampling.linear(from, to).into_iter().enumerate() {
+                    entries.extend([(lower, i as u64, 1.0 - weight), (upper, i as u64, weight)]);
+                }
+                matrix(cx.b, dtype, from, to, &entries)?
+            }
+            Line::Varying { from, to } => {
+                let taps = sampled::linear_taps(cx.b, args.sampling, [from, to]);
+                sampled::matrix(cx.b, dtype, &taps, [from, to])
+            }
+        };
         y = apply(cx.b, m, y, axis);
     }
     cx.one(y)
@@ -303,14 +343,22 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if grad.len() != 4 {
         return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
     }
-    let args = Args::new(cx, &known(&image), [grad[1].pinned(), grad[2].pinned()])?;
+    let args = Args::new(cx, &image, [grad[1], grad[2]])?;
     let (grads, dtype) = (cx.arg(0)?, cx.dtype(1)?);
     let mut y = cx.b.convert(grads, dtype);
     for axis in [1, 2] {
-        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
-        let taps = cubic_taps(args.sampling, from, to).into_iter().zip(0..);
-        let entries: Vec<_> = taps.flat_map(|(taps, i)| taps.map(|(index, weight)| (index, i, weight))).collect();
-        let m = matrix(cx.b, dtype, from, to, &entries)?;
+        let m = match args.line(cx.b, axis) {
+            Line::Fixed { from, to } => {
+                let taps = cubic_taps(args.sampling, from, to).into_iter().zip(0..);
+                let of = |(taps, i): ([(u64, f32); 4], u64)| taps.map(|(index, weight)| (index, i, weight));
+                let entries: Vec<_> = taps.flat_map(of).collect();
+                matrix(cx.b, dtype, from, to, &entries)?
+            }
+            Line::Varying { from, to } => {
+                let taps = sampled::cubic_taps(cx.b, args.sampling, [from, to]);
+                sampled::matrix(cx.b, dtype, &taps, [from, to])
+            }
+        };
         y = apply(cx.b, m, y, axis);
     }
     cx.one(y)
@@ -318,19 +366,26 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Each element of the gradient is added to the element that it was read from.
 fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (grad, size) = (cx.dims(0)?, cx.constant_ints(1)?);
+    let (grad, size) = (cx.dims(0)?, cx.constant_dims(1)?);
     let ([height, width], 4) = (&size[..], grad.len()) else {
         return Err(cx.mismatch(format!("gradient {grad:?} must have rank 4, and the size {size:?} two numbers")));
     };
-    let to_u64 = |v: i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} pixels")));
-    let image = [grad[0], Dim::from(to_u64(*height)?), Dim::from(to_u64(*width)?), grad[3]];
-    let args = Args::new(cx, &known(&image), [grad[1].pinned(), grad[2].pinned()])?;
+    let rows = |v: Dim| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} pixels")));
+    let image = [grad[0], rows(*height)?, rows(*width)?, grad[3]];
+    let args = Args::new(cx, &image, [grad[1], grad[2]])?;
     let (mut y, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     for axis in [1, 2] {
-        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
-        let index = args.sampling.nearest(from, to);
-        let entries: Vec<_> = index.iter().enumerate().map(|(i, &v)| (v, i as u64, 1.0)).collect();
-        let m = matrix(cx.b, dtype, from, to, &entries)?;
+        let m = match args.line(cx.b, axis) {
+            Line::Fixed { from, to } => {
+                let index = args.sampling.nearest(from, to);
+                let entries: Vec<_> = index.iter().enumerate().map(|(i, &v)| (v, i as u64, 1.0)).collect();
+                matrix(cx.b, dtype, from, to, &entries)?
+            }
+            Line::Varying { from, to } => {
+                let taps = [sampled::nearest_tap(cx.b, args.sampling, [from, to])];
+                sampled::matrix(cx.b, dtype, &taps, [from, to])
+            }
+        };
         y = apply(cx.b, m, y, axis);
     }
     cx.one(y)

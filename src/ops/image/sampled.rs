@@ -1,8 +1,10 @@
 //! Where resized images are read, computed by the module itself: for sizes that vary.
 use super::resize::Sampling;
 use crate::hlo::open::{Builder, Dim, InstId};
+use crate::ops::math::expr::formula;
+use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::scalar::{Direction, ScalarOp};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// The places of the elements of a result along one axis in the image that it is read from.
 struct Places {
@@ -14,11 +16,11 @@ struct Places {
 
 /// `s32[]`; sizes of images are at most 2^24.
 fn number(b: &mut Builder, n: Dim) -> InstId {
-    b.constant(Tensor::scalar(n.known() as i32))
+    b.scalar(DType::S32, n)
 }
 
 /// The factor from places in the result to places in the image, `f32[]`.
-fn scale(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> InstId {
+pub fn scale(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> InstId {
     let (from, to) = (number(b, from), number(b, to));
     let ratio = |b: &mut Builder, x: InstId, y: InstId| {
         let (x, y) = (b.convert(x, DType::F32), b.convert(y, DType::F32));
@@ -60,21 +62,34 @@ impl Places {
     }
 }
 
-/// The elements of `x` along `axis` that are nearest to those of a result of `to`.
-pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
-    let places = Places::of(b, sampling, b.dims(x)[axis], to);
+/// Elements of an image that those of a result are made of, along one axis: one for each of them.
+pub struct Tap {
+    /// `s32[to]`: which elements.
+    index: InstId,
+    /// `f32[to]`: how much each counts.
+    weight: InstId,
+}
+
+/// The element of an image that is nearest to each of a result. The sizes are those of the image and of the result.
+pub fn nearest_tap(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Tap {
+    let places = Places::of(b, sampling, from, to);
     let rounding = match sampling.align_corners && !sampling.half_pixel_centers {
         true => ScalarOp::RoundNearestAfz,
         false => ScalarOp::Floor,
     };
     let at = b.unary(rounding, places.at);
-    let index = places.elements(b, at);
-    b.take(x, axis, index, true)
+    Tap { index: places.elements(b, at), weight: b.full(DType::F32, &[to], 1.0) }
 }
 
-/// What `x` is between its elements along `axis`, at `to` places.
-pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
-    let mut places = Places::of(b, sampling, b.dims(x)[axis], to);
+/// The elements of `x` along `axis` that are nearest to those of a result of `to`.
+pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
+    let tap = nearest_tap(b, sampling, [b.dims(x)[axis], to]);
+    b.take(x, axis, tap.index, true)
+}
+
+/// The elements below and above each of a result, with the weights of a line between them.
+pub fn linear_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> [Tap; 2] {
+    let mut places = Places::of(b, sampling, from, to);
     if sampling.half_pixel_centers {
         let half = b.scalar(DType::F32, 0.5);
         places.at = b.sub(places.at, half);
@@ -84,10 +99,105 @@ pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: D
     let lower = places.elements(b, below);
     let lower = b.min(lower, upper);
     let weight = b.sub(places.at, below);
-    let (low, high) = (b.take(x, axis, lower, true), b.take(x, axis, upper, true));
+    let one = b.scalar(DType::F32, 1.0);
+    [Tap { index: lower, weight: b.sub(one, weight) }, Tap { index: upper, weight }]
+}
+
+/// What `x` is between its elements along `axis`, at `to` places.
+pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
+    let [lower, upper] = linear_taps(b, sampling, [b.dims(x)[axis], to]);
+    let (low, high) = (b.take(x, axis, lower.index, true), b.take(x, axis, upper.index, true));
     let dims = b.dims(low).to_vec();
-    let weight = b.broadcast(weight, &dims, &[axis]);
+    let weight = b.broadcast(upper.weight, &dims, &[axis]);
     let difference = b.sub(high, low);
     let part = b.mul(difference, weight);
     b.add(low, part)
+}
+
+/// The four elements of a cubic convolution around each of a result: what `resize::cubic_taps` computes for sizes that are known.
+pub fn cubic_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Vec<Tap> {
+    let mut places = Places::of(b, sampling, from, to);
+    let half = b.scalar(DType::F32, 0.5);
+    if sampling.half_pixel_centers {
+        places.at = b.sub(places.at, half);
+    }
+    let start = b.unary(ScalarOp::Floor, places.at);
+    let part = b.sub(places.at, start);
+    let steps = mul_scalar(b, part, 1024.0);
+    let steps = b.unary(ScalarOp::RoundNearestEven, steps);
+    let t = mul_scalar(b, steps, 1.0 / 1024.0);
+    let start = b.convert(start, DType::S32);
+    let zero = b.scalar(DType::S32, 0.0);
+    let mut taps = Vec::new();
+    for k in 0..4 {
+        let mut weight = cubic_weight(b, sampling, t, k);
+        let index = add_scalar(b, start, f64::from(k) - 1.0);
+        let inside = b.max(index, zero);
+        let inside = b.min(inside, places.last);
+        if sampling.half_pixel_centers {
+            let is_inside = b.compare(Direction::Eq, index, inside);
+            let none = b.full_like(weight, 0.0);
+            weight = b.select(is_inside, weight, none);
+        }
+        taps.push(Tap { index: inside, weight });
+    }
+    if sampling.half_pixel_centers {
+        let total = taps[1..].iter().fold(taps[0].weight, |total, tap| b.add(total, tap.weight));
+        taps.iter_mut().for_each(|tap| tap.weight = share(b, tap.weight, total));
+    }
+    taps
+}
+
+/// The weight of element `k` of the four around a place that is `t` behind the second of them.
+fn cubic_weight(b: &mut Builder, sampling: Sampling, t: InstId, k: u8) -> InstId {
+    let a = if sampling.half_pixel_centers { -0.5 } else { -0.75 };
+    formula(b, [t], |[t]| {
+        let x = match k {
+            0 => t + 1.0,
+            1 => t,
+            2 => 1.0 - t,
+            _ => 2.0 - t,
+        };
+        match k {
+            1 | 2 => ((x * (a + 2.0) - (a + 3.0)) * x) * x + 1.0,
+            _ => ((x * a - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a,
+        }
+    })
+}
+
+/// A weight as a part of the total of all weights; unchanged where these cancel each other.
+pub fn share(b: &mut Builder, weight: InstId, total: InstId) -> InstId {
+    let part = b.div(weight, total);
+    let magnitude = b.unary(ScalarOp::Abs, total);
+    let is_large = compare_scalar(b, Direction::Ge, magnitude, f64::from(1000.0 * f32::MIN_POSITIVE));
+    b.select(is_large, part, weight)
+}
+
+/// What a cubic convolution makes of `x` along `axis`. The sizes are those of the image and of the result.
+pub fn cubic(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, sizes: [Dim; 2]) -> InstId {
+    let mut total = None;
+    for tap in cubic_taps(b, sampling, sizes) {
+        let part = b.take(x, axis, tap.index, true);
+        let dims = b.dims(part).to_vec();
+        let weight = b.broadcast(tap.weight, &dims, &[axis]);
+        let part = b.mul(part, weight);
+        total = Some(total.map_or(part, |total| b.add(total, part)));
+    }
+    total.unwrap_or(x)
+}
+
+/// A matrix `[from, to]` in the type `dtype` of the weights with which elements of an image go into those of a result.
+pub fn matrix(b: &mut Builder, dtype: DType, taps: &[Tap], [from, to]: [Dim; 2]) -> InstId {
+    let dims = [from, to];
+    let row = b.iota(DType::S32, &dims, 0);
+    let none = b.full(DType::F32, &dims, 0.0);
+    let mut total = None;
+    for tap in taps {
+        let index = b.broadcast(tap.index, &dims, &[1]);
+        let weight = b.broadcast(tap.weight, &dims, &[1]);
+        let is_it = b.compare(Direction::Eq, row, index);
+        let own = b.select(is_it, weight, none);
+        total = Some(total.map_or(own, |total| b.add(total, own)));
+    }
+    b.convert(total.unwrap_or(none), dtype)
 }

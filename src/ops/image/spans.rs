@@ -1,13 +1,15 @@
 //! Resizing by weighted sums of spans of pixels: by area, and by a kernel with any scale and translation.
 //!
-//! The weights are computed here in f32 as TensorFlow does; the module gets two products with constant matrices.
-use super::resize::{Sampling, apply, matrix, resize_shape};
-use crate::diag::{Code, Error, Result};
+//! The weights are computed here in f32 as TensorFlow does; the module gets two products with constant matrices. Where sizes vary it computes
+//! the weights too (`span_weights.rs`).
+use super::resize::{Sampling, apply, matrix, pixels, resize_shape};
+use super::span_weights;
+use crate::diag::Result;
 use crate::graph::TfType;
+use crate::hlo::open::{Dim, InstId};
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
@@ -27,44 +29,60 @@ const F32: Option<TfType> = Some(TfType::Data(DType::F32));
 /// A pixel of the result, a pixel of the image, and the weight of the second in the first.
 type Entry = (u64, u64, f32);
 
+/// The sizes of an image and of a result along one axis.
+type Sizes = [Dim; 2];
+
 /// Height and width of the image and of the result.
-fn sizes(cx: &LowerCtx) -> Result<[(u64, u64); 2]> {
-    let (image, size) = (cx.dims(0)?, cx.constant_ints(1)?);
+fn sizes(cx: &LowerCtx) -> Result<[Sizes; 2]> {
+    let (image, size) = (cx.dims(0)?, cx.constant_dims(1)?);
     let ([_, height, width, _], [rows, columns]) = (&image[..], &size[..]) else {
         return Err(cx.mismatch(format!("image {image:?} must have rank 4, and the size {size:?} two numbers")));
     };
     if *height == 0 || *width == 0 {
         return Err(cx.mismatch(format!("the images {image:?} have no pixels")));
     }
-    let one = |v: i64| match u64::try_from(v) {
-        Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
-        _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
-    };
-    Ok([((*height).known(), one(*rows)?), ((*width).known(), one(*columns)?)])
+    Ok([[*height, pixels(*rows)?], [*width, pixels(*columns)?]])
 }
 
-/// The image with its rows and columns weighted, columns first.
-fn weighted(cx: &mut LowerCtx, sizes: [(u64, u64); 2], entries: [Vec<Entry>; 2]) -> Result<Vec<Value>> {
+/// The sizes as numbers, unless one of them varies: the module computes the weights then.
+fn fixed(sizes: [Sizes; 2]) -> Option<[(u64, u64); 2]> {
+    let varies = sizes.iter().flatten().any(|size| size.varies());
+    (!varies).then(|| sizes.map(|[from, to]| (from.known(), to.known())))
+}
+
+/// The image with its rows and columns weighted, columns first: `weights` gives a matrix `[to, from]` for an axis, 0 for rows.
+fn weighted(cx: &mut LowerCtx, weights: impl Fn(&mut LowerCtx, usize) -> Result<InstId>) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
-        let (from, to) = sizes[axis - 1];
-        let m = matrix(cx.b, DType::F32, to, from, &entries[axis - 1])?;
+        let m = weights(cx, axis - 1)?;
         y = apply(cx.b, m, y, axis);
     }
     cx.one(y)
+}
+
+/// The same with weights that are known.
+fn weighted_by(cx: &mut LowerCtx, sizes: [(u64, u64); 2], entries: &[Vec<Entry>; 2]) -> Result<Vec<Value>> {
+    weighted(cx, |cx, i| matrix(cx.b, DType::F32, sizes[i].1, sizes[i].0, &entries[i]))
 }
 
 /// The mean of what each pixel of the result covers of the image.
 fn area(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sizes = sizes(cx)?;
     let sampling = Sampling { align_corners: cx.flag("align_corners"), half_pixel_centers: false };
-    let entries = sizes.map(|(from, to)| covered(from, to, sampling.scale(from, to)));
-    weighted(cx, sizes, entries)
+    let Some(known) = fixed(sizes) else {
+        return weighted(cx, |cx, i| Ok(span_weights::covered(cx.b, sampling, sizes[i])));
+    };
+    let entries = known.map(|(from, to)| covered(from, to, sampling.scale(from, to)));
+    weighted_by(cx, known, &entries)
 }
 
 /// How much of each pixel of the image each pixel of the result covers, over what it covers in all.
 fn covered(from: u64, to: u64, scale: f32) -> Vec<Entry> {
+    if scale == 0.0 {
+        // the corners of an image of one pixel are that pixel
+        return (0..to).map(|i| (i, 0, 1.0)).collect();
+    }
     let mut entries = Vec::new();
     for i in 0..to {
         let (start, end) = (i as f32 * scale, (i + 1) as f32 * scale);
@@ -85,8 +103,34 @@ fn covered(from: u64, to: u64, scale: f32) -> Vec<Entry> {
 /// The image scaled and moved, each pixel of the result a sum of those around its place that a kernel weighs.
 fn scale_and_translate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sizes = sizes(cx)?;
-    let entries = moved(cx, sizes)?;
-    weighted(cx, sizes, entries)
+    let Some(known) = fixed(sizes) else { return weighted(cx, |cx, i| varying_weights(cx, i, sizes[i])) };
+    let entries = moved(cx, known)?;
+    weighted_by(cx, known, &entries)
+}
+
+/// The weights `[to, from]` along axis `i` of an image that is scaled and moved, where its sizes vary.
+fn varying_weights(cx: &mut LowerCtx, i: usize, sizes: Sizes) -> Result<InstId> {
+    let (kernel, antialias) = kernel(cx)?;
+    let mut number = |input: usize| -> Result<InstId> {
+        let pair = cx.arg(input)?;
+        if cx.b.dims(pair) != [2] {
+            return Err(cx.mismatch(format!("input {input} must be two numbers")));
+        }
+        let one = cx.b.slice_axis(pair, 0, Dim::from(i), Dim::from(i + 1));
+        let one = cx.b.reshape(one, &[]);
+        Ok(cx.b.convert(one, DType::F32))
+    };
+    let how = span_weights::Moved { scale: number(2)?, translation: number(3)? };
+    Ok(span_weights::moved(cx.b, &how, kernel, antialias, sizes))
+}
+
+/// The kernel, and whether it is as wide as the pixels of the result where these are larger.
+fn kernel(cx: &LowerCtx) -> Result<(Kernel, bool)> {
+    let kernel = match cx.node.str("kernel_type") {
+        Some(name) => Kernel::named(name).ok_or_else(|| cx.unsupported(format!("no kernel is called {name}")))?,
+        None => Kernel::Lanczos(3.0),
+    };
+    Ok((kernel, cx.node.bool("antialias").unwrap_or(true)))
 }
 
 /// The transpose of that: each pixel of the gradient goes to the pixels that it is a sum of.
@@ -95,22 +139,24 @@ fn scale_and_translate_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (&[_, rows, columns, _], &[_, height, width, _]) = (&grad[..], &image[..]) else {
         return Err(cx.mismatch(format!("a gradient {grad:?} of images {image:?}")));
     };
-    if grad.contains(&Dim::from(0)) || height == 0 || width == 0 {
+    if crate::symbolic::has_zero(&grad) || height == 0 || width == 0 {
         let none = cx.b.full(DType::F32, &[grad[0], height, width, grad[3]], 0.0);
         return cx.one(none);
     }
-    let entries = moved(cx, [(height.known(), rows.known()), (width.known(), columns.known())])?;
-    let turned = entries.map(|all| all.into_iter().map(|(to, from, weight)| (from, to, weight)).collect());
-    weighted(cx, [(rows.known(), height.known()), (columns.known(), width.known())], turned)
+    let sizes = [[height, rows], [width, columns]];
+    let Some(known) = fixed(sizes) else {
+        return weighted(cx, |cx, i| {
+            let weights = varying_weights(cx, i, sizes[i])?;
+            Ok(cx.b.transpose(weights, &[1, 0]))
+        });
+    };
+    let turned = moved(cx, known)?.map(|all| all.into_iter().map(|(to, from, weight)| (from, to, weight)).collect());
+    weighted_by(cx, known.map(|(from, to)| (to, from)), &turned)
 }
 
 /// The weights of the pixels of an image that is scaled and moved, along rows and columns.
 fn moved(cx: &LowerCtx, sizes: [(u64, u64); 2]) -> Result<[Vec<Entry>; 2]> {
-    let kernel = match cx.node.str("kernel_type") {
-        Some(name) => Kernel::named(name).ok_or_else(|| cx.unsupported(format!("no kernel is called {name}")))?,
-        None => Kernel::Lanczos(3.0),
-    };
-    let antialias = cx.node.bool("antialias").unwrap_or(true);
+    let (kernel, antialias) = kernel(cx)?;
     let pair = |cx: &LowerCtx, i: usize| {
         let numbers = cx.constant(i)?;
         match (numbers.get_f64(0), numbers.get_f64(1), numbers.get_f64(2)) {
@@ -163,13 +209,18 @@ impl Line {
 
 /// How much a pixel counts at a distance.
 #[derive(Clone, Copy)]
-enum Kernel {
+pub enum Kernel {
     /// A sinc under the lobe of another, as wide as the radius.
     Lanczos(f32),
+    /// A normal density with a deviation of half a pixel.
     Gaussian,
+    /// All within half a pixel alike.
     Box,
+    /// A line down to the next pixel.
     Triangle,
+    /// The cubic convolution of Keys with the parameter -0.5.
     KeysCubic,
+    /// The cubic of Mitchell and Netravali with both parameters 1/3.
     MitchellCubic,
 }
 
@@ -188,7 +239,7 @@ impl Kernel {
         })
     }
     /// No pixel counts that is further away.
-    fn radius(self) -> f32 {
+    pub fn radius(self) -> f32 {
         match self {
             Kernel::Lanczos(radius) => radius,
             Kernel::Gaussian => 1.5,

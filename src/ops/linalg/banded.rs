@@ -29,7 +29,7 @@ fn banded_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ([.., k, n], [.., rows, _]) = (&bands[..], &rhs[..]) else {
         return Err(cx.mismatch(format!("bands {bands:?} and right sides {rhs:?}; matrices are needed")));
     };
-    if n != rows || bands.contains(&Dim::from(0)) || rhs.contains(&Dim::from(0)) {
+    if n != rows || crate::symbolic::has_zero(&bands) || crate::symbolic::has_zero(&rhs) {
         return Err(cx.mismatch(format!("bands {bands:?} and right sides {rhs:?} do not fit, or are empty")));
     }
     let (k, n) = (*k, *n);
@@ -80,7 +80,7 @@ fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         other => return Err(cx.unsupported(format!("{} of {other}; f32, f64 are supported", cx.node.op))),
     }
     let (l, grad) = (cx.arg(0)?, cx.arg(1)?);
-    if dims.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&dims) {
         return cx.one(grad);
     }
     let b = &mut *cx.b;

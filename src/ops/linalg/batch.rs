@@ -8,8 +8,8 @@ use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
-use crate::symbolic::known;
-use crate::tensor::{DType, elements_of};
+use crate::symbolic::Dim;
+use crate::tensor::DType;
 
 const REAL: &str = "f32, f64";
 
@@ -37,7 +37,7 @@ fn stacked(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let (batch, x) = (&dims[..dims.len() - 2], cx.arg(0)?);
     let b = &mut *cx.b;
-    let count = elements_of(&known(batch));
+    let count = batch.iter().product::<Dim>();
     let x = b.reshape(x, &dims![count, n, n]);
     let (values, vectors) = eigen_of(b, x);
     let values = b.reshape(values, &dims![count, 1, n]);

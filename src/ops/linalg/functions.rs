@@ -19,8 +19,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
-use crate::tensor::{DType, Tensor, elements_of};
+use crate::tensor::{DType, Tensor};
 
 /// The rows of this file.
 #[rustfmt::skip]
@@ -68,14 +67,14 @@ pub(super) fn matrices(cx: &mut LowerCtx) -> Result<(InstId, Vec<Dim>)> {
     if !matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128) {
         return Err(cx.unsupported(format!("{} of {dtype}; {} are supported", cx.node.op, super::FIELDS)));
     }
-    Ok((cx.b.reshape(x, &[Dim::from(elements_of(&known(&dims[..dims.len() - 2]))), n, n]), dims))
+    Ok((cx.b.reshape(x, &[dims[..dims.len() - 2].iter().product(), n, n]), dims))
 }
 
 /// A function of one matrix `[n, n]`, applied to each of input 0.
 fn of_matrices(cx: &mut LowerCtx, name: &str, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
     let (x, dims) = matrices(cx)?;
     let dtype = cx.dtype(0)?;
-    if dims.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&dims) {
         return cx.one(cx.arg(0)?);
     }
     let x = cx.b.convert(x, wide(dtype));
@@ -115,7 +114,7 @@ fn general_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let sizes = if right { dims.clone() } else { vec![Dim::from(0)] };
     let line = &dims[..dims.len() - 1];
-    if dims.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&dims) {
         let (values, vectors) = (cx.b.full(out, line, 0.0), cx.b.full(out, &sizes, 0.0));
         return Ok(vec![Value::Array(values), Value::Array(vectors)]);
     }

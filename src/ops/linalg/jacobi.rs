@@ -11,8 +11,7 @@ use crate::ops::math::expr::formula;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::symbolic::known;
-use crate::tensor::{DType, element_count};
+use crate::tensor::DType;
 
 const NUMBERS: &str = "f32, f64, c64, c128";
 const REAL: &str = "f32, f64";
@@ -55,8 +54,8 @@ impl Batch {
             DType::F32 | DType::F64 | DType::C64 | DType::C128 => {}
             other => return Err(cx.unsupported(format!("{} of {other}; {NUMBERS} are supported", cx.node.op))),
         }
-        let count = element_count(&known(lead)).ok_or_else(|| cx.mismatch("the batch overflows"))?;
-        Ok(Batch { lead: lead.to_vec(), count: Dim::from(count), rows, columns })
+        let count = crate::symbolic::product(lead).ok_or_else(|| cx.mismatch("the batch overflows"))?;
+        Ok(Batch { lead: lead.to_vec(), count, rows, columns })
     }
     fn back(&self, b: &mut Builder, x: InstId) -> InstId {
         let dims = [&self.lead[..], &b.dims(x)[1..]].concat();
@@ -267,7 +266,7 @@ pub(super) fn diagonal(b: &mut Builder, x: InstId) -> InstId {
 /// Values in order and their rows with them: each column of the rows is sorted along with the values.
 fn ordered(b: &mut Builder, values: InstId, rows: InstId, first: Direction) -> (InstId, InstId) {
     let dims = b.dims(rows).to_vec();
-    if dims.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&dims) {
         return (values, rows);
     }
     let keys = b.broadcast(values, &dims, &[0, 1]);

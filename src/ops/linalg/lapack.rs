@@ -10,8 +10,8 @@ use crate::hlo::open::{Builder, InstId, Op, Shape};
 use crate::hlo::open::{Dim, Foreign, Transpose};
 use crate::interp;
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
-use crate::tensor::{DType, element_count};
+use crate::symbolic::product;
+use crate::tensor::DType;
 
 /// What the calls of one function are told by operands in the older form, in front of the arrays.
 const OLDER: &[(&str, &[&str])] = &[
@@ -185,7 +185,7 @@ impl Call<'_> {
         if !matches!(self.b.dtype(a), DType::F32 | DType::F64 | DType::C64 | DType::C128) {
             return Err(self.refuse(&format!(" of {}", self.b.dtype(a))));
         }
-        let count = element_count(&known(&dims[..dims.len() - 2])).ok_or_else(|| self.refuse(" of so many"))?;
+        let count = product(&dims[..dims.len() - 2]).ok_or_else(|| self.refuse(" of so many"))?;
         let flat = [&dims![count][..], &dims[dims.len() - 2..]].concat();
         Ok((self.b.reshape(a, &flat), dims))
     }

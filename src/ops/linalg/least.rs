@@ -7,11 +7,11 @@ use crate::hlo::open::{Builder, InstId, Op};
 use crate::hlo::open::{DotDims, Transpose};
 use crate::ops::fact::Fact;
 use crate::ops::math::expr::formula;
+use crate::ops::math::special::mul_scalar;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::symbolic::Dim;
-use crate::symbolic::known;
-use crate::tensor::elements_of;
+use crate::tensor::DType;
 
 /// The rows of this file.
 #[rustfmt::skip]
@@ -55,17 +55,25 @@ pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
     let (of_a, of_y) = (b.dims(a).to_vec(), b.dims(y).to_vec());
     let outer = of_a.len() - 2;
-    let (count, m, n, k) = (elements_of(&known(&of_a[..outer])), of_a[outer], of_a[outer + 1], of_y[outer + 1]);
+    let (count, m, n, k) = (of_a[..outer].iter().product::<Dim>(), of_a[outer], of_a[outer + 1], of_y[outer + 1]);
     let dims = [&of_a[..outer], &[n, k]].concat();
-    if [count, m.known(), n.known(), k.known()].contains(&0) {
+    if crate::symbolic::has_zero(&[count, m, n, k]) {
         return b.full(b.dtype(a), &dims, 0.0);
     }
     let (a, y) = (b.reshape(a, &dims![count, m, n]), b.reshape(y, &dims![count, m, k]));
     let turned = turned_rows(b, a);
     let (left, right) = turned.vectors(b);
     let largest = b.slice_axis(turned.sizes, 1, Dim::from(0), Dim::from(1));
-    let inverse = formula(b, [turned.sizes, largest], |[size, largest]| {
-        let least = largest * (size.epsilon() * m.min(n).as_f64());
+    let epsilon = if b.dtype(largest) == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    let rounding = match m.min(n) {
+        fewer if fewer.varies() => {
+            let fewer = b.full_like(largest, fewer);
+            mul_scalar(b, fewer, epsilon)
+        }
+        fewer => b.full_like(largest, epsilon * fewer.as_f64()),
+    };
+    let inverse = formula(b, [turned.sizes, largest, rounding], |[size, largest, rounding]| {
+        let least = largest * rounding;
         let least = least.with(|b| b.broadcast_to(least.id, &dims![count, m.min(n)]));
         (1.0 / size).when(size.gt(least), 0.0)
     });

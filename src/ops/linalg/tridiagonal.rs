@@ -9,8 +9,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
-use crate::tensor::{DType, elements_of};
+use crate::tensor::DType;
 
 /// The rows of this file.
 #[rustfmt::skip]
@@ -86,11 +85,11 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The solutions `[batch.., m, k]` of systems with lines of `[batch.., m]`: what stands right of the diagonal, on it and left of it.
 pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivoting: bool) -> InstId {
     let dims = b.dims(rhs).to_vec();
-    if dims.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&dims) {
         return rhs;
     }
     let (m, k) = (dims[dims.len() - 2], dims[dims.len() - 1]);
-    let count = elements_of(&known(&dims[..dims.len() - 2]));
+    let count = dims[..dims.len() - 2].iter().product::<Dim>();
     let [upper, main, lower] = lines.map(|x| {
         let flat = b.reshape(x, &dims![count, m]);
         b.transpose(flat, &[1, 0])

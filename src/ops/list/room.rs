@@ -10,8 +10,8 @@ use crate::ops::spec::known_shape;
 use crate::ops::value::{Count, Elements, ListValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
-use crate::tensor::{DType, Tensor, element_count};
+use crate::symbolic::product;
+use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
 /// Lists for which there may be more bytes than this get the room that the caller allows.
@@ -34,8 +34,7 @@ impl ListValue {
     /// Whether memory may hold so many elements like its own.
     pub fn may_hold(&self, b: &Builder, n: Dim) -> bool {
         let dims = [&[n][..], b.dims(self.buffer).get(1..).unwrap_or(&[])].concat();
-        let bytes = element_count(&known(&dims))
-            .and_then(|count| count.checked_mul(Dim::from(b.dtype(self.buffer).bytes()).known()));
+        let bytes = product(&dims).and_then(|count| count.checked_mul(b.dtype(self.buffer).bytes()));
         bytes.is_some_and(|bytes| bytes <= MOST_BYTES)
     }
 
@@ -214,9 +213,14 @@ impl ListValue {
 }
 
 /// A number of elements as TensorFlow has it.
-fn number(b: &mut Builder, n: Dim) -> Result<InstId> {
-    let n = i32::try_from(n).map_err(|_| Error::user(Code::TooLarge, "a list of more than 2^31 elements"))?;
-    Ok(b.constant(Tensor::scalar(n)))
+///
+/// # Errors
+/// `Code::TooLarge` for more elements than arrays have.
+pub(super) fn number(b: &mut Builder, n: Dim) -> Result<InstId> {
+    if n > i64::from(i32::MAX) {
+        return Err(Error::user(Code::TooLarge, "a list of more than 2^31 elements"));
+    }
+    Ok(b.scalar(DType::S32, n))
 }
 
 /// An integer as a scalar s32.
@@ -253,7 +257,7 @@ fn rows(b: &mut Builder, buffer: InstId, n: Dim) -> Result<InstId> {
 /// # Errors
 /// `Code::TooLarge`.
 pub fn check_room(dims: &[Dim]) -> Result<()> {
-    if element_count(&known(dims)).is_some_and(|n| n <= MOST_ELEMENTS) {
+    if product(dims).is_some_and(|n| n <= MOST_ELEMENTS) {
         return Ok(());
     }
     let length = dims.first().copied().unwrap_or(Dim::from(0));
@@ -287,7 +291,7 @@ pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[Dim]>) -> Result<
     let (Value::UnshapedList { length, now, dtype, name, open }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();
     check_room(&all)?;
-    let elements = if *length == 0 { Elements::None } else { Elements::Any };
+    let elements = if length.is_zero() { Elements::None } else { Elements::Any };
     let (open, count) = (open.clone(), now.map(|now| Count { now, most: *length, stale: false }));
     Ok(Value::List(ListValue { elements, open, count, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
 }

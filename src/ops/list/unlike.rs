@@ -11,8 +11,7 @@ use crate::ops::spec::{check_nesting, with_known_sizes};
 use crate::ops::value::{ListValue, RaggedValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
-use crate::symbolic::known;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -100,12 +99,12 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList
     match &cx.args[0] {
         Value::Unlike(list) if is_list == (list.dtype == TfType::Variant) => {
             let list = list.clone();
-            let fits = is_list || list.declared.admits(&known(&cx.dims(item)?));
+            let fits = is_list || list.declared.admits(&cx.dims(item)?);
             if fits { Ok(Some(list)) } else { Err(cx.mismatch("an element of another shape than the list's")) }
         }
         Value::List(ListValue { buffer, count: None, open: Some(open), name, .. }) if !is_list => {
             let (dims, rows) = (cx.dims(item)?, cx.b.dims(*buffer).to_vec());
-            if rows[1..] == *dims || !open.admits(&known(&dims)) || rows[0] > MOST_ITEMS {
+            if rows[1..] == *dims || !open.admits(&dims) || rows[0] > MOST_ITEMS {
                 return Ok(None);
             }
             let (buffer, declared, name) = (*buffer, open.clone(), name.clone());
@@ -241,27 +240,27 @@ pub(super) fn concat(cx: &mut LowerCtx, list: &UnlikeList) -> Result<Vec<Value>>
     if rest.is_none() || parts.iter().any(|&part| cx.b.dims(part).get(1..) != rest.as_deref()) {
         return Err(cx.mismatch("elements that differ in more than their first size"));
     }
-    let lengths: Vec<i64> = parts.iter().map(|&part| cx.b.dims(part)[0].pinned()).collect();
+    let lengths: Vec<Dim> = parts.iter().map(|&part| cx.b.dims(part)[0]).collect();
     let all = cx.b.concatenate(&parts, 0);
-    let lengths = cx.b.constant(Tensor::of(&[lengths.len() as u64], &lengths));
+    let lengths = cx.b.numbers(DType::S64, &lengths);
     Ok(vec![Value::Array(all), Value::Array(lengths)])
 }
 
 /// An array cut along axis 0 into parts of these lengths.
-pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[i64]) -> Result<Vec<Value>> {
+pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[Dim]) -> Result<Vec<Value>> {
     check(Dim::from(lengths.len()))?;
     let whole = cx.b.dims(x).first().copied();
     let mut items = Vec::with_capacity(lengths.len());
-    let mut start = 0u64;
+    let mut start = Dim::from(0);
     for &length in lengths {
-        let end = Dim::size(length).ok().and_then(|n| start.checked_add(n.known()));
+        let end = Dim::size(length).ok().and_then(|n| start.checked_add(n));
         let Some(end) = end.filter(|&end| whole.is_some_and(|whole| end <= whole)) else {
             return Err(cx.mismatch("the lengths do not add up to the first dimension"));
         };
-        items.push(Some(Value::Array(cx.b.slice_axis(x, 0, Dim::from(start), Dim::from(end)))));
+        items.push(Some(Value::Array(cx.b.slice_axis(x, 0, start, end))));
         start = end;
     }
-    if whole != Some(Dim::from(start)) {
+    if whole != Some(start) {
         return Err(cx.mismatch("the lengths do not add up to the first dimension"));
     }
     let dtype: DType = cx.b.dtype(x);

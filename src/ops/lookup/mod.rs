@@ -15,7 +15,6 @@ use super::symbols::{InferredDim, Why};
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
-use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::symbolic::fixed;
 use crate::tensor::{Tensor, element_count};
@@ -194,7 +193,7 @@ fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("a default value of {given:?} for values of {one:?}")));
     }
     let default = cx.b.broadcast_to(default, &out);
-    let Some(hash) = table.hash.as_ref().filter(|_| !out.contains(&Dim::from(0))) else { return cx.one(default) };
+    let Some(hash) = table.hash.as_ref().filter(|_| !crate::symbolic::has_zero(&out)) else { return cx.one(default) };
     let slot = hash.slot(cx, keys)?;
     let at = cx.b.constant(hash.spread(&table.keys));
     let there = take_axis(cx, at, slot, 0, 0)?;

@@ -1,6 +1,6 @@
 //! Transposed convolutions and gradients of convolutions.
 use super::conv::{convolution, group_count};
-use super::window::{Args, window_dim};
+use super::window::{Args, TurnedWindow, reach, window_dim};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::hlo::open::{InstId, Op};
@@ -37,7 +37,7 @@ enum Kind {
 
 /// The sizes given by constant input `i`; sizes of space only are completed from `whole`.
 fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[Dim]) -> Result<Vec<Dim>> {
-    let given = cx.constant_ints(i)?;
+    let given = cx.constant_dims(i)?;
     let given = given
         .iter()
         .map(|&v| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input {i}"))))
@@ -53,15 +53,6 @@ fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[Dim]) -> Result<Vec<Dim>
         full[axis] = v;
     }
     Ok(full)
-}
-
-fn overflow() -> Error {
-    Error::user(Code::TooLarge, "a size of a window overflows")
-}
-
-/// `(n - 1) * by + 1`, the reach of `n` elements with holes.
-fn reach(n: Dim, by: Dim) -> Result<Dim> {
-    n.saturating_sub(1).checked_mul(by).and_then(|v| v.checked_add(1)).ok_or_else(overflow)
 }
 
 /// The gradient of a convolution by its input, which is also the transposed convolution.
@@ -80,18 +71,22 @@ fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<V
     if result[args.layout.batch] != grad[args.layout.batch] {
         return Err(cx.mismatch(format!("input_sizes {result:?} and out_backprop {grad:?} differ in batch")));
     }
-    let mut window = Vec::with_capacity(spatial);
+    let mut turned = Vec::with_capacity(spatial);
     for (i, &axis) in args.layout.spatial.iter().enumerate() {
-        window.push(transposed_window(cx, &args, axis, result[axis], filter[i], grad[axis])?);
+        turned.push(transposed_window(cx, &args, axis, result[axis], filter[i], grad[axis])?);
     }
     let features = result[args.layout.feature];
     let (kernel, groups) = turned_filter(cx, &filter, features, kind)?;
     let x = cx.arg(2)?;
-    let y = convolution(cx.b, x, kernel, &args.layout, window, groups);
+    let window = turned.iter().map(|turned| turned.window).collect();
+    let mut y = convolution(cx.b, x, kernel, &args.layout, window, groups);
+    for (turned, &axis) in turned.iter().zip(&args.layout.spatial) {
+        y = turned.wanted(cx.b, y, axis, result[axis]);
+    }
     cx.one(y)
 }
 
-fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, out: Dim) -> Result<WindowDim> {
+fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, out: Dim) -> Result<TurnedWindow> {
     let forward = window_dim(n, k, args.strides[axis], args.dilations[axis], &args.padding, axis)?;
     if forward.output_size(n) != Some(out) {
         return Err(cx.mismatch(format!(
@@ -99,17 +94,7 @@ fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, ou
             forward.output_size(n).unwrap_or(Dim::from(0))
         )));
     }
-    let pad_low = reach(k, forward.rhs_dilate)? - 1 - forward.pad_low;
-    let pad_high = n - reach(out, forward.stride)? + forward.pad_low;
-    Ok(WindowDim {
-        size: k,
-        stride: Dim::from(1),
-        pad_low,
-        pad_high,
-        lhs_dilate: forward.stride,
-        rhs_dilate: forward.rhs_dilate,
-        reversal: false,
-    })
+    TurnedWindow::new(&forward, n, out)
 }
 
 /// The filter backwards in space with its two feature axes exchanged group by group, and the number of groups.

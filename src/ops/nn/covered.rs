@@ -23,7 +23,8 @@ fn covered(w: &WindowDim, n: Dim) -> Vec<Dim> {
 /// # Errors
 /// `Code::TooLarge` for a table of more than 2^28 elements.
 pub fn counts(b: &mut Builder, dtype: DType, dims: &[Dim], window: &[WindowDim], padding: &Padding) -> Result<InstId> {
-    if b.computes() {
+    let varies = |w: &WindowDim| [w.pad_low, w.pad_high].iter().any(|pad| pad.varies());
+    if b.computes() || dims.iter().any(|n| n.varies()) || window.iter().any(varies) {
         return computed(b, dtype, dims, window, padding);
     }
     let per_axis: Vec<Vec<Dim>> = dims.iter().zip(window).map(|(&n, w)| covered(w, n)).collect();
@@ -60,19 +61,21 @@ fn computed(b: &mut Builder, dtype: DType, dims: &[Dim], window: &[WindowDim], p
     let too_large = || Error::user(Code::TooLarge, format!("a pool over {dims:?}"));
     let count = |(&n, w): (&Dim, &WindowDim)| w.output_size(n).ok_or_else(too_large);
     let out = dims.iter().zip(window).map(count).collect::<Result<Vec<Dim>>>()?;
-    let number = |b: &mut Builder, n: i64| -> Result<InstId> {
-        let n = i32::try_from(n).map_err(|_| too_large())?;
-        Ok(b.constant(Tensor::scalar(n)))
+    let number = |b: &mut Builder, n: Dim| -> Result<InstId> {
+        if n > i64::from(i32::MAX) {
+            return Err(too_large());
+        }
+        Ok(b.scalar(DType::S32, n))
     };
     let mut total = b.full(dtype, &out, 1.0);
     for (axis, w) in window.iter().enumerate().filter(|(_, w)| w.size != 1) {
-        let size = number(b, w.size.pinned())?;
+        let size = number(b, w.size)?;
         let covered = match padding {
             Padding::Valid => size,
             Padding::Same | Padding::Explicit(_) => {
                 let position = b.iota(DType::S32, &out, axis);
-                let (stride, low) = (number(b, w.stride.pinned())?, number(b, w.pad_low.pinned())?);
-                let (zero, length) = (number(b, 0)?, number(b, dims[axis].pinned())?);
+                let (stride, low) = (number(b, w.stride)?, number(b, w.pad_low)?);
+                let (zero, length) = (number(b, Dim::from(0))?, number(b, dims[axis])?);
                 let step = b.mul(position, stride);
                 let first = b.sub(step, low);
                 let behind = b.add(first, size);

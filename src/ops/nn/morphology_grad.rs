@@ -13,8 +13,6 @@ use crate::ops::row::op;
 use crate::ops::shape::{same, same_as_second};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::fixed;
-use crate::symbolic::known;
 use crate::tensor::DType;
 
 /// The rows of this file.
@@ -39,7 +37,7 @@ fn largest(cx: &mut LowerCtx) -> Result<Largest> {
         return Err(cx.mismatch(format!("a gradient {:?}, where {out:?} is needed", cx.dims(2)?)));
     }
     let mut at = [cx.b.full(DType::S32, &out, -1.0), cx.b.full(DType::S32, &out, -1.0)];
-    largest_sums(cx, &windows, &fixed(&known(&out)), |b, element, is_larger| {
+    largest_sums(cx, &windows, &out, |b, element, is_larger| {
         for (at, place) in at.iter_mut().zip(element) {
             let place = b.full_like(*at, place as f64);
             *at = b.select(is_larger, place, *at);

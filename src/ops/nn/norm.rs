@@ -134,8 +134,13 @@ fn batch_statistics(b: &mut Builder, x: InstId, axis: usize) -> [InstId; 2] {
 /// The outputs for the running averages: variance with Bessel's correction, mixed into the old values by `exponential_avg_factor`.
 fn running_statistics(cx: &mut LowerCtx, batch: [InstId; 2], count: Dim, old: [InstId; 2]) -> [InstId; 2] {
     let b = &mut *cx.b;
-    let bessel = count.as_f64() / (count.max(2) - 1).as_f64();
-    let bessel = b.full_like(batch[1], bessel);
+    let bessel = match count.varies() {
+        true => {
+            let (count, others) = (b.full_like(batch[1], count), b.full_like(batch[1], count.max(2) - 1));
+            b.div(count, others)
+        }
+        false => b.full_like(batch[1], count.as_f64() / (count.max(2) - 1).as_f64()),
+    };
     let fresh = [batch[0], b.mul(batch[1], bessel)];
     let factor = f64::from(cx.node.float("exponential_avg_factor").unwrap_or(1.0));
     if factor == 1.0 {

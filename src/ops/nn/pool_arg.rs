@@ -59,13 +59,13 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if batch != images || cx.b.dims(at) != windows || cx.b.dtype(grad) != dtype {
         return Err(cx.mismatch(format!("a gradient {windows:?} of a pool of {dims:?}, and as many places")));
     }
-    let each = rest.iter().product::<Dim>().known();
-    let all = dims[1..].iter().product::<Dim>().known();
+    let each = rest.iter().product::<Dim>();
+    let all = dims[1..].iter().product::<Dim>();
     let wide = cx.b.convert(at, DType::S64);
     let mut at = cx.b.reshape(wide, &[batch * each]);
     if !cx.flag("include_batch_in_index") {
-        let image = cx.b.iota(DType::S64, &[*batch, Dim::from(each)], 0);
-        let size = cx.b.scalar(DType::S64, all as f64);
+        let image = cx.b.iota(DType::S64, &[*batch, each], 0);
+        let size = cx.b.scalar(DType::S64, all);
         let first = cx.b.mul(image, size);
         let first = cx.b.reshape(first, &[batch * each]);
         at = cx.b.add(at, first);

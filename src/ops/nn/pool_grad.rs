@@ -2,6 +2,7 @@
 use super::bias::wide;
 use super::covered::counts;
 use super::pool::{Pool, reduce_window};
+use super::window::TurnedWindow;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Dim, InstId, Op, Shape};
@@ -64,8 +65,8 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 /// Each element of the gradient, divided by what its window covers, goes to all elements of the window.
 fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, spatial, 2)?;
-    let size = |&v: &i64| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
-    let dims = cx.constant_ints(0)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
+    let size = |&v: &Dim| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
+    let dims = cx.constant_dims(0)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
     let window = pool.windows(&dims)?;
     let out = cx.dims(1)?;
     check_grad(cx, &dims, &out, &window)?;
@@ -73,29 +74,22 @@ fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let grad = cx.b.convert(grad, wide(dtype));
     let counts = counts(cx.b, wide(dtype), &dims, &window, &pool.args.padding)?;
     let share = cx.b.div(grad, counts);
-    let y = spread(cx, share, &dims, &out, &window);
+    let y = spread(cx, share, &dims, &window)?;
     let y = cx.b.convert(y, dtype);
     cx.one(y)
 }
 
 /// The sum of the windows that cover each element: a sum over windows of `share` with holes of the stride between its elements.
-fn spread(cx: &mut LowerCtx, share: InstId, dims: &[Dim], out: &[Dim], window: &[WindowDim]) -> InstId {
-    let turned = |i: usize| {
-        let w = &window[i];
-        let reach = out[i].saturating_sub(1) * w.stride + 1;
-        WindowDim {
-            size: w.size,
-            stride: Dim::from(1),
-            pad_low: w.size.pinned() - 1 - w.pad_low,
-            pad_high: dims[i].pinned() - reach.pinned() + w.pad_low,
-            lhs_dilate: w.stride,
-            rhs_dilate: Dim::from(1),
-            reversal: false,
-        }
-    };
-    let window = (0..dims.len()).map(turned).collect();
+fn spread(cx: &mut LowerCtx, share: InstId, dims: &[Dim], window: &[WindowDim]) -> Result<InstId> {
+    let out = cx.b.dims(share).to_vec();
+    let turned = (0..dims.len()).map(|i| TurnedWindow::new(&window[i], dims[i], out[i])).collect::<Result<Vec<_>>>()?;
     let zero = cx.b.scalar(cx.b.dtype(share), 0.0);
-    reduce_window(cx.b, share, zero, ScalarOp::Add, window)
+    let window = turned.iter().map(|turned| turned.window).collect();
+    let mut y = reduce_window(cx.b, share, zero, ScalarOp::Add, window);
+    for (axis, turned) in turned.iter().enumerate() {
+        y = turned.wanted(cx.b, y, axis, dims[axis]);
+    }
+    Ok(y)
 }
 
 fn avg_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

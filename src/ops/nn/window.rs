@@ -3,6 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
 use crate::hlo::open::Dim;
 use crate::hlo::open::WindowDim;
+use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::symbols::InferredDim;
 
@@ -172,6 +173,52 @@ pub fn window_dim(n: Dim, k: Dim, stride: Dim, dilation: Dim, padding: &Padding,
         rhs_dilate: dilation,
         reversal: false,
     })
+}
+
+/// The window that turns a forward window inside out: it adds up what an element of the input gave to the elements of the result.
+pub struct TurnedWindow {
+    /// The window over the gradient, with holes of the forward stride between its elements.
+    pub window: WindowDim,
+    /// How many elements of its result come before the first that is wanted.
+    pub skipped: Dim,
+}
+
+impl TurnedWindow {
+    /// The window that turns `forward` inside out, which makes `out` elements of `n`.
+    ///
+    /// Padding in front that depends on sizes can't be where the elements have holes between them, as the holes would be elsewhere: there
+    /// all that has a part of the gradient is computed, and the first `skipped` elements are none of the input.
+    ///
+    /// # Errors
+    /// `Code::TooLarge` where a size overflows.
+    pub fn new(forward: &WindowDim, n: Dim, out: Dim) -> Result<TurnedWindow> {
+        let most = reach(forward.size, forward.rhs_dilate)? - 1;
+        let is_moved = forward.pad_low.varies() && forward.stride != 1;
+        let skipped = if is_moved { forward.pad_low } else { Dim::from(0) };
+        let window = WindowDim {
+            size: forward.size,
+            stride: Dim::from(1),
+            pad_low: most - (forward.pad_low - skipped),
+            pad_high: n - reach(out, forward.stride)? + forward.pad_low,
+            lhs_dilate: forward.stride,
+            rhs_dilate: forward.rhs_dilate,
+            reversal: false,
+        };
+        Ok(TurnedWindow { window, skipped })
+    }
+    /// The wanted elements along `axis` of what the window makes, `n` of them.
+    pub fn wanted(&self, b: &mut Builder, x: InstId, axis: usize, n: Dim) -> InstId {
+        if self.skipped.is_zero() { x } else { b.slice_axis(x, axis, self.skipped, self.skipped + n) }
+    }
+}
+
+/// The reach of `n` elements with holes: `(n - 1) * by + 1`, and 0 of none.
+///
+/// # Errors
+/// `Code::TooLarge` where it overflows.
+pub fn reach(n: Dim, by: Dim) -> Result<Dim> {
+    let reach = n.checked_mul(by).map(|v| (v - (by - 1)).max(0));
+    reach.ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))
 }
 
 /// A list of positive integers for each axis; ones where it is missing or empty.

@@ -73,8 +73,8 @@ fn windows(cx: &LowerCtx, image: &[Dim], filter: &[Dim]) -> Result<Vec<WindowDim
         if count == 0 {
             continue;
         }
-        let reach = (count.pinned() - 1) * window.stride.pinned() + window.size.pinned() - size.pinned();
-        window.pad_low = Dim::from((reach + i64::from(is_valid)) / 2);
+        let reach = (count - 1) * window.stride + window.size - size;
+        window.pad_low = (reach + i64::from(is_valid)) / 2;
         window.pad_high = reach - window.pad_low;
     }
     Ok(windows)

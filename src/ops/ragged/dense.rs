@@ -106,7 +106,7 @@ fn levels(cx: &mut LowerCtx) -> Result<(Dim, Vec<Level>)> {
 
 /// The sizes that the node's shape says; `None` for each that it leaves to the rows.
 fn told(cx: &LowerCtx) -> Result<Vec<Option<Dim>>> {
-    let shape = cx.constant_ints(0)?;
+    let shape = cx.constant_dims(0)?;
     // a scalar of -1 leaves all of them
     let is_whole = cx.dims(0)?.is_empty();
     Ok(if is_whole { Vec::new() } else { shape.iter().map(|&n| Dim::size(n).ok()).collect() })

@@ -57,7 +57,7 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], f
         let told = format!("counts of {}; floats are supported", cx.dtype(first)?);
         return Err(cx.unsupported(told));
     }
-    if sizes.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&sizes) {
         let none = cx.b.full(dtype, dims, 0.0);
         return cx.one(none);
     }

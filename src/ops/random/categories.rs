@@ -22,7 +22,7 @@ impl Asked {
     /// From inputs `logits` and `num_samples`.
     pub fn of(cx: &LowerCtx) -> Result<Asked> {
         let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
-        let samples = Dim::size(cx.constant_int(1)?).unwrap_or(Dim::from(0));
+        let samples = cx.constant_dim(1)?.max(0);
         let [batch, classes] = dims[..] else {
             return Err(cx.mismatch(format!("logits of {dims:?}, which must be a matrix")));
         };
@@ -31,7 +31,7 @@ impl Asked {
     }
     /// Whether nothing is drawn.
     pub fn is_empty(&self) -> bool {
-        self.sizes.contains(&Dim::from(0))
+        crate::symbolic::has_zero(&self.sizes)
     }
 }
 

@@ -14,8 +14,7 @@ use crate::ops::row::op;
 use crate::ops::shape::from_first;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
-use crate::tensor::{DType, elements_of};
+use crate::tensor::DType;
 
 /// The types of TensorFlow's kernel.
 pub(super) const TYPES: &str = "f16, f32, f64";
@@ -56,8 +55,8 @@ pub(super) fn between(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> 
         let told = given.map(|x| format!("{:?}", cx.b.dims(x))).join(", ");
         return Err(cx.mismatch(format!("samples of {:?}, which parameters of {told} do not broadcast to", draw.dims)));
     };
-    let groups = elements_of(&known(&of));
-    if draw.count == 0 {
+    let groups = of.iter().product::<Dim>();
+    if draw.count.is_zero() {
         return Ok(cx.b.full(draw.dtype, &dims![0], 0.0));
     }
     let work = if draw.dtype == DType::BF16 { DType::F32 } else { draw.dtype };

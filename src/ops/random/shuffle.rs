@@ -34,7 +34,8 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let words = bits(cx.b, &generator, false, &draw);
     let b = &mut *cx.b;
     let place = b.iota(DType::U32, &[rows - 1], 0);
-    let partner = formula(b, [words, place], |[word, place]| place + word.rem(rows.as_f64() - place));
+    let end = b.full_like(place, rows);
+    let partner = formula(b, [words, place, end], |[word, place, end]| place + word.rem(end - place));
     let partner = b.convert(partner, DType::S32);
     let order = exchanged(b, partner, rows);
     cx.args = vec![Value::Array(x), Value::Array(order)];

@@ -8,8 +8,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::Expr;
 use crate::ops::{LowerCtx, Value};
-use crate::symbolic::known;
-use crate::tensor::{DType, elements_of};
+use crate::tensor::DType;
 
 /// The blocks that TensorFlow keeps for an element where the number of draws has no bound.
 pub(super) const BLOCKS: f64 = 256.0;
@@ -24,7 +23,7 @@ pub(super) fn samples(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Dim; 2
             cx.mismatch(format!("samples of {dims:?}, which must end with the sizes of the parameters, {of:?}"))
         );
     };
-    Ok([Dim::from(elements_of(&known(&dims[..outer]))), Dim::from(elements_of(&known(of)))])
+    Ok([dims[..outer].iter().product(), of.iter().product()])
 }
 
 /// An array of parameters as doubles, once for each sample.
@@ -44,7 +43,7 @@ pub(super) fn of_parameters(
     draw: impl FnOnce(&mut Builder, Streams<InstId>, InstId) -> Result<InstId>,
 ) -> Result<Vec<Value>> {
     let sizes = samples(cx, dims, &cx.dims(input)?)?;
-    if sizes.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&sizes) {
         let none = cx.b.full(dtype, dims, 0.0);
         return cx.one(none);
     }

@@ -3,14 +3,11 @@
 //! A block of two words fills two neighbours along the first even dimension of the result (of none, the largest, rounded up).
 use super::{Draw, FLOATS, Generator, box_muller, join, split, wrong_type};
 use crate::diag::Result;
-use crate::dims;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::LowerCtx;
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
-use crate::symbolic::fixed;
-use crate::symbolic::known;
-use crate::tensor::{DType, elements_of};
+use crate::tensor::DType;
 
 const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 const PARITY: u32 = 0x1BD1_1BDA;
@@ -23,9 +20,8 @@ fn rotated(b: &mut Builder, x: InstId, by: u32) -> InstId {
 }
 
 /// Two vectors of words: block `i` is made with the counter raised by `i`.
-fn blocks(b: &mut Builder, generator: &Generator, count: u64) -> [InstId; 2] {
+fn blocks(b: &mut Builder, generator: &Generator, count: Dim) -> [InstId; 2] {
     let dims = [count];
-    let dims = dims.map(Dim::from);
     let i = b.iota(DType::U64, &dims, 0);
     let counter = b.broadcast(generator.counter[0], &dims, &[]);
     let counter = b.add(counter, i);
@@ -50,42 +46,44 @@ fn blocks(b: &mut Builder, generator: &Generator, count: u64) -> [InstId; 2] {
 }
 
 /// The axis along which the two words of a block lie, and the sizes with that axis rounded up to even.
-fn pair_axis(dims: &[u64]) -> (usize, Vec<u64>) {
+fn pair_axis(dims: &[Dim]) -> (usize, Vec<Dim>) {
     if dims.is_empty() {
-        return (0, vec![2]);
+        return (0, vec![Dim::from(2)]);
     }
     let even = dims.iter().position(|&d| d % 2 == 0);
     let largest = (0..dims.len()).rev().max_by_key(|&a| dims[a]).unwrap_or(0);
     let axis = even.unwrap_or(largest);
     let mut rounded = dims.to_vec();
-    rounded[axis] = rounded[axis].next_multiple_of(2);
+    rounded[axis] = rounded[axis].div_ceil(2) * 2;
     (axis, rounded)
 }
 
 /// Joins the two parts of each block along the axis of pairs; the result is flat.
-fn paired(b: &mut Builder, parts: [InstId; 2], dims: &[u64]) -> InstId {
-    let dims = if dims.is_empty() { &[1][..] } else { dims };
+fn paired(b: &mut Builder, parts: [InstId; 2], dims: &[Dim]) -> InstId {
+    let one = [Dim::from(1)];
+    let dims = if dims.is_empty() { &one[..] } else { dims };
     let (axis, rounded) = pair_axis(dims);
     let mut half = rounded.clone();
     half[axis] /= 2;
-    half.insert(axis + 1, 1);
-    let parts = parts.map(|p| b.reshape(p, &fixed(&half)));
+    half.insert(axis + 1, Dim::from(1));
+    let parts = parts.map(|p| b.reshape(p, &half));
     let joined = b.concatenate(&parts, axis + 1);
-    let whole = b.reshape(joined, &fixed(&rounded));
-    let cut = b.slice_axis(whole, axis, Dim::from(0), Dim::from(dims[axis]));
-    b.reshape(cut, &dims![dims.iter().product::<u64>()])
+    let whole = b.reshape(joined, &rounded);
+    let cut = b.slice_axis(whole, axis, Dim::from(0), dims[axis]);
+    b.reshape(cut, &[dims.iter().product()])
 }
 
 /// The number of blocks of two words for a result of these sizes.
-fn pair_count(dims: &[u64]) -> u64 {
-    let dims = if dims.is_empty() { &[1][..] } else { dims };
-    elements_of(&pair_axis(dims).1) / 2
+fn pair_count(dims: &[Dim]) -> Dim {
+    let one = [Dim::from(1)];
+    let dims = if dims.is_empty() { &one[..] } else { dims };
+    pair_axis(dims).1.iter().product::<Dim>() / 2
 }
 
 /// The words of a result of these sizes, flat, of 32 or 64 bits.
-pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[u64]) -> InstId {
+pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[Dim]) -> InstId {
     if wide {
-        let x = blocks(b, generator, elements_of(dims));
+        let x = blocks(b, generator, dims.iter().product());
         return join(b, x[0], x[1]);
     }
     let x = blocks(b, generator, pair_count(dims));
@@ -134,7 +132,7 @@ pub fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
 /// Uniform in 0..1, flat.
 pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = work(cx, draw.dtype)?;
-    let words = bits(cx.b, generator, work == DType::F64, &known(&draw.dims));
+    let words = bits(cx.b, generator, work == DType::F64, &draw.dims);
     let y = unit(cx.b, words, work);
     Ok(narrowed(cx.b, y, draw.dtype))
 }
@@ -143,20 +141,20 @@ pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<
 /// dimension behind that of pairs.
 pub fn normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = work(cx, draw.dtype)?;
-    let (axis, mut pairs) = pair_axis(&known(&draw.dims));
+    let (axis, mut pairs) = pair_axis(&draw.dims);
     pairs[axis] /= 2;
-    pairs.insert(axis + 1, 2);
+    pairs.insert(axis + 1, Dim::from(2));
     let b = &mut *cx.b;
     let words = bits(b, generator, work == DType::F64, &pairs);
     let all = unit(b, words, work);
-    let all = b.reshape(all, &fixed(&pairs));
+    let all = b.reshape(all, &pairs);
     let (first, second) = (
         b.slice_axis(all, axis + 1, Dim::from(0), Dim::from(1)),
         b.slice_axis(all, axis + 1, Dim::from(1), Dim::from(2)),
     );
-    let count = elements_of(&pairs) / 2;
-    let [first, second] = [first, second].map(|x| b.reshape(x, &dims![count]));
+    let count = pairs.iter().product::<Dim>() / 2;
+    let [first, second] = [first, second].map(|x| b.reshape(x, &[count]));
     let pair = box_muller(b, first, second);
-    let y = paired(b, pair, &known(&draw.dims));
+    let y = paired(b, pair, &draw.dims);
     Ok(narrowed(b, y, draw.dtype))
 }

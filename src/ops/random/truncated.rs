@@ -56,7 +56,7 @@ fn inverted(b: &mut Builder, x: InstId) -> InstId {
 fn rejected(b: &mut Builder, generator: &Generator, count: Dim, work: DType) -> InstId {
     let slots = if work == DType::F64 { 2 } else { 4 };
     let dims = [count.div_ceil(slots)];
-    if count == 0 {
+    if count.is_zero() {
         return b.full(work, &dims, 0.0);
     }
     let [low, high] = generator.counter.map(|c| b.broadcast(c, &dims, &[]));

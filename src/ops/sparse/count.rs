@@ -79,7 +79,7 @@ fn of_ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("values {}; a vector is needed", cx.b.shape(values))));
     };
     let rows = match ragged::rows(cx, splits) {
-        Some(rows) if rows > 0 => rows,
+        Some(rows) if !rows.is_zero() => rows,
         _ => return Err(cx.mismatch(format!("splits of {}", cx.b.shape(splits)))),
     };
     let (row, _) = ragged::places(cx, splits, n)?;

@@ -67,7 +67,7 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = a.len(cx);
     let zeros = cx.b.full(dtype, &fixed(&out), 0.0);
     let mut y = zeros;
-    if n > 0 && !dims.contains(&Dim::from(0)) && !out.contains(&0) {
+    if n > 0 && !crate::symbolic::has_zero(&dims) && !out.contains(&0) {
         let matrices: u64 = a.dims[..rank - 2].iter().product();
         let (mut row, mut at) = (a.index(cx, 1), a.index(cx, 0));
         if rank == 3 {

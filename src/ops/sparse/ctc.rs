@@ -43,14 +43,14 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
     let ([time, batch, classes], dtype) = (sizes(cx, x, lengths)?, cx.b.dtype(x));
     let blank = cx.node.int("blank_index").unwrap_or(-1);
-    let blank = if blank < 0 { blank + classes.pinned() } else { blank };
+    let blank = if blank < 0 { classes + blank } else { Dim::from(blank) };
     let x = cx.b.transpose(x, &[1, 0, 2]);
     let all = [batch, time];
     let (best, class) = largest(cx, x, dtype);
     let step = cx.b.iota(DType::S32, &all, 1);
     let lengths = cx.b.broadcast(lengths, &all, &[0]);
     let inside = cx.b.compare(Direction::Lt, step, lengths);
-    let blank = cx.b.full(DType::S32, &all, blank as f64);
+    let blank = cx.b.full(DType::S32, &all, blank);
     let named = cx.b.compare(Direction::Ne, class, blank);
     let mut kept = cx.b.elementwise(ScalarOp::And, &[inside, named]);
     if cx.flag("merge_repeated") {

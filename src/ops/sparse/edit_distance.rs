@@ -71,7 +71,7 @@ fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<Dim>, Vec<InstId>)> {
         dims.push(cx.size_said(larger, Dim::from(axis), &made)?);
         sizes.push(element(cx, larger, axis as usize));
     }
-    match dims.iter().try_fold(1u64, |n, &d| n.checked_mul(d.known())) {
+    match crate::symbolic::product(&dims) {
         Some(n) if n <= 1u64 << 32 => Ok((dims, sizes)),
         _ => Err(Error::user(Code::TooLarge, format!("distances of {dims:?} sequences"))),
     }
@@ -155,7 +155,7 @@ fn running_minimum(b: &mut Builder, x: InstId) -> InstId {
     let comp = b.scalar_computation(ScalarOp::Minimum, DType::S32);
     let n = b.dims(x)[1];
     let mut window = vec![WindowDim::default(); 2];
-    window[1] = WindowDim { size: n, pad_low: Dim::from(n.pinned() - 1), ..WindowDim::default() };
+    window[1] = WindowDim { size: n, pad_low: n - 1, ..WindowDim::default() };
     let most = b.scalar(DType::S32, f64::from(i32::MAX));
     b.add_inst(Op::ReduceWindow { window, comp }, &[x, most])
 }

@@ -205,7 +205,7 @@ fn looked_up(cx: &mut LowerCtx, own: InstId, others: InstId, numbers: InstId) ->
     if rank != same || cx.b.dims(numbers) != [m] {
         return Err(cx.mismatch(format!("indices of ranks {rank} and {same}, {} for {m}", cx.b.shape(numbers))));
     }
-    if m == 0 {
+    if m.is_zero() {
         return Ok(cx.b.full(cx.b.dtype(numbers), &[n], 0.0));
     }
     let mut is_same = cx.b.full(DType::Pred, &[n, m], 1.0);

@@ -34,7 +34,7 @@ pub(super) fn sorted(cx: &mut LowerCtx, keys: InstId) -> InstId {
 
 /// Elements in row-major order.
 fn in_order(cx: &mut LowerCtx, places: InstId, values: InstId, shape: InstId) -> Result<(InstId, InstId)> {
-    if cx.b.dims(places)[0] == 0 {
+    if cx.b.dims(places)[0].is_zero() {
         return Ok((places, values));
     }
     let keys = linear(cx, places, shape);

@@ -78,7 +78,7 @@ fn runs(cx: &mut LowerCtx, places: InstId, (n, rank): (Dim, usize)) -> InstId {
 /// Softmax over the elements of each row along the last axis.
 fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values) = (indices(cx, 0)?, cx.arg(1)?);
-    if n == 0 {
+    if n.is_zero() {
         return cx.one(values);
     }
     let run = runs(cx, places, (n, rank));

@@ -68,7 +68,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = if adjoint_b { cx.b.transpose(b, &[1, 0]) } else { b };
     let (values, b) = (cx.b.convert(values, wide(dtype)), cx.b.convert(b, wide(dtype)));
     let zeros = cx.b.full(wide(dtype), &[rows, m], 0.0);
-    if [n, rows, m].contains(&Dim::from(0)) || k == 0 {
+    if crate::symbolic::has_zero(&[n, rows, m, k]) {
         let y = cx.b.convert(zeros, dtype);
         return cx.one(y);
     }

@@ -38,7 +38,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         rows if rows < 1u64 << 31 => rows,
         rows => return Err(Error::user(Code::TooLarge, format!("{rows} rows"))),
     };
-    if rows == 0 && n > 0 {
+    if rows.is_zero() && n > 0 {
         return Err(cx.mismatch(format!("{n} elements in no rows")));
     }
     // a row out of range counts as the last
@@ -54,7 +54,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let gaps = cx.b.convert(empty, DType::S32);
     let (gaps_before, before) = (exclusive(cx, gaps), exclusive(cx, counts));
     // where elements go: by row, those of a row in their order
-    let at = if n == 0 {
+    let at = if n.is_zero() {
         cx.b.full(DType::S32, &dims![0], 0.0)
     } else {
         let order = super::order::sorted(cx, number);

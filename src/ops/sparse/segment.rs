@@ -76,7 +76,7 @@ fn segment(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
 
 /// The number that input `i`, which must be known, says.
 fn told(cx: &LowerCtx, i: usize) -> Result<Dim> {
-    let n = cx.constant_int(i)?;
+    let n = cx.constant_dim(i)?;
     Dim::size(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.mismatch(format!("{n} rows")))
 }
 

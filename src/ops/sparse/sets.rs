@@ -13,7 +13,7 @@ use crate::ops::shape::{S32, S64};
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 const TYPES: &str = "s8, s16, s32, s64, u8, u16";
 
@@ -72,8 +72,7 @@ fn sets(cx: &mut LowerCtx, set: Set) -> Result<Sets> {
             }
             let (groups, n) = (lead.iter().product(), dims.iter().product());
             let group = cx.b.iota(DType::S64, &[groups, *long], 0);
-            let lead_sizes: Vec<i64> = lead.iter().map(|&n| n.pinned()).collect();
-            let shape = cx.b.constant(Tensor::from_vec(DType::S64, vec![lead.len() as u64], lead_sizes));
+            let shape = cx.b.numbers(DType::S64, lead);
             let (group, values) = (cx.b.reshape(group, &[n]), cx.b.reshape(x, &[n]));
             Ok(Sets { group, values, shape, rank: dims.len() })
         }

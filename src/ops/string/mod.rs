@@ -127,10 +127,10 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The rows of an array, and the elements of each.
-fn rows_of(cx: &LowerCtx, x: InstId) -> Result<(u64, u64)> {
+fn rows_of(cx: &LowerCtx, x: InstId) -> Result<(Dim, u64)> {
     match cx.b.dims(x) {
         [] => Err(cx.mismatch("a fingerprint of a scalar")),
-        [rows, rest @ ..] => Ok(((*rows).known(), rest.iter().product::<Dim>().known())),
+        [rows, rest @ ..] => Ok((*rows, rest.iter().product::<Dim>().known())),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Byte strings of bounded length while a graph is lowered: arrays of numbers, as compiled code has no strings.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
+use crate::hlo::open::Dim;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::expr::{Expr, formulas};
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -257,7 +258,8 @@ pub fn text_formulas<'b>(
 
 /// The length of all strings, where it is one number that is known.
 fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
-    if elements_of(&known(b.dims(text.length))) > 1 << 16 {
+    let dims = b.dims(text.length);
+    if dims.iter().any(|d| d.varies()) || elements_of(&known(dims)) > 1 << 16 {
         return None;
     }
     let lengths = crate::interp::constant_value(b, text.length)?.to_i64s()?;
@@ -270,14 +272,14 @@ fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
 /// # Errors
 /// `ShapeMismatch` for tensors of unlike sizes.
 pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<Text> {
-    let mut dims: Vec<u64> = Vec::new();
+    let mut dims: Vec<Dim> = Vec::new();
     for part in &parts {
         let own = cx.b.dims(part.length);
         if !own.is_empty() && !dims.is_empty() && own != dims {
             return Err(cx.mismatch(format!("strings of {dims:?} are joined to strings of {own:?}")));
         }
         if !own.is_empty() {
-            dims = known(own);
+            dims = own.to_vec();
         }
     }
     let between = StringConstant { dims: Vec::new(), all: vec![Bytes::copy_from_slice(separator)] };
@@ -300,16 +302,16 @@ pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<T
 }
 
 /// The strings of a scalar in every place of a tensor; other tensors as they are.
-fn broadcast(b: &mut Builder, text: &Text, dims: &[u64]) -> Text {
+fn broadcast(b: &mut Builder, text: &Text, dims: &[Dim]) -> Text {
     if b.dims(text.length) == dims {
         return text.clone();
     }
-    let words = text.words.iter().map(|&w| b.broadcast_to(w, &fixed(dims))).collect();
-    Text { words, length: b.broadcast_to(text.length, &fixed(dims)), most: text.most }
+    let words = text.words.iter().map(|&w| b.broadcast_to(w, dims)).collect();
+    Text { words, length: b.broadcast_to(text.length, dims), most: text.most }
 }
 
 /// `y` behind `x`.
-fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[u64]) -> Result<Text> {
+fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[Dim]) -> Result<Text> {
     let most = x.most + y.most;
     if most > MOST_BYTES {
         let told = format!("strings of up to {most} bytes; up to {MOST_BYTES} are supported");

@@ -1,0 +1,100 @@
+//! Weights of spans of pixels, computed by the module itself: for sizes that vary. `spans.rs` computes the same for sizes that are known.
+use super::resize::Sampling;
+use super::sampled;
+use super::spans::Kernel;
+use crate::hlo::open::{Builder, Dim, InstId};
+use crate::ops::math::expr::{Expr, formula};
+use crate::ops::math::special::compare_scalar;
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The numbers of the pixels of a result and of an image along one axis, `f32[to, from]` each.
+fn pixels(b: &mut Builder, [from, to]: [Dim; 2]) -> [InstId; 2] {
+    [0, 1].map(|axis| b.iota(DType::F32, &[to, from], axis))
+}
+
+/// How much of each pixel of the image each pixel of the result covers, over what it covers in all: `f32[to, from]`.
+pub fn covered(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> InstId {
+    let [place, pixel] = pixels(b, [from, to]);
+    let scale = sampled::scale(b, sampling, from, to);
+    let scale = b.broadcast(scale, &[to, from], &[]);
+    let count = b.full_like(pixel, from);
+    formula(b, [place, pixel, scale, count], |[place, pixel, scale, count]| {
+        let (start, end, behind) = (place * scale, (place + 1.0) * scale, pixel + 1.0);
+        let is_within = pixel.lt(start).and(behind.gt(end));
+        let overlap = smaller(behind, end) - pixel.max(start);
+        let share = scale.when(is_within, overlap.max(0.0));
+        // what is behind the image counts as its last pixel
+        let beyond = (end - count).max(0.0).when(behind.equals(count), 0.0);
+        // the corners of an image of one pixel are that pixel
+        ((share + beyond) / scale).when(scale.gt(0.0), 1.0)
+    })
+}
+
+fn smaller<'s, 'b>(x: Expr<'s, 'b>, y: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    x.apply2(ScalarOp::Minimum, y)
+}
+
+/// Where an image is scaled and moved to along one axis: `f32[]` each.
+pub struct Moved {
+    /// Pixels of the result a pixel of the image.
+    pub scale: InstId,
+    /// How far the result is moved, in its pixels.
+    pub translation: InstId,
+}
+
+/// The weights `f32[to, from]` of the pixels around the place of each pixel of the result, which add up to 1. A place outside of the image
+/// has none.
+pub fn moved(b: &mut Builder, how: &Moved, kernel: Kernel, antialias: bool, [from, to]: [Dim; 2]) -> InstId {
+    let dims = [to, from];
+    let [place, pixel] = pixels(b, [from, to]);
+    let [scale, translation] = [how.scale, how.translation].map(|x| b.broadcast(x, &dims, &[]));
+    let count = b.full_like(pixel, from);
+    let weights = formula(b, [place, pixel, scale, translation, count], |[place, pixel, scale, translation, count]| {
+        let inverse = 1.0 / scale;
+        let width = if antialias { inverse.max(1.0) } else { inverse.number(1.0) };
+        let at = (place + 0.5) * inverse - inverse * translation;
+        let (reach, last) = (width * f64::from(kernel.radius()), count - 1.0);
+        let start = (at - reach - 0.5).apply(ScalarOp::Ceil);
+        let end = (at + reach - 0.5).floor();
+        let [start, end] = [start, end].map(|x| smaller(x.max(0.0), last));
+        let is_there = at.ge(0.0).and(at.le(count));
+        let counts = is_there.and(pixel.ge(start)).and(pixel.le(end));
+        weight(kernel, ((pixel + 0.5 - at) * (1.0 / width)).abs()).when(counts, 0.0)
+    });
+    let zero = b.scalar(DType::F32, 0.0);
+    let total = b.reduce(weights, zero, ScalarOp::Add, &[1]);
+    let total = b.broadcast(total, &dims, &[0]);
+    let part = b.div(weights, total);
+    let magnitude = b.unary(ScalarOp::Abs, total);
+    let is_large = compare_scalar(b, Direction::Ge, magnitude, f64::from(1000.0 * f32::MIN_POSITIVE));
+    let none = b.full_like(part, 0.0);
+    b.select(is_large, part, none)
+}
+
+/// How much a pixel counts at a distance.
+fn weight<'s, 'b>(kernel: Kernel, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    use std::f64::consts::PI;
+    match kernel {
+        Kernel::Lanczos(radius) => {
+            let radius = f64::from(radius);
+            let (angle, slow) = (x * PI, x * (PI / radius));
+            let lobes = (angle.sin() * slow.sin() * radius) / (x * x * (PI * PI));
+            let lobes = lobes.when(x.gt(1e-3), 1.0);
+            lobes.when(x.le(radius), 0.0)
+        }
+        Kernel::Gaussian => (x * x * -2.0).exp().when(x.lt(f64::from(kernel.radius())), 0.0),
+        Kernel::Box => x.number(1.0).when(x.lt(0.5), x.number(0.5).when(x.equals(0.5), 0.0)),
+        Kernel::Triangle => (1.0 - x).max(0.0),
+        Kernel::KeysCubic => {
+            let far = ((x * -0.5 + 2.5) * x - 4.0) * x + 2.0;
+            let near = ((x * 1.5 - 2.5) * x) * x + 1.0;
+            near.when(x.lt(1.0), far.when(x.lt(2.0), 0.0))
+        }
+        Kernel::MitchellCubic => {
+            let far = ((x * (-7.0 / 18.0) + 2.0) * x - 10.0 / 3.0) * x + 16.0 / 9.0;
+            let near = ((x * (7.0 / 6.0) - 2.0) * x) * x + 8.0 / 9.0;
+            near.when(x.lt(1.0), far.when(x.lt(2.0), 0.0))
+        }
+    }
+}
