@@ -85,7 +85,7 @@ impl<'a> Emitter<'a> {
                 && matches!(buffer.place, Place::Workspace(_))
                 && self.scope.values.layout(*buf).is_some_and(|l| dense(l) && suits(l))
                 // the state of a loop is its next value's
-                && !self.scope.states.values().any(|b| b == buf)
+                && !self.scope.state_buffers.contains(buf)
                 && self.dies(*buf, id)
                 && self.reads_in_step(id, *buf)
         };

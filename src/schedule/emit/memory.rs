@@ -56,7 +56,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn note_margin(&mut self, plane: InstId, buf: BufId) {
         let comp = self.scope.comp;
         if self.is_entry(comp)
-            && is_read_in_parts(comp, self.plan.convolutions(self.scope.id), plane, &comp.users()[plane])
+            && is_read_in_parts(comp, self.plan.convolutions(self.scope.id), plane, self.scope.users(plane))
         {
             self.found.in_parts.insert(buf, plane);
         }

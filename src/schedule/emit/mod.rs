@@ -71,8 +71,10 @@ use crate::schedule::plan::spots::Spot;
 use crate::schedule::plan::{Params, Plan, Stages};
 use crate::schedule::refuse;
 use crate::target::Target;
+use crate::util::id_vec::IdVec;
 use pieces::{constant, number};
 use planes::LeftSums;
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 pub use value::Value;
 use values::Values;
@@ -186,10 +188,13 @@ pub struct Scope<'a> {
     pub(in crate::schedule) padded: HashMap<InstId, Value>,
     /// In the body of a loop: the memory of the state that a next value may be written to.
     pub(in crate::schedule) states: HashMap<InstId, BufId>,
+    /// All of that memory.
+    pub(in crate::schedule) state_buffers: HashSet<BufId>,
     /// Memory that belongs to the caller.
     pub(in crate::schedule) borrowed: HashSet<BufId>,
     /// The sums that depthwise windows left.
     pub(in crate::schedule) parts: HashMap<InstId, LeftSums>,
+    users: OnceCell<IdVec<InstId, Vec<InstId>>>,
 }
 
 impl<'a> Scope<'a> {
@@ -204,9 +209,16 @@ impl<'a> Scope<'a> {
             placed: HashMap::new(),
             padded: HashMap::new(),
             states: HashMap::new(),
+            state_buffers: HashSet::new(),
             borrowed: HashSet::new(),
             parts: HashMap::new(),
+            users: OnceCell::new(),
         }
+    }
+
+    /// The readers of an instruction.
+    pub(in crate::schedule) fn users(&self, id: InstId) -> &[InstId] {
+        &self.users.get_or_init(|| self.comp.users())[id]
     }
 
     /// Notes where the value of an instruction is.
@@ -230,7 +242,8 @@ impl<'a> Emitter<'a> {
                 all.filter(|&buf| !self.is_entry(comp) || !self.is_updated(buf)).collect()
             }
         };
-        let scope = Scope { states, borrowed, ..Scope::new(self.module, id, stages) };
+        let state_buffers = states.values().copied().collect();
+        let scope = Scope { states, state_buffers, borrowed, ..Scope::new(self.module, id, stages) };
         let caller = std::mem::replace(&mut self.scope, scope);
         for (&param, value) in comp.params.iter().zip(params) {
             self.note_needed(param, &value);

@@ -24,7 +24,10 @@ impl<'a> Emitter<'a> {
     /// Whether `buf` is a variable that a call changes.
     pub(in crate::schedule) fn is_updated(&self, buf: BufId) -> bool {
         let Place::State(at) = self.program.buffers[buf].place else { return false };
-        self.program.state.iter().any(|v| v.offset == at && v.changed && v.info.bytes() > 0)
+        // variables lie in order, and those without elements where others begin
+        let from = self.program.state.partition_point(|v| v.offset < at);
+        let mut there = self.program.state[from..].iter().take_while(|v| v.offset == at);
+        there.any(|v| v.changed && v.info.bytes() > 0)
     }
 
     /// The memory of the variables that next values may be written to; none but in the entry.
@@ -34,8 +37,8 @@ impl<'a> Emitter<'a> {
         stages: &Stages,
         params: &[Value],
     ) -> HashMap<InstId, BufId> {
-        let at = |old: InstId| comp.params.iter().position(|&p| p == old);
-        let target = |&(next, old): &(InstId, InstId)| Some((next, *params.get(at(old)?)?.leaves.first()?));
+        let values: HashMap<InstId, &Value> = comp.params.iter().copied().zip(params).collect();
+        let target = |&(next, old): &(InstId, InstId)| Some((next, *values.get(&old)?.leaves.first()?));
         stages.updates.iter().filter_map(target).collect()
     }
 

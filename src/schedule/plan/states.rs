@@ -6,7 +6,7 @@
 use super::fuse::Fusion;
 use crate::hlo::{Computation, InstId, Op};
 use crate::util::id_vec::{Id, IdVec};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The instructions of `comp` that make the next value of one array of the state, with the number of that part.
 pub fn next_values(comp: &Computation) -> Vec<(InstId, usize)> {
@@ -14,12 +14,21 @@ pub fn next_values(comp: &Computation) -> Vec<(InstId, usize)> {
     if comp.params.len() != 1 || root.op != Op::Tuple {
         return Vec::new();
     }
+    let times = times(&root.operands);
     let made = |id: InstId| {
         let given = matches!(comp[id].op, Op::GetTupleElement(_) | Op::Parameter(_) | Op::Constant(_));
-        let once = root.operands.iter().filter(|o| **o == id).count() == 1;
-        !given && once && comp[id].shape.as_array().is_some()
+        !given && times[&id] == 1 && comp[id].shape.as_array().is_some()
     };
     root.operands.iter().enumerate().filter(|(_, id)| made(**id)).map(|(part, id)| (*id, part)).collect()
+}
+
+/// How many times each instruction occurs.
+fn times(all: &[InstId]) -> HashMap<InstId, usize> {
+    let mut times = HashMap::new();
+    for &id in all {
+        *times.entry(id).or_default() += 1;
+    }
+    times
 }
 
 /// The variables of the entry: behind the arguments its parameters are their values, and behind the results its root has the
@@ -40,9 +49,10 @@ impl Variables {
         let root = &entry[entry.root];
         let Some(next) = root.operands.get(self.results..).filter(|_| root.op == Op::Tuple) else { return Vec::new() };
         let old = entry.params.iter().skip(self.args).zip(&self.changed).filter(|(_, changed)| **changed);
+        let times = times(next);
         let made = |id: InstId| {
             let given = matches!(entry[id].op, Op::GetTupleElement(_) | Op::Parameter(_) | Op::Constant(_));
-            !given && next.iter().filter(|n| **n == id).count() == 1 && entry[id].shape.as_array().is_some()
+            !given && times[&id] == 1 && entry[id].shape.as_array().is_some()
         };
         next.iter().zip(old).filter(|(next, _)| made(**next)).map(|(&next, (&old, _))| (next, old)).collect()
     }

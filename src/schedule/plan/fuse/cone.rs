@@ -2,6 +2,7 @@
 use super::rows::{Rows, row_form};
 use super::{Planner, linear, path};
 use crate::hlo::{InstId, Op};
+use crate::util::id_vec::Id;
 
 /// Most instructions that are looked at.
 const FARTHEST: usize = 64;
@@ -36,8 +37,21 @@ impl Planner<'_> {
         matches!(self.comp[id].op, Op::Dot(_) | Op::Convolution(_))
     }
 
+    /// Notes which instructions may be computed from reductions of rows; `order` has operands before their readers.
+    pub(super) fn note_rows(&mut self, order: &[InstId]) {
+        for &id in order {
+            let inst = &self.comp[id];
+            let passes = linear(&inst.op) || matches!(inst.op, Op::Broadcast(_));
+            let below = passes && inst.operands.iter().any(|o| self.above_rows[o.index()]);
+            self.above_rows[id.index()] = below || row_form(self.module, self.comp, id).is_some();
+        }
+    }
+
     /// The rows of a reduction that `id` is or that it is computed from, element for element.
     pub(super) fn rows_below(&self, id: InstId) -> Option<Rows> {
+        if !self.above_rows[id.index()] {
+            return None;
+        }
         let mut cone = vec![id];
         let mut next = 0;
         while next < cone.len() && cone.len() < FARTHEST {
@@ -61,7 +75,7 @@ impl Planner<'_> {
 
     /// Whether `id` is computed from reductions of its own rows: the end of a softmax or a norm.
     pub(super) fn ends_rows(&self, id: InstId) -> bool {
-        if !matches!(self.comp[id].op, Op::Elementwise(_)) {
+        if !matches!(self.comp[id].op, Op::Elementwise(_)) || !self.above_rows[id.index()] {
             return false;
         }
         let Some(elements) = self.elements(id) else { return false };

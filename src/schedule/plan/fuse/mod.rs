@@ -169,7 +169,9 @@ pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
         align: vec![None; n],
         members: vec![Vec::new(); n],
         again: vec![false; n],
+        above_rows: vec![false; n],
     };
+    p.note_rows(order);
     for &id in order.iter().rev() {
         p.visit(id);
     }
@@ -188,6 +190,8 @@ struct Planner<'a> {
     members: Vec<Vec<InstId>>,
     /// Inlined and computed again and again for one element of the root.
     again: Vec<bool>,
+    /// Whether an instruction is a reduction of rows, or may be computed from one through what is pointwise or repeats elements.
+    above_rows: Vec<bool>,
 }
 
 impl Planner<'_> {
