@@ -212,10 +212,11 @@ fn of_dims(
     used[at] = true;
     let (name, binding) = &dims[at];
     Some(match binding {
-        // axes that one binding reaches have one size, but for those that the module tells apart
+        // axes at one place that a binding reaches have one size, but for those that the module tells apart
         Binding::Bound(bound @ Bound { name: None, .. }) if !matches!(arg.axes[i], Axis::Named(_)) => {
-            let name = if name.is_empty() { "n" } else { name };
-            Binding::Bound(Bound { name: Some(field(name)), ..bound.clone() })
+            let own = field(if name.is_empty() { "n" } else { name });
+            let own = if i == 0 || name.contains('[') { own } else { format!("{own}_{i}") };
+            Binding::Bound(Bound { name: Some(own), ..bound.clone() })
         }
         other => other.clone(),
     })

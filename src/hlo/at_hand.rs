@@ -201,7 +201,8 @@ impl Op {
 }
 
 impl<D: Size> Inst<D> {
-    fn resized(&self, to: Resized<D, u64>) -> Inst {
+    /// The instruction with other sizes.
+    pub fn resized<E: Size>(&self, to: Resized<D, E>) -> Inst<E> {
         Inst {
             name: self.name.clone(),
             op: self.op.resized(to),
@@ -211,9 +212,9 @@ impl<D: Size> Inst<D> {
             extra: self.extra.clone(),
         }
     }
-    /// The instruction, whose sizes must be these in every call.
-    pub fn pinned(&self) -> Inst {
-        self.resized(pinned())
+    /// The instruction for the sizes at hand.
+    pub fn at_hand(&self) -> Inst {
+        self.resized(at_hand())
     }
 }
 
@@ -221,10 +222,6 @@ impl<D: Size> Computation<D> {
     /// The computation for the sizes at hand.
     pub fn at_hand(&self) -> Computation {
         self.resized(at_hand())
-    }
-    /// The computation, whose sizes must be these in every call.
-    pub fn pinned(&self) -> Computation {
-        self.resized(pinned())
     }
     fn resized(&self, to: Resized<D, u64>) -> Computation {
         Computation {

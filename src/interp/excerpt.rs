@@ -1,14 +1,15 @@
 //! The part of a computation under construction that one of its values needs.
-use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, Size};
+use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, Resized, Size};
 use crate::symbolic::Dim;
 use crate::util::id_vec::IdVec;
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// Instructions that one value may need.
 const MAX_INSTS: usize = 1 << 16;
 
-/// A module whose entry makes `id` of the open computation, for sizes that must be these in every call, and `id` in it; `None` where that takes too many
-/// instructions, or one is needed that `is_known` says no to.
+/// A module whose entry makes `id` of the open computation, and `id` in it; `None` where that takes too many instructions, one is needed
+/// that `is_known` says no to, or one that sizes which vary say something of.
 pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) -> bool) -> Option<(Module, InstId)> {
     let comp = b.current();
     let mut needed: Vec<InstId> = Vec::new();
@@ -33,11 +34,11 @@ pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) 
     let mut insts = IdVec::new();
     let mut params = Vec::new();
     for id in needed {
-        for size in b.size_constant_elements(id).into_iter().flatten() {
-            let size: Dim = (*size).into();
-            size.pinned();
+        let sizes = b.size_constant_elements(id).into_iter().flatten();
+        if varies(&comp.insts[id]) || sizes.map(|&size| size.into()).any(Dim::varies) {
+            return None;
         }
-        let mut inst = comp.insts[id].pinned();
+        let mut inst = comp.insts[id].at_hand();
         inst.operands.iter_mut().for_each(|o| *o = places[o]);
         callees.take(&mut inst)?;
         let is_parameter = matches!(inst.op, crate::hlo::Op::Parameter(_));
@@ -55,6 +56,21 @@ pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) 
         size_constants: Vec::new(),
     });
     Some((Module { name: String::new(), comps, entry, extra: Vec::new(), replaceable: false }, root))
+}
+
+/// Whether sizes that vary say something of an instruction.
+fn varies<D: Size>(inst: &Inst<D>) -> bool {
+    let any = Cell::new(false);
+    let size = |d: D| {
+        any.set(any.get() || d.into().varies());
+        d
+    };
+    let signed = |d: D::Signed| {
+        any.set(any.get() || d.into().varies());
+        d
+    };
+    drop(inst.resized(Resized { size: &size, signed: &signed }));
+    any.get()
 }
 
 /// The computations that are called, copied as they are met.
@@ -87,13 +103,10 @@ impl<D: Size> Callees<'_, D> {
                 todo.extend(from.insts.values().flat_map(|inst| inst.op.called()).map(|called| (called, false)));
                 continue;
             }
-            for (_, elements) in &from.size_constants {
-                for &size in elements {
-                    let size: Dim = size.into();
-                    size.pinned();
-                }
+            if !from.size_constants.is_empty() || from.insts.values().any(varies) {
+                return None;
             }
-            let mut own = from.pinned();
+            let mut own = from.at_hand();
             for inst in own.insts.values_mut() {
                 inst.op.called_mut().into_iter().for_each(|called| *called = self.places[called]);
             }

@@ -2,6 +2,7 @@
 use crate::hlo::open::{Builder, Computation, InstId, Literal, Module, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
+use crate::symbolic::{Dim, trace};
 use crate::tensor::DType;
 
 /// No more instructions are looked at.
@@ -82,9 +83,23 @@ impl Search<'_> {
         }
     }
 
+    /// The size that a constant is, where it varies.
+    fn size(&self, frame: &Frame, id: InstId) -> Option<Dim> {
+        let closed = frame.comp.size_constants.iter().find(|(constant, _)| *constant == id).map(|(_, own)| &own[..]);
+        let open = || self.b.size_constant_elements(id).filter(|_| frame.outer.is_none());
+        match closed.or_else(open)? {
+            [size] => Some(*size).filter(|size| size.varies()),
+            _ => None,
+        }
+    }
+
     /// What a number lies between that does not depend on the state.
     fn number(&self, frame: &Frame, id: InstId) -> Option<Step> {
         let inst = frame.comp.insts.get(id)?;
+        if let Some(size) = self.size(frame, id) {
+            let within = trace::range(size);
+            return Some((i64::try_from(within.least).ok()?, i64::try_from(within.most).ok()?));
+        }
         match (&inst.op, &inst.operands[..]) {
             (Op::Constant(Literal::Array(t)), _) if t.len() == 1 => t.get_i64(0).map(|n| (n, n)),
             // a truth value counted

@@ -9,7 +9,7 @@ use crate::hlo::open::{Asked, Builder, Claim, Dim, Found, InstId, Op};
 use crate::interp::{self, Known};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::fixed;
+use crate::symbolic::{self, fixed};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -329,6 +329,19 @@ impl LowerCtx<'_> {
             Some(n) => n.at_least_zero().ok_or_else(|| self.mismatch(format!("a size of {n}"))),
             None => self.size_of(one, made),
         }
+    }
+    /// The sizes that the elements of input `i` say: those that are known may be negative, others are at most what the caller allows.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::size_of`].
+    pub fn sizes_said(&mut self, i: usize) -> Result<Vec<Dim>> {
+        if self.known(i).is_some() {
+            return self.constant_dims(i);
+        }
+        let (array, dims) = (self.arg(i)?, self.dims(i)?);
+        let made = format!("what `{}` makes", self.node.name);
+        let count = symbolic::product(&dims).map_or(0, Dim::known);
+        (0..count).map(|at| self.size_said(array, Dim::from(at), &made)).collect()
     }
     /// The size that input `i`, one integer, says.
     ///

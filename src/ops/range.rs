@@ -1,8 +1,10 @@
 //! What integers lie between, as far as the instructions that make them tell.
+use crate::hlo::Size;
 use crate::hlo::open::SliceDim;
 use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Literal, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
+use crate::symbolic::trace;
 use crate::tensor::{DType, Tensor};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -156,9 +158,13 @@ impl Ranges {
         if !matches!(array.dtype, DType::S32 | DType::S64) {
             return Range::ALL;
         }
-        let known = if array.elements() == 1 { interp::constant_value(b, id) } else { constant(inst) };
-        if let Some(value) = known {
-            return Range::all(&value);
+        let is_one = array.dims.iter().all(|d| d.is_one());
+        let known = if is_one || is_small_constant(inst) { interp::known_value(b, id) } else { None };
+        if let Some(known) = known {
+            return match known.sizes {
+                Some(sizes) => sizes.into_iter().map(of_size).reduce(Range::joined).unwrap_or(Range::ALL),
+                None => Range::all(&known.value),
+            };
         }
         let operand = |i: usize| inst.operands.get(i).map_or(Range::ALL, |&id| self.follow(b, id, (depth, left)));
         let range = match &inst.op {
@@ -171,7 +177,7 @@ impl Ranges {
             },
             Op::Pad(_) | Op::DynamicUpdateSlice => operand(0).joined(operand(1)),
             Op::Concatenate(_) => (1..inst.operands.len()).fold(operand(0), |all, i| all.joined(operand(i))),
-            Op::Iota(axis) => Range::new(0, i128::from(array.dims[*axis]) - 1),
+            Op::Iota(axis) => Range::new(0, i128::from(of_size(array.dims[*axis]).most) - 1),
             Op::Scatter { comp, .. } if replaces(b, *comp) => operand(0).joined(operand(2)),
             Op::Elementwise(ScalarOp::Select) => operand(1).joined(operand(2)),
             Op::Elementwise(ScalarOp::Clamp) => {
@@ -192,11 +198,14 @@ impl Ranges {
 }
 
 /// The value of a constant of not too many elements.
-fn constant(inst: &Inst) -> Option<Tensor> {
-    match &inst.op {
-        Op::Constant(Literal::Array(t)) if t.len() <= MOST_ELEMENTS => Some(t.clone()),
-        _ => None,
-    }
+fn is_small_constant(inst: &Inst) -> bool {
+    matches!(&inst.op, Op::Constant(Literal::Array(t)) if t.len() <= MOST_ELEMENTS)
+}
+
+/// What a size lies between.
+fn of_size(size: Dim) -> Range {
+    let within = trace::range(size);
+    Range::new(within.least, within.most)
 }
 
 /// The one of the arrays joined in `x` in which a slice of them lies.

@@ -251,7 +251,13 @@ fn dims(
         match bindings.said(asked, (&node.name, &tensor), i, *dim) {
             Some(Binding::Size(size)) => out.push(size),
             Some(Binding::Bound(bound)) => {
-                axes[i] = Some(numbered(varying, &bound, (field, i), node)?);
+                let number = numbered(varying, &bound, (field, i), node)?;
+                let is_named = asked.spec.bounds.get(i).is_some_and(Option::is_some);
+                if !is_named && axes[..i].iter().flatten().any(|&other| other != number) {
+                    let size = &varying.sizes[number].name;
+                    told.push(format!("dimension {i} of `{name}` varies by itself, as the size `{size}`"));
+                }
+                axes[i] = Some(number);
                 out.push(bound.most);
             }
             None if i == 0 => {
@@ -298,11 +304,13 @@ impl Bindings<'_> {
         self.used[at] = true;
         let (name, binding) = &self.bound[at];
         Some(match binding {
-            // dimensions that one binding reaches have one size, called after it
+            // dimensions at one place that a binding reaches have one size, called after it
             Binding::Bound(bound @ Bound { name: None, .. }) => {
+                let is_of_one = name.contains('[');
                 let name = if name.is_empty() { "n" } else { name };
                 let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-                let name = name.trim_end_matches('_').to_string();
+                let name = name.trim_end_matches('_');
+                let name = if i == 0 || is_of_one { name.to_string() } else { format!("{name}_{i}") };
                 Binding::Bound(Bound { name: Some(name), ..bound.clone() })
             }
             other => other.clone(),

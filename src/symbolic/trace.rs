@@ -275,14 +275,18 @@ pub fn is_recording() -> bool {
     RECORD.with(|r| r.borrow().is_some())
 }
 
+/// What a number lies between for all sizes; nothing is recorded.
+pub fn range(dim: Dim) -> Interval {
+    match dim.expr() {
+        Some(_) => with(|record| record.extremes(&record.expr(dim))).flatten().unwrap_or(Interval::ALL),
+        None => Interval::one(dim.at_hand().into()),
+    }
+}
+
 /// Whether a number lies within a range for all sizes; nothing is recorded.
-pub fn is_within(dim: Dim, range: Interval) -> bool {
-    let expr = |record: &mut Record| record.extremes(&record.expr(dim));
-    let own = match dim.expr() {
-        Some(_) => with(expr).flatten(),
-        None => Some(Interval::one(dim.at_hand().into())),
-    };
-    own.is_some_and(|own| own.least >= range.least && own.most <= range.most)
+pub fn is_within(dim: Dim, within: Interval) -> bool {
+    let own = range(dim);
+    own.least >= within.least && own.most <= within.most
 }
 
 /// Says which node is lowered from now on, for guards that are recorded.

@@ -91,7 +91,7 @@ fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
 }
 
 fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (start, stop, num) = (cx.arg(0)?, cx.arg(1)?, cx.constant_dim(2)?);
+    let (start, stop, num) = (cx.arg(0)?, cx.arg(1)?, cx.size(2)?);
     if num < 1 || num > 1i64 << 32 || cx.b.rank(start) != 0 || cx.b.rank(stop) != 0 {
         return Err(cx.mismatch(format!("{num} points between {} and {}", cx.b.shape(start), cx.b.shape(stop))));
     }
@@ -115,7 +115,7 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn one_hot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (indices, depth, on, off) = (cx.arg(0)?, cx.constant_dim(1)?, cx.arg(2)?, cx.arg(3)?);
+    let (indices, depth, on, off) = (cx.arg(0)?, cx.size(1)?, cx.arg(2)?, cx.arg(3)?);
     let Some(depth) = depth.at_least_zero() else { return Err(cx.mismatch(format!("a depth of {depth}"))) };
     let mut dims = cx.b.dims(indices).to_vec();
     let axis = cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?;

@@ -104,8 +104,8 @@ fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The pairs of input 1: elements before and behind, one pair a dimension.
-fn paddings(cx: &LowerCtx) -> Result<Vec<(Dim, Dim)>> {
-    let values = cx.constant_dims(1)?;
+fn paddings(cx: &mut LowerCtx) -> Result<Vec<(Dim, Dim)>> {
+    let values = cx.sizes_said(1)?;
     let fits = |&v: &Dim| v >= 0 && v <= 1i64 << 34;
     if values.len() != 2 * cx.dims(0)?.len() || !values.iter().all(fits) {
         return Err(cx.mismatch(format!("paddings {values:?} for rank {}", cx.dims(0)?.len())));

@@ -80,11 +80,10 @@ pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
     if cx.known(i).is_some() {
         return known_sizes(cx, i);
     }
-    let shape = cx.arg(i)?;
-    let [n] = cx.dims(i)?[..] else { return Err(cx.mismatch("sizes are a vector")) };
-    let made = format!("what `{}` makes", cx.node.name);
-    let dims = (0..n.known()).map(|e| cx.size_said(shape, Dim::from(e), &made)).collect::<Result<Vec<Dim>>>()?;
-    fitting(dims)
+    if cx.dims(i)?.len() != 1 {
+        return Err(cx.mismatch("sizes are a vector"));
+    }
+    fitting(cx.sizes_said(i)?)
 }
 
 /// Sizes that an input gives, which must be known: each at least 0.

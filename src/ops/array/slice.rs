@@ -85,7 +85,7 @@ fn pieces(cx: &mut LowerCtx, x: InstId, axis: usize, sizes: &[Dim]) -> Result<Ve
 }
 
 fn split_v(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.constant_dims(1)?);
+    let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.sizes_said(1)?);
     let axis = cx.axis(cx.constant_int(2)?, dims.len())?;
     let is_rest = |size: Dim| !size.varies() && size == -1;
     let known: Dim = sizes.iter().filter(|&&s| !is_rest(s)).sum();

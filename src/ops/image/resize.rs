@@ -93,8 +93,8 @@ impl Sampling {
 }
 
 impl Args {
-    fn parse(cx: &LowerCtx) -> Result<Args> {
-        let size = cx.constant_dims(1)?;
+    fn parse(cx: &mut LowerCtx) -> Result<Args> {
+        let size = cx.sizes_said(1)?;
         let [height, width] = size[..] else {
             return Err(cx.mismatch(format!("the size must be two numbers, not {size:?}")));
         };
@@ -140,7 +140,7 @@ enum Line {
 /// # Errors
 /// `Code::TooLarge` for others.
 pub fn pixels(n: Dim) -> Result<Dim> {
-    let is_sound = n > 0 && n <= 1i64 << 24;
+    let is_sound = (n.varies() || n > 0) && n <= 1i64 << 24;
     if is_sound { Ok(n) } else { Err(Error::user(Code::TooLarge, format!("a size of {n} pixels"))) }
 }
 

@@ -15,11 +15,23 @@ use crate::tensor::DType;
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k.into()) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(InferredDim::Known)) }),
-    op("TopKV2",   "input k -> values indices", |cx| { let k = cx.constant_dim(1)?; top_k(cx, k) }).shape(|cx| { let k = cx.size(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
+    op("TopKV2",   "input k -> values indices", of_argument).shape(|cx| { let k = cx.size(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
     op("ApproxTopK", "input -> values indices", approx_top_k).dtypes("f16, bf16, f32; aggregate_to_topk"),
     op("InTopK",   "predictions targets -> precision",   in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
     op("InTopKV2", "predictions targets k -> precision", in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
 ];
+
+fn of_argument(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if cx.known(1).is_some() {
+        let k = cx.constant_dim(1)?;
+        return top_k(cx, k);
+    }
+    let Some(&most) = cx.dims(0)?.last() else { return Err(cx.mismatch("a scalar has no last dimension")) };
+    let count = cx.arg(1)?;
+    let count = cx.b.reshape(count, &[]);
+    let k = cx.size_within(count, most, "the largest elements")?;
+    top_k(cx, k)
+}
 
 /// The `k` largest of the last dimension, largest first, of equals the one in front first; and their indices.
 fn top_k(cx: &mut LowerCtx, k: Dim) -> Result<Vec<Value>> {

@@ -1,7 +1,7 @@
 //! Values apart from their specs: their leaves, and what is known of them before they become elements of others.
 use super::ValueSpec;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{Builder, Dim, InstId, Literal, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::interp::{self, Known};
 use crate::ops::Value;
 use crate::ops::value::ListValue;
@@ -56,8 +56,8 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
 pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];
-    if let Op::Constant(Literal::Array(t)) = &inst.op {
-        return Some(t.clone());
+    if let Op::Constant(_) = inst.op {
+        return interp::constant_value(b, *id);
     }
     let small = inst.shape.as_array().is_some_and(|a| a.elements() <= EVALUATED_ELEMENTS);
     if small { interp::constant_value(b, *id) } else { None }

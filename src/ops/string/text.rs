@@ -5,7 +5,6 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::expr::{Expr, formulas};
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::symbolic::fixed;
 use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, elements_of};
 use bytes::Bytes;
