@@ -130,7 +130,10 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
         return Err(Error::user(Code::UnknownTarget, told));
     }
     one_prototype_each(&bundle.face)?;
-    let made = container::joined(llvm::objects(&module::emit(bundle, launches, None)?.0.parts(), target)?)?;
+    // what the text was written from is not kept while LLVM works
+    let parts = module::emit(bundle, launches, None)?.0.parts();
+    let made = container::joined(llvm::objects(&parts, target)?)?;
+    drop(parts);
     no_strays(&made, target, &bundle.face)?;
     if bundle.face.file.is_some() {
         return Ok(Object { content: made.into() });

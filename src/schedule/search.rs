@@ -66,7 +66,9 @@ pub fn least<'p>(
     }
     search.apart()?;
     let is_above = |search: &Search<_>| search.made.program.workspace_bytes > aims.workspace;
-    let other = is_above(&search).then(|| search.clone());
+    // the same from here on with windows at edges that read no margins, where there are any
+    let has_edges = !search.made.found.in_parts.is_empty();
+    let other = (has_edges && is_above(&search)).then(|| search.clone());
     search.copied()?;
     search.in_results()?;
     if let Some(mut other) = other.filter(|_| is_above(&search))
