@@ -20,7 +20,6 @@
 //!   lies (`plan/numbers.rs`), which loop is outside, of sizes, types and strides alone.
 //! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured; `plan/amx.rs` with AMX.
 //! - *Which epilogues stand in a loop*: `plan/epilogue.rs`.
-//! - *How are elements folded*: `plan/reduce.rs`: where lanes lie, and which sums of planes are done in parts.
 //! - *How many sums go along lanes at once*: `plan/along.rs`.
 //! - *What do caches hold, what does a cycle take in, what does it cost to go to a cache farther away*: `target/machine.rs`:
 //!   the sizes by processor with a stated default, the costs with unit and source; a plan has thresholds in sixteenths of the

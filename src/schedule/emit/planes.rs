@@ -5,8 +5,8 @@
 use super::cut::{Cut, SIDE_BY_SIDE};
 use super::grid::{BANDS, chunked, numbered};
 use super::prelude::*;
+use crate::schedule::families::reduce::recipe::{Parts, Reduction};
 use crate::schedule::plan::planes::Planes;
-use crate::schedule::plan::reduce::{Parts, Reduction};
 
 /// Kernels that are looked through for the one that made a plane.
 const RECENT: usize = 16;

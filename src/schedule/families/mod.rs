@@ -6,6 +6,7 @@ pub mod depthwise;
 pub mod exchange;
 pub mod filter;
 pub mod linalg;
+pub mod reduce;
 pub mod scan;
 pub mod scatter;
 pub mod select_and_scatter;
@@ -32,7 +33,7 @@ pub const FAMILIES: &[&Family] = &[
     &filter::FAMILY,
     &emit::convolution::FAMILY,
     &scan::FAMILY,
-    &emit::reduce::FAMILY,
+    &reduce::FAMILY,
     &scatter::FAMILY,
     &select_and_scatter::FAMILY,
     &linalg::CHOLESKY,

@@ -35,7 +35,6 @@ pub mod phases;
 pub mod places;
 pub mod planes;
 pub mod recipe;
-pub mod reduce;
 pub mod rematerialize;
 pub mod scaled;
 pub mod sides;

@@ -1,53 +1,56 @@
-//! How elements are folded from others: by planes of pixels, whose sums may be there already, or where the lanes of vectors lie.
-use super::asked::Asked;
-use super::fold::simple_fold;
-use super::fuse::{FEW_COLUMNS, Fate};
-use super::planes::Planes;
+//! The parameters of a reduction: where the lanes of vectors lie, and which sums over planes of pixels are made of parts.
 use crate::diag::Result;
 use crate::hlo::{CompId, Op};
 use crate::scalar::ScalarOp;
+use crate::schedule::plan::asked::Asked;
+use crate::schedule::plan::fold::simple_fold;
+use crate::schedule::plan::fuse::{FEW_COLUMNS, Fate};
+use crate::schedule::plan::planes::Planes;
 use crate::schedule::refuse;
 use crate::target::Target;
 
 /// A reduction or a window.
 #[derive(Clone, Debug)]
 pub struct Reduction {
-    /// The computation that folds two.
+    /// The computation that combines two values.
     pub comp: CompId,
-    /// The op that it applies, where it is one that is known to be associative.
+    /// The scalar op of that computation, where it is a single associative one.
     pub simple: Option<ScalarOp>,
-    /// The planes that are summed, where that may be done in parts.
+    /// The planes of pixels that are summed, where their sums may be made of parts.
     pub planes: Option<(Planes, Parts)>,
-    /// Where the lanes of vectors lie, if it is not done in parts.
+    /// Where the lanes of vectors lie, if the sums are not made of parts.
     pub lanes: Lanes,
 }
 
-/// The parts of planes of which there are sums first.
+/// The parts of a plane that are summed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
-    /// What makes the planes leaves a sum of each tile or band of them.
+    /// Tiles or bands, whose sums the kernel leaves that makes the planes.
     Left,
-    /// Bands of rows, if threads share rows when the planes are made, which the kernels of those say.
+    /// Bands of rows, where threads share the rows of a plane in the kernel that makes it.
     Bands,
 }
 
 /// Where the lanes of vectors lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lanes {
-    /// Along the innermost dimension, which is folded: vectors of partial results.
+    /// Along the innermost dimension, which is folded: lanes hold partial results.
     Terms,
-    /// Along short rows, each folded by a lane of its own.
+    /// Along short rows: each lane folds one row.
     ShortRows,
     /// Along the innermost dimension of the result.
     Results,
-    /// Along windows of one axis.
+    /// Along the windows of one axis.
     Windows,
-    /// There are none: one element after another.
+    /// Nowhere: results are folded one after another.
     None,
 }
 
 impl Reduction {
-    /// That of the anchor, where it is one. Errors: `Code::HloUnsupported` where nothing is called.
+    /// The parameters for a root whose anchor is a reduction or window; `None` for other anchors.
+    ///
+    /// # Errors
+    /// `Code::HloUnsupported` where the instruction calls no computation.
     pub fn of(asked: &Asked<'_>, target: &Target) -> Result<Option<Reduction>> {
         let (comp, anchor) = (asked.look.comp, asked.anchor);
         let op = asked.op();
@@ -71,7 +74,7 @@ impl Reduction {
     }
 }
 
-/// Where lanes lie, of a fold that is `simple` or not.
+/// Where lanes lie, for a computation that is one associative op or not.
 fn lanes(asked: &Asked<'_>, is_simple: bool, target: &Target) -> Lanes {
     let comp = asked.look.comp;
     let Op::Reduce { dims: axes, .. } = asked.op() else { return Lanes::Windows };

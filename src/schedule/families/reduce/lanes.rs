@@ -1,21 +1,22 @@
-//! Reductions of the innermost dimension.
-use super::prelude::*;
-use super::reduce::{Folded, terms};
+//! Loops of reductions of the innermost dimension: lanes hold partial results.
+use super::loops::{Fold, terms};
 use crate::diag::Error;
+use crate::schedule::emit::prelude::*;
 
 impl<'a> Emitter<'a> {
-    /// The innermost dimension is folded: vectors of partial results, combined at the end in a fixed tree.
-    pub(in crate::schedule) fn fold_across(
+    /// Folds the terms of result `at` into register `reg`: `lanes` partial results, which a fixed tree combines at the end, and the terms
+    /// behind the last whole vector one after another.
+    pub(super) fn fold_in_lanes(
         &mut self,
         e: &mut Elements,
-        f: &Folded,
+        f: &Fold,
         axes: &[usize],
         at: &[Index],
         reg: RegId,
         lanes: u64,
     ) -> Result<Vec<Stmt>> {
         let input = f.inputs[0];
-        let (array, op) = (self.scope.comp.array(input), f.way.simple);
+        let (array, op) = (self.scope.comp.array(input), f.recipe.simple);
         let op = op.ok_or_else(|| refuse(self.scope.comp, f.root.anchor, ""))?;
         let (dtype, (&n, outer)) = (e.k.regs[reg].dtype, array.dims.split_last().unwrap_or((&1, &[])));
         let (loops, from) = terms(&mut e.k, outer, axes, at);

@@ -1,25 +1,25 @@
-//! The vectors that a reduction makes: several side by side, and which of a window's results are one.
-use super::cut::{Cut, Width};
-use super::prelude::*;
+//! Vectors of results: several in the same round, and which results of a window are one vector.
 use crate::hlo::attrs::WindowDim;
+use crate::schedule::emit::cut::{Cut, Width};
+use crate::schedule::emit::prelude::*;
 
-/// Vectors that are made at once.
-pub(in crate::schedule) struct Vectors {
-    /// Lanes of each.
+/// Vectors of results that are computed in the same round.
+pub(super) struct Vectors {
+    /// Lanes of each vector.
     pub lanes: u64,
-    /// Lanes of the vectors along a sum, where that goes along them.
+    /// Lanes of the vectors of terms, where lanes lie along the terms.
     pub across: Option<u64>,
-    /// Which of several.
+    /// The loop variable that numbers the vectors, where there are several.
     pub side: Option<VarId>,
 }
 
 impl Vectors {
-    /// Where a vector's results are in their registers.
+    /// The number of a vector's register in its array of registers.
     pub fn slot(&self) -> Index {
         self.side.map_or(Index::constant(0), Index::var)
     }
 
-    /// `body` for each of them.
+    /// `body` repeated for each vector.
     pub fn each(&self, body: Vec<Stmt>) -> Vec<Stmt> {
         match self.side {
             Some(side) => vec![each(side, LoopKind::Unroll, body)],
@@ -28,17 +28,12 @@ impl Vectors {
     }
 }
 
-/// One element after another.
-pub(in crate::schedule) const ONE: Width = Width { lanes: 1, masks: false };
+/// Scalars in the place of vectors.
+pub(super) const ONE: Width = Width { lanes: 1, masks: false };
 
 /// The axis of the result that vectors of windows lie along, and how it is cut: where the innermost axis has a window itself,
 /// or one element only, the windows that reach over an edge are left out of the vectors, as their elements lie apart.
-pub(in crate::schedule) fn windowed(
-    window: &[WindowDim],
-    input: &[u64],
-    dims: &[u64],
-    width: Width,
-) -> (usize, Vec<Cut>) {
+pub(super) fn windowed(window: &[WindowDim], input: &[u64], dims: &[u64], width: Width) -> (usize, Vec<Cut>) {
     let alone = |i: usize| dims[i] == 1 && input[i] == 1;
     let axis = (0..dims.len()).rev().find(|&i| !alone(i)).unwrap_or(dims.len().saturating_sub(1));
     let (Some(w), Some(&all)) = (window.get(axis), dims.get(axis)) else { return (axis, ONE.cut(1)) };

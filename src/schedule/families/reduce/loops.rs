@@ -1,32 +1,33 @@
-//! Reductions and windows: registers over the folded loops, then the epilogue.
-use super::cut::{Cut, SIDE_BY_SIDE};
-use super::prelude::*;
+//! Loops of reductions and windows.
+use super::recipe::{Lanes, Reduction};
 use super::vectors::{ONE, Vectors, windowed};
-use super::window::{self, Interior};
+use crate::schedule::emit::cut::{Cut, SIDE_BY_SIDE};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::emit::window::{self, Interior};
 use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::reduce::{Lanes, Reduction};
 
-/// Most taps of a window that are written out.
+/// Most taps of a window whose loop is unrolled.
 const MOST_TAPS: u64 = 9;
 
-/// What is folded into one element.
-pub(in crate::schedule) struct Folded<'c> {
+/// A reduction or window for which a kernel is written.
+pub(super) struct Fold<'c> {
     pub root: Root<'c>,
-    /// Inputs, then initial values.
+    /// The arrays that are folded together.
     pub inputs: &'c [InstId],
+    /// The initial value for each of them.
     pub inits: &'c [InstId],
     pub op: &'c Op,
-    pub way: &'c Reduction,
+    pub recipe: &'c Reduction,
 }
 
-impl Folded<'_> {
-    /// The type of the registers that hold partial results of `dtype`: sums of small floats are kept in f32.
-    fn held(&self, dtype: DType) -> DType {
-        if self.way.simple.is_some() { dtype.computed() } else { dtype }
+impl Fold<'_> {
+    /// The type of registers for partial results of `dtype`: sums of floats of 16 bits and less are kept in f32.
+    fn register_dtype(&self, dtype: DType) -> DType {
+        if self.recipe.simple.is_some() { dtype.computed() } else { dtype }
     }
 }
 
-/// Elements that are folded from others.
+/// Kernels of `reduce` and `reduce-window`.
 pub const FAMILY: Family = Family {
     name: "reduce",
     recipe: |planner, asked| Ok(Reduction::of(asked, planner.target)?.map(Setup::Reduce)),
@@ -37,8 +38,12 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// `id` is the anchor itself or its epilogue.
-    pub(in crate::schedule) fn reduce(&mut self, root @ Root { anchor, .. }: Root<'_>, way: &Reduction) -> Result<()> {
+    /// Writes the kernels of a reduction or window, with the epilogue that the root may be.
+    pub(in crate::schedule) fn reduce(
+        &mut self,
+        root @ Root { anchor, .. }: Root<'_>,
+        recipe: &Reduction,
+    ) -> Result<()> {
         let comp = self.scope.comp;
         let inst = &comp[anchor];
         let (inputs, inits) = inst.operands.split_at(inst.operands.len() / 2);
@@ -46,33 +51,33 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) {
             return Ok(());
         }
-        if let Some(planes) = self.planes_in_parts(way)? {
+        if let Some(planes) = self.planes_in_parts(recipe)? {
             return self.plane_sums(root, planes);
         }
         let input = comp.array(inputs[0]);
         let width = self.width(input.dtype);
         let minor = dims.last().copied().unwrap_or(1);
         let axis = dims.len().saturating_sub(1);
-        let (axis, cuts) = match (way.lanes, &inst.op) {
+        let (axis, cuts) = match (recipe.lanes, &inst.op) {
             (_, Op::ReduceWindow { window, .. }) => windowed(window, &input.dims, &dims, width),
             (Lanes::ShortRows | Lanes::Results, _) => (axis, width.cut(minor)),
             (Lanes::Terms | Lanes::None | Lanes::Windows, _) => (axis, ONE.cut(minor)),
         };
-        let folded = Folded { root, inputs, inits, op: &inst.op, way };
-        let across = (way.lanes == Lanes::Terms).then_some(width.lanes);
-        // Each cut in a kernel of its own.
+        let fold = Fold { root, inputs, inits, op: &inst.op, recipe };
+        let across = (recipe.lanes == Lanes::Terms).then_some(width.lanes);
+        // each cut has a kernel of its own
         for cut in cuts {
-            self.reduce_part(&folded, &dims, (axis, cut), across)?;
+            self.reduce_cut(&fold, &dims, (axis, cut), across)?;
         }
         Ok(())
     }
 
-    /// The elements of a cut of dimension `axis`.
-    fn reduce_part(&mut self, f: &Folded, dims: &[u64], (axis, cut): (usize, Cut), across: Option<u64>) -> Result<()> {
+    /// Writes the kernel for the results in one cut of dimension `axis`.
+    fn reduce_cut(&mut self, f: &Fold, dims: &[u64], (axis, cut): (usize, Cut), across: Option<u64>) -> Result<()> {
         let comp = self.scope.comp;
         let mut e = self.elements(f.root.id);
         // an epilogue that is long, as that of short rows is, stands there once
-        let is_shared = matches!(f.way.lanes, Lanes::Results | Lanes::None);
+        let is_shared = matches!(f.recipe.lanes, Lanes::Results | Lanes::None);
         let most = if is_shared { side_by_side(dims, axis, &cut) } else { 1 };
         let (tile, lane) = (e.k.var(cut.blocks / most), e.k.var(cut.lanes));
         let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
@@ -113,11 +118,11 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// What makes and stores element `at`, or `vectors` of them.
-    fn reduced(&mut self, e: &mut Elements, f: &Folded, at: &[Index], vectors: &Vectors) -> Result<Vec<Stmt>> {
+    /// The statements that fold and store result `at`, or vectors of results from there on.
+    fn reduced(&mut self, e: &mut Elements, f: &Fold, at: &[Index], vectors: &Vectors) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let count = vectors.side.map_or(1, |side| e.k.vars[side]);
-        let held = f.inputs.iter().map(|&i| f.held(comp.array(i).dtype));
+        let held = f.inputs.iter().map(|&i| f.register_dtype(comp.array(i).dtype));
         let regs: Vec<RegId> = held.map(|held| e.k.reg(held, vectors.lanes, count)).collect();
         let slot = vectors.slot();
         let mut body = Vec::new();
@@ -130,7 +135,7 @@ impl<'a> Emitter<'a> {
         body = vectors.each(body);
         match (vectors.across, f.op) {
             (Some(lanes), Op::Reduce { dims: axes, .. }) => {
-                body.extend(self.fold_across(e, f, axes, at, regs[0], lanes)?)
+                body.extend(self.fold_in_lanes(e, f, axes, at, regs[0], lanes)?)
             }
             _ => body.push(self.fold_each(e, f, at, &regs, vectors)?),
         }
@@ -149,7 +154,7 @@ impl<'a> Emitter<'a> {
         Ok(body)
     }
 
-    /// The stores of elements `at` of the anchor, which have these values, or of what the epilogue `id` makes of them.
+    /// The stores of the anchor's results at `at`, whose values are given, or of the epilogue `id` of these results.
     pub(in crate::schedule) fn folded(
         &mut self,
         e: &mut Elements,
@@ -167,7 +172,7 @@ impl<'a> Emitter<'a> {
         Ok(values.iter().zip(&out.leaves).map(of).collect())
     }
 
-    /// The store of element `at` of the anchor, which is fixed, as the epilogue `id` makes it.
+    /// The store of the epilogue `id` for element `at` of the anchor, whose value `e` has already.
     pub(in crate::schedule) fn finished(
         &mut self,
         e: &mut Elements,
@@ -179,11 +184,11 @@ impl<'a> Emitter<'a> {
         Ok(out.view(&self.scope.comp.array(id).dims)?.store(&at, value))
     }
 
-    /// One element after another, by the computation itself; windows skip what lies outside.
+    /// Folds one term after another, by the reduction's own computation where its op is not known; windows skip terms outside of the array.
     fn fold_each(
         &mut self,
         e: &mut Elements,
-        f: &Folded,
+        f: &Fold,
         at: &[Index],
         regs: &[RegId],
         vectors: &Vectors,
@@ -205,12 +210,12 @@ impl<'a> Emitter<'a> {
             let held = e.k.regs[reg].dtype;
             args.push(convert(&mut e.k, value, self.scope.comp.array(input).dtype, held));
         }
-        let results = match f.way.simple {
+        let results = match f.recipe.simple {
             Some(op) => {
                 let held = e.k.regs[regs[0]].dtype;
                 vec![e.k.op(op, &args, held)]
             }
-            None => self.apply(e, f.way.comp, &args)?,
+            None => self.apply(e, f.recipe.comp, &args)?,
         };
         let kept = |((&r, &old), new): ((&RegId, &ExprId), ExprId)| {
             let dtype = e.k.regs[r].dtype;
@@ -218,7 +223,7 @@ impl<'a> Emitter<'a> {
         };
         let values: Vec<ExprId> = regs.iter().zip(&args).zip(results).map(kept).collect();
         let body = vectors.each(assigned(&mut e.k, regs, &slot, &values));
-        // The tests and addresses of a small window are few and mostly known where its taps are written out.
+        // unrolled, a small window needs few tests, and most addresses are constants
         let taps: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
         let is_small = matches!(f.op, Op::ReduceWindow { .. }) && taps <= MOST_TAPS;
         let kind = if is_small { LoopKind::Unroll } else { LoopKind::Seq };
@@ -227,13 +232,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Loops over the folded axes of an array of `dims`, and where the terms of result `at` lie.
-pub(in crate::schedule) fn terms(
-    k: &mut Kernel,
-    dims: &[u64],
-    axes: &[usize],
-    at: &[Index],
-) -> (Vec<VarId>, Vec<Index>) {
+/// Loop variables for the folded axes of an array of `dims`, and the coordinates of the terms of result `at` by those variables.
+pub(super) fn terms(k: &mut Kernel, dims: &[u64], axes: &[usize], at: &[Index]) -> (Vec<VarId>, Vec<Index>) {
     let (mut loops, mut kept) = (Vec::new(), at.iter());
     let place = |(d, &n): (usize, &u64)| {
         if !axes.contains(&d) {
@@ -246,7 +246,7 @@ pub(in crate::schedule) fn terms(
     (loops, from)
 }
 
-/// How many vectors of `cut` are folded side by side: as few as leave threads two chunks.
+/// How many vectors of `cut` are folded in the same round: fewer where two threads would not have a chunk each.
 fn side_by_side(dims: &[u64], axis: usize, cut: &Cut) -> u64 {
     let alone = dims.iter().enumerate().all(|(d, &n)| d == axis || n == 1);
     cut.side_by_side(if alone { SIDE_BY_SIDE.min(cut.blocks / 2) } else { SIDE_BY_SIDE })
