@@ -233,8 +233,14 @@ fn dynamic_update_slice<D: Size>(x: &ArrayShape<D>, update: &ArrayShape<D>) -> I
     Ok(Shape::Array(plain(x)))
 }
 
+/// Whether `size` neighbouring elements may be taken of `n`. One element is taken of a size that varies also where that may be 0 in a
+/// call: then nothing is taken there, as no place is within.
+fn holds<D: Size>(n: D, size: D) -> bool {
+    (size.is_one() && !n.is_same(D::from(0))) || size <= n
+}
+
 fn gather<D: Size>(x: &ArrayShape<D>, indices: &ArrayShape<D>, d: &GatherDims<D>) -> Inferred<D> {
-    if d.slice_sizes.len() != x.rank() || d.slice_sizes.iter().zip(&x.dims).any(|(s, n)| s > n) {
+    if d.slice_sizes.len() != x.rank() || d.slice_sizes.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s)) {
         return Err(format!("slice sizes {:?} do not fit {x}", d.slice_sizes));
     }
     if d.index_vector_dim > indices.rank() || d.start_index_map.iter().any(|&a| a >= x.rank()) {
@@ -279,7 +285,7 @@ fn windowed<D: Size>(dims: &[D], window: &[WindowDim<D>]) -> Result<Vec<D>, Stri
         return Err(format!("a window of {} dimensions over {}", window.len(), dims.len()));
     }
     let size = |(w, &n): (&WindowDim<D>, &D)| {
-        if [w.stride, w.size, w.lhs_dilate, w.rhs_dilate].contains(&D::from(0)) {
+        if [w.stride, w.size, w.lhs_dilate, w.rhs_dilate].into_iter().any(|n| n.is_same(D::from(0))) {
             return Err("sizes, strides and dilations of a window must be positive".to_string());
         }
         w.output_size(n).ok_or_else(|| "a size overflows".to_string())

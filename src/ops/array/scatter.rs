@@ -110,8 +110,8 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
     }
     let updates = cx.b.broadcast_to(updates, &want);
     // where a size that values say is taken to be 0 nothing is left out: what follows is not known for every call
-    let is_taken_empty = cx.b.founds().iter().any(|f| f.assumed == 0) && !dims.contains(&Dim::from(0));
-    if want.contains(&Dim::from(0)) && !is_taken_empty {
+    let is_taken_empty = cx.b.founds().iter().any(|f| f.assumed.is_zero()) && !crate::symbolic::has_zero(&dims);
+    if crate::symbolic::has_zero(&want) && !is_taken_empty {
         return Ok(x);
     }
     let indices = match cx.b.dtype(indices) {
@@ -130,8 +130,8 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
 
 /// Refuses indices and updates for an array without elements, as TensorFlow does.
 fn check_empty(cx: &LowerCtx, dims: &[Dim], indices: InstId, updates: InstId) -> Result<()> {
-    let has = |id: InstId| !cx.b.dims(id).contains(&Dim::from(0));
-    if dims.contains(&Dim::from(0)) && (has(indices) || has(updates)) {
+    let has = |id: InstId| !crate::symbolic::has_zero(cx.b.dims(id));
+    if crate::symbolic::has_zero(&dims) && (has(indices) || has(updates)) {
         return Err(cx.mismatch(format!("indices and updates for an empty array {dims:?}")));
     }
     Ok(())

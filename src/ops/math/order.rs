@@ -36,7 +36,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dtype.is_complex() || dtype == DType::Pred {
         return Err(cx.unsupported(format!("NthElement of {dtype}; real numbers are supported")));
     }
-    if lead.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&lead) {
         let none = cx.b.full(dtype, lead, 0.0);
         return cx.one(none);
     }
@@ -69,7 +69,7 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Some((&n, lead)) = dims.split_last() else { return Err(cx.mismatch("a scalar has no rows")) };
     let count = elements_of(&known(lead));
     let x = cx.b.convert(x, out);
-    if dims.contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(&dims) {
         let none = cx.b.full(DType::S32, &dims, 0.0);
         return Ok(vec![Value::Array(x), Value::Array(none)]);
     }

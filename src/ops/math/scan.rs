@@ -32,7 +32,7 @@ fn scan_axis(cx: &LowerCtx) -> Result<usize> {
 fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
     let (x, axis) = (cx.arg(0)?, scan_axis(cx)?);
     let dtype = cx.b.dtype(x);
-    if cx.b.dims(x).contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(cx.b.dims(x)) {
         return cx.one(x);
     }
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
@@ -48,10 +48,10 @@ pub fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral:
     let n = cx.b.dims(x)[axis];
     let (exclusive, reverse) = (i64::from(cx.flag("exclusive")), cx.flag("reverse"));
     let mut window = vec![WindowDim::default(); cx.b.rank(x)];
-    let (near, far) = (-exclusive, n.pinned() - 1 + exclusive);
+    let (near, far) = (Dim::from(-exclusive), n - 1 + exclusive);
     window[axis].size = n;
     let (low, high) = if reverse { (near, far) } else { (far, near) };
-    (window[axis].pad_low, window[axis].pad_high) = (low.into(), high.into());
+    (window[axis].pad_low, window[axis].pad_high) = (low, high);
     let init = cx.b.scalar(cx.b.dtype(x), neutral);
     cx.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
 }
@@ -65,7 +65,7 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         DType::F16 | DType::BF16 => DType::F32,
         _ => return Err(cx.unsupported(format!("CumulativeLogsumexp of {dtype}; floats are supported"))),
     };
-    if cx.b.dims(x).contains(&Dim::from(0)) {
+    if crate::symbolic::has_zero(cx.b.dims(x)) {
         return cx.one(x);
     }
     let wide = cx.b.convert(x, work);

@@ -105,8 +105,12 @@ fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
     cx.b.concatenate(&sizes, 0)
 }
 
-fn known_scalar(cx: &LowerCtx, x: InstId) -> Option<i64> {
-    crate::interp::constant_value(cx.b, x)?.get_i64(0)
+fn known_scalar(cx: &LowerCtx, x: InstId) -> Option<Dim> {
+    let known = crate::interp::known_value(cx.b, x)?;
+    match known.sizes {
+        Some(sizes) => sizes.first().copied(),
+        None => known.value.get_i64(0).map(Dim::from),
+    }
 }
 
 /// Sparse tensors one after another along an axis, in row-major order.
