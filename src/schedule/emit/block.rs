@@ -4,7 +4,7 @@ use super::grid::{numbered, within};
 use super::held::{Held, Strip};
 use super::operands::Contraction;
 use super::prelude::*;
-use super::rows;
+use crate::schedule::families::rows::loops as rows;
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
 use crate::schedule::plan::tile::Tile;
 use crate::schedule::plan::within::Block;

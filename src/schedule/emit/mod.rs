@@ -40,7 +40,6 @@ pub(in crate::schedule) mod prefetch_panel;
 pub(in crate::schedule) mod prefetch_weights;
 pub(in crate::schedule) mod regions;
 pub(in crate::schedule) mod rounds;
-pub(in crate::schedule) mod rows;
 pub(in crate::schedule) mod separable;
 pub(in crate::schedule) mod sequential;
 pub(in crate::schedule) mod strip;

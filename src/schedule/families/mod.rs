@@ -7,6 +7,7 @@ pub mod exchange;
 pub mod filter;
 pub mod linalg;
 pub mod reduce;
+pub mod rows;
 pub mod scan;
 pub mod scatter;
 pub mod select_and_scatter;
@@ -22,7 +23,7 @@ use crate::diag::Result;
 
 /// All families: the first that takes a root makes it.
 pub const FAMILIES: &[&Family] = &[
-    &emit::rows::FAMILY,
+    &rows::FAMILY,
     &emit::within::FAMILY,
     &emit::convolution::EMPTY,
     &custom_call::FAMILY,

@@ -30,7 +30,6 @@ pub mod live;
 pub mod needed;
 pub mod numbers;
 pub mod order;
-pub mod passes;
 pub mod phases;
 pub mod places;
 pub mod planes;

@@ -1,15 +1,13 @@
-//! Row kernels: row after row, and in each row pass after pass, so that the row stays near. A pass folds what the passes
-//! before it made possible: the maximum, then the sum of exponentials; the mean, then the variance. What a later pass needs
-//! and is dear to compute again is kept in a buffer of one row on the stack.
-use super::cut::SIDE_BY_SIDE;
-use super::prelude::*;
+//! Loops of row kernels.
+use super::passes::{Passes, passes};
 use crate::diag::Error;
+use crate::schedule::emit::cut::SIDE_BY_SIDE;
+use crate::schedule::emit::prelude::*;
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{Role, Rows, demand};
-use crate::schedule::plan::passes::{Passes, passes};
 use std::collections::{BTreeSet, HashMap};
 
-/// How a row is cut into vectors.
+/// The columns of a row as whole vectors and a tail.
 struct Cut {
     lanes: u64,
     whole: u64,
@@ -23,29 +21,29 @@ impl Cut {
     }
 }
 
-/// One kernel under construction.
+/// A row kernel under construction.
 struct Row<'p> {
     e: Elements,
     r: Rows,
     passes: &'p Passes,
     row: Index,
     cut: Cut,
-    /// Buffers of kept values.
+    /// The buffer of each value that is kept for later passes.
     buffers: HashMap<InstId, BufId>,
     out: Value,
     held: Option<&'p Held>,
 }
 
-/// A row whose operand and result lie in memory of the kernel.
+/// A row whose operand and result have buffers inside a kernel that does more than the rows.
 #[derive(Clone, Debug)]
 pub(in crate::schedule) struct Held {
-    /// The operand, of which each element is read for the one at the same place.
+    /// The operand: each element of the result is computed from the operand's element in the same place.
     pub operand: InstId,
-    /// Where its row is.
+    /// The buffer with the operand's row.
     pub from: BufId,
-    /// Where the result goes; may be the same.
+    /// The buffer for the row of the result, which may be that of the operand.
     pub to: BufId,
-    /// The first element of the row in both.
+    /// The position of the row's first element in both buffers.
     pub at: Index,
 }
 
@@ -57,7 +55,7 @@ struct Folding {
     acc: RegId,
 }
 
-/// Row after row: reductions of whole rows and all between them.
+/// Kernels of reductions of whole rows and of all that is computed between them.
 pub const FAMILY: Family = Family {
     name: "rows",
     recipe: |_, asked| Ok(asked.fused.fusion.rows[asked.id].map(Setup::Rows)),
@@ -68,7 +66,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// The kernel that fills `out` with `id`, a root with rows.
+    /// Writes the row kernel that fills `out` with root `id`.
     pub(in crate::schedule) fn rows(&mut self, Root { id, out, .. }: Root<'_>, r: Rows) -> Result<()> {
         let mut e = self.elements(id);
         let row_var = e.k.var(r.rows);
@@ -82,8 +80,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// What is done with row number `row` of the rows of `id`; `held` is where its operand and result lie, where those have no
-    /// memory outside the kernel.
+    /// The statements for row number `row` of root `id`; `held` has the buffers of its operand and result, where these have no memory
+    /// outside the kernel.
     pub(in crate::schedule) fn row(
         &mut self,
         e: Elements,
@@ -119,27 +117,27 @@ impl<'a> Emitter<'a> {
         Ok((k.e, body))
     }
 
-    /// Element `row` of a value that has one a row.
+    /// The element for this row of a value that has one element a row.
     fn row_value(&mut self, k: &mut Row, id: InstId) -> Result<ExprId> {
         let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], &self.scope.comp.array(id).dims, &k.e.k.vars);
         self.element(&mut k.e, id, &at)
     }
 
-    /// The element of a full value at `column` of the row.
+    /// The element in `column` of this row of a value that has all columns.
     fn full_value(&mut self, k: &mut Row, id: InstId, column: &Index) -> Result<ExprId> {
         let dims = &self.scope.comp.array(id).dims;
         let at = reshape(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
         self.element(&mut k.e, id, &at)
     }
 
-    /// The initial value of a reduction, as its partial results are held.
+    /// The initial value of a reduction in the type of its partial results.
     fn initial(&mut self, k: &mut Row, reduce: InstId) -> Result<ExprId> {
         let dtype = self.scope.comp.array(reduce).dtype;
         let value = self.element(&mut k.e, self.scope.comp[reduce].operands[1], &[])?;
         Ok(convert(&mut k.e.k, value, dtype, dtype.computed()))
     }
 
-    /// What every element of a row shares goes into registers before the pass that first can have it.
+    /// Computes values that all columns of a row share into registers, before the first pass for which their operands are complete.
     fn hoist(&mut self, k: &mut Row, pass: usize, body: &mut Vec<Stmt>) -> Result<()> {
         let comp = self.scope.comp;
         for &m in &k.passes.members {
@@ -158,7 +156,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The loops over one row.
+    /// The loops of one pass over a row.
     fn pass(&mut self, k: &mut Row, pass: usize, root: InstId, body: &mut Vec<Stmt>) -> Result<()> {
         let comp = self.scope.comp;
         let stores = self.scope.fusion.role[root] == Role::Full && pass == k.passes.after(root);
@@ -217,7 +215,7 @@ impl<'a> Emitter<'a> {
         self.finish(k, &folds, side, body)
     }
 
-    /// What one vector of columns does in a pass: kept values, folds, the result.
+    /// The statements for one vector of columns in a pass: kept values, reductions, the result.
     fn vector(
         &mut self,
         k: &mut Row,
@@ -278,7 +276,7 @@ impl<'a> Emitter<'a> {
         Ok(body)
     }
 
-    /// Side-by-side vectors become one, its lanes one number, in a fixed tree; the initial value comes first.
+    /// Combines the partial results of each reduction in a fixed tree, vectors first and then lanes, and starts from the initial value.
     fn finish(&mut self, k: &mut Row, folds: &[Folding], side: u64, body: &mut Vec<Stmt>) -> Result<()> {
         let comp = self.scope.comp;
         let lane: VarId = k.e.k.var(k.cut.lanes);

@@ -1,11 +1,10 @@
-//! The passes of a row kernel: a pass folds what the passes before it made possible, and what a later one needs and is dear to
-//! compute again is kept.
-use super::fuse::{Fusion, Role, Rows, demand};
+//! The passes of a row kernel: which reductions each pass computes, and which values it keeps for later passes.
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
+use crate::schedule::plan::fuse::{Fusion, Role, Rows, demand};
 use std::collections::{BTreeMap, HashMap};
 
-/// What costs more than this to compute again is kept. A load is 1, an addition 1, an exponential 20.
+/// Values that cost more than this to compute again are kept. A load costs 1, an addition 1, an exponential 20.
 const CHEAP: u64 = 4;
 
 /// The passes of a row kernel.
@@ -26,7 +25,7 @@ impl Passes {
     }
 }
 
-/// How dear an op is.
+/// The cost of one element, in additions.
 fn cost(op: &Op) -> u64 {
     match op {
         Op::Elementwise(op) if op.is_long() => 20,
