@@ -9,7 +9,7 @@ use crate::hlo::open::{Asked, Builder, Claim, Dim, Found, InstId, Op};
 use crate::interp::{self, Known};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::{self, fixed};
+use crate::symbolic;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl LowerCtx<'_> {
             return Ok(ragged.rows(self).into_iter().collect());
         }
         if let Some(dims) = self.args.get(i).and_then(|arg| text::dims(self.b, arg)) {
-            return Ok(fixed(&dims));
+            return Ok(dims);
         }
         Ok(self.b.dims(self.arg(i)?).to_vec())
     }

@@ -299,7 +299,7 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Ok(vec![item]);
     }
     let (list, index) = (shaped(cx, 2)?, cx.arg(1)?);
-    if list.room(cx.b) == 0 {
+    if list.room(cx.b).is_zero() {
         return Err(cx.mismatch("the list has no elements"));
     }
     let item = row(cx.b, list.buffer, index);
@@ -442,6 +442,11 @@ pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         false => cx.b.numbers(DType::S64, &vec![dims[1]; dims[0].index()]),
     };
     Ok(vec![Value::Array(y), Value::Array(lengths)])
+}
+
+/// Whether a vector is 0, 1, 2 and so on.
+pub(super) fn is_iota(b: &Builder, id: InstId) -> bool {
+    b.current().insts.get(id).is_some_and(|inst| matches!(inst.op, Op::Iota(_)))
 }
 
 /// How many lengths input `i` has, a vector of a size that varies, and the one number that all are; `None` of others.

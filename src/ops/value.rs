@@ -3,7 +3,7 @@ use super::spec::ValueSpec;
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::tensor::Tensor;
+use crate::interp::Known;
 use std::sync::Arc;
 
 /// A TensorList of equal elements.
@@ -105,7 +105,7 @@ pub enum Elements {
     None,
     /// Each is this integer, or this vector of a few. Gradients of loops keep sizes and shapes in lists, one a round, and ask for them when
     /// they are needed.
-    Each(Tensor),
+    Each(Known),
     /// Any.
     Any,
 }
@@ -115,10 +115,17 @@ impl Elements {
     pub fn joined(&self, other: &Elements) -> Elements {
         match (self, other) {
             (Elements::None, other) | (other, Elements::None) => other.clone(),
-            (Elements::Each(x), Elements::Each(y)) if x.dtype == y.dtype && x.bytes == y.bytes => self.clone(),
+            (Elements::Each(x), Elements::Each(y)) if are_same(x, y) => self.clone(),
             _ => Elements::Any,
         }
     }
+}
+
+/// Whether two values are one in every call.
+fn are_same(x: &Known, y: &Known) -> bool {
+    let (dims, others) = (x.sizes.as_deref().unwrap_or(&[]), y.sizes.as_deref().unwrap_or(&[]));
+    let is_alike = x.value.dtype == y.value.dtype && x.value.bytes == y.value.bytes;
+    is_alike && dims.len() == others.len() && dims.iter().zip(others).all(|(&x, &y)| x.is_same(y))
 }
 
 /// The number of elements of a list that has room for more.

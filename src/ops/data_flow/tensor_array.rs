@@ -3,8 +3,8 @@ use super::{holder, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Attr, TfType};
+use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::hlo::open::{Builder, Dim, Op};
 use crate::ops::array::{gather, scatter};
 use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
@@ -144,14 +144,9 @@ fn is_all(cx: &LowerCtx, input: usize, list: &ListValue) -> bool {
     let small = list.count.is_none() && cx.arg(input).is_ok_and(|id| cx.b.dims(id) == [n]);
     small
         && match n.varies() {
-            true => cx.arg(input).is_ok_and(|id| is_iota(cx.b, id)),
+            true => cx.arg(input).is_ok_and(|id| list::is_iota(cx.b, id)),
             false => cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n.pinned())),
         }
-}
-
-/// Whether a vector is 0, 1, 2 and so on.
-fn is_iota(b: &Builder, id: InstId) -> bool {
-    b.current().insts.get(id).is_some_and(|inst| matches!(inst.op, Op::Iota(_)))
 }
 
 fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {

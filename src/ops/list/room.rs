@@ -176,7 +176,7 @@ impl ListValue {
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn pushed(&self, b: &mut Builder, item: InstId) -> Result<ListValue> {
         let known = known_shape(b, item);
-        let elements = self.elements.joined(&known.map_or(Elements::Any, |known| Elements::Each(known.pinned())));
+        let elements = self.elements.joined(&known.map_or(Elements::Any, Elements::Each));
         let row = super::as_row(b, item);
         let Some(count) = self.count else {
             let buffer = b.concatenate(&[self.buffer, row], 0);
@@ -208,7 +208,7 @@ impl ListValue {
 
     /// The element that each is, if it is known.
     fn known(&self, b: &mut Builder) -> Option<InstId> {
-        if let Elements::Each(value) = &self.elements { Some(b.constant(value.clone())) } else { None }
+        if let Elements::Each(value) = &self.elements { Some(value.clone().made(b)) } else { None }
     }
 }
 
@@ -249,7 +249,7 @@ fn rows(b: &mut Builder, buffer: InstId, n: Dim) -> Result<InstId> {
     check_room(&dims)?;
     dims[0] = n - have;
     let more = b.full(b.dtype(buffer), &dims, 0.0);
-    Ok(if have == 0 { more } else { b.concatenate(&[buffer, more], 0) })
+    Ok(if have.is_zero() { more } else { b.concatenate(&[buffer, more], 0) })
 }
 
 /// Refuses a list whose array would have these sizes where it is too large.

@@ -1,5 +1,5 @@
 //! Rows of an array as elements of a list, each at an index of its own.
-use super::{list_for, listed, name_of, told_shape, with_shape};
+use super::{is_iota, list_for, listed, name_of, told_shape, with_shape};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
 use crate::interp;
@@ -18,10 +18,12 @@ fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> 
     }
     let item = cx.b.full(cx.b.dtype(tensor), &dims[1..], 0.0);
     let mut list = list_for(cx, item)?;
-    if dims[0] == 0 {
+    if dims[0].is_zero() {
         return listed(list);
     }
-    if grows {
+    // the indices of all elements need no more room
+    let is_all = is_iota(cx.b, indices) && list.count.is_none() && list.room(cx.b).is_same(dims[0]);
+    if grows && !(is_all && dims[0].varies()) {
         let none = cx.b.scalar(cx.b.dtype(indices), -1.0);
         let last = cx.b.reduce(indices, none, ScalarOp::Maximum, &[0]);
         let room = list.room(cx.b);

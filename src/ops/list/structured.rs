@@ -165,7 +165,7 @@ pub(super) fn set(cx: &mut LowerCtx, grows: bool) -> Result<Option<StructuredLis
     let index = cx.arg(1)?;
     let set = &mut |cx: &mut LowerCtx, part: &ListValue, leaf: InstId| {
         let part = if grows { part.holding(cx, index)? } else { part.clone() };
-        if part.room(cx.b) == 0 {
+        if part.room(cx.b).is_zero() {
             return Err(cx.mismatch("the list has no elements"));
         }
         let row = super::as_row(cx.b, leaf);
@@ -207,7 +207,7 @@ pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
         _ => return Ok(None),
     };
     let index = cx.arg(1)?;
-    if list.room(cx.b) == 0 {
+    if list.room(cx.b).is_zero() {
         return Err(cx.mismatch("the list has no elements"));
     }
     let leaves = list.parts.iter().map(|part| super::row(cx.b, part.buffer, index)).collect();

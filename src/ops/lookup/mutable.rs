@@ -289,7 +289,7 @@ impl Rounds {
         let start = b.tuple(&[&[zero], &self.parts[..]].concat());
         let shape = b.shape(start).clone();
         let cond = match end {
-            End::After(count) => b.counter_below("keys_left", &shape, Dim::from(count)),
+            End::After(count) => b.counter_below("keys_left", &shape, count),
             End::At(part) => {
                 b.begin("keys_left");
                 let state = b.parameter(shape.clone());
@@ -314,7 +314,7 @@ impl Rounds {
 
 /// Where a loop over keys ends.
 enum End {
-    After(u64),
+    After(Dim),
     At(usize),
 }
 
@@ -372,7 +372,7 @@ pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Val
     let room = held.room(cx.b);
     let [keys, values] = [keys, values].map(|x| with_one_more(cx.b, x));
     let parts = [&held.parts()[..], &[none, keys, values]].concat();
-    let end = Rounds { parts }.run(cx.b, End::After(count.known()), |b, round, state| {
+    let end = Rounds { parts }.run(cx.b, End::After(count), |b, round, state| {
         let held = Held::of([state[0], state[1], state[2], state[3]]);
         let (key, row) = (element(b, state[5], round), element(b, state[6], round));
         let (held, more) = put(b, held, key, row, listing);
@@ -416,7 +416,7 @@ pub fn remove(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let keys = if cx.b.rank(keys) == 1 { keys } else { cx.b.reshape(keys, &[count]) };
     let keys = with_one_more(cx.b, keys);
     let parts = [&held.parts()[..], &[keys]].concat();
-    let end = Rounds { parts }.run(cx.b, End::After(count.known()), |b, round, state| {
+    let end = Rounds { parts }.run(cx.b, End::After(count), |b, round, state| {
         let held = Held::of([state[0], state[1], state[2], state[3]]);
         let (key, room) = (element(b, state[4], round), b.scalar(DType::S32, held.room(b) as f64));
         let is_it = held.holds(b, key);

@@ -5,7 +5,7 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::expr::{Expr, formulas};
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::symbolic::known;
+use crate::symbolic::{fixed, known};
 use crate::tensor::{DType, Tensor, elements_of};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -137,10 +137,10 @@ pub fn is_text(value: &Value) -> bool {
 }
 
 /// The sizes of a string tensor that lowering has the contents of; `None` for other values.
-pub fn dims(b: &Builder, value: &Value) -> Option<Vec<u64>> {
+pub fn dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
     match value {
-        Value::Text(text) => Some(known(b.dims(text.length))),
-        Value::Strings(constant) => Some(constant.dims.clone()),
+        Value::Text(text) => Some(b.dims(text.length).to_vec()),
+        Value::Strings(constant) => Some(fixed(&constant.dims)),
         _ => None,
     }
 }

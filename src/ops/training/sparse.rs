@@ -21,7 +21,7 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
             return Err(cx.mismatch(format!("indices {indices:?} and a gradient {grad:?} for variables {dims:?}")));
         }
     };
-    if rows == 0 || crate::symbolic::has_zero(&dims) {
+    if rows.is_zero() || crate::symbolic::has_zero(&dims) {
         return Ok(vec![]);
     }
     let start = cx.b.scalar(DType::S32, 0.0);

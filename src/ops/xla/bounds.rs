@@ -19,7 +19,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let axis = cx.axis(cx.constant_int(1)?, dims.len())?;
     let size = scalar(cx, 2)?;
     let made = format!("what `{}` makes", cx.node.name);
-    let n = match cx.constant_int(2).ok() {
+    let n = match cx.constant_dim(2).ok() {
         Some(n) => Dim::size(n).map_err(|_| cx.mismatch(format!("a size of {n}")))?,
         None => cx.size_within(size, dims[axis], &made)?,
     };
