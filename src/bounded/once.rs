@@ -55,7 +55,7 @@ pub struct Once {
 struct Expressions {
     record: Record,
     /// The numbers of the record's variables among the sizes of the function.
-    places: HashMap<SizeNumber, usize>,
+    places: BTreeMap<SizeNumber, usize>,
     known: RefCell<HashMap<ExprId, Option<Extent>>>,
 }
 
@@ -89,7 +89,7 @@ impl Once {
             record.expr(size.assumed).as_var().map(|&number| (number, given.len() + i))
         };
         let own = (0..given.len()).map(|i| Some((i, i)));
-        let places: HashMap<SizeNumber, usize> =
+        let places: BTreeMap<SizeNumber, usize> =
             own.chain(open.sizes.iter().enumerate().map(said)).collect::<Option<_>>()?;
         let mut ranges = vec![Interval::one(0); given.len() + open.sizes.len()];
         for (&number, &place) in &places {

@@ -2,10 +2,11 @@
 use super::module::named;
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::Known;
 use crate::hlo::Source;
 use crate::hlo::open::{Builder, Foreign, InstId, Op, Shape};
 use crate::hlo::stablehlo::{Argument, Axis, Host, Open};
-use crate::interp::{self, Known};
+use crate::interp;
 use crate::lower::{Exact, Lowered, OpenLowered, Traced};
 use crate::ops::{element, lapack};
 use crate::prepare::{Binding, Bound, FeedSpec, Request, Varying};

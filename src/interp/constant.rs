@@ -3,44 +3,12 @@ use super::excerpt::excerpt;
 use super::machine::{Machine, Plan, check};
 use super::opcodes::machine;
 use super::sizes::size_elements;
-use crate::hlo::{Builder, Computation, Inst, InstId, Literal, Op, Size};
-use crate::symbolic::{Dim, trace};
+use crate::hlo::{Builder, Computation, Inst, InstId, Known, Literal, Op, Size};
+use crate::symbolic::trace;
 use crate::tensor::Tensor;
 
 /// Element operations that one constant may cost.
 const BUDGET: u64 = 1 << 26;
-
-/// An array that a computation under construction determines.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Known {
-    /// Its value for the sizes at hand.
-    pub value: Tensor,
-    /// The elements, where some follow from sizes that vary from call to call.
-    pub sizes: Option<Vec<Dim>>,
-}
-
-impl Known {
-    /// The same value in the open computation of a builder.
-    pub fn made(&self, b: &mut Builder<Dim>) -> InstId {
-        let constant = b.constant(self.value.clone());
-        if let Some(sizes) = &self.sizes {
-            b.tell_size(constant, sizes.clone());
-        }
-        constant
-    }
-    /// The same with its elements as sizes, which do not vary where there are none.
-    pub fn of_sizes(self) -> Known {
-        let fixed = || self.value.to_i64s().map(|all| all.into_iter().map(Dim::from).collect());
-        Known { sizes: self.sizes.clone().or_else(fixed), value: self.value }
-    }
-    /// The value, which it must have in every call.
-    pub fn pinned(self) -> Tensor {
-        for size in self.sizes.into_iter().flatten() {
-            size.pinned();
-        }
-        self.value
-    }
-}
 
 /// The value of `id` in the computation that is open, which it must have in every call, if it depends on no parameter and is an array.
 ///
@@ -54,10 +22,8 @@ pub fn constant_value<D: Size>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
 /// `None` where [`constant_value`] has none.
 pub fn known_value<D: Size>(b: &Builder<D>, id: InstId) -> Option<Known> {
     let is_recording = trace::is_recording();
-    if let Op::Constant(Literal::Array(t)) = &b.current().insts.get(id)?.op {
-        let sizes = b.size_constant_elements(id).filter(|_| is_recording);
-        let sizes = sizes.map(|all| all.iter().map(|&e| e.into()).collect::<Vec<Dim>>());
-        return Some(Known { value: t.clone(), sizes: sizes.filter(|all| all.iter().any(|e| e.varies())) });
+    if let Op::Constant(_) = &b.current().insts.get(id)?.op {
+        return Known::of_constant(b, id);
     }
     if let Some(sizes) = is_recording.then(|| size_elements(b, id)).flatten() {
         let array = b.shape(id).at_hand();

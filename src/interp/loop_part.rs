@@ -1,12 +1,12 @@
 //! What a loop leaves in one part of its state, from as much of the loop as that part needs.
 //!
 //! A loop that counts while it computes has a counter that is known before anything runs, although the rest of its state is not.
-use super::constant::{Known, known_value};
+use super::constant::known_value;
 use super::excerpt::excerpt;
 use super::machine::{Machine, check};
 use super::opcodes::machine;
 use super::operands::Operands;
-use crate::hlo::{Builder, CompId, Computation, InstId, Literal, Op, Size};
+use crate::hlo::{Builder, CompId, Computation, InstId, Known, Literal, Op, Size};
 use crate::symbolic::trace;
 use crate::tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -33,7 +33,7 @@ mod window;
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal, Module};
 
-pub use constant::{Known, constant_value, known_value};
+pub use constant::{constant_value, known_value};
 pub use devices::evaluate_ranks;
 pub use loop_part::{known_through_loops, known_value_through_loops};
 pub use machine::Lower;

@@ -3,10 +3,11 @@ use super::state::Threaded;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, FuncRef, Node};
+use crate::hlo::Known;
 use crate::hlo::open::Foreign;
 use crate::hlo::open::{Builder, InstId, Shape};
 use crate::hlo::stablehlo::{Called, Checks, Host};
-use crate::interp::{self, Known};
+use crate::interp;
 use crate::ops::{Value, element, lapack};
 use crate::symbolic::Dim;
 

@@ -133,8 +133,8 @@ impl Walker<'_> {
             let count = self.b.select(counts, of_x, of_y);
             let told = "how large what a branch leaves is depends on values at run time";
             let size = self.b.found(count, ours.max(theirs)).ok_or_else(|| Error::user(Code::DynamicShape, told))?;
-            x = self.resized(x, axis, theirs, Dim::from(size));
-            y = self.resized(y, axis, ours, Dim::from(size));
+            x = self.resized(x, axis, theirs, size);
+            y = self.resized(y, axis, ours, size);
         }
         let dims = self.b.dims(x).to_vec();
         let counts = self.b.broadcast(counts, &dims, &[]);

@@ -12,8 +12,8 @@ use super::value::{
 };
 use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
+use crate::hlo::Known;
 use crate::hlo::open::{Builder, Dim, InstId, Shape};
-use crate::interp::Known;
 use crate::symbolic::fixed;
 use crate::tensor::DType;
 pub use cast::cast;

@@ -1,9 +1,9 @@
 //! What flows along an edge of a TensorFlow graph while it is lowered.
 use super::spec::ValueSpec;
 use crate::graph::{PartialShape, TfType};
+use crate::hlo::Known;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::interp::Known;
 use std::sync::Arc;
 
 /// A TensorList of equal elements.

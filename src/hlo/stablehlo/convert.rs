@@ -11,10 +11,10 @@ use super::sizes::{self, Fixed, without_sizes};
 use super::tree::{Attr, Function, Functions, Operation, Port, Region, callee, callees};
 use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
+use crate::hlo::Known;
 use crate::hlo::open::{self, Builder};
 use crate::hlo::text::op_from_attrs;
 use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, Size, Source};
-use crate::interp::Known;
 use crate::symbolic::Dim;
 
 /// Operations that a module may become, each as often as its function is put in place of a call.

@@ -1,10 +1,10 @@
 //! What all that reads a module's operations shares: where instructions go, what values names stand for.
 use super::tree::{Functions, Operation, ValueRef};
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::Known;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::open::{self, Builder};
 use crate::hlo::{CompId, InstId};
-use crate::interp::Known;
 use crate::symbolic::Dim;
 use crate::tensor::Tensor;
 use std::collections::{HashMap, HashSet};

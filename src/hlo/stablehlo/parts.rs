@@ -61,9 +61,9 @@ impl Converter<'_, '_> {
         let dims = self.b().dims(x).to_vec();
         let mut sizes = Vec::with_capacity(dims.len());
         let mut from = vec![x];
-        for axis in 0..dims.len() {
+        for (axis, &n) in dims.iter().enumerate() {
             let size = self.host.difference(limits, starts, Dim::from(axis)).and_then(Dim::at_least_zero);
-            let size = size.filter(|&size| size <= dims[axis]);
+            let size = size.filter(|&size| size <= n);
             let told = format!("how many elements are taken along axis {axis} depends on values at run time");
             sizes.push(size.ok_or_else(|| at(op, Code::HloUnsupported, told))?);
             let start = self.b().slice_axis(starts, 0, Dim::from(axis), Dim::from(axis + 1));

@@ -5,8 +5,8 @@ use super::converter::{Converter, Scope, at};
 use super::shards::computed_with;
 use super::tree::{Operation, Region};
 use crate::diag::{Code, Result};
-use crate::hlo::{CompId, InstId, Literal, Op, open};
-use crate::interp::{self, Known};
+use crate::hlo::Known;
+use crate::hlo::{CompId, InstId, Op, open};
 use crate::symbolic::trace;
 
 /// Constants of at most this many bytes are made anew in a region that reads them, where sizes are found.
@@ -72,13 +72,8 @@ impl<'a> Converter<'a, '_> {
     /// The value of an instruction that is a constant.
     fn literal(&mut self, id: InstId) -> Option<Known> {
         let b = self.b();
-        match &b.current().insts.get(id)?.op {
-            Op::Constant(Literal::Array(_)) => {
-                let known = interp::known_value(b, id)?;
-                Some(if b.follows_sizes(id) { known.of_sizes() } else { known })
-            }
-            _ => None,
-        }
+        let known = Known::of_constant(b, id)?;
+        Some(if b.follows_sizes(id) { known.of_sizes() } else { known })
     }
     fn remake(&mut self, scope: &mut Scope, constants: Vec<(String, Known)>) {
         for (name, known) in constants {

@@ -131,7 +131,7 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
 /// Refuses indices and updates for an array without elements, as TensorFlow does.
 fn check_empty(cx: &LowerCtx, dims: &[Dim], indices: InstId, updates: InstId) -> Result<()> {
     let has = |id: InstId| !crate::symbolic::has_zero(cx.b.dims(id));
-    if crate::symbolic::has_zero(&dims) && (has(indices) || has(updates)) {
+    if crate::symbolic::has_zero(dims) && (has(indices) || has(updates)) {
         return Err(cx.mismatch(format!("indices and updates for an empty array {dims:?}")));
     }
     Ok(())

@@ -37,7 +37,7 @@ fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
     let (weights, places) = (cx.arg(i)?, cx.dims(values)?);
     let dims = cx.b.dims(weights);
     // those that are known to be none are none too where there happen to be no numbers
-    let are_none = crate::symbolic::has_zero(&dims) && (dims != places || cx.constant(i).is_ok());
+    let are_none = crate::symbolic::has_zero(dims) && (dims != places || cx.constant(i).is_ok());
     match are_none {
         true => Ok(cx.b.full(cx.b.dtype(weights), &places, 1.0)),
         false if dims == places => Ok(weights),

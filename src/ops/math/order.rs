@@ -36,7 +36,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dtype.is_complex() || dtype == DType::Pred {
         return Err(cx.unsupported(format!("NthElement of {dtype}; real numbers are supported")));
     }
-    if crate::symbolic::has_zero(&lead) {
+    if crate::symbolic::has_zero(lead) {
         let none = cx.b.full(dtype, lead, 0.0);
         return cx.one(none);
     }

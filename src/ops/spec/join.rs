@@ -122,7 +122,7 @@ impl ValueSpec {
     pub(super) fn array_shape(&self) -> Option<Shape> {
         match self {
             ValueSpec::Array(shape) => Some(shape.clone()),
-            ValueSpec::Constant { known: crate::interp::Known { value: t, .. } } => {
+            ValueSpec::Constant { known: crate::hlo::Known { value: t, .. } } => {
                 Some(Shape::array(t.dtype, fixed(&t.dims.to_vec())))
             }
             _ => None,

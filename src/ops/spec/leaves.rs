@@ -1,8 +1,9 @@
 //! Values apart from their specs: their leaves, and what is known of them before they become elements of others.
 use super::ValueSpec;
 use crate::diag::{Code, Error, Result};
+use crate::hlo::Known;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
-use crate::interp::{self, Known};
+use crate::interp;
 use crate::ops::Value;
 use crate::ops::value::ListValue;
 use crate::tensor::{DType, Tensor};
