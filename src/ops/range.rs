@@ -212,10 +212,15 @@ fn of_size(size: Dim) -> Range {
 pub(super) fn part_of(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstId> {
     let inst = b.current().insts.get(x)?;
     let Op::Concatenate(axis) = inst.op else { return None };
-    let (mut begin, slice) = (0, dims.get(axis)?);
+    let (mut begin, slice) = (Dim::from(0), dims.get(axis)?);
+    // in every call
+    let is_at_most = |x: Dim, y: Dim| {
+        let is_above = y.is_less(x);
+        !is_above.varies() && is_above == 0
+    };
     for &part in &inst.operands {
-        let end = begin + b.dims(part).get(axis)?.known();
-        if begin <= slice.start && slice.limit <= end {
+        let end = begin + *b.dims(part).get(axis)?;
+        if is_at_most(begin, slice.start) && is_at_most(slice.limit, end) {
             return Some(part);
         }
         begin = end;

@@ -18,6 +18,11 @@ impl Walk<'_> {
             let count = inst.shape.as_array().map_or(0, |a| a.dims[axis]);
             if !start.varies() && !stride.varies() {
                 dim.limit = dim.start + count.checked_sub(1).map_or(0, |steps| steps * dim.stride + 1);
+                // what is known of the operand's size may be less than what is known of the slice's
+                let more = dim.limit.saturating_sub(self.b.dims(x)[axis]);
+                if more > 0 {
+                    x = longer(self.b, x, axis, more);
+                }
                 continue;
             }
             let position = self.b.iota(DType::S32, &[count], 0);

@@ -1,6 +1,7 @@
 //! Larger arrays out of smaller ones.
 use crate::diag::Result;
 use crate::dims;
+use crate::hlo::are_same;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::hlo::open::PadDim;
@@ -95,7 +96,7 @@ fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         wide.push(d);
         out.push(n.checked_mul(d).ok_or_else(|| cx.mismatch("the tiled size overflows"))?);
     }
-    if is_known && out == dims {
+    if is_known && are_same(&out, &dims) {
         return cx.one(x);
     }
     let y = cx.b.broadcast(x, &wide, &map);
