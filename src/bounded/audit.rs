@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// A comparison is answered for so many combinations of sizes at most.
 const MOST_POINTS: u64 = 1 << 17;
 /// Sizes that answer a comparison otherwise are looked at one by one where they are no more than these.
-const MOST_OTHERS: usize = 8;
+const MOST_OTHERS: usize = 32;
 
 /// Sizes for which a function is used: those that the caller may say, in steps, without the smallest of those in `apart`.
 pub struct Domain<'a> {
