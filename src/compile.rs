@@ -9,14 +9,14 @@ use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Role, Variable};
-use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape};
+use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape, Size};
 use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{self, Exact, Failure, Feed, Lowered, OpenLowered, Traced};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::report::Part;
-use crate::symbolic::{self, Dim, Interval, trace};
+use crate::symbolic::{self, Dim};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
@@ -178,22 +178,12 @@ fn lowered_computing(prepared: &Prepared, compute: bool) -> Result<Lowered> {
         let (said, assumed) = sizes.split_at(given.min(sizes.len()));
         lowered_at(&all.at(said), (assumed, Vec::new()), &fixed, compute).map_err(|failure| blockers(failure.told))
     }));
-    let (own, anchors) = (prepared.clone(), prepared.clone());
-    let traced = Traced(Arc::new(move |sizes| {
-        let ranges: Vec<Interval> = sizes.iter().map(|s| s.counts).collect();
-        let counts: Vec<i64> = sizes.iter().map(|s| s.at_hand).collect();
-        let (open, record) = trace::record(&ranges, &counts, |counts| {
-            let dims: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect();
-            let at = own.at(&dims.iter().map(|d| u64::try_from(d.at_hand()).unwrap_or(0)).collect::<Vec<u64>>());
-            let of = |(feed, axes): (&Feed, &Vec<Option<usize>>)| {
-                let one = |(&n, axis): (&u64, &Option<usize>)| axis.map_or_else(|| Dim::from(n), |size| dims[size]);
-                feed.info.dims.iter().zip(axes).map(one).collect()
-            };
-            let feeds = at.feeds.iter().zip(&anchors.axes).map(of).collect();
-            open_at(&at, (&[], feeds), &told, compute)
-        });
-        open.ok().map(|open| (open, record))
-    }));
+    let own = prepared.clone();
+    let traced = Traced::of(move |dims| {
+        let at = own.at(&dims.iter().map(|d| Size::at_hand(*d)).collect::<Vec<u64>>());
+        let feeds = lower::said_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &own.axes, dims);
+        open_at(&at, (&[], feeds), &told, compute).ok()
+    });
     bounded::lower(&prepared.sizes, prepared.axes.clone(), exact, Some(&traced))
 }
 

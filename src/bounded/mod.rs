@@ -22,7 +22,7 @@ pub use evaluate::{evaluate, failed_check};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Asked, Check, Claim};
-use crate::lower::{Exact, Lowered, Rung, Sized, Traced, TracedSize};
+use crate::lower::{Exact, Lowered, Rung, Sized, Traced};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
@@ -202,13 +202,7 @@ impl Way<'_> {
     fn check(&self, instances: &Instances, forms: &[Form], apart: &[usize]) -> Result<()> {
         let Some(Traced(traced)) = self.traced else { return Ok(()) };
         let given = &instances.given;
-        let one = |((size, &n), step): ((&Size, &u64), &steps::Step)| TracedSize {
-            counts: Interval::new(size.least.into(), size.most.into()),
-            at_hand: i64::try_from(n).unwrap_or(i64::MAX),
-            by: i64::try_from(step.by).unwrap_or(i64::MAX),
-            rest: i64::try_from(step.rest).unwrap_or(i64::MAX),
-        };
-        let sizes: Vec<TracedSize> = given.iter().zip(&instances.points.all[0]).zip(&self.steps.all).map(one).collect();
+        let sizes = self.steps.traced(given, &instances.points.all[0]);
         let Some((_, record)) = traced(&sizes) else { return Ok(()) };
         let domain = audit::Domain { counted: given, apart };
         audit::check(&record, &domain, (instances, forms), self.exact)
@@ -290,7 +284,7 @@ impl Derived {
         if let Some(known) = self.extents.iter().position(|e| *e == extent) {
             return known;
         }
-        let within = extent.extremes(&|&size| ranges.get(size).copied().unwrap_or(Interval::ALL));
+        let within = extent.extremes(&Interval::of_each(ranges));
         let end = |n: i128| u64::try_from(n).unwrap_or(0);
         let (a, b) = within.map_or((0, 0), |within| (end(within.least), end(within.most)));
         self.sizes.push(Size { name: name.to_string(), least: a, most: b, is_result: true, is_check: false });
@@ -304,7 +298,7 @@ impl Derived {
         let all = most.0.iter().copied().chain(most.1.found.iter().map(|f| f.1));
         let ranges: Vec<Interval> =
             function.least.iter().zip(all).map(|(&a, b)| Interval::new(a.min(b).into(), b.into())).collect();
-        let of = |&size: &usize| ranges.get(size).copied().unwrap_or(Interval::ALL);
+        let of = Interval::of_each(&ranges);
         let is_one =
             |(a, b): (&Extent, &Extent)| a.sub(b).and_then(|d| d.extremes(&of)).is_some_and(|d| d == Interval::one(0));
         let own = result_dims(&most.1, &function.forms);

@@ -9,7 +9,7 @@ use super::extent::Extent;
 use super::instance::{Elements, Form, Varying, numbers, order};
 use super::steps::Steps;
 use crate::hlo::{ArrayShape, CompId, InstId, Resized, Shape, open};
-use crate::lower::{Exact, Lowered, OpenLowered, Traced, TracedSize};
+use crate::lower::{Exact, Lowered, OpenLowered, Traced};
 use crate::symbolic::trace::{ExprId, Guard, Record, SizeNumber};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::Size;
@@ -76,15 +76,7 @@ impl Once {
     }
 
     fn at(given: &[Size], base: &[u64], way: Way) -> Option<Once> {
-        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let one = |((size, &at_hand), step): ((&Size, &u64), &super::steps::Step)| TracedSize {
-            counts: Interval::new(size.least.into(), size.most.into()),
-            at_hand: count(at_hand),
-            by: count(step.by),
-            rest: count(step.rest),
-        };
-        let sizes: Vec<TracedSize> = given.iter().zip(base).zip(&way.steps.all).map(one).collect();
-        let (open, record) = (way.traced.0)(&sizes)?;
+        let (open, record) = (way.traced.0)(&way.steps.traced(given, base))?;
         let said = |(i, size): (usize, &crate::hlo::Found)| {
             record.expr(size.assumed).as_var().map(|&number| (number, given.len() + i))
         };
@@ -175,7 +167,7 @@ impl Once {
         let failed = RefCell::new(false);
         let least = self.given.iter().map(|s| s.least).chain(self.open.sizes.iter().map(|_| 0));
         let ranges: Vec<Interval> = least.zip(&all).map(|(a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
-        let within = |&size: &usize| ranges.get(size).copied().unwrap_or(Interval::ALL);
+        let within = Interval::of_each(&ranges);
         let known: RefCell<HashMap<ExprId, Option<i64>>> = RefCell::default();
         let largest = |d: Dim| self.expressions.of(d).and_then(|e| i64::try_from(e.extremes(&within)?.most).ok());
         let value = |d: Dim| {

@@ -42,7 +42,7 @@ pub fn given(module: &Module, forms: &[Form], ranges: &[Interval], bound: &[u64]
 
 /// The most that a size is, where that is more than for `bound`.
 fn more(extent: &Extent, ranges: &[Interval], bound: &[u64]) -> Option<u64> {
-    let most = extent.extremes(&|&size| ranges.get(size).copied().unwrap_or(Interval::ALL))?.most;
+    let most = extent.extremes(&Interval::of_each(ranges))?.most;
     (most > extent.at(bound)?.into()).then(|| u64::try_from(most).ok()).flatten()
 }
 

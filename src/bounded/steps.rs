@@ -1,7 +1,8 @@
 //! Sizes that are taken in steps: an image that is halved three times and joined with its halves has a height that is a multiple of 8.
 use super::extent::Extent;
 use crate::hlo::{Asked, Claim, InstId};
-use crate::lower::Exact;
+use crate::lower::{Exact, TracedSize};
+use crate::symbolic::Interval;
 use crate::tensor::Size;
 use std::sync::Arc;
 
@@ -55,6 +56,17 @@ impl Steps {
             Step { by, rest: most[i] % by }
         };
         Steps { all: (0..given.len()).map(step).collect() }
+    }
+    /// Sizes to lower a function for, with `at_hand` counts of steps.
+    pub fn traced(&self, counted: &[Size], at_hand: &[u64]) -> Vec<TracedSize> {
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let one = |((size, &n), step): ((&Size, &u64), &Step)| TracedSize {
+            counts: Interval::new(size.least.into(), size.most.into()),
+            at_hand: count(n),
+            by: count(step.by),
+            rest: count(step.rest),
+        };
+        counted.iter().zip(at_hand).zip(&self.all).map(one).collect()
     }
     /// How many steps each size is.
     pub fn counted(&self, given: &[Size]) -> Vec<Size> {

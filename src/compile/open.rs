@@ -7,10 +7,10 @@ use crate::hlo::Source;
 use crate::hlo::open::{Builder, Foreign, InstId, Op, Shape};
 use crate::hlo::stablehlo::{Argument, Axis, Host, Open};
 use crate::interp;
-use crate::lower::{Exact, Lowered, OpenLowered, Traced};
+use crate::lower::{Exact, Lowered, OpenLowered, Traced, said_dims};
 use crate::ops::{element, lapack};
 use crate::prepare::{Binding, Bound, FeedSpec, Request, Varying};
-use crate::symbolic::{Dim, Interval, fixed, trace};
+use crate::symbolic::{Dim, fixed};
 use crate::tensor::{Size, Sizes};
 use std::sync::Arc;
 
@@ -30,18 +30,10 @@ pub(super) fn lowered(open: Open, request: &Request) -> Result<Lowered> {
         return (exact.0)(&[]);
     }
     let own = axes.clone();
-    let traced = Traced(Arc::new(move |sizes| {
-        let ranges: Vec<Interval> = sizes.iter().map(|s| s.counts).collect();
-        let counts: Vec<i64> = sizes.iter().map(|s| s.at_hand).collect();
-        let (open, record) = trace::record(&ranges, &counts, |counts| {
-            let said: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect();
-            let one = |(&n, axis): (&u64, &Option<usize>)| axis.map_or_else(|| Dim::from(n), |size| said[size]);
-            let of = |(dims, axes): (&Vec<u64>, &Vec<Option<usize>>)| dims.iter().zip(axes).map(one).collect();
-            let dims: Vec<Vec<Dim>> = most.iter().zip(&own).map(of).collect();
-            opened(&open, &dims)
-        });
-        open.ok().map(|open| (open, record))
-    }));
+    let traced = Traced::of(move |said| {
+        let dims = said_dims(most.iter().map(Vec::as_slice), &own, said);
+        opened(&open, &dims).ok()
+    });
     bounded::lower(&sizes, axes, exact, Some(&traced))
 }
 

@@ -21,10 +21,10 @@ mod xla;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
 use crate::hlo::open::{Assumed, Builder, Claim, Decision, Found, InstId, Shape};
-use crate::hlo::{Module, open};
+use crate::hlo::{Module, Size, open};
 use crate::ops::{self, Value};
 use crate::symbolic::fixed;
-use crate::symbolic::trace::Record;
+use crate::symbolic::trace::{self, Record};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, Accesses};
@@ -137,6 +137,30 @@ pub struct OpenLowered {
 /// Lowers a function for these sizes, and records how they are used; `None` where it can't be lowered.
 #[derive(Clone)]
 pub struct Traced(pub Arc<dyn Fn(&[TracedSize]) -> Option<(OpenLowered, Record)> + Send + Sync>);
+
+impl Traced {
+    /// What lowers a function for sizes that are recorded; it gives `None` where that can't be done.
+    pub fn of(lower: impl Fn(&[Dim]) -> Option<OpenLowered> + Send + Sync + 'static) -> Traced {
+        Traced(Arc::new(move |sizes| {
+            let ranges: Vec<Interval> = sizes.iter().map(|s| s.counts).collect();
+            let at_hand: Vec<i64> = sizes.iter().map(|s| s.at_hand).collect();
+            let (open, record) = trace::record(&ranges, &at_hand, |counts| {
+                lower(&sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect::<Vec<Dim>>())
+            });
+            open.map(|open| (open, record))
+        }))
+    }
+}
+
+/// The sizes of each argument, some of which are those of `said` by the numbers in `axes`.
+pub fn said_dims<'a>(
+    dims: impl Iterator<Item = &'a [u64]>,
+    axes: &[Vec<Option<usize>>],
+    said: &[Dim],
+) -> Vec<Vec<Dim>> {
+    let one = |(&n, axis): (&u64, &Option<usize>)| axis.map_or_else(|| Dim::from(n), |size| said[size]);
+    dims.zip(axes).map(|(dims, axes)| dims.iter().zip(axes).map(one).collect()).collect()
+}
 
 /// A size that the caller says, counted in steps: it is `by` times the count, and `rest`.
 #[derive(Clone, Copy, Debug)]
@@ -339,7 +363,7 @@ fn finish(
         called: None,
         field,
         dtype: b.dtype(id),
-        dims: b.dims(id).iter().map(|&d| at_hand(d)).collect(),
+        dims: b.dims(id).iter().map(|&d| Size::at_hand(d)).collect(),
     };
     let results = fetches.iter().map(|f| &f.0).zip(fields).zip(&parts).map(info).collect();
     let mut variables = Vec::with_capacity(state.len());
@@ -354,7 +378,7 @@ fn finish(
     let claims = b.claims().to_vec();
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
     let sizes: Vec<Found> = b.founds().iter().filter(|f| !f.is_fixed).copied().collect();
-    let found = sizes.iter().map(|f| [f.assumed, f.most].map(at_hand)).map(|[a, most]| (a, most)).collect();
+    let found = sizes.iter().map(|f| [f.assumed, f.most].map(Size::at_hand)).map(|[a, most]| (a, most)).collect();
     let decisions = b.decisions().to_vec();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
@@ -370,11 +394,6 @@ fn finish(
         sized: None,
     };
     Ok(OpenLowered { lowered, module, sizes })
-}
-
-/// A size for the sizes at hand.
-fn at_hand(size: Dim) -> u64 {
-    u64::try_from(size.at_hand()).unwrap_or(0)
 }
 
 /// Each diagnostic once (a function may be called often), with the file.

@@ -82,37 +82,19 @@ impl Dim {
     fn side(self) -> trace::Side {
         self.expr.map_or(trace::Side::Constant(self.value), trace::Side::Expr)
     }
-    /// An operation on two numbers: on constants by `value`, on others by the trace too.
-    fn combined(self, other: Dim, value: Option<i64>, op: trace::Binary) -> Option<Dim> {
-        let value = value?;
-        if self.expr.is_none() && other.expr.is_none() {
-            return Some(Dim::constant(value));
-        }
-        match trace::combined(self.side(), op, other.side()) {
-            Ok(trace::Side::Constant(known)) => Some(Dim::constant(known)),
-            Ok(trace::Side::Expr(expr)) => Some(Dim::traced(value, expr)),
-            // no expression is known: it stands for these sizes alone
-            Err(trace::Unknown) => {
-                self.pinned();
-                other.pinned();
-                Some(Dim::constant(value))
-            }
-        }
+    /// What an operation makes of two numbers: where no expression of it is known it stands for these sizes alone. `None` where it leaves
+    /// 64 bits or divides by 0.
+    fn combined(self, other: Dim, op: trace::Binary) -> Option<Dim> {
+        self.computed(op, other).or_else(|| {
+            let value = op.of(self.value, other.value)?;
+            self.pinned();
+            other.pinned();
+            Some(Dim::constant(value))
+        })
     }
     /// What an operation makes of two numbers; `None` where no expression of it is known. Nothing is recorded.
     pub fn computed(self, op: trace::Binary, other: Dim) -> Option<Dim> {
-        use trace::Binary;
-        let (a, b) = (self.value, other.value);
-        let value = match op {
-            Binary::Add => a.checked_add(b),
-            Binary::Subtract => a.checked_sub(b),
-            Binary::Multiply => a.checked_mul(b),
-            Binary::Divide => a.checked_div(b),
-            Binary::FloorDivide => super::interval::floor(a, b),
-            Binary::Remainder => a.checked_rem(b),
-            Binary::Maximum => Some(a.max(b)),
-            Binary::Minimum => Some(a.min(b)),
-        }?;
+        let value = op.of(self.value, other.value)?;
         if !self.varies() && !other.varies() {
             return Some(Dim::constant(value));
         }
@@ -145,12 +127,12 @@ impl Dim {
     /// The sum.
     pub fn checked_add(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();
-        self.combined(other, self.value.checked_add(other.value), trace::Binary::Add)
+        self.combined(other, trace::Binary::Add)
     }
     /// The difference, which may be negative.
     pub fn signed_sub(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();
-        self.combined(other, self.value.checked_sub(other.value), trace::Binary::Subtract)
+        self.combined(other, trace::Binary::Subtract)
     }
     /// The difference; `None` where it is negative.
     pub fn checked_sub(self, other: impl Into<Dim>) -> Option<Dim> {
@@ -159,7 +141,7 @@ impl Dim {
     /// The product.
     pub fn checked_mul(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();
-        self.combined(other, self.value.checked_mul(other.value), trace::Binary::Multiply)
+        self.combined(other, trace::Binary::Multiply)
     }
     /// The quotient, rounded towards zero; `None` by 0.
     pub fn checked_div(self, other: impl Into<Dim>) -> Option<Dim> {
@@ -167,7 +149,7 @@ impl Dim {
         if other == 0 {
             return None;
         }
-        self.combined(other, self.value.checked_div(other.value), trace::Binary::Divide)
+        self.combined(other, trace::Binary::Divide)
     }
     /// The remainder with the sign of the dividend; `None` by 0.
     pub fn checked_rem(self, other: impl Into<Dim>) -> Option<Dim> {
@@ -175,7 +157,7 @@ impl Dim {
         if other == 0 {
             return None;
         }
-        self.combined(other, self.value.checked_rem(other.value), trace::Binary::Remainder)
+        self.combined(other, trace::Binary::Remainder)
     }
     /// The quotient of sizes rounded up, 0 by 0.
     pub fn div_ceil(self, other: impl Into<Dim>) -> Dim {
@@ -201,12 +183,12 @@ impl Dim {
     /// The larger of two; nothing is recorded.
     pub fn max(self, other: impl Into<Dim>) -> Dim {
         let other = other.into();
-        self.combined(other, Some(self.value.max(other.value)), trace::Binary::Maximum).unwrap_or(self)
+        self.combined(other, trace::Binary::Maximum).unwrap_or(self)
     }
     /// The smaller of two; nothing is recorded.
     pub fn min(self, other: impl Into<Dim>) -> Dim {
         let other = other.into();
-        self.combined(other, Some(self.value.min(other.value)), trace::Binary::Minimum).unwrap_or(self)
+        self.combined(other, trace::Binary::Minimum).unwrap_or(self)
     }
     /// Whether nothing is left over when it is divided by `other`.
     pub fn is_multiple_of(self, other: impl Into<Dim>) -> bool {

@@ -26,6 +26,10 @@ impl Interval {
         let held = |end: i128| end.clamp(-Interval::FAR, Interval::FAR);
         Interval { least: held(least), most: held(most) }
     }
+    /// What each of several numbered variables lies between; every integer where that is not said.
+    pub fn of_each(ranges: &[Interval]) -> impl Fn(&usize) -> Interval {
+        |&number| ranges.get(number).copied().unwrap_or(Interval::ALL)
+    }
     /// One integer.
     pub fn one(value: i128) -> Interval {
         Interval::new(value, value)
@@ -66,7 +70,7 @@ fn product(a: i128, b: i128) -> i128 {
 }
 
 /// `floor(a / b)`; `None` for a divisor of 0 and beyond 64 bits.
-pub(crate) fn floor(a: i64, b: i64) -> Option<i64> {
+pub(super) fn floor(a: i64, b: i64) -> Option<i64> {
     let quotient = a.checked_div(b)?;
     if a % b != 0 && (a < 0) != (b < 0) { quotient.checked_sub(1) } else { Some(quotient) }
 }

@@ -62,6 +62,22 @@ pub enum Binary {
     Minimum,
 }
 
+impl Binary {
+    /// The result for two numbers; `None` where it leaves 64 bits or divides by 0.
+    pub fn of(self, a: i64, b: i64) -> Option<i64> {
+        match self {
+            Binary::Add => a.checked_add(b),
+            Binary::Subtract => a.checked_sub(b),
+            Binary::Multiply => a.checked_mul(b),
+            Binary::Divide => a.checked_div(b),
+            Binary::FloorDivide => super::interval::floor(a, b),
+            Binary::Remainder => a.checked_rem(b),
+            Binary::Maximum => Some(a.max(b)),
+            Binary::Minimum => Some(a.min(b)),
+        }
+    }
+}
+
 /// The answer that lowering took to a comparison: what it made holds for sizes that give the same answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
@@ -131,12 +147,12 @@ impl Record {
         Side::Expr(id)
     }
     fn interval(&self, expr: &Expr<SizeNumber>) -> Interval {
-        expr.interval(&|&v| self.ranges.get(v).copied().unwrap_or(Interval::ALL))
+        expr.interval(&Interval::of_each(&self.ranges))
     }
 
     /// The least and the most that an expression is; `None` where it is not defined for some sizes.
     fn extremes(&self, expr: &Expr<SizeNumber>) -> Option<Interval> {
-        expr.extremes(&|&v| self.ranges.get(v).copied().unwrap_or(Interval::ALL))
+        expr.extremes(&Interval::of_each(&self.ranges))
     }
 
     /// Whether one expression is known to be never less than another.
@@ -192,9 +208,7 @@ impl Record {
         let fits = within.least >= i64::MIN.into() && within.most <= i64::MAX.into();
         match (fits, within.least == within.most) {
             (true, false) => {
-                let ranges = &self.ranges;
-                let of = |&v: &SizeNumber| ranges.get(v).copied().unwrap_or(Interval::ALL);
-                let short = out.shortened(&of).ok_or(Unknown)?;
+                let short = out.shortened(&Interval::of_each(&self.ranges)).ok_or(Unknown)?;
                 Ok(self.interned(short))
             }
             (true, true) => i64::try_from(within.least).map(Side::Constant).map_err(|_| Unknown),

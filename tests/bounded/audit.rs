@@ -7,7 +7,7 @@ use tfaot::hlo::open::{Builder, Shape};
 use tfaot::hlo::text;
 use tfaot::lower::{Exact, Lowered, OpenLowered, Traced};
 use tfaot::scalar::ScalarOp;
-use tfaot::symbolic::{Dim, trace};
+use tfaot::symbolic::Dim;
 use tfaot::tensor::{DType, Size};
 
 /// A function of `f32[n]`.
@@ -33,14 +33,10 @@ fn lowered(special: bool, question: fn(Dim) -> bool) -> Result<(), String> {
     let n = Size { name: "n".to_string(), least: 1, most: 200, is_result: false, is_check: false };
     let exact =
         Exact(Arc::new(move |sizes| Ok(pointwise(sizes[0], if special && sizes[0] == 37 { "abs" } else { "negate" }))));
-    let traced = Traced(Arc::new(move |sizes| {
-        let (open, record) = trace::record(&[sizes[0].counts], &[sizes[0].at_hand], |counts| {
-            let n = sizes[0].dim(counts[0]);
-            let op = if question(n) && special { ScalarOp::Abs } else { ScalarOp::Negate };
-            open(n, op)
-        });
-        Some((open, record))
-    }));
+    let traced = Traced::of(move |sizes| {
+        let op = if question(sizes[0]) && special { ScalarOp::Abs } else { ScalarOp::Negate };
+        Some(open(sizes[0], op))
+    });
     let made = bounded::lower(&[n], vec![vec![Some(0)]], exact, Some(&traced));
     made.map(drop).map_err(|error| {
         let all = error.into_diagnostics();

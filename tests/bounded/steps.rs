@@ -1,12 +1,10 @@
 //! Random functions of arrays whose sizes vary.
 use crate::compared::Numbers;
-use std::sync::Arc;
 use tfaot::dims;
 use tfaot::hlo::attrs::{PadDim, WindowDim};
 use tfaot::hlo::open::{Assumed, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, Transpose};
 use tfaot::lower::{Lowered, OpenLowered, Traced};
 use tfaot::scalar::{Direction, ScalarOp};
-use tfaot::symbolic::{Interval, trace};
 use tfaot::tensor::{DType, TensorInfo};
 
 /// Steps that are the same for every size, by the numbers of a generator; what they are of is `n`, `m`, and small numbers.
@@ -309,14 +307,9 @@ pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> 
 
 /// The function of `count` steps with sizes that are recorded; those behind the sizes that the caller says are `fixed`.
 pub fn traced(seed: u64, count: u64, fixed: Option<u64>) -> Traced {
-    Traced(Arc::new(move |sizes| {
-        let ranges: Vec<Interval> = sizes.iter().map(|s| s.counts).collect();
-        let at_hand: Vec<i64> = sizes.iter().map(|s| s.at_hand).collect();
-        let (open, record) = trace::record(&ranges, &at_hand, |counts| {
-            let mut dims: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &n)| size.dim(n)).collect();
-            dims.extend(fixed.map(Dim::from));
-            random_open(seed, [dims[0], dims[1]], &[], count)
-        });
-        Some((open, record))
-    }))
+    Traced::of(move |said| {
+        let mut dims = said.to_vec();
+        dims.extend(fixed.map(Dim::from));
+        Some(random_open(seed, [dims[0], dims[1]], &[], count))
+    })
 }

@@ -50,7 +50,7 @@ impl Padded<'_> {
     }
     /// What a number lies between for all sizes.
     fn within(&self, of: &Extent) -> Option<Interval> {
-        of.extremes(&|&size| self.ranges.get(size).copied().unwrap_or(Interval::ALL))
+        of.extremes(&Interval::of_each(&self.ranges))
     }
     /// Whether one number is never less than another.
     fn is_at_least(&self, of: &Extent, other: &Extent) -> bool {

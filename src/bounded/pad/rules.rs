@@ -165,7 +165,7 @@ impl Walk<'_> {
         let (from, to) = (one(inst.operands[0]), one(id));
         let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
         let all = self.all;
-        let ranges = |&size: &usize| all.ranges.get(size).copied().unwrap_or(Interval::ALL);
+        let ranges = Interval::of_each(&all.ranges);
         reshaped(self.b, &mut self.scope, x, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)
     }
 

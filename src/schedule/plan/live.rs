@@ -184,6 +184,22 @@ pub struct Span {
 }
 
 impl Span {
+    /// The nodes of a segment tree over `moments` moments, a power of two, that together cover the span: each half of node `n` is a
+    /// child, `2n` and `2n + 1`, and moment `m` is the leaf `moments + m`.
+    pub fn nodes(self, moments: usize, mut each: impl FnMut(usize)) {
+        let (mut low, mut high) = (self.first + moments, self.last + moments + 1);
+        while low < high {
+            if low % 2 == 1 {
+                each(low);
+                low += 1;
+            }
+            if high % 2 == 1 {
+                high -= 1;
+                each(high);
+            }
+            (low, high) = (low / 2, high / 2);
+        }
+    }
     /// Whether it lives at a moment.
     pub fn has(&self, at: usize) -> bool {
         self.first <= at && at <= self.last

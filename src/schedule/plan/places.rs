@@ -141,18 +141,7 @@ impl<'w> Space<'w> {
     fn add(&mut self, i: usize) {
         let span = self.wanted[i].span;
         self.firsts.insert((span.first, i));
-        let (mut low, mut high) = (span.first + self.moments, span.last + self.moments + 1);
-        while low < high {
-            if low % 2 == 1 {
-                self.covering[low].push(i);
-                low += 1;
-            }
-            if high % 2 == 1 {
-                high -= 1;
-                self.covering[high].push(i);
-            }
-            (low, high) = (low / 2, high / 2);
-        }
+        span.nodes(self.moments, |node| self.covering[node].push(i));
     }
 }
 

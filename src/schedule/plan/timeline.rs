@@ -94,18 +94,8 @@ impl Stabbed {
         let is_gone = vec![false; spans.len()];
         let mut stabbed = Stabbed { moments, covering: vec![Vec::new(); 2 * moments], is_gone };
         for (i, span) in spans.enumerate() {
-            let (mut low, mut high) = (span.first + moments, span.last.min(moments - 1) + moments + 1);
-            while low < high {
-                if low % 2 == 1 {
-                    stabbed.covering[low].push(i);
-                    low += 1;
-                }
-                if high % 2 == 1 {
-                    high -= 1;
-                    stabbed.covering[high].push(i);
-                }
-                (low, high) = (low / 2, high / 2);
-            }
+            let span = Span { last: span.last.min(moments - 1), ..span };
+            span.nodes(moments, |node| stabbed.covering[node].push(i));
         }
         stabbed
     }
