@@ -161,14 +161,14 @@ fn every_signature_becomes_one_object() {
     let facts: Value =
         serde_json::from_slice(&std::fs::read(folder.path().join("m.json")).expect("written")).expect("JSON");
     let header = std::fs::read_to_string(folder.path().join("m.h")).expect("written");
-    assert_eq!(facts["abi_version"], 2);
-    let entries = facts["entries"].as_array().expect("a list");
+    assert_eq!(facts["abi_version"], 1);
+    let entries = facts["functions"].as_array().expect("a list");
     assert!(entries.len() > 1);
     for entry in entries {
-        let function = entry["function"].as_str().expect("a name");
+        let function = entry["symbol"].as_str().expect("a name");
         let state = if entry["changes"] == Value::Array(vec![]) { "const m_state *state" } else { "m_state *state" };
         let declared = header.lines().find(|line| line.starts_with(&format!("int {function}("))).expect("declared");
         assert!(declared.contains(&format!(", {state}, ")), "{declared}");
     }
-    assert!(header.contains("void m_init(m_state *state);"), "{header}");
+    assert!(header.contains("int m_init(m_state *state);"), "{header}");
 }

@@ -42,6 +42,27 @@ fn functions_get_arrays_as_the_module_says() {
     assert_eq!(printed, "-4 -8 -12 4 2 0 1 0 0 ");
 }
 
+/// The C++ class says of a function that fails that it failed.
+#[test]
+fn the_class_names_a_function_that_failed() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let file = path("examples/custom_call/softmax.mlir").display().to_string();
+    let out = folder.path().display().to_string();
+    succeed(&["compile", &file, "-o", &out, "--name", "layer", "--emit", "obj,header,cpp"]);
+    let Some(cxx) = program(&["c++"]) else { return };
+    let source = "#include \"layer.hpp\"\n#include <cstdio>\n\
+                  extern \"C\" int softmax(const float *, float *, const tfaot_call *) { return 1; }\n\
+                  int main() { Layer layer; if (layer.Run()) return 1; std::puts(layer.error_msg().c_str()); }\n";
+    let (main, built) = (folder.path().join("main.cpp"), folder.path().join("program"));
+    std::fs::write(&main, source).expect("written");
+    let mut build = Command::new(cxx);
+    build.args(["-std=c++17", "-Wall", "-Wextra", "-Werror"]).arg(&main).arg(folder.path().join("layer.o"));
+    let output = build.arg("-o").arg(&built).output().expect("it starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let output = Command::new(&built).output().expect("it starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a function that the model calls failed\n");
+}
+
 /// Every instruction set has its own steps, and all of them call the same functions.
 #[test]
 fn several_instruction_sets_call_one_function() {

@@ -170,9 +170,10 @@ fn the_programs_about_linking_compile() {
     let folder = scene();
     shell("tfaot compile model.pb -o plain --name net --emit cpp,pool --cpp-class vision::Net", folder.path());
     shell("tfaot compile wide.pb -o checked --name net --checked", folder.path());
-    for (language, compiler, standard, headers) in
-        [("c", cc, "-std=c11", &["plain", "plain", "checked"][..]), ("cpp", cpp, "-std=c++17", &["plain", "plain"])]
-    {
+    for (language, compiler, standard, headers) in [
+        ("c", cc, "-std=c11", &["plain", "plain", "plain", "checked"][..]),
+        ("cpp", cpp, "-std=c++17", &["plain", "plain"]),
+    ] {
         let texts = blocks("docs/linking.md", language);
         assert_eq!(texts.len(), headers.len(), "{language}");
         for (text, header) in texts.iter().zip(headers) {

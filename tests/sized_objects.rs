@@ -174,10 +174,10 @@ fn headers_and_metadata_say_the_sizes() {
     }
     let document: serde_json::Value =
         serde_json::from_str(&metadata::metadata(face, &[&targets[0]], None)).expect("JSON");
-    let entry = &document["entries"][1];
+    let entry = &document["functions"][1];
     assert_eq!(entry["sizes"][1]["most"], 100);
     assert_eq!(entry["results"][0]["axes"][0], 1);
-    assert_eq!(entry["rungs"], serde_json::json!([[64], [100]]));
+    assert_eq!(entry["size_buckets"], serde_json::json!([[64], [100]]));
     let refused = fortran::module(face).expect_err("Fortran has no such functions").to_string();
     assert!(refused.contains("of fixed sizes"), "{refused}");
 }

@@ -11,7 +11,7 @@
 #define TURN_NS 2e7 /* a turn is so long, or one call */
 
 typedef struct build {
-  const tfaot_model_info *info;
+  const tfaot_function_info *info;
   void *workspace, **results;
   double least;
 } build;
@@ -60,7 +60,7 @@ static build opened(const char *path) {
     fprintf(stderr, "%s: %s\n", path, dlerror());
     exit(2);
   }
-  b.info = info();
+  b.info = info()->functions;
   b.workspace = memory(b.info->workspace_bytes);
   b.results = memory(sizeof(void *) * b.info->result_count);
   for (i = 0; i < b.info->result_count; i++) b.results[i] = memory(b.info->results[i].bytes);
@@ -70,7 +70,7 @@ static build opened(const char *path) {
 
 static double call(build *b, void **args, const tfaot_executor *executor) {
   double start = now(), taken;
-  int code = b->info->run(args, b->results, b->workspace, executor);
+  int code = b->info->run(args, b->results, NULL, NULL, NULL, b->workspace, executor, NULL);
   taken = now() - start;
   if (code) {
     fprintf(stderr, "a call returned %d\n", code);

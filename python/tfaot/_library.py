@@ -115,28 +115,30 @@ def aligned(size: int, align: int) -> np.ndarray:
     return block[begin : begin + size]
 
 
+def _address(array: np.ndarray | None) -> int | None:
+    return None if array is None else array.ctypes.data
+
+
 class Entry:
     """A function of a library."""
 
-    def __init__(self, info: _abi.ModelInfo | _abi.EntryInfo, name: str, call: Callable[..., int]) -> None:
-        self.name = name
+    def __init__(self, info: _abi.FunctionInfo, call: Callable[..., int]) -> None:
+        self.name = info.name.decode()
         self._call = call
-        sizes = getattr(info, "size_count", 0)
-        every = [info.sizes[i] for i in range(sizes)]
+        every = [info.sizes[i] for i in range(info.size_count)]
         self.sizes = [Size(s.name.decode(), s.least, s.most, bool(s.is_result), s.is_result == 2) for s in every]
         self.arg_axes: list[list[int]] = []
         """For each axis of each argument the number of its size, or -1."""
         self.result_axes: list[list[int]] = []
         """The same of the results."""
-        told = getattr(info, "axes", None)  # NULL: all sizes are fixed
         at = 0
         for infos, count, kept in ((info.args, info.arg_count, self.arg_axes), (info.results, info.result_count, self.result_axes)):
             for tensor in infos[:count]:
-                kept.append([told[at + i] if told else -1 for i in range(tensor.rank)])
+                kept.append([info.axes[at + i] if info.axes else -1 for i in range(tensor.rank)])
                 at += tensor.rank
         self.args = [_spec(info.args[i], axes) for i, axes in enumerate(self.arg_axes)]
         self.results = [_spec(info.results[i], axes) for i, axes in enumerate(self.result_axes)]
-        self.changes_state = bool(getattr(info, "changes_state", 0))
+        self.changes_state = bool(info.changes_state)
         self.flops = int(info.flops)
         self.workspace_bytes = int(info.workspace_bytes)
         self.workspace_align = int(info.workspace_align)
@@ -171,82 +173,64 @@ class Library:
         self.weights_path: Path | None = None
         """The file of the weights, where they are in one."""
         self._weights: np.ndarray | None = None
-        self._of_file: _abi.WeightsInfo | None = None
         self.state: np.ndarray | None = None
         """The variables, where functions use some."""
         self.variables: dict[str, np.ndarray] = {}
         """Each variable in ``state``, by TensorFlow's name."""
-        self._init: Callable[[], int] = lambda: 0
-        info = self._described(describe())
-        if self._of_file is not None:
+        self._info = info = self._described(describe())
+        if info.weights_bytes:
             self.load_weights(weights if weights is not None else self.path.with_name(f"{name}.weights"))
         elif weights is not None:
             raise Error(f"`{path}` has its weights, and takes no others")
         self.name = info.name.decode()
         self.source = info.source.decode()
         self.target = info.target.decode()
+        self.entries = [Entry(one, self._caller(one)) for one in info.functions[: info.function_count]]
+        if info.state_bytes:
+            self._take_state(info)
         self.reset()
 
-    def _described(self, at: int) -> _abi.ModelInfo | _abi.ModuleInfo:
-        """Reads the description at an address, of any version that is known."""
+    def _described(self, at: int) -> _abi.ModelInfo:
+        """Reads the description at an address."""
         version = ctypes.c_uint32.from_address(at).value
-        if version == _abi.ABI:
-            info = _abi.ModelInfo.from_address(at)
-            call = lambda args, results, _, workspace, executor: info.run(args, results, workspace, executor)  # noqa: E731
-            self.entries = [Entry(info, "run", call)]
-            return info
-        if version == _abi.ABI_OF_MODULES:
-            module = _abi.ModuleInfo.from_address(at)
-        elif version == _abi.ABI_OF_FILES:
-            self._of_file = _abi.WeightsInfo.from_address(at)
-            module = self._of_file.module.contents
-        else:
+        if version != _abi.VERSION:
             told = f"`{self.path}` has version {version} of the C interface"
-            raise Error(f"{told}, and this package knows versions {_abi.ABI} to {_abi.ABI_OF_FILES}")
-        infos = [module.entries[i] for i in range(module.entry_count)]
-        self.entries = [Entry(info, info.name.decode(), self._caller(i, info)) for i, info in enumerate(infos)]
-        if module.state_bytes:
-            self._take_state(module)
-        return module
+            raise Error(f"{told}, and this package calls version {_abi.VERSION}")
+        info = _abi.ModelInfo.from_address(at)
+        if info.rank_count:
+            raise Error(f"`{self.path}` is for {info.rank_count} ranks that call it together, which this package does not")
+        return info
 
-    def _take_state(self, module: _abi.ModuleInfo) -> None:
-        self.state = state = aligned(int(module.state_bytes), int(module.state_align))
-        for variable in module.variables[: module.variable_count]:
+    def _take_state(self, info: _abi.ModelInfo) -> None:
+        self.state = state = aligned(int(info.state_bytes), int(info.state_align))
+        for variable in info.variables[: info.variable_count]:
             spec = _spec(variable.tensor, [-1] * variable.tensor.rank)
             begin = int(variable.offset)
             self.variables[spec.name] = state[begin : begin + spec.nbytes].view(spec.dtype).reshape(spec.most)
-        if self._of_file is None:
-            self._init = lambda: module.init(state.ctypes.data) or 0
-        else:
-            init = self._of_file.init
-            self._init = lambda: init(state.ctypes.data, self._weights.ctypes.data)
 
-    def _caller(self, number: int, info: _abi.EntryInfo) -> Callable[..., int]:
-        """What calls a function, with the state and the weights of this library."""
+    def _caller(self, info: _abi.FunctionInfo) -> Callable[..., int]:
+        """Calls of a function, with the state and the weights of this library."""
 
         def call(args, results, sizes, workspace, executor):
-            state = None if self.state is None else self.state.ctypes.data
-            if self._of_file is None:
-                return info.run(args, results, sizes, state, workspace, executor)
             weights = self._weights  # another thread may map others meanwhile
-            return self._of_file.runs[number](args, results, sizes, state, weights.ctypes.data, workspace, executor)
+            return info.run(args, results, sizes, _address(self.state), _address(weights), workspace, executor, None)
 
         return call
 
     def reset(self) -> None:
         """Gives every variable its first value."""
-        if self.state is not None and self._init():
+        if self.state is not None and self._info.init(_address(self.state), _address(self._weights)):
             raise Error(f"the variables of `{self.path}` have no first values in its file of weights (TFAOT_E_WEIGHTS)")
 
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Maps a file of weights, which calls from now on read."""
-        if self._of_file is None:
+        if not self._info.weights_bytes:
             raise Error(f"`{self.path}` has its weights, and takes no others")
         try:
             weights = np.memmap(path, np.uint8, "r")
         except (OSError, ValueError) as error:
             raise Error(f"the weights can't be read: {error}") from None
-        if self._of_file.check(weights.ctypes.data, weights.nbytes):
+        if self._info.weights_check(weights.ctypes.data, weights.nbytes):
             raise Error(f"`{path}` has not the weights of `{self.path}` (TFAOT_E_WEIGHTS)")
         self._weights, self.weights_path = weights, Path(path)
 

@@ -150,7 +150,7 @@ class Model:
         self._source = source
         lock = threading.Lock() if library.state is not None else contextlib.nullcontext()
         self.signatures: dict[str, Function] = {entry.name: Function(entry, pool, lock) for entry in library.entries}
-        """The functions by the names of their signatures; ``run`` where there is but one without a name."""
+        """The functions by the names of their signatures; a single function has the name of the model."""
         self.diagnostics = diagnostics
         """What the compiler assumed, and what it warned of."""
         self._lock = lock

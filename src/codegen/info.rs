@@ -1,11 +1,14 @@
-//! `NAME_info` and the facts behind it, as generated headers declare them.
+//! `NAME_info` and the tables behind it, as `tfaot_model_info` of generated headers declares them.
 use super::sized;
-use crate::kernel::{Callee, Entry, Face, Program};
+use crate::kernel::{Callee, Entry, Face};
 use crate::target::Arch;
 use crate::tensor::{Sizes, TensorInfo};
 use std::fmt::Write;
 
-/// The alignment of workspaces and of what the state is rounded to.
+/// The version of the C interface: `abi_version` of `tfaot_model_info`.
+pub const ABI_VERSION: u32 = 1;
+
+/// The alignment in bytes of workspaces, the state and weights.
 const ALIGN: u64 = 64;
 /// `tfaot_tensor_info`.
 const TENSOR: &str = "{ ptr, ptr, i32, i32, ptr, %tfaot.size }";
@@ -13,38 +16,35 @@ const TENSOR: &str = "{ ptr, ptr, i32, i32, ptr, %tfaot.size }";
 const VARIABLE: &str = "{ { ptr, ptr, i32, i32, ptr, %tfaot.size }, %tfaot.size }";
 /// `tfaot_size_info`.
 const SIZE: &str = "{ ptr, i64, i64, i32, i32 }";
-/// `tfaot_entry_info`.
-const ENTRY: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, i64, ptr }";
-/// `tfaot_module_info`.
-const MODULE: &str = "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, ptr }";
-
-/// `tfaot_weights_info`.
-const WEIGHTS: &str = "{ i32, i32, ptr, %tfaot.size, %tfaot.size, ptr, ptr, ptr }";
-/// `tfaot_ranks_info`.
-const RANKS: &str = "{ i32, i32, ptr, ptr }";
+/// `tfaot_function_info`.
+const FUNCTION: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, i64, ptr }";
+/// `tfaot_model_info`.
+const MODEL: &str =
+    "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, %tfaot.size, %tfaot.size, ptr, ptr }";
 /// `tfaot_call`.
 const CALL: &str = "{ i32, i32, i32, ptr, ptr, ptr, %tfaot.size }";
 
-/// Adds the facts; `target` is what they say of the machine, and `%tfaot.size` is C's `size_t`.
+/// Adds `NAME_info` and its tables; `target` describes the machine, and `%tfaot.size` is C's `size_t`.
 pub fn emit(out: &mut String, face: &Face, target: &str, arch: Arch) {
     let name = &face.name;
     let _ = writeln!(out, "%tfaot.size = type i{}", 8 * arch.pointer_bytes());
     string(out, &format!("{name}_str_name"), name);
     string(out, &format!("{name}_str_source"), &face.source);
     string(out, &format!("{name}_str_target"), target);
-    match &face.entries[..] {
-        [only] if !face.is_module() => function(out, &only.program, name),
-        _ => module(out, face),
-    }
+    let functions: Vec<String> =
+        face.entries.iter().enumerate().map(|(i, entry)| function(out, face, entry, &format!("{name}.e{i}"))).collect();
+    table(out, &format!("{name}.functions"), FUNCTION, &functions);
+    variables(out, face);
+    model(out, face);
     face.calls.iter().enumerate().for_each(|(i, callee)| call(out, &call_symbol(name, i), callee));
 }
 
-/// The symbol of what a function of the user is told, by its number in the face.
+/// The symbol of the `tfaot_call` that a function of the user gets, by its number in the face.
 pub fn call_symbol(name: &str, number: usize) -> String {
     format!("{name}.call{number}")
 }
 
-/// What a function of the user is told.
+/// The `tfaot_call` that a function of the user gets.
 fn call(out: &mut String, symbol: &str, callee: &Callee) {
     tensors(out, symbol, "arg", &callee.args);
     tensors(out, symbol, "result", &callee.results);
@@ -59,84 +59,52 @@ fn call(out: &mut String, symbol: &str, callee: &Callee) {
     );
 }
 
-/// Those of one function without variables.
-fn function(out: &mut String, program: &Program, name: &str) {
-    tensors(out, name, "arg", &program.args);
-    tensors(out, name, "result", &program.results);
-    let _ = writeln!(
-        out,
-        "@{name}_model_info = private unnamed_addr constant {{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, i64, ptr }} {{ i32 1, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}_args, ptr @{name}_results, ptr null, %tfaot.size {}, %tfaot.size {ALIGN}, i64 {}, ptr @{name}_run }}",
+/// The row of a function, whose tables have symbols that begin with `own`.
+fn function(out: &mut String, face: &Face, entry: &Entry, own: &str) -> String {
+    let program = &entry.program;
+    string(out, &format!("{own}_name"), &entry.name);
+    tensors(out, own, "arg", &program.args);
+    tensors(out, own, "result", &program.results);
+    generic_run(out, own, entry, face);
+    let (sizes, axes) = sizes(out, own, &entry.sizes);
+    format!(
+        "{FUNCTION} {{ ptr @{own}_name, i32 {}, i32 {}, i32 {}, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr {sizes}, ptr {axes}, %tfaot.size {}, %tfaot.size {ALIGN}, i64 {}, ptr @{own}_run }}",
         program.args.len(),
         program.results.len(),
+        entry.sizes.all.len(),
+        u32::from(program.changes_state()),
         program.workspace_bytes,
-        program.flops
-    );
-    let _ = writeln!(out, "define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_model_info\n}}");
+        program.flops,
+    )
 }
 
-/// Those of several functions, or of variables.
-fn module(out: &mut String, face: &Face) {
+/// The table of the variables.
+fn variables(out: &mut String, face: &Face) {
     let name = &face.name;
-    let mut entries = Vec::new();
-    for (i, entry) in face.entries.iter().enumerate() {
-        let (own, program) = (format!("{name}.e{i}"), &entry.program);
-        string(out, &format!("{own}_name"), &entry.name);
-        tensors(out, &own, "arg", &program.args);
-        tensors(out, &own, "result", &program.results);
-        generic(out, &own, entry, face);
-        let is_plain = face.file.is_none() && face.ranks.is_none();
-        let run = if is_plain { format!("@{own}_run") } else { "null".to_string() };
-        let (sizes, axes) = sizes(out, &own, &entry.sizes);
-        entries.push(format!(
-            "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 {}, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr {sizes}, ptr {axes}, %tfaot.size {}, %tfaot.size {ALIGN}, i64 {}, ptr {run} }}",
-            program.args.len(),
-            program.results.len(),
-            entry.sizes.all.len(),
-            u32::from(program.changes_state()),
-            program.workspace_bytes,
-            program.flops,
-        ));
-    }
     let infos: Vec<TensorInfo> = face.state.iter().map(|v| v.info.clone()).collect();
     let rows = tensor_rows(out, &format!("{name}.s"), "variable", &infos);
     let rows = rows.iter().zip(&face.state).map(|(row, v)| format!("{VARIABLE} {{ {row}, %tfaot.size {} }}", v.offset));
     table(out, &format!("{name}.variables"), VARIABLE, &rows.collect::<Vec<_>>());
-    table(out, &format!("{name}.entries"), ENTRY, &entries);
-    let init = if face.state.is_empty() { "null".to_string() } else { format!("@{name}_init") };
-    let own_init = if face.file.is_some() { "null" } else { &init };
-    let info = match (face.ranks, &face.file) {
-        (Some(_), _) => "ranks",
-        (None, Some(_)) => "weights",
-        (None, None) => "module",
-    };
-    let _ = writeln!(
-        out,
-        "@{name}_module_info = private unnamed_addr constant {MODULE} {{ i32 2, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}.entries, ptr @{name}.variables, %tfaot.size {}, %tfaot.size {ALIGN}, ptr {own_init} }}\n\
-         define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_{info}_info\n}}",
-        face.entries.len(),
-        face.state.len(),
-        face.state_bytes(),
-    );
-    if face.file.is_some() || face.ranks.is_some() {
-        let runs: Vec<String> = (0..face.entries.len()).map(|i| format!("ptr @{name}.e{i}_run")).collect();
-        table(out, &format!("{name}.runs"), "ptr", &runs);
-    }
-    if let Some(count) = face.ranks {
-        let _ = writeln!(
-            out,
-            "@{name}_ranks_info = private unnamed_addr constant {RANKS} {{ i32 4, i32 {count}, ptr @{name}_module_info, ptr @{name}.runs }}"
-        );
-    }
-    if let Some(file) = &face.file {
-        let _ = writeln!(
-            out,
-            "@{name}_weights_info = private unnamed_addr constant {WEIGHTS} {{ i32 3, i32 0, ptr @{name}_module_info, %tfaot.size {}, %tfaot.size {ALIGN}, ptr @{name}_weights_check, ptr @{name}.runs, ptr {init} }}",
-            file.bytes()
-        );
-    }
 }
 
-/// The table of the sizes and that of the axes that have them; both are null where all are fixed.
+/// The `tfaot_model_info`, and the function that returns it.
+fn model(out: &mut String, face: &Face) {
+    let name = &face.name;
+    let init = if face.state.is_empty() { "null".to_string() } else { generic_init(out, face) };
+    let check = if face.file.is_some() { format!("@{name}_weights_check") } else { "null".to_string() };
+    let _ = writeln!(
+        out,
+        "@{name}_model_info = private unnamed_addr constant {MODEL} {{ i32 {ABI_VERSION}, i32 {}, i32 {}, i32 {}, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}.functions, ptr @{name}.variables, %tfaot.size {}, %tfaot.size {ALIGN}, %tfaot.size {}, %tfaot.size {ALIGN}, ptr {init}, ptr {check} }}\n\
+         define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_model_info\n}}",
+        face.entries.len(),
+        face.state.len(),
+        face.ranks.unwrap_or(0),
+        face.state_bytes(),
+        face.file.as_ref().map_or(0, |file| file.bytes()),
+    );
+}
+
+/// The symbols of the table of sizes and of that of the axes that have them; both null where all sizes are fixed.
 fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
     if sizes.is_empty() {
         return ("null".to_string(), "null".to_string());
@@ -154,15 +122,26 @@ fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
     (format!("@{own}_sizes"), format!("@{own}_axes"))
 }
 
-/// `run` of `tfaot_entry_info`, or one of the `runs` of `tfaot_weights_info` and `tfaot_ranks_info`, which have what those add.
-fn generic(out: &mut String, own: &str, entry: &Entry, face: &Face) {
-    let parameters = sized::parameters(entry, face);
-    let (function, tail) = (&entry.function, sized::tail(face));
-    let weights = if face.file.is_some() { "ptr %weights, " } else { "" };
+/// `run` of `tfaot_function_info`, whose parameters are the same for all functions.
+fn generic_run(out: &mut String, own: &str, entry: &Entry, face: &Face) {
+    let (function, parameters) = (&entry.function, sized::parameters(entry, face));
     let _ = writeln!(
         out,
-        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, {weights}ptr %workspace, ptr %exec{tail}) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
+        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %weights, ptr %workspace, ptr %exec, ptr %ranks) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
     );
+}
+
+/// The symbol of `init` of `tfaot_model_info`, which takes weights also where `NAME_init` does not.
+fn generic_init(out: &mut String, face: &Face) -> String {
+    let name = &face.name;
+    if face.file.is_some() {
+        return format!("@{name}_init");
+    }
+    let _ = writeln!(
+        out,
+        "define internal i32 @{name}.init(ptr %state, ptr %weights) #1 {{\n  %code = tail call i32 @{name}_init(ptr %state)\n  ret i32 %code\n}}"
+    );
+    format!("@{name}.init")
 }
 
 fn quoted(bytes: &[u8]) -> String {
@@ -181,7 +160,7 @@ fn string(out: &mut String, symbol: &str, text: &str) {
     bytes(out, symbol, text.as_bytes());
 }
 
-/// Some bytes with a zero behind.
+/// A constant of bytes with a zero behind them.
 fn bytes(out: &mut String, symbol: &str, all: &[u8]) {
     let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x i8] c\"{}\"", all.len() + 1, quoted(all));
 }
@@ -191,7 +170,7 @@ fn tensors(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) {
     table(out, &format!("{name}_{kind}s"), TENSOR, &rows);
 }
 
-/// What the rows of a table of tensors point to, and the rows.
+/// Adds the strings and arrays that the rows of a table of tensors point to, and returns the rows.
 fn tensor_rows(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) -> Vec<String> {
     let mut rows = Vec::new();
     for (i, t) in all.iter().enumerate() {

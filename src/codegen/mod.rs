@@ -60,6 +60,7 @@ mod tiles;
 mod value;
 mod weights_file;
 
+pub use info::ABI_VERSION;
 pub use lines::taken as own_lines;
 pub use llvm::makes;
 pub use module::{E_CALL, E_CPU};

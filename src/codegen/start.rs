@@ -4,26 +4,18 @@ use super::weights_file;
 use crate::kernel::{Bundle, HEADER_BYTES};
 use std::fmt::Write;
 
-/// Adds the function: zeros, and over them what is constant. With constants in a file it looks at that first, and says whether it is the
-/// right one.
+/// Adds the function: zeros, and over them the constants. With constants in a file it checks the file first. It returns 0, or
+/// `TFAOT_E_WEIGHTS`.
 pub fn emit(out: &mut String, bundle: &Bundle) {
     let (name, bytes) = (&bundle.face.name, bundle.face.state_bytes());
-    let in_file = bundle.face.file.is_some();
-    let (begin, end, weights, from) = match in_file {
-        true => (
-            format!("i32 @{name}_init(ptr %state, ptr %weights) #1 {{\nentry:\n{}go:\n", weights_file::test(name)),
-            "ret i32 0",
-            "%weights".to_string(),
-            HEADER_BYTES,
-        ),
-        false => {
-            (format!("void @{name}_init(ptr %state) #1 {{\n"), "ret void", format!("@{}", weights_symbol(name)), 0)
-        }
+    let (parameter, check, weights, from) = match bundle.face.file.is_some() {
+        true => (", ptr %weights", format!("{}go:\n", weights_file::test(name)), "%weights".to_string(), HEADER_BYTES),
+        false => ("", String::new(), format!("@{}", weights_symbol(name)), 0),
     };
     let _ = writeln!(
         out,
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n\
-         define {begin}  call void @llvm.memset.p0.i64(ptr %state, i8 0, i64 {bytes}, i1 false)"
+         define i32 @{name}_init(ptr %state{parameter}) #1 {{\nentry:\n{check}  call void @llvm.memset.p0.i64(ptr %state, i8 0, i64 {bytes}, i1 false)"
     );
     for (i, start) in bundle.starts.iter().enumerate() {
         let _ = writeln!(
@@ -34,5 +26,5 @@ pub fn emit(out: &mut String, bundle: &Bundle) {
             start.bytes
         );
     }
-    let _ = writeln!(out, "  {end}\n}}");
+    let _ = writeln!(out, "  ret i32 0\n}}");
 }

@@ -85,15 +85,6 @@ impl Face {
             ranks: ranks([program]),
         }
     }
-    /// Whether callers see more than one function of fixed sizes without variables and other ranks and with its constants, which has a
-    /// face of its own.
-    pub fn is_module(&self) -> bool {
-        self.entries.len() > 1
-            || !self.state.is_empty()
-            || self.has_sizes()
-            || self.file.is_some()
-            || self.ranks.is_some()
-    }
     /// Whether sizes of a function vary.
     pub fn has_sizes(&self) -> bool {
         self.entries.iter().any(|e| !e.sizes.is_empty())

@@ -1,13 +1,13 @@
-//! What headers say of the functions that a model calls and its user defines.
+//! Declarations in headers of functions that a model calls and its user defines.
 use super::header::{c_type, in_comment, type_note};
 use crate::kernel::{Callee, Face};
 use crate::tensor::TensorInfo;
 
-/// What headers of such models declare beside the others, once a translation unit.
-pub(super) const ABI: &str = r#"#ifndef TFAOT_E_CALL
-#define TFAOT_E_CALL 5 /* a function that the model calls says that it failed; results hold anything */
+/// The declaration of `tfaot_call`, once per translation unit.
+const CALL: &str = r#"#ifndef TFAOT_CALL
+#define TFAOT_CALL
 
-/* What such a function is told beside its arrays. */
+/* The last argument of a function that a model calls: facts about the arrays of this call. */
 typedef struct tfaot_call {
   int32_t api_version; /* XLA's number: 1 original, 2 status returning, 3 the same, unified, 4 typed */
   uint32_t arg_count, result_count;
@@ -15,17 +15,18 @@ typedef struct tfaot_call {
   const char *opaque; /* backend_config; a 0 is behind it */
   size_t opaque_bytes;
 } tfaot_call;
-#endif
+
+#endif /* TFAOT_CALL */
 
 "#;
 
-/// The declarations of a model; empty where it calls none.
+/// `tfaot_call` and the prototypes of the functions that a model calls; empty if there are none.
 pub(super) fn declarations(face: &Face) -> String {
     let all = face.prototypes();
     if all.is_empty() {
         return String::new();
     }
-    let mut out = ABI.to_string();
+    let mut out = CALL.to_string();
     out += "/* The model calls these functions, which whoever links it defines. Arrays are dense and row-major, aligned as their types\n \
             * are; results lie apart from all else. A function that returns something says by 0 that it did what it should: anything\n \
             * else ends the call of the model with TFAOT_E_CALL. It runs on the thread of that call. */\n";

@@ -10,13 +10,13 @@ use crate::tensor::{DType, TensorInfo};
 /// The part of the class that is the same for every model; `{…}` are its names.
 const CLASS: &str = include_str!("cpp/class.hpp.in");
 
-/// What the class has for a model with variables.
+/// Parts of the class of a model with variables.
 const STATE_DOC: &str = "// Variables lie in the state: the caller's, which objects may share, or one of the object's own that begins as the model does.\n";
 const STATE_TOTAL: &str = "    if (state == nullptr) total += Rounded(sizeof({MODEL}_state));\n";
 const STATE_MAKE: &str = "    if (state == nullptr) {
       state = reinterpret_cast<{MODEL}_state *>(at);
       at += Rounded(sizeof({MODEL}_state));
-      {INIT};
+      (void){MODEL}_init(state{WEIGHTS_LAST});
     }
     state_ = state;
     for (std::size_t i = 0; i < kNumVariables; ++i) vars_[i] = Member(i);
@@ -52,23 +52,21 @@ const NO_VARIABLE_NAMES: &str = "  static int LookupVariableIndex(const std::str
 const STATE_MEMBER: &str = "  {MODEL}_state *state_ = nullptr;
   void *vars_[kNumVariables] = {};
   void *Member(std::size_t i) { return reinterpret_cast<unsigned char *>(state_) + Variable(i).offset; }
-  static const tfaot_variable_info &Variable(std::size_t i) { return {MODEL}_info()->{MODULE}variables[i]; }
+  static const tfaot_variable_info &Variable(std::size_t i) { return {MODEL}_info()->variables[i]; }
   static constexpr std::size_t Changed(std::size_t i) {
     constexpr std::size_t changed[] = {{CHANGED}};
     return changed[i];
   }
 ";
 
-/// What the class has for a function whose sizes vary; memory is that of the bounds.
+/// Parts of the class of a function whose sizes vary; its memory is that of the bounds.
 const SIZES_DOC: &str = "// Set the sizes that the caller says before Run; arrays are dense in them, and have room for the bounds. `arg0(i, j)` and its kin\n// are for the bounds.\n";
 const SIZES_ACCESS: &str = "  {PREFIX}_sizes &sizes() { return sizes_; }
   const {PREFIX}_sizes &sizes() const { return sizes_; }
 ";
 
-/// What the class has for a model whose weights are in a file.
+/// The comment on the class of a model whose weights are in a file.
 const WEIGHTS_DOC: &str = "// The weights are the caller's, all bytes of {MODEL}.weights, and stay where they are as long as the object is used.\n";
-const WEIGHTS_KEEP: &str = "    weights_ = weights;\n";
-const WEIGHTS_ERROR: &str = "    if (code == TFAOT_E_WEIGHTS) error_ = \"the weights are those of another model\";\n";
 
 /// A class with the namespaces around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +121,38 @@ pub fn header(face: &Face, class: &ClassName) -> String {
 /// The class of function number `number`.
 fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
     let program = &entry.program;
+    let open: String = class.namespaces.iter().map(|n| format!("namespace {n} {{\n")).collect();
+    let close: String = class.namespaces.iter().rev().map(|n| format!("}}  // namespace {n}\n")).collect();
+    let guard = [&class.namespaces[..], std::slice::from_ref(&class.class)].concat().join("_").to_uppercase();
+    let mut parts = vec![
+        ("{VERSION}", env!("CARGO_PKG_VERSION").to_string()),
+        ("{GUARD}", guard),
+        ("{NAMES_OPEN}", open),
+        ("{NAMES_CLOSE}", close),
+        ("{CLASS}", class.class.clone()),
+    ];
+    parts.extend(state_parts(face, entry));
+    parts.extend(size_parts(entry));
+    parts.extend(weights_parts(face));
+    // the parts so far name these
+    parts.extend([
+        ("{PREFIX}", entry.prefix.clone()),
+        ("{INFO}", format!("(&{{MODEL}}_info()->functions[{number}])")),
+        ("{FUNCTION}", entry.function.clone()),
+        ("{MODEL}", face.name.clone()),
+        ("{UPPER}", entry.prefix.to_uppercase()),
+        ("{ARGS}", program.args.len().to_string()),
+        ("{RESULTS}", program.results.len().to_string()),
+        ("{ARG_POINTERS}", pointers(entry, "args", "const ", &program.args)),
+        ("{RESULT_POINTERS}", pointers(entry, "results", "", &program.results)),
+        ("{MEMBERS}", members(face, entry)),
+    ]);
+    parts.into_iter().fold(CLASS.to_string(), |text, (placeholder, part)| text.replace(placeholder, &part))
+}
+
+/// The accessors of arguments, results and variables.
+fn members(face: &Face, entry: &Entry) -> String {
+    let program = &entry.program;
     let mut members = String::new();
     for (i, info) in program.args.iter().enumerate() {
         for suffix in suffixes(i, &info.field, program.args.len()) {
@@ -141,81 +171,64 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
     for (i, variable) in face.state.iter().enumerate() {
         members += &variable_members(i, &variable.info, changes(entry, i));
     }
-    let open: String = class.namespaces.iter().map(|n| format!("namespace {n} {{\n")).collect();
-    let close: String = class.namespaces.iter().rev().map(|n| format!("}}  // namespace {n}\n")).collect();
+    members
+}
+
+/// The parts of the class that differ between models with variables and without.
+fn state_parts(face: &Face, entry: &Entry) -> Vec<(&'static str, String)> {
+    let if_state = |text: &str| if face.state.is_empty() { String::new() } else { text.to_string() };
     let changed: Vec<usize> = (0..face.state.len()).filter(|&i| changes(entry, i)).collect();
-    let guard = [&class.namespaces[..], std::slice::from_ref(&class.class)].concat().join("_").to_uppercase();
-    CLASS
-        .replace("{VERSION}", env!("CARGO_PKG_VERSION"))
-        .replace("{GUARD}", &guard)
-        .replace("{NAMES_OPEN}", &open)
-        .replace("{NAMES_CLOSE}", &close)
-        .replace("{CLASS}", &class.class)
-        .replace("{STATE_DOC}", if face.state.is_empty() { "" } else { STATE_DOC })
-        .replace("{STATE_PARAMETER}", &if_state(face, "{MODEL}_state *state = nullptr, "))
-        .replace("{STATE_MAKE}", &if_state(face, STATE_MAKE))
-        .replace(
-            "{INIT}",
-            if face.file.is_some() { "(void){MODEL}_init(state, weights)" } else { "{MODEL}_init(state)" },
-        )
-        .replace("{STATE_TOTAL}", &if_state(face, STATE_TOTAL))
-        .replace("{STATE_ACCESS}", &if_state(face, STATE_ACCESS))
-        .replace("{SIZES_DOC}", if entry.sizes.is_empty() { "" } else { SIZES_DOC })
-        .replace("{SIZES_ACCESS}", if entry.sizes.is_empty() { "" } else { SIZES_ACCESS })
-        .replace("{SIZES_MEMBER}", &sizes_member(entry))
-        .replace("{SIZES_ARGUMENT}", if entry.sizes.is_empty() { "" } else { "&sizes_, " })
-        .replace("{SIZES_ERROR}", if entry.sizes.is_empty() { "" } else { SIZES_ERROR })
-        .replace("{CHECK_ERROR}", if entry.sizes.all.iter().any(|s| s.is_check) { CHECK_ERROR } else { "" })
-        .replace("{WEIGHTS_DOC}", if_file(face, WEIGHTS_DOC))
-        .replace("{WEIGHTS_PARAMETER}", if_file(face, "const void *weights, "))
-        .replace("{WEIGHTS_KEEP}", if_file(face, WEIGHTS_KEEP))
-        .replace("{WEIGHTS_ARGUMENT}", if_file(face, "weights_, "))
-        .replace("{WEIGHTS_ERROR}", if_file(face, WEIGHTS_ERROR))
-        .replace("{WEIGHTS_MEMBER}", if_file(face, "  const void *weights_ = nullptr;\n"))
-        .replace("{PREFIX}", &entry.prefix)
-        .replace("{STATE_MEMBER}", &if_state(face, STATE_MEMBER))
-        .replace("{VARIABLES_DOC}", &if_state(face, VARIABLES_DOC))
-        .replace("{VARIABLES_IN}", &if_state(face, VARIABLES_IN))
-        .replace("{VARIABLES_OUT}", &if_state(face, VARIABLES_OUT))
-        .replace("{VARIABLE_NAMES}", if face.state.is_empty() { NO_VARIABLE_NAMES } else { VARIABLE_NAMES })
-        .replace("{MODULE}", if_file(face, "module->"))
-        .replace("{CHANGED}", &listed(&changed))
-        .replace("{VARIABLES}", &face.state.len().to_string())
-        .replace("{ALL_ARGS}", &(program.args.len() + face.state.len()).to_string())
-        .replace("{ALL_RESULTS}", &(program.results.len() + changed.len()).to_string())
-        .replace(
-            "{ARG_BYTES}",
-            &behind(face, "i < kNumFeeds ? {INFO}->args[i].bytes", "Variable(i - kNumFeeds).tensor.bytes"),
-        )
-        .replace(
-            "{RESULT_BYTES}",
-            &behind(
-                face,
-                "i < kNumFetches ? {INFO}->results[i].bytes",
-                "Variable(Changed(i - kNumFetches)).tensor.bytes",
-            ),
-        )
-        .replace("{ARG_DATA}", &behind(face, "i < kNumFeeds ? args_[i]", "vars_[i - kNumFeeds]"))
-        .replace("{RESULT_DATA}", &behind(face, "i < kNumFetches ? results_[i]", "vars_[Changed(i - kNumFetches)]"))
-        .replace("{STATE_ARGUMENT}", &if_state(face, "state_, "))
-        .replace("{STATE_NOTE}", if face.state.is_empty() { "; objects share nothing" } else { "" })
-        .replace("{INFO_TYPE}", if face.is_module() { "tfaot_entry_info" } else { "tfaot_model_info" })
-        .replace(
-            "{INFO}",
-            &if face.is_module() {
-                format!("(&{{MODEL}}_info()->{}entries[{number}])", if_file(face, "module->"))
-            } else {
-                "{MODEL}_info()".to_string()
-            },
-        )
-        .replace("{FUNCTION}", &entry.function)
-        .replace("{MODEL}", &face.name)
-        .replace("{UPPER}", &entry.prefix.to_uppercase())
-        .replace("{ARGS}", &program.args.len().to_string())
-        .replace("{RESULTS}", &program.results.len().to_string())
-        .replace("{ARG_POINTERS}", &pointers(entry, "args", "const ", &program.args))
-        .replace("{RESULT_POINTERS}", &pointers(entry, "results", "", &program.results))
-        .replace("{MEMBERS}", &members)
+    let arg_bytes = ("i < kNumFeeds ? {INFO}->args[i].bytes", "Variable(i - kNumFeeds).tensor.bytes");
+    let result_bytes =
+        ("i < kNumFetches ? {INFO}->results[i].bytes", "Variable(Changed(i - kNumFetches)).tensor.bytes");
+    vec![
+        ("{STATE_DOC}", if_state(STATE_DOC)),
+        ("{STATE_PARAMETER}", if_state("{MODEL}_state *state = nullptr, ")),
+        ("{STATE_MAKE}", if_state(STATE_MAKE)),
+        ("{STATE_TOTAL}", if_state(STATE_TOTAL)),
+        ("{STATE_ACCESS}", if_state(STATE_ACCESS)),
+        ("{STATE_MEMBER}", if_state(STATE_MEMBER)),
+        ("{STATE_ARGUMENT}", if_state("state_, ")),
+        ("{STATE_NOTE}", if face.state.is_empty() { "; objects share nothing".to_string() } else { String::new() }),
+        ("{VARIABLES_DOC}", if_state(VARIABLES_DOC)),
+        ("{VARIABLES_IN}", if_state(VARIABLES_IN)),
+        ("{VARIABLES_OUT}", if_state(VARIABLES_OUT)),
+        ("{VARIABLE_NAMES}", if face.state.is_empty() { NO_VARIABLE_NAMES } else { VARIABLE_NAMES }.to_string()),
+        ("{CHANGED}", listed(&changed)),
+        ("{VARIABLES}", face.state.len().to_string()),
+        ("{ALL_ARGS}", (entry.program.args.len() + face.state.len()).to_string()),
+        ("{ALL_RESULTS}", (entry.program.results.len() + changed.len()).to_string()),
+        ("{ARG_BYTES}", behind(face, arg_bytes.0, arg_bytes.1)),
+        ("{RESULT_BYTES}", behind(face, result_bytes.0, result_bytes.1)),
+        ("{ARG_DATA}", behind(face, "i < kNumFeeds ? args_[i]", "vars_[i - kNumFeeds]")),
+        ("{RESULT_DATA}", behind(face, "i < kNumFetches ? results_[i]", "vars_[Changed(i - kNumFetches)]")),
+    ]
+}
+
+/// The parts of the class that differ between functions whose sizes vary and others.
+fn size_parts(entry: &Entry) -> Vec<(&'static str, String)> {
+    let if_sized = |text: &str| if entry.sizes.is_empty() { String::new() } else { text.to_string() };
+    let is_checked = entry.sizes.all.iter().any(|s| s.is_check);
+    vec![
+        ("{SIZES_DOC}", if_sized(SIZES_DOC)),
+        ("{SIZES_ACCESS}", if_sized(SIZES_ACCESS)),
+        ("{SIZES_MEMBER}", sizes_member(entry)),
+        ("{SIZES_ARGUMENT}", if_sized("&sizes_, ")),
+        ("{CHECK_ERROR}", if is_checked { CHECK_ERROR } else { "" }.to_string()),
+    ]
+}
+
+/// The parts of the class that differ between models whose weights are in a file and others.
+fn weights_parts(face: &Face) -> Vec<(&'static str, String)> {
+    let if_file = |text: &str| if face.file.is_some() { text.to_string() } else { String::new() };
+    vec![
+        ("{WEIGHTS_DOC}", if_file(WEIGHTS_DOC)),
+        ("{WEIGHTS_PARAMETER}", if_file("const void *weights, ")),
+        ("{WEIGHTS_KEEP}", if_file("    weights_ = weights;\n")),
+        ("{WEIGHTS_ARGUMENT}", if_file("weights_, ")),
+        ("{WEIGHTS_LAST}", if_file(", weights")),
+        ("{WEIGHTS_MEMBER}", if_file("  const void *weights_ = nullptr;\n")),
+    ]
 }
 
 /// Whether a call of a function changes variable `i`.
@@ -238,7 +251,7 @@ fn behind(face: &Face, own: &str, of_variables: &str) -> String {
     }
 }
 
-/// What reads and writes variable `i`.
+/// The accessors of variable `i`.
 fn variable_members(i: usize, info: &TensorInfo, is_changed: bool) -> String {
     let (t, data, suffix) = (cpp_type(info.dtype), format!("vars_[{i}]"), format!("_{}", info.field));
     let constant = if is_changed { "" } else { "const " };
@@ -254,12 +267,7 @@ pub fn whole_header(face: &Face, c_header: &str, class: &ClassName) -> String {
     header(face, class).replace(&format!("#include \"{}.h\"\n", face.name), c_header)
 }
 
-/// What `error_msg` says besides where sizes vary.
-const SIZES_ERROR: &str = "    if (code == TFAOT_E_SIZE) error_ = \"a size is outside of its bounds\";
-    if (code == TFAOT_E_BOUND) error_ = \"a size that the call says is beyond its bound\";
-";
-
-/// The same where values are checked.
+/// The message of a failed run-time check, which names the node.
 const CHECK_ERROR: &str = "    if (code == TFAOT_E_CHECK) error_ = {PREFIX}_failed_check(&sizes_);\n";
 
 /// The sizes of the next call, at their bounds at first.
@@ -272,23 +280,13 @@ fn sizes_member(entry: &Entry) -> String {
     format!("  {}_sizes sizes_ = {{{}}};\n", entry.prefix, values.join(", "))
 }
 
-/// `text` for a model with variables, nothing for others.
-fn if_state(face: &Face, text: &str) -> String {
-    if face.state.is_empty() { String::new() } else { text.to_string() }
-}
-
-/// `text` for a model whose weights are in a file, nothing for others.
-fn if_file<'t>(face: &Face, text: &'t str) -> &'t str {
-    if face.file.is_some() { text } else { "" }
-}
-
 /// `0`, and `_NAME` unless that is another's number.
 fn suffixes(i: usize, field: &str, count: usize) -> Vec<String> {
     let taken = (0..count).any(|n| format!("_{field}") == n.to_string());
     [Some(i.to_string()), (!taken).then(|| format!("_{field}"))].into_iter().flatten().collect()
 }
 
-/// What reads and writes one array: its data, its elements, its sizes.
+/// The accessors of one array: data, elements and sizes.
 fn accessors(what: &str, suffix: &str, data: &str, info: &TensorInfo) -> String {
     let (t, name) = (cpp_type(info.dtype), format!("{what}{suffix}"));
     // As in tfcompile's headers a scalar and an array of one element have no indices.

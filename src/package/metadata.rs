@@ -1,6 +1,7 @@
-//! `NAME.json`: what the header says, for programs.
+//! `NAME.json`: the facts of the header, for programs.
 use super::header::WORKSPACE_ALIGN;
 use super::names;
+use crate::codegen::ABI_VERSION;
 use crate::kernel::{Callee, Entry, Face, HEADER_BYTES, WeightsFile};
 use crate::target::{Reduced, Target};
 use crate::tensor::{Size, TensorInfo};
@@ -8,54 +9,35 @@ use serde_json::{Value, json};
 
 /// The JSON document of a model, with a line break at its end; `request` is how it was asked for, where it has a file of weights.
 pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> String {
-    let one = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
+    let target = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
+    let mut variables = tensors(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
+    variables.iter_mut().zip(&face.state).for_each(|(object, v)| object["offset"] = v.offset.into());
     let mut document = json!({
-        "abi_version": match () {
-            () if face.ranks.is_some() => 4,
-            () if face.file.is_some() => 3,
-            () if face.is_module() => 2,
-            () => 1,
-        },
+        "abi_version": ABI_VERSION,
         "generator": concat!("tfaot ", env!("CARGO_PKG_VERSION")),
         "name": face.name,
         "source": face.source,
-        "targets": targets.iter().map(one).collect::<Vec<_>>(),
+        "targets": targets.iter().map(target).collect::<Vec<_>>(),
+        "functions": face.entries.iter().map(function).collect::<Value>(),
+        "variables": variables,
+        "state_bytes": face.state_bytes(),
+        "state_align": WORKSPACE_ALIGN,
+        "workspace_bytes": face.workspace_bytes(),
+        "workspace_align": WORKSPACE_ALIGN,
+        "weights_bytes": face.weights_bytes,
+        "precision": precision(&face.reduced),
+        "calls": face.calls.iter().map(call).collect::<Value>(),
     });
-    let only = match &face.entries[..] {
-        [only] if !face.is_module() => Some(&only.program),
-        _ => None,
-    };
-    if let Some(only) = only {
-        document["args"] = tensors(&only.args).into();
-        document["results"] = tensors(&only.results).into();
-    } else {
-        let mut variables = tensors(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
-        variables.iter_mut().zip(&face.state).for_each(|(object, v)| object["offset"] = v.offset.into());
-        document["entries"] = face.entries.iter().map(entry).collect();
-        document["variables"] = variables.into();
-        document["state_bytes"] = face.state_bytes().into();
-        document["state_align"] = WORKSPACE_ALIGN.into();
-    }
-    document["workspace_bytes"] = face.workspace_bytes().into();
-    document["workspace_align"] = WORKSPACE_ALIGN.into();
-    if let Some(only) = only {
-        document["flops"] = only.flops.into();
-    }
-    document["weights_bytes"] = face.weights_bytes.into();
-    document["precision"] = precision(&face.reduced);
     if let Some(file) = &face.file {
         document["weights_file"] = weights_file(&face.name, file, request);
     }
     if let Some(count) = face.ranks {
         document["ranks"] = count.into();
     }
-    if !face.calls.is_empty() {
-        document["calls"] = face.calls.iter().map(call).collect();
-    }
     format!("{document:#}\n")
 }
 
-/// What `tfaot weights` needs to make the file for other numbers: how the object was asked for, and where arrays lie in it.
+/// The facts from which `tfaot weights` makes the file for other numbers: how the object was asked for, and where arrays lie in it.
 fn weights_file(name: &str, file: &WeightsFile, request: Option<&Value>) -> Value {
     json!({
         "file": format!("{name}.weights"),
@@ -78,34 +60,34 @@ fn call(callee: &Callee) -> Value {
     })
 }
 
-/// A function of a model with several, or with variables.
-fn entry(entry: &Entry) -> Value {
-    let changed = entry.program.state.iter().filter(|v| v.changed);
-    let mut document = json!({
-        "name": entry.name,
-        "function": entry.function,
-        "args": tensors(&entry.program.args),
-        "results": tensors(&entry.program.results),
+/// A function of the model.
+fn function(entry: &Entry) -> Value {
+    let Entry { name, function, program, sizes, rungs, .. } = entry;
+    let changed = program.state.iter().filter(|v| v.changed);
+    let fields = names::of_sizes(sizes);
+    let size = |(s, field): (&Size, &String)| json!({"name": s.name, "field": field, "least": s.least, "most": s.most, "is_result": s.is_result});
+    json!({
+        "name": name,
+        "symbol": function,
+        "args": tensors_with_axes(&program.args, &sizes.args),
+        "results": tensors_with_axes(&program.results, &sizes.results),
+        "sizes": sizes.all.iter().zip(&fields).map(size).collect::<Value>(),
+        "size_buckets": rungs,
         "changes": changed.map(|v| &v.info.field).collect::<Vec<_>>(),
-        "workspace_bytes": entry.program.workspace_bytes,
-        "flops": entry.program.flops,
-    });
-    let sizes = &entry.sizes;
-    if !sizes.is_empty() {
-        let fields = names::of_sizes(sizes);
-        let size = |(s, field): (&Size, &String)| json!({"name": s.name, "field": field, "least": s.least, "most": s.most, "is_result": s.is_result});
-        document["sizes"] = sizes.all.iter().zip(&fields).map(size).collect();
-        for (list, axes) in [("args", &sizes.args), ("results", &sizes.results)] {
-            for (object, axes) in document[list].as_array_mut().into_iter().flatten().zip(axes) {
-                object["axes"] = json!(axes);
-            }
-        }
-        document["rungs"] = json!(entry.rungs);
-    }
-    document
+        "workspace_bytes": program.workspace_bytes,
+        "workspace_align": WORKSPACE_ALIGN,
+        "flops": program.flops,
+    })
 }
 
-/// What was rounded on request, and how many bytes that saved.
+/// A list of tensors, each with the number of the size of each axis where `axes` has some.
+fn tensors_with_axes(infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<Value> {
+    let mut all = tensors(infos);
+    all.iter_mut().zip(axes).for_each(|(object, axes)| object["axes"] = json!(axes));
+    all
+}
+
+/// The precision that was asked for, and how many bytes of constants that saved.
 pub fn precision(reduced: &Reduced) -> Value {
     json!({
         "weights": reduced.precision.weights.name(),

@@ -10,7 +10,6 @@ pub mod fortran;
 pub mod rust;
 pub mod header;
 pub mod metadata;
-mod module_header;
 pub mod names;
 pub mod pool;
 pub mod ranks;

@@ -1,5 +1,4 @@
-//! What headers of models declare that ask other ranks, and the two communicators that are shipped: a C file each.
-use super::calls;
+//! Declarations in headers of models that several ranks run together, and the two communicators that are shipped: a C file each.
 use crate::diag::{Code, Error, Result};
 use crate::kernel::Face;
 
@@ -8,11 +7,9 @@ pub const THREADS: &str = include_str!("ranks/tfaot_threads.h");
 /// The text of `tfaot_mpi.h`, the same for all models.
 pub const MPI: &str = include_str!("ranks/tfaot_mpi.h");
 
-/// What such headers declare beside the others, once a translation unit. The layout is fixed by `abi_version` 4.
-pub(super) const ABI_4: &str = r#"#ifndef TFAOT_ABI_4
-#define TFAOT_ABI_4
-
-#define TFAOT_E_RANKS 6 /* no communicator, one of another size, or a rank failed or did not come; results hold anything */
+/// The declaration of `tfaot_communicator`, once per translation unit.
+const COMMUNICATOR: &str = r#"#ifndef TFAOT_COMMUNICATOR
+#define TFAOT_COMMUNICATOR
 
 /* What is moved at one place of a model. */
 typedef struct tfaot_exchange {
@@ -25,7 +22,7 @@ typedef struct tfaot_exchange {
 /* How a rank reaches the others, which run the same model. A function returns 0 when `to` is filled and `from` may be changed, or
  * anything else where a rank failed, is elsewhere (another number or other bytes), or does not come in time: then so does every
  * later call. Blocks lie one behind the other. */
-typedef struct tfaot_communicator {
+struct tfaot_communicator {
   void *self;
   int32_t rank, size; /* which of how many */
   /* from: a block. to: one of each of `ranks`, in that order, which all get the same. */
@@ -38,47 +35,29 @@ typedef struct tfaot_communicator {
   int (*permute)(void *self, const tfaot_exchange *exchange, const void *from, void *to);
   /* Tells the others that this rank failed, so that nobody waits for it; may be called more than once. */
   void (*fail)(void *self);
-} tfaot_communicator;
+};
 
-/* A model that is run by several ranks. `run` of the module's entries is NULL: those here take a communicator. */
-typedef struct tfaot_ranks_info {
-  uint32_t abi_version; /* 4 */
-  uint32_t rank_count;
-  const tfaot_module_info *module;
-  /* one for each entry */
-  int (*const *runs)(const void *args, const void *results, int64_t *sizes, void *state, void *workspace,
-      const tfaot_executor *executor, const tfaot_communicator *communicator);
-} tfaot_ranks_info;
-
-#endif /* TFAOT_ABI_4 */
+#endif /* TFAOT_COMMUNICATOR */
 
 "#;
 
-/// The declarations of a model: what it needs of other ranks and of the user's functions.
+/// `tfaot_communicator` and the number of ranks; empty for a model that runs alone.
 pub(super) fn declarations(face: &Face) -> String {
-    let calls = calls::declarations(face);
-    match face.ranks {
-        Some(_) => format!("{ABI_4}{calls}"),
-        None => calls,
-    }
-}
-
-/// How many ranks run a model.
-pub(super) fn count(face: &Face) -> String {
     let Some(count) = face.ranks else { return String::new() };
     let upper = face.name.to_uppercase();
     format!(
-        "/* Ranks run the model together, each with its own arguments; all call the same functions in the same order. Where one fails all\n \
+        "{COMMUNICATOR}/* Ranks run the model together, each with its own arguments; all call the same functions in the same order. Where one fails all\n \
          * calls end, with TFAOT_E_RANKS on the others. Sums over ranks are made in the order of their numbers. */\n\
          #define {upper}_RANKS {count}\n\n"
     )
 }
 
-/// The parameter behind the executor.
+/// The last parameter of a function, the communicator, with the comma before it; empty for a model that runs alone.
 pub(super) fn parameter(face: &Face) -> &'static str {
     if face.ranks.is_some() { ", const tfaot_communicator *communicator" } else { "" }
 }
 
+/// Refuses to write a model for several ranks in a form that has no communicator.
 ///
 /// # Errors
 /// `Code::BadOption` where a model for several ranks is asked for in a form that has no communicator.
@@ -88,14 +67,4 @@ pub fn refuse(face: &Face, form: &str) -> Result<()> {
     }
     let told = format!("`--emit {form}` is for models that one rank runs; the C header has those of several");
     Err(Error::user(Code::BadOption, told))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_code_is_the_one_that_is_returned() {
-        assert!(ABI_4.contains(&format!("#define TFAOT_E_RANKS {} ", crate::codegen::E_RANKS)));
-    }
 }

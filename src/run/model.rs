@@ -1,6 +1,6 @@
 //! A compiled object in this process, called through the same `NAME_info()` that any other program uses.
 #![expect(unsafe_code, reason = "calls C functions of a loaded library")]
-use super::abi::{self, Calls, Init, Run};
+use super::abi::{self, Calls};
 use super::guard_pages::{self, Edge, GuardedBuffer};
 use super::library::load;
 use super::pool::{Executor, Pool};
@@ -112,15 +112,7 @@ impl Model {
     pub(super) fn fill_state(&self, state: *mut u8) -> Result<()> {
         let init = self.calls.init.ok_or_else(|| Error::internal("load", "the model has no start"))?;
         // SAFETY: `abi::read` made sure that it fills as many bytes as the state of the face has, which are at `state`.
-        let code = unsafe {
-            match init {
-                Init::Alone(init) => {
-                    init(state.cast());
-                    0
-                }
-                Init::Weights(init) => init(state.cast(), self.weights()),
-            }
-        };
+        let code = unsafe { init(state.cast(), self.weights()) };
         if code == 0 { Ok(()) } else { Err(Error::internal("load", format!("the start returned {code}"))) }
     }
 
@@ -218,20 +210,8 @@ impl Model {
         // SAFETY: `abi::read` made sure that the function takes this many pointers to memory of these sizes; the caller's
         // buffers, the pool and the library live until it returns.
         let code = unsafe {
-            match run {
-                Run::Alone(run) => run(args, results, memory.workspace.cast(), executor),
-                Run::Entry(run) => {
-                    run(args, results, memory.sizes, memory.state.cast(), memory.workspace.cast(), executor)
-                }
-                Run::Weights(run) => {
-                    let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
-                    run(args, results, memory.sizes, state, self.weights(), workspace, executor)
-                }
-                Run::Rank(run) => {
-                    let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
-                    run(args, results, memory.sizes, state, workspace, executor, communicator)
-                }
-            }
+            let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
+            run(args, results, memory.sizes, state, self.weights(), workspace, executor, communicator)
         };
         match code {
             0 => Ok(()),

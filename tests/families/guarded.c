@@ -11,12 +11,19 @@
 
 typedef struct { const char *name, *field; int32_t dtype, rank; const int64_t *dims; size_t bytes; } tensor;
 typedef struct {
-  uint32_t abi, args, results, variables;
-  const char *name, *source, *target;
-  const tensor *arg, *result, *variable;
+  const char *name;
+  uint32_t args, results, size_count, changes_state;
+  const tensor *arg, *result;
+  const void *sizes;
+  const int32_t *axes;
   size_t workspace, align;
   int64_t flops;
-  int (*run)(const void *, const void *, void *, const void *);
+  int (*run)(const void *, const void *, int64_t *, void *, const void *, void *, const void *, const void *);
+} function;
+typedef struct {
+  uint32_t abi, functions, variables, ranks;
+  const char *name, *source, *target;
+  const function *function;
 } info;
 
 #define MODEL(name) const info *name##_info(void);
@@ -75,7 +82,7 @@ int main(int argc, char **argv) {
   struct sigaction action = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO};
   sigaction(SIGSEGV, &action, 0);
   sigaction(SIGBUS, &action, 0);
-  const info *model = models[atoi(argv[1])]();
+  const function *model = models[atoi(argv[1])]()->function;
   char *first[MOST];
   for (edge = END; edge <= BEGIN; edge++) {
     count = 0;
@@ -92,7 +99,7 @@ int main(int argc, char **argv) {
     fclose(in);
     for (unsigned i = 0; i < model->results; i++) results[i] = make(model->result[i].bytes, 1, "result", i)->at;
     array *workspace = make(model->workspace, model->align, "workspace", 0);
-    int code = model->run(args, results, workspace->at, 0);
+    int code = model->run(args, results, 0, 0, 0, workspace->at, 0, 0);
     if (code) return fprintf(stderr, "the compiled code returned %d\n", code), 1;
     for (unsigned i = model->args; i < count; i++)
       if (!whole(&arrays[i])) return fprintf(stderr, "bytes beside %s %u were written\n", arrays[i].kind, arrays[i].number), 1;

@@ -33,7 +33,7 @@ int main(int, char **argv) {
   const std::string folder = argv[1];
   zoo::Net net;
   static_assert(zoo::Net::kNumVariables == 0, "no variables");
-  const tfaot_model_info *info = net_info();
+  const tfaot_function_info *info = net_info()->functions;
   for (std::size_t i = 0; i < zoo::Net::kNumArgs; ++i) {
     if (!Read(folder + "/in." + info->args[i].name, net.arg_data(i), zoo::Net::arg_size(i))) return 2;
   }

@@ -30,13 +30,14 @@ static void *memory(size_t bytes) {
 }
 
 int main(int argc, char **argv) {
-  const tfaot_model_info *info = INFO();
+  const tfaot_model_info *model = INFO();
+  const tfaot_function_info *info = model->functions;
   static void *pointers[4096];
   void **args = pointers, **results = pointers + info->arg_count;
   char *block, *workspace;
   uint32_t i;
   int status;
-  if (argc != 2 || info->arg_count + info->result_count > 4096 || info->abi_version != 1) die("usage:", argv[0]);
+  if (argc != 2 || info->arg_count + info->result_count > 4096 || model->abi_version != TFAOT_ABI_VERSION) die("usage:", argv[0]);
   for (i = 0; i < info->arg_count; ++i) {
     FILE *file = file_of(argv[1], "in", info->args[i].name, "rb");
     args[i] = memory(info->args[i].bytes);
@@ -46,7 +47,7 @@ int main(int argc, char **argv) {
   for (i = 0; i < info->result_count; ++i) results[i] = memory(info->results[i].bytes);
   block = (char *)memory(info->workspace_bytes + info->workspace_align);
   workspace = block + (info->workspace_align - (uintptr_t)block % info->workspace_align) % info->workspace_align;
-  status = info->run(args, results, workspace, NULL);
+  status = info->run(args, results, NULL, NULL, NULL, workspace, NULL, NULL);
   if (status) die("the call failed", "");
   for (i = 0; i < info->result_count; ++i) {
     FILE *file = file_of(argv[1], "out", info->results[i].name, "wb");

@@ -19,13 +19,14 @@ const memory = (bytes) => {
   return at;
 };
 
-// struct tfaot_model_info and struct tfaot_tensor_info
+// struct tfaot_model_info, struct tfaot_function_info and struct tfaot_tensor_info
 const info = model.m_info();
+const run = word(info + 28);
 const tensors = (at, count) =>
   Array.from({ length: count }, (_, i) => ({ name: text(word(at + 24 * i)), bytes: word(at + 24 * i + 20) }));
-const args = tensors(word(info + 28), word(info + 4));
-const results = tensors(word(info + 32), word(info + 8));
-const workspace = memory(word(info + 40));
+const args = tensors(word(run + 20), word(run + 4));
+const results = tensors(word(run + 24), word(run + 8));
+const workspace = memory(word(run + 36));
 const path = (kind, name) => `${folder}/${kind}.${name.replaceAll("/", "_")}`;
 const pointers = (all) => {
   const list = memory(4 * all.length);

@@ -25,7 +25,7 @@ static int plain(void *const *args, void *const *results) {
 
 int main(void) {
   static int (*volatile kernel)(void *const *, void *const *) = plain;
-  const tfaot_model_info *info = m_info();
+  const tfaot_function_info *info = m_info()->functions;
   _Alignas(64) float x[16] = {1, 2, 3, 4}, y[16] = {0};
   _Alignas(64) char workspace[4096];
   void *args[1], *results[1];
@@ -36,7 +36,7 @@ int main(void) {
   if (info->arg_count != 1 || info->result_count != 1 || info->workspace_bytes > sizeof workspace) return 1;
   for (batch = 0; batch < BATCHES; ++batch) {
     double start = now_ns(), middle, end;
-    for (i = 0; i < CALLS; ++i) if (info->run(args, results, workspace, NULL)) return 1;
+    for (i = 0; i < CALLS; ++i) if (info->run(args, results, NULL, NULL, NULL, workspace, NULL, NULL)) return 1;
     middle = now_ns();
     for (i = 0; i < CALLS; ++i) if (kernel(args, results)) return 1;
     end = now_ns();

@@ -13,7 +13,7 @@ static void *zeroed(size_t bytes) {
 }
 
 int main(void) {
-  const tfaot_model_info *info = net_info();
+  const tfaot_function_info *info = net_info()->functions;
   const void *args[64] = {0};
   void *alone[64] = {0}, *shared[64] = {0}, *workspace = zeroed(info->workspace_bytes);
   uint32_t i;
@@ -28,13 +28,13 @@ int main(void) {
     alone[i] = zeroed(info->results[i].bytes);
     shared[i] = zeroed(info->results[i].bytes);
   }
-  if (info->run(args, alone, workspace, NULL) != 0) return 3;
+  if (info->run(args, alone, NULL, NULL, NULL, workspace, NULL, NULL) != 0) return 3;
   for (int threads = 1; threads <= 8; threads++) {
     tfaot_pool *pool = tfaot_pool_new(threads);
     if (!pool) return 4;
     tfaot_executor executor = tfaot_pool_executor(pool);
     for (int call = 0; call < 5; call++) {
-      if (info->run(args, shared, workspace, &executor) != 0) return 5;
+      if (info->run(args, shared, NULL, NULL, NULL, workspace, &executor, NULL) != 0) return 5;
       for (i = 0; i < info->result_count; i++) {
         if (memcmp(alone[i], shared[i], info->results[i].bytes) != 0) return 6;
         memset(shared[i], 0, info->results[i].bytes);

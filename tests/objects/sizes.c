@@ -91,8 +91,8 @@ static void total(void *workspace) {
 }
 
 static void info(void *workspace) {
-  const tfaot_module_info *module = m_info();
-  const tfaot_entry_info *entry;
+  const tfaot_model_info *model = m_info();
+  const tfaot_function_info *entry;
   float x[6] = {1, 2, 3, 4, 5, 6}, means[3], y[6];
   const float *args[1];
   float *results[2];
@@ -101,9 +101,9 @@ static void info(void *workspace) {
   args[0] = x;
   results[0] = means;
   results[1] = y;
-  module->init(state);
-  if (module->abi_version != 2 || module->entry_count != 3) die("another version", (long)module->abi_version);
-  entry = module->entries;
+  if (model->init(state, NULL)) die("init failed", 0);
+  if (model->abi_version != TFAOT_ABI_VERSION || model->function_count != 3) die("another version", (long)model->abi_version);
+  entry = model->functions;
   if (strcmp(entry->name, "mean") || entry->size_count != 1 || strcmp(entry->sizes->name, "n")) die("another entry", 0);
   if (entry->sizes->least != 1 || entry->sizes->most != 9 || entry->sizes->is_result) die("other bounds", 0);
   /* of x[n,3], of mean[3], of y[n,3] */
@@ -112,7 +112,7 @@ static void info(void *workspace) {
   if (entry->args[0].dims[0] != 9 || entry->args[0].bytes != 108) die("another bound", 0);
   if (entry[1].size_count != 2 || !entry[1].sizes[1].is_result || entry[1].axes[0] != 0 || entry[1].axes[1] != 1)
     die("another size of a result", 0);
-  if (entry->run((const void *)args, (const void *)results, sizes, state, workspace, NULL)) die("run failed", 0);
+  if (entry->run((const void *)args, (const void *)results, sizes, state, NULL, workspace, NULL, NULL)) die("run failed", 0);
   if (means[2] < 4.5f || means[2] > 4.5f || y[5] < 12 || y[5] > 12) die("run gives something else", 0);
   free(state);
 }

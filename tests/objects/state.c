@@ -50,28 +50,27 @@ static void *reader(void *which) {
 #endif
 
 int main(int argc, char **argv) {
-  const tfaot_module_info *info = m_info();
-  const tfaot_entry_info *train = NULL, *predict = NULL;
+  const tfaot_model_info *info = m_info();
+  const tfaot_function_info *train = NULL, *predict = NULL;
   m_state *again;
   float loss, loss_again;
   int i, n;
   uint32_t e;
   if (argc != 3) die("usage");
   n = atoi(argv[2]);
-  if (info->abi_version != 2 || info->entry_count != 2 || info->state_bytes != sizeof(m_state)) die("info");
-  for (e = 0; e < info->entry_count; ++e) {
-    if (!strcmp(info->entries[e].name, "train")) train = &info->entries[e];
-    if (!strcmp(info->entries[e].name, "predict")) predict = &info->entries[e];
+  if (info->abi_version != TFAOT_ABI_VERSION || info->function_count != 2 || info->state_bytes != sizeof(m_state)) die("info");
+  for (e = 0; e < info->function_count; ++e) {
+    if (!strcmp(info->functions[e].name, "train")) train = &info->functions[e];
+    if (!strcmp(info->functions[e].name, "predict")) predict = &info->functions[e];
   }
-  if (!train || !predict || !train->changes_state || predict->changes_state || train->sizes) die("entries");
+  if (!train || !predict || !train->changes_state || predict->changes_state || train->sizes) die("functions");
   if (train->workspace_bytes != M_TRAIN_WORKSPACE_BYTES || M_WORKSPACE_BYTES < M_TRAIN_WORKSPACE_BYTES) die("sizes");
   state = (m_state *)malloc(sizeof *state);
   again = (m_state *)malloc(sizeof *again);
   for (i = 0; i < 2; ++i) workspace[i] = (char *)malloc(M_WORKSPACE_BYTES + M_WORKSPACE_ALIGN);
   memset(state, 0xff, sizeof *state);
   memset(again, 0xff, sizeof *again);
-  m_init(state);
-  info->init(again);
+  if (m_init(state) || info->init(again, NULL)) die("init failed");
   if (memcmp(state, again, sizeof *state)) die("init");
   for (e = 0; e < info->variable_count; ++e) {
     if (info->variables[e].offset + info->variables[e].tensor.bytes > sizeof *state) die("a variable outside");
@@ -87,7 +86,7 @@ int main(int argc, char **argv) {
     pointers[0] = x;
     pointers[1] = t;
     outputs[0] = &loss_again;
-    if (train->run(pointers, outputs, NULL, again, workspace[1], NULL)) die("a generic call failed");
+    if (train->run(pointers, outputs, NULL, again, NULL, workspace[1], NULL, NULL)) die("a generic call failed");
     if (memcmp(&loss, &loss_again, sizeof loss)) die("the generic call differs");
   }
   if (memcmp(state, again, sizeof *state)) die("two states differ behind the same calls");

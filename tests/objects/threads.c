@@ -25,14 +25,14 @@ static void *argument(const tfaot_tensor_info *info) {
 }
 
 /* All results of one call, one after the other. */
-static char *answer(const tfaot_model_info *info, void *const *args, const tfaot_executor *executor, size_t *bytes) {
+static char *answer(const tfaot_function_info *info, void *const *args, const tfaot_executor *executor, size_t *bytes) {
   void *results[16], *workspace = memory(info->workspace_bytes);
   char *all;
   size_t at = 0;
   uint32_t i;
   if (info->result_count > 16) abort();
   for (i = 0; i < info->result_count; ++i) results[i] = memory(info->results[i].bytes), at += info->results[i].bytes;
-  if (info->run(args, results, workspace, executor)) abort();
+  if (info->run(args, results, NULL, NULL, NULL, workspace, executor, NULL)) abort();
   all = (char *)memory(at);
   *bytes = at;
   for (i = 0, at = 0; i < info->result_count; at += info->results[i].bytes, ++i) {
@@ -43,7 +43,7 @@ static char *answer(const tfaot_model_info *info, void *const *args, const tfaot
   return all;
 }
 
-typedef struct job { const tfaot_model_info *info; void *args[16]; const char *want; size_t bytes; int wrong; } job;
+typedef struct job { const tfaot_function_info *info; void *args[16]; const char *want; size_t bytes; int wrong; } job;
 
 static void check(job *j, const tfaot_executor *executor) {
   size_t bytes;
@@ -80,12 +80,12 @@ static void parallel_for(void *self, int64_t n, void (*task)(void *, int64_t, in
 }
 
 int main(void) {
-  const tfaot_model_info *infos[2];
+  const tfaot_function_info *infos[2];
   job jobs[CALLERS];
   pthread_t handles[CALLERS];
   int i, wrong = 0;
   int32_t threads;
-  infos[0] = ONE(), infos[1] = TWO();
+  infos[0] = ONE()->functions, infos[1] = TWO()->functions;
   memset(jobs, 0, sizeof jobs);
   for (i = 0; i < CALLERS; ++i) {
     uint32_t a;

@@ -18,8 +18,8 @@ int main(int argc, char **argv) {
   float *results[1];
   net_args in;
   net_results out;
-  const tfaot_weights_info *info = net_info();
-  const tfaot_entry_info *entry = info->module->entries;
+  const tfaot_model_info *info = net_info();
+  const tfaot_function_info *entry = info->functions;
   unsigned char *weights = (unsigned char *)malloc(NET_WEIGHTS_BYTES), *workspace;
   FILE *file = argc == 2 ? fopen(argv[1], "rb") : NULL;
   if (!weights || !file || fread(weights, 1, NET_WEIGHTS_BYTES, file) != NET_WEIGHTS_BYTES || fgetc(file) != EOF) die("file");
@@ -38,12 +38,12 @@ int main(int argc, char **argv) {
   weights[24] ^= 1;
   if (y[0] != -1 || y[1] != -1) die("a call that was refused wrote results");
   if (net_run(&in, &out, weights, workspace, NULL)) die("a call fails");
-  if (info->abi_version != 3 || info->module->abi_version != 2 || info->weights_bytes != NET_WEIGHTS_BYTES) die("info");
-  if (info->check(weights, info->weights_bytes) || entry->run || info->module->init || info->init) die("table");
+  if (info->abi_version != TFAOT_ABI_VERSION || info->weights_bytes != NET_WEIGHTS_BYTES) die("info");
+  if (info->weights_check(weights, info->weights_bytes) || info->init || info->rank_count) die("table");
   args[0] = x;
   results[0] = again;
   if (entry->arg_count != 1 || entry->workspace_bytes != NET_WORKSPACE_BYTES) die("entry");
-  if (info->runs[0](args, results, NULL, NULL, weights, workspace, NULL)) die("a call by the table fails");
+  if (entry->run(args, results, NULL, NULL, weights, workspace, NULL, NULL)) die("a call by the table fails");
   if (memcmp(y, again, sizeof y)) die("the table has another function");
   printf("%g %g\n", (double)y[0], (double)y[1]);
   free(weights);

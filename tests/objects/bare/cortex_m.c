@@ -47,14 +47,15 @@ static void *memory(size_t bytes) {
 
 static int called(void) {
   static void *args[64], *results[64];
-  const tfaot_model_info *info = m_info();
-  if (info->abi_version != 1 || info->arg_count > 64 || info->result_count > 64) return 5;
+  const tfaot_model_info *model = m_info();
+  const tfaot_function_info *info = model->functions;
+  if (model->abi_version != TFAOT_ABI_VERSION || info->arg_count > 64 || info->result_count > 64) return 5;
   for (uint32_t i = 0; i < info->arg_count; ++i) {
     args[i] = memory(info->args[i].bytes);
     file("in.", info->args[i].name, READ_BINARY, args[i], info->args[i].bytes);
   }
   for (uint32_t i = 0; i < info->result_count; ++i) results[i] = memory(info->results[i].bytes);
-  if (!m_supported() || info->run(args, results, memory(info->workspace_bytes), NULL)) return 6;
+  if (!m_supported() || info->run(args, results, NULL, NULL, NULL, memory(info->workspace_bytes), NULL, NULL)) return 6;
   for (uint32_t i = 0; i < info->result_count; ++i)
     file("out.", info->results[i].name, WRITE_BINARY, results[i], info->results[i].bytes);
   return 0;
