@@ -6,8 +6,8 @@
 //!
 //! # How it works
 //!
-//! `schedule/plan/tile.rs` lists all register tiles with their predicted times; the row of a target's [`Tuning`] for a product, or
-//! its trial, takes the place of the best; `schedule/plan/convolution.rs` asks it in the same way for the algorithm of a convolution.
+//! `schedule/families/contraction/recipe/register_tile.rs` lists all register tiles with their predicted times; the row of a target's [`Tuning`] for a product, or
+//! its trial, takes the place of the best; `schedule/families/convolution/recipe/algorithm.rs` asks it in the same way for the algorithm of a convolution.
 //! A kernel has the product that it computes and the choice (`Kernel::chosen`, `Kernel::method`). The whole graph is compiled
 //! once for each position in those lists and profiled, and each product takes what is faster by more than measurements vary.
 use super::profile;

@@ -5,7 +5,7 @@
 //! computation and instruction). The `//!` of a file has its method and when it pays.
 //!
 //! # Where a question is answered
-//! - *How is this convolution done, which margins does its operand need*: `plan/convolution.rs`: `Way` and `margins`, asked
+//! - *How is this convolution done, which margins does its operand need*: `families/convolution/recipe/algorithm.rs`: `Way` and `margins`, asked
 //!   once for each before anything else; everyone else reads `Convolutions`.
 //! - *How are the kernels of this root made, with which parameters*: `families/mod.rs` has the families in order: the first that takes a
 //!   root makes it (`families/scan/` is a small one). Its parameters are the root's `Recipe` (`plan/recipe.rs`).
@@ -16,11 +16,11 @@
 //! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
 //!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `emit/within.rs` in
 //!   common.
-//! - *How is a contraction done*: `plan/contraction.rs`: lanes along its sums or a tile, where its right side is read and how that
-//!   lies (`plan/numbers.rs`), which loop is outside, of sizes, types and strides alone.
-//! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured; `plan/amx.rs` with AMX.
+//! - *How is a contraction done*: `families/contraction/recipe/mod.rs`: lanes along its sums or a tile, where its right side is read and how that
+//!   lies (`families/contraction/recipe/panel_order.rs`), which loop is outside, of sizes, types and strides alone.
+//! - *Which register tile*: `families/contraction/recipe/register_tile.rs`: all of them with predicted times, or what was measured; `families/contraction/recipe/amx.rs` with AMX.
 //! - *Which epilogues stand in a loop*: `plan/epilogue.rs`.
-//! - *How many sums go along lanes at once*: `plan/along.rs`.
+//! - *How many sums go along lanes at once*: `families/contraction/recipe/inner_product.rs`.
 //! - *What do caches hold, what does a cycle take in, what does it cost to go to a cache farther away*: `target/machine.rs`:
 //!   the sizes by processor with a stated default, the costs with unit and source; a plan has thresholds in sixteenths of the
 //!   second level.
@@ -44,23 +44,23 @@
 //! # What goes through several files
 //! - Constants are asked for before they are used (`Stmt::Prefetch`, which has no bounds and no effect). While the tiles of a
 //!   product pass one after another over a panel of the right side, each asks for its share of the next
-//!   (`emit/prefetch_panel.rs`); what a product of one row reads once, from far away, is asked for by the products before it,
+//!   (`families/contraction/loops/prefetch_panel.rs`); what a product of one row reads once, from far away, is asked for by the products before it,
 //!   byte for byte beside their own panels, each for up to three later ones (`emit/prefetch_weights.rs`).
 //! - Squeeze-excite: a depthwise window that makes a plane also adds it up, in parts that do not depend on threads, and a small
-//!   kernel adds those (`emit/planes.rs`). A factor per feature of what a 1x1 convolution reads goes into its weights where
+//!   kernel adds those (`families/plane_sums/loops.rs`). A factor per feature of what a 1x1 convolution reads goes into its weights where
 //!   there are few of them (`plan/scaled.rs`), which then are scaled on their way into panels.
 //! - A long epilogue (gelu) stands once in a loop over the sums of the tile, which it reads from the stack: written out for two
 //!   dozen vectors, its instructions would come from farther away than they take.
 //! - `optimize/space_to_batch.rs` gives depthwise windows between `SpaceToBatchND` and `BatchToSpaceND` a dilation instead of
 //!   those; `pad_into_window.rs` and `scale_into_weights.rs` take pads and factors into windows.
-//! - A contraction (`emit/contraction.rs`, for products and convolutions alike) has its loops around the register tile over
-//!   panels (`emit/pack.rs`: packed at compile time where the right side is constant; a computed one that is read once, or
-//!   stays near, is read where it lies). Where columns are few it sums along lanes (`emit/narrow.rs`), where rows are few and
-//!   the terms of a column lie side by side, along those (`emit/turned.rs`); with AMX it has blocks (`emit/amx.rs`).
+//! - A contraction (`families/contraction/loops/mod.rs`, for products and convolutions alike) has its loops around the register tile over
+//!   panels (`families/contraction/loops/pack.rs`: packed at compile time where the right side is constant; a computed one that is read once, or
+//!   stays near, is read where it lies). Where columns are few it sums along lanes (`families/contraction/loops/inner_product.rs`), where rows are few and
+//!   the terms of a column lie side by side, along those (`families/contraction/loops/transposed_right.rs`); with AMX it has blocks (`families/contraction/loops/amx.rs`).
 //! - What Winograd's tiles read outside of an array is zero (`families/winograd/loops/positions.rs`), so that none needs a margin for them; an
 //!   infinity or a NaN in the input spoils the tiles that read it. Transposed convolutions are taken apart into phases that
 //!   multiply no zeros, and padded ones into results at the edges and all others, where memory for margins is short
-//!   (`plan/phases.rs`). Sorting, scans, scatters and linear algebra are written with `emit/sequential.rs`: scalar variables
+//!   (`families/convolution/recipe/phases.rs`). Sorting, scans, scatters and linear algebra are written with `emit/sequential.rs`: scalar variables
 //!   and loops whose bounds are known at run time.
 //! - Indices (`kernel/index.rs`) are sums of loop variables, quotients and remainders that simplify themselves; a load is a
 //!   vector load where the lane variable's coefficient is 1.
@@ -82,7 +82,7 @@
 //!   numbers. `plan/stored.rs` finds what it wrote; panels keep the narrow type and the tile widens it, scales following the
 //!   sum. With bf16 factors the tile takes pairs of terms (`kernel::Expr::PairSum`), whose rounding is that of the target's
 //!   instruction (`target/pairs.rs`). Where the target has AMX and rows are four or more, blocks of 32 rows by 32 columns take
-//!   the place of the register tile (`emit/amx.rs`, `kernel::TileSums`, `target/tiles.rs`): one statement makes the sums of all
+//!   the place of the register tile (`families/contraction/loops/amx.rs`, `kernel::TileSums`, `target/tiles.rs`): one statement makes the sums of all
 //!   terms on the stack, from where the epilogue takes them. `tests/objects/tiles.c` plays such a processor. The request is
 //!   part of the `Target`, so that nothing compiles without it.
 //! - What is left of a run of elements behind whole vectors (`emit/cut.rs`) is narrower vectors, with AVX-512 one whose last
@@ -106,14 +106,13 @@ use crate::target::Target;
 use crate::tensor::TensorInfo;
 pub use emit::Packings;
 use emit::{Detail, Found};
+use families::convolution::recipe::algorithm::Methods;
 use plan::choices::Choices;
-use plan::convolution::Methods;
 use plan::cuts::{Cuts, Halves};
-use plan::halves;
 use plan::needed::Needed;
 use plan::states::Variables;
 use plan::text::{self, Given};
-use plan::{Plan, late, rematerialize, scaled};
+use plan::{Plan, halves, late, rematerialize, scaled};
 use search::{Aims, Made};
 
 /// By how much constants may grow for speed, at most, beside a twenty-fourth.

@@ -1,12 +1,12 @@
 //! The kernel of a block (`plan/within/block.rs`): two products and the rows between them.
-use super::contraction::Nest;
 use super::grid::{numbered, within};
-use super::held::{Held, Strip};
-use super::operands::Contraction;
 use super::prelude::*;
+use crate::schedule::families::contraction::loops::Nest;
+use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
+use crate::schedule::families::contraction::loops::operands::Contraction;
+use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
+use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::rows::loops as rows;
-use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
-use crate::schedule::plan::tile::Tile;
 use crate::schedule::plan::within::Block;
 use crate::target::LoopOrder;
 

@@ -1,9 +1,9 @@
 //! The kernel of a chain (`plan/within/chain.rs`): a depthwise convolution and the one that makes its operand, row by row.
-use super::held::{Held, Strip};
 use super::prelude::*;
 use super::strip::{Band, Chunks, Made, Rows};
 use super::within::WindowRow;
 use crate::hlo::attrs::ConvDims;
+use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
 use crate::schedule::plan::within::{Chain, span};
 
 impl<'a> Emitter<'a> {

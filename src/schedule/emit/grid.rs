@@ -1,7 +1,7 @@
 //! The loops around tiles: whole tiles and what is left of an axis in one nest, guarded, and the outermost loops as chunks, which
 //! threads share.
 use super::prelude::*;
-use crate::schedule::plan::contraction::ENOUGH_CHUNKS;
+use crate::schedule::families::contraction::recipe::ENOUGH_CHUNKS;
 use crate::target::LoopOrder;
 use std::ops::Range;
 

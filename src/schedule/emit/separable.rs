@@ -1,9 +1,9 @@
 //! The kernel of a separable convolution (`plan/within/separable.rs`): a depthwise window and the 1x1 convolution that reads it.
 use super::grid::chunked;
-use super::held::{Held, Strip};
 use super::prelude::*;
 use super::within::WindowRow;
 use crate::hlo::attrs::ConvDims;
+use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::within::Separable;
 use crate::target::LoopOrder;

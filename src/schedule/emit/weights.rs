@@ -1,5 +1,5 @@
 //! Constants by place in the object.
-use super::packings::Source;
+use crate::schedule::families::contraction::loops::packings::Source;
 use bytes::Bytes;
 use foldhash::HashMap;
 

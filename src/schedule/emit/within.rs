@@ -1,15 +1,15 @@
 //! What kernels that make an operand themselves (`plan/within/`) have in common: rows of a product of which one side lies in memory
 //! of the kernel, and rows of a depthwise window.
-use super::contraction::Nest;
 use super::grid::{Share, guarded, shares};
-use super::held::Strip;
-use super::operands::Coordinates;
-use super::planes::Sum;
 use super::prelude::*;
 use crate::diag::Error;
+use crate::schedule::families::contraction::loops::Nest;
+use crate::schedule::families::contraction::loops::local_rows::Strip;
+use crate::schedule::families::contraction::loops::operands::Coordinates;
+use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::depthwise::loops::Place;
 use crate::schedule::families::depthwise::recipe::Window;
-use crate::schedule::plan::phases::Phase;
+use crate::schedule::families::plane_sums::loops::Sum;
 use crate::schedule::plan::within::Within;
 
 /// What makes what it reads.

@@ -1,11 +1,15 @@
 //! The families of kernels. A family has a folder, or a file where it is small: `recipe.rs` decides, before there is any kernel, whether
 //! a root is made this way and with which parameters, and `loops.rs` writes the kernels. A new family is such a folder and a line of
 //! [`FAMILIES`]. Those that share most of their loops stand in `emit/` beside them.
+pub mod contraction;
+pub mod convolution;
 pub mod custom_call;
 pub mod depthwise;
+pub mod dot;
 pub mod exchange;
 pub mod filter;
 pub mod linalg;
+pub mod plane_sums;
 pub mod reduce;
 pub mod rows;
 pub mod scan;
@@ -25,14 +29,14 @@ use crate::diag::Result;
 pub const FAMILIES: &[&Family] = &[
     &rows::FAMILY,
     &emit::within::FAMILY,
-    &emit::convolution::EMPTY,
+    &convolution::EMPTY,
     &custom_call::FAMILY,
     &exchange::FAMILY,
-    &emit::dot::FAMILY,
+    &dot::FAMILY,
     &winograd::FAMILY,
     &depthwise::FAMILY,
     &filter::FAMILY,
-    &emit::convolution::FAMILY,
+    &convolution::FAMILY,
     &scan::FAMILY,
     &reduce::FAMILY,
     &scatter::FAMILY,

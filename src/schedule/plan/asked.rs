@@ -1,11 +1,11 @@
 //! A root whose family is looked for: what families ask of it.
-use super::convolution::Convolution;
 use super::fuse::inlineable;
 use super::within::Look;
 use super::{Fused, epilogue};
 use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{CompId, InstId, Op};
+use crate::schedule::families::convolution::recipe::algorithm::Convolution;
 use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::refuse;
 use std::collections::HashSet;

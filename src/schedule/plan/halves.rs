@@ -10,15 +10,14 @@
 //!
 //! That is done while the peak becomes lower. Where a program needs more than dense arrays would, which is for the margins of
 //! windows, larger windows are cut by rows too; the few rows that both halves read are made twice.
-use super::Planned;
-use super::convolution::{Convolutions, convolutions};
 use super::cuts::Cuts;
 use super::fuse::{self, Fusion};
 use super::live::{Need, Sharing};
-use super::spots;
 use super::within::Look;
+use super::{Planned, spots};
 use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape};
+use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, convolutions};
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;

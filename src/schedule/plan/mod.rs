@@ -12,46 +12,36 @@
 //! - [`contraction`]: what is left of that until it is known where the operands of a product lie: a method of these facts alone.
 //!
 //! [`order`] and [`halves`] look for plans that take less memory, on the arrays alone.
-pub mod along;
-pub mod amx;
 pub mod asked;
-pub mod axis;
 pub mod choices;
-pub mod contraction;
-pub mod convolution;
 pub mod cuts;
 pub mod epilogue;
 pub mod fold;
 pub mod fuse;
 pub mod halves;
-pub mod inside;
 pub mod late;
 pub mod live;
 pub mod needed;
-pub mod numbers;
 pub mod order;
-pub mod phases;
 pub mod places;
-pub mod planes;
 pub mod recipe;
 pub mod rematerialize;
 pub mod scaled;
-pub mod sides;
 pub mod spots;
 pub mod states;
 pub mod stored;
 pub mod text;
-pub mod tile;
 pub mod timeline;
 pub mod within;
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
+use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, Methods};
+use crate::schedule::families::plane_sums::recipe as plane_sums;
 use crate::schedule::refuse;
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
 use choices::Choices;
-use convolution::{Convolutions, Methods};
 use fuse::Fusion;
 use live::{Lifetimes, Need, Sharing};
 use needed::Needed;
@@ -195,7 +185,7 @@ pub fn lower_order(module: &Module, target: &Target, methods: &Methods) -> Optio
 
 /// What makes the plan of a module.
 pub struct Planner<'a> {
-    module: &'a Module,
+    pub(in crate::schedule) module: &'a Module,
     /// What the entry's variables get.
     updates: Vec<(InstId, InstId)>,
     /// What kernels are made for.
@@ -203,7 +193,7 @@ pub struct Planner<'a> {
     /// What makes recipes.
     families: Families,
     methods: &'a Methods,
-    choices: &'a Choices,
+    pub(in crate::schedule) choices: &'a Choices,
     /// By how much constants may still grow for speed.
     spare_bytes: u64,
     depth: usize,
@@ -229,7 +219,7 @@ impl Planner<'_> {
         let chosen = self.choices.order.as_ref().filter(|_| is_entry);
         let plain = chosen.cloned().unwrap_or_else(|| comp.post_order());
         let mut fused = fused(&look, &plain);
-        let mut summed = planes::summed(&look, &fused.fusion);
+        let mut summed = plane_sums::summed(&look, &fused.fusion);
         if is_entry {
             spots::choose(&mut fused.spots, self.choices);
         }

@@ -165,7 +165,7 @@ fn walk(comp: &Computation, turned: &Turned) -> (Vec<InstId>, IdVec<InstId, Opti
 mod tests {
     use super::*;
     use crate::hlo::{Module, text};
-    use crate::schedule::plan::convolution;
+    use crate::schedule::families::convolution::recipe::algorithm;
     use crate::schedule::plan::within::Look;
     use crate::target::Target;
 

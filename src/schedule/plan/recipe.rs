@@ -1,25 +1,23 @@
 //! How the kernels of each root are made: one answer for each, with all its parameters, in one place.
 use super::asked::Asked;
 use super::choices::Key;
-use super::convolution::Way;
 use super::fuse::Rows;
-use super::phases::{self, Phase};
 use super::within::{Look, Within};
-use super::{Fused, Planner, planes};
 use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Op};
+use crate::schedule::families::convolution::recipe::Direct;
+use crate::schedule::families::convolution::recipe::algorithm::Way;
 use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::families::linalg::recipe::Solve;
+use crate::schedule::families::plane_sums::recipe::FEWEST_PIXELS;
 use crate::schedule::families::reduce::recipe::Reduction;
 use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::families::select_and_scatter::recipe::Selected;
 use crate::schedule::families::winograd::recipe as winograd;
+use crate::schedule::plan::{Fused, Planner};
 use crate::schedule::refuse;
 use std::collections::HashSet;
-
-/// Most groups of several channels that a convolution has, each of which becomes a contraction.
-const MOST_GROUPS: u64 = 64;
 
 /// How the kernels of a root are made. What is inlined into it, before or behind its anchor, is computed on the way.
 #[derive(Clone, Debug)]
@@ -77,7 +75,7 @@ impl Setup {
             Setup::Within(Within::Chain(chain), _) => chain.window.wide.extent,
             _ => 0,
         };
-        pixels >= planes::FEWEST_PIXELS
+        pixels >= FEWEST_PIXELS
     }
 
     /// The error of a family that was given these and has others.
@@ -88,15 +86,6 @@ impl Setup {
 
 /// The recipe of a root, by the first family that takes it. Errors: `Code::HloUnsupported` for what no kernel does.
 pub type Families = fn(&mut Planner<'_>, &Asked<'_>) -> Result<Recipe>;
-
-/// A convolution as contractions.
-#[derive(Clone, Debug)]
-pub struct Direct {
-    /// Whether the operand is read without margins, the results at edges with fewer taps.
-    pub at_edges: bool,
-    /// The phases along each spatial axis.
-    pub phases: Vec<Vec<Phase>>,
-}
 
 impl Planner<'_> {
     /// The recipe of root `at`. Errors: `Code::HloUnsupported` for what no kernel does.
@@ -121,24 +110,6 @@ impl Planner<'_> {
             Within::Chain(_) | Within::Block(_) | Within::Separable(_) => None,
         };
         Ok(Some(Setup::Within(within, setup)))
-    }
-
-    /// A convolution as contractions. Errors: `Code::HloUnsupported` for too many groups.
-    pub fn direct(&mut self, asked: &Asked<'_>) -> Result<Option<Setup>> {
-        let Some((convolution, d)) = asked.convolution()? else { return Ok(None) };
-        let (comp, id) = (asked.look.comp, asked.anchor);
-        if d.feature_group_count > MOST_GROUPS {
-            let why = format!(" in {} groups of several channels each (at most {MOST_GROUPS})", d.feature_group_count);
-            return Err(refuse(comp, asked.id, &why));
-        }
-        let is_asked = asked.comp == self.module.entry && self.choices.in_parts.contains(&comp[id].operands[0]);
-        let at_edges = convolution.at_edges.clone().filter(|_| is_asked);
-        let is_at_edges = at_edges.is_some();
-        let phases = at_edges.or_else(|| phases::split(comp, id, d)).unwrap_or_else(|| {
-            let axes = d.output_spatial.iter().zip(&d.window);
-            axes.map(|(&axis, w)| vec![Phase::only(comp.array(id).dims[axis], w.size)]).collect()
-        });
-        Ok(Some(Setup::Direct(Direct { at_edges: is_at_edges, phases })))
     }
 
     /// Winograd's method for convolution `key`, where that is its way. Weights are transformed at compile time where that was asked

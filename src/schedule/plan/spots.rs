@@ -1,9 +1,9 @@
 //! Where the values of a computation lie: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use super::choices::Choices;
-use super::convolution::{Convolutions, Way};
 use super::fuse::{Fate, Fusion, inlineable};
 use crate::hlo::{Computation, InstId, Op};
+use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, Way};
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
 

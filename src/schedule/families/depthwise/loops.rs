@@ -2,11 +2,11 @@
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::emit::Detail;
 use crate::schedule::emit::grid::{Share, chunked, guarded, share};
-use crate::schedule::emit::planes::{Sum, Total};
 use crate::schedule::emit::prelude::*;
+use crate::schedule::families::depthwise::recipe::axis::{Run, Side};
 use crate::schedule::families::depthwise::recipe::{self, Window};
+use crate::schedule::families::plane_sums::loops::{Sum, Total};
 use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::sides::{Run, Side};
 use std::collections::BTreeSet;
 
 /// The convolution in one place.

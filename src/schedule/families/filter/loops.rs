@@ -1,11 +1,11 @@
 //! Loops of the gradient of a filter: one product for each result along the axes before the last.
-use crate::schedule::emit::convolution::together;
-use crate::schedule::emit::operands::{Contraction, Right};
 use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
+use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::families::convolution::loops::together;
+use crate::schedule::families::convolution::recipe::algorithm::Way;
+use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::filter::recipe::Filter;
-use crate::schedule::plan::axis::Axis;
-use crate::schedule::plan::convolution::Way;
-use crate::schedule::plan::phases::Phase;
 
 /// The gradient of a filter as products.
 pub const FAMILY: Family = Family {

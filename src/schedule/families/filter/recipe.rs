@@ -1,7 +1,7 @@
 //! When a convolution is the gradient of a filter, and the product that it becomes.
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
-use crate::schedule::plan::phases::{self, Phase};
+use crate::schedule::families::convolution::recipe::phases::{self, Phase};
 use crate::target::Target;
 
 /// Most results along the last axis: their features side by side are the columns of one product.

@@ -2,10 +2,10 @@
 use crate::diag::Result;
 use crate::hlo::{CompId, Op};
 use crate::scalar::ScalarOp;
+use crate::schedule::families::plane_sums::recipe::Planes;
 use crate::schedule::plan::asked::Asked;
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{FEW_COLUMNS, Fate};
-use crate::schedule::plan::planes::Planes;
 use crate::schedule::refuse;
 use crate::target::Target;
 

@@ -9,10 +9,10 @@ mod through;
 
 pub use amount::{Amount, Amounts};
 
-use super::convolution::{Methods, Way};
 use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
 use crate::lower::Count;
 use crate::scalar::ScalarOp;
+use crate::schedule::families::convolution::recipe::algorithm::{Methods, Way};
 use amount::{Frame, Looks};
 use std::collections::HashMap;
 use through::of_array;

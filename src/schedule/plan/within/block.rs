@@ -7,9 +7,9 @@
 use super::Look;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
-use crate::schedule::plan::axis::{Axis, merged};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
+use crate::schedule::families::contraction::recipe::register_tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::fuse::{Fusion, Move, Role, Rows, demand};
-use crate::schedule::plan::tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
 use crate::target::machine::{L2_SCORE, L3_SCORE, WORTH_SHARING};

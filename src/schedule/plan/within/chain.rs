@@ -8,10 +8,10 @@
 use super::{Look, Pair};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
+use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
+use crate::schedule::families::convolution::recipe::algorithm::Way;
 use crate::schedule::families::depthwise::recipe::Window;
-use crate::schedule::plan::convolution::Way;
 use crate::schedule::plan::fuse::Fusion;
-use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::machine::{F32_ENDS, F32_FMAS, L3_THERE_AND_BACK};
 use crate::tensor::DType;
@@ -96,8 +96,8 @@ fn panels(look: &Look<'_>, d: &ConvDims, (first, p): (InstId, &ConvDims), widest
     }
     let stride = input.dims[p.input_feature] * p.window[1].stride * 4;
     let cover = Cover { height: 1, width, columns, sum: terms(comp, first, p), stride };
-    let form = tile::form(target, DType::F32, cover, operand.elements() / all, 1);
-    let tile = tile::best(target, DType::F32, cover, &form);
+    let form = register_tile::form(target, DType::F32, cover, operand.elements() / all, 1);
+    let tile = register_tile::best(target, DType::F32, cover, &form);
     Some(Panels { count: all.div_ceil(tile.vectors * tile.lanes), tile, form })
 }
 

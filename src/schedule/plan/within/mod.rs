@@ -11,10 +11,10 @@ pub use chain::{Chain, span};
 pub use pooled::Pooled;
 pub use separable::Separable;
 
-use super::convolution::Convolutions;
 use super::fuse::{Fate, Fusion};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Computation, InstId, Module, Op};
+use crate::schedule::families::convolution::recipe::algorithm::Convolutions;
 use crate::target::Target;
 use crate::tensor::DType;
 use crate::util::id_vec::IdVec;

@@ -5,8 +5,8 @@ use super::{Look, Pair};
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, Fold, InstId, Literal, Op};
 use crate::scalar::ScalarOp;
+use crate::schedule::families::convolution::recipe::algorithm::Way;
 use crate::schedule::families::winograd::recipe::points::RESULTS;
-use crate::schedule::plan::convolution::Way;
 use crate::schedule::plan::fuse::{Fusion, Move};
 use crate::tensor::DType;
 

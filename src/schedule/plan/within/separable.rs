@@ -7,9 +7,9 @@
 use super::chain::{is_product, is_window};
 use super::{Look, Pair};
 use crate::hlo::InstId;
+use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
 use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::plan::fuse::Fusion;
-use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
 use crate::target::machine::{L2_BYTES_BY_ROW, L3_THERE_AND_BACK};
@@ -63,11 +63,12 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Separable>
     }
     let pixels = operand.elements() / sum;
     let cover = Cover { height: 1, width, columns, sum, stride: stride * 4 };
-    let form = tile::form(target, DType::F32, cover, pixels, 1);
-    let tile = tile::best(target, DType::F32, cover, &form);
+    let form = register_tile::form(target, DType::F32, cover, pixels, 1);
+    let tile = register_tile::best(target, DType::F32, cover, &form);
     let rows = (pixels / width) as f64;
-    let by_row = rows * (tile::predicted(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);
-    let apart = tile::predicted(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
+    let by_row =
+        rows * (register_tile::predicted(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);
+    let apart = register_tile::predicted(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
     (by_row < apart + operand.elements() as f64 * L3_THERE_AND_BACK).then(|| Separable {
         producer,
         tile,

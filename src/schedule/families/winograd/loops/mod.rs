@@ -4,16 +4,16 @@
 //! panels (`weights.rs`). `recipe/` decides when and how.
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::Place;
-use crate::schedule::emit::contraction::rows_of_tile;
 use crate::schedule::emit::grid::{chunked, guarded, shares};
-use crate::schedule::emit::operands::{Contraction, Right};
-use crate::schedule::emit::part::Part;
 use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
+use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::loops::rows_of_tile;
+use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
+use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::winograd::recipe::points::apart;
 use crate::schedule::families::winograd::recipe::{self as method, Cut, Inputs, Rows, Winograd};
-use crate::schedule::plan::axis::{Axis, merged};
 use crate::schedule::plan::choices::Key;
-use crate::schedule::plan::tile::Tile;
 use crate::schedule::plan::within::Pooled;
 use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::Tensor;

@@ -2,8 +2,8 @@
 use super::tiles::{Spot, number_of};
 use super::{Conv, Products, Right, products};
 use crate::schedule::emit::grid::{guarded, numbered, shares};
-use crate::schedule::emit::part::Part;
 use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::winograd::recipe::points::apart;
 use crate::schedule::families::winograd::recipe::{Inputs, Panels};
 

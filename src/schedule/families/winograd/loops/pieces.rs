@@ -1,8 +1,8 @@
 //! What the kernels of strips and of blocks have in common: the products of a piece (`recipe/pieces.rs`).
 use super::{Conv, Products, Right, products};
 use crate::schedule::emit::grid::{guarded, shares};
-use crate::schedule::emit::part::Part;
 use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::winograd::recipe::{Piece, Winograd};
 
 /// What becomes of the sums of a panel: of the columns from one on, and how many.

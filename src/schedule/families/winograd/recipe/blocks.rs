@@ -3,8 +3,8 @@
 //! Lines that two blocks read are transformed twice.
 use super::{Piece, Rows, TRANSFORM, Winograd};
 use crate::hlo::attrs::ConvDims;
+use crate::schedule::families::contraction::recipe::register_tile::{self, Cover};
 use crate::schedule::plan::MOST_STACK;
-use crate::schedule::plan::tile::{self, Cover};
 use crate::target::Target;
 use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
@@ -58,7 +58,7 @@ fn one(d: &ConvDims, w: &Winograd, made: [u64; 2], few: u64, target: &Target) ->
     let (points, lanes) = (w.points() as f64, target.lanes(4));
     let vectors = piece.tiles[0] * (w.inputs / lanes) + piece.tiles[1] * (w.outputs / lanes);
     let far = if w.has_near_weights(target) { 0.0 } else { w.weight_bytes() as f64 / L3_BYTES };
-    let products = far.max(points * tile::predicted(target, DType::F32, cover));
+    let products = far.max(points * register_tile::predicted(target, DType::F32, cover));
     let cycles = products + points * TRANSFORM / 2.0 * vectors as f64;
     let fits = piece.bytes(w) <= MOST_STACK;
     fits.then_some((cycles * blocks as f64, Blocks { across, made, read, count, piece }))

@@ -2,8 +2,8 @@
 //! transformed back before the next one begins.
 use super::{Winograd, apart};
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::plan::axis::{Axis, merged, product};
-use crate::schedule::plan::tile::{self, Cover, Tile};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merged, product};
+use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
 use crate::target::Target;
 use crate::tensor::DType;
 
@@ -27,8 +27,8 @@ impl Rows {
             axes.push(Axis { extent: 1, a: 0, b: 0 });
         }
         let cover = Rows::cover(w, &axes, columns);
-        let form = tile::form(target, DType::F32, cover, product(&axes), w.points());
-        Rows { tile: tile::best(target, DType::F32, cover, &form), axes, form }
+        let form = register_tile::form(target, DType::F32, cover, product(&axes), w.points());
+        Rows { tile: register_tile::best(target, DType::F32, cover, &form), axes, form }
     }
 
     fn cover(w: &Winograd, axes: &[Axis], columns: u64) -> Cover {

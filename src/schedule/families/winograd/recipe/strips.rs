@@ -4,8 +4,8 @@
 //! one axis a strip is of a line, or of a few short lines, and on the stack.
 use super::panels::NARROW;
 use super::{OF_SQUARE, Piece, Rows, Winograd};
+use crate::schedule::families::contraction::recipe::register_tile::{self, Cover};
 use crate::schedule::plan::MOST_STACK;
-use crate::schedule::plan::tile::{self, Cover};
 use crate::target::Target;
 use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
@@ -106,7 +106,7 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Targe
         let cover = Cover { height: 1, width: tiles, columns: width, sum: w.inputs, stride: 4 * w.inputs };
         let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;
-        let products = read.max(w.points() as f64 * panels * tile::predicted(target, DType::F32, cover));
+        let products = read.max(w.points() as f64 * panels * register_tile::predicted(target, DType::F32, cover));
         let cycles = products + transforms(w, target.lanes(4), tiles);
         let strips = w.rows().div_ceil(tiles);
         let piece = Piece { tiles: [tiles; 2], rows, sum: vec![(w.inputs, 1)] };

@@ -1,6 +1,6 @@
-//! Which rows of taps of a window read the operand, where those on the padding are left out (`plan/inside.rs`).
+//! Which rows of taps of a window read the operand, where those on the padding are left out (`families/convolution/recipe/tap_rows.rs`).
 use crate::kernel::{Expr, Index, Kernel};
-use crate::schedule::plan::inside::Inside;
+use crate::schedule::families::convolution::recipe::tap_rows::Inside;
 
 impl Inside {
     /// The same where rows are so far apart, and how far the first of them is from what the first tap would read.

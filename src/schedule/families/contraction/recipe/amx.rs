@@ -1,5 +1,5 @@
 //! Blocks of a product by AMX: two by two tiles.
-use super::tile::{Cover, Tile};
+use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile};
 use crate::target::tiles::{COLUMNS, ROWS};
 
 /// Tiles beside one another, and one below the other: two by two use each tile that is read twice, and two of each side leave four

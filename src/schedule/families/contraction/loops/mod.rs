@@ -1,18 +1,31 @@
 //! Matrix products and convolutions: the loops around the register tile. One kernel holds them all: whole tiles and what is
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
-use super::grid::{Grid, chunked, guarded, shares};
-use super::held::{Held, Strip};
-use super::operands::{Contraction, Coordinates, Right};
-use super::pack::Panels;
-use super::part::Part;
-use super::prefetch_panel::Ahead;
-use super::prelude::*;
+pub(in crate::schedule) mod amx;
+pub(in crate::schedule) mod inner_product;
+pub(in crate::schedule) mod local_rows;
+pub(in crate::schedule) mod operands;
+pub(in crate::schedule) mod pack;
+pub(in crate::schedule) mod packings;
+pub(in crate::schedule) mod pairs;
+pub(in crate::schedule) mod prefetch_panel;
+pub(in crate::schedule) mod register_block;
+pub(in crate::schedule) mod register_tile;
+pub(in crate::schedule) mod sums;
+pub(in crate::schedule) mod transposed_right;
+
 use crate::kernel::Atom;
 use crate::schedule::emit::Detail;
-use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
-use crate::schedule::plan::contraction::{Given, Method, Product, Read, Side};
+use crate::schedule::emit::grid::{Grid, chunked, guarded, shares};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
+use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
+use crate::schedule::families::contraction::loops::pack::Panels;
+use crate::schedule::families::contraction::loops::prefetch_panel::Ahead;
+use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
+use crate::schedule::families::contraction::recipe::register_tile::Tile;
+use crate::schedule::families::contraction::recipe::{Given, Method, Product, Read, Side};
 use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::tile::Tile;
 use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::Tensor;
 

@@ -1,11 +1,17 @@
 //! How a contraction is made, a product or a convolution as one: whether lanes run along its sums, and else its tile, how the
 //! numbers of its right side lie and where they are read, which loop is outside, whether threads share rows. What decides is
 //! sizes, types and strides alone, as the contraction has them once it is known where its operands lie.
-use super::MOST_NARROW_COLUMNS;
-use super::axis::{Axis, merged, one_axis, product};
-use super::inside::Inside;
-use super::tile::{self, Cover, Tile, tiles_in_a_row};
-use super::{amx, numbers::Order};
+pub mod amx;
+pub mod axis;
+pub mod inner_product;
+pub mod panel_order;
+pub mod register_tile;
+
+use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
+use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile, tiles_in_a_row};
+use crate::schedule::families::convolution::recipe::tap_rows::Inside;
+use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::target::{LINE, LoopOrder, MathType, PairSums, Target};
 use crate::tensor::DType;
 
@@ -168,11 +174,13 @@ impl Product<'_> {
         let (form, tile) = match given {
             Some(given) => (given.form.unwrap_or_default().to_string(), given.tile),
             None => {
-                let form = tile::form(target, dtype, cover, product(rows), product(self.batch));
+                let form = register_tile::form(target, dtype, cover, product(rows), product(self.batch));
                 let tile = match (block, self.inside) {
                     (Some(block), _) => block,
-                    (None, Some(_)) => tile::best_of(target, tiles_in_a_row(target, dtype, cover), dtype, &form),
-                    (None, None) => tile::best(target, dtype, cover, &form),
+                    (None, Some(_)) => {
+                        register_tile::best_of(target, tiles_in_a_row(target, dtype, cover), dtype, &form)
+                    }
+                    (None, None) => register_tile::best(target, dtype, cover, &form),
                 };
                 (form, tile)
             }
@@ -195,12 +203,12 @@ impl Product<'_> {
         let at_once = given.and_then(|given| given.rows).unwrap_or(product(rows));
         // a strided window reads only a part of its memory
         let left = self.left.1.min(product(self.sum).saturating_mul(at_once)) * size;
-        let order = tile::order(target, &tile, (at_once, left), (right, n), &form);
+        let order = register_tile::order(target, &tile, (at_once, left), (right, n), &form);
         // what a thread then writes it has near when it shares the rows of the next kernel, and what it reads is from the one before
         let is_worth_bands = right < product(rows) * (k + n) * size;
         let is_in_bands = read != Read::Stack && (order == LoopOrder::Panels || self.is_bare) && is_worth_bands;
         let is_known = matches!(self.side, Side::Constant | Side::Stored { .. }) && numbers == Order::Plain;
-        let panel = if is_known { tile::packed_columns(target, &tile, dtype, &form) } else { panel };
+        let panel = if is_known { register_tile::packed_columns(target, &tile, dtype, &form) } else { panel };
         Method { form, tile, numbers, panel, read, order, is_in_bands }
     }
 

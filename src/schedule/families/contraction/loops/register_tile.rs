@@ -1,17 +1,17 @@
 //! The register tile of contractions: rows by vectors of columns stay in registers while the contracted loops run; the
 //! epilogue follows at once.
-use super::amx;
-use super::cut::{Cut, Width};
-use super::operands::{Contraction, Coordinates};
-use super::pairs::pair_loops;
-use super::part::{Band, Part, in_vectors};
-use super::prelude::*;
-use super::sums::{in_parts, parts, sum_loops};
 use crate::diag::Error;
 use crate::schedule::emit::Detail;
-use crate::schedule::plan::axis::{Axis, product};
-use crate::schedule::plan::numbers::Order;
-use crate::schedule::plan::tile::is_mixed;
+use crate::schedule::emit::cut::{Cut, Width};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::amx;
+use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
+use crate::schedule::families::contraction::loops::pairs::pair_loops;
+use crate::schedule::families::contraction::loops::register_block::{Band, Part, in_vectors};
+use crate::schedule::families::contraction::loops::sums::{in_parts, parts, sum_loops};
+use crate::schedule::families::contraction::recipe::axis::{Axis, product};
+use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::register_tile::is_mixed;
 
 impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn tile_body(

@@ -1,5 +1,5 @@
 //! Sums along lanes: how many rows and columns are summed at once, so that the registers hold a sum for each pair of them.
-use super::contraction::lanes_along;
+use crate::schedule::families::contraction::recipe::lanes_along;
 
 /// Most columns at once.
 const MOST_COLUMNS: u64 = 4;

@@ -1,6 +1,6 @@
 //! Constants in panels, copied at compile time and only once for all programs that are tried for a module: weights may be most of
 //! what a compile has in memory.
-use crate::schedule::plan::numbers::Order;
+use crate::schedule::families::contraction::recipe::panel_order::Order;
 use crate::tensor::Tensor;
 use bytes::Bytes;
 use foldhash::HashMap;

@@ -1,11 +1,11 @@
 //! Sums over planes of pixels that what makes a plane may leave behind: squeeze-excite.
-use super::convolution::Convolution;
-use super::fold::simple_fold;
-use super::fuse::{Fate, Fusion};
-use super::within::Look;
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
+use crate::schedule::families::convolution::recipe::algorithm::Convolution;
+use crate::schedule::plan::fold::simple_fold;
+use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::within::Look;
 use crate::tensor::DType;
 use std::collections::HashSet;
 

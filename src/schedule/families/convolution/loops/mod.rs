@@ -1,16 +1,18 @@
 //! `convolution` as contractions: the operand is padded and dilated into a buffer where it must be; then it is a contraction over
 //! strides, a group and a combination of phases at a time.
-use super::operands::{Contraction, Coordinates, Right};
-use super::pointwise;
-use super::prelude::*;
+pub(in crate::schedule) mod tap_rows;
+
 use crate::hlo::attrs::ConvDims;
+use crate::schedule::emit::pointwise;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
+use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::families::convolution::recipe::Direct;
+use crate::schedule::families::convolution::recipe::algorithm::{Convolution, Way};
+use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::winograd::loops::Plane;
 use crate::schedule::layout::Layout;
-use crate::schedule::plan::axis::Axis;
-use crate::schedule::plan::convolution::{Convolution, Way};
 use crate::schedule::plan::fuse::Fate;
-use crate::schedule::plan::phases::Phase;
-use crate::schedule::plan::recipe::Direct;
 use crate::schedule::plan::spots::Spot;
 
 /// What becomes of a convolution that is a contraction.

@@ -1,13 +1,13 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
-use super::grid::{chunked, guarded, shares};
-use super::operands::{Contraction, Right};
-use super::packings::Numbers;
-use super::prelude::*;
 use crate::diag::Error;
 use crate::kernel::{Buffer, Place};
-use crate::schedule::plan::axis::{Axis, offset_of, product};
-use crate::schedule::plan::contraction::{has_own, is_turned};
-use crate::schedule::plan::numbers::Order;
+use crate::schedule::emit::grid::{chunked, guarded, shares};
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
+use crate::schedule::families::contraction::loops::packings::Numbers;
+use crate::schedule::families::contraction::recipe::axis::{Axis, offset_of, product};
+use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::{has_own, is_turned};
 use crate::schedule::plan::stored::Stored;
 use crate::tensor::Tensor;
 
@@ -144,7 +144,7 @@ fn scaled((from, by, to): (BufId, BufId, BufId), dims: [u64; 3], lanes: u64) -> 
     let index = linear(&at, &dims);
     let (weight, factor) = (k.load(from, index.clone()), k.load(by, at[1].clone()));
     let value = k.op(ScalarOp::Multiply, &[weight, factor], DType::F32);
-    super::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
+    crate::schedule::emit::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
     k
 }
 
@@ -180,7 +180,12 @@ impl Source<'_> {
         let column = at[1].scale(panel as i64).add(&at[3]);
         let source = self.at(&k, (&at[0], batch), (&at[2], terms), (&column, panels * panel));
         let value = k.load(self.from, source);
-        super::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index: linear(&at, &dims), value }], lanes);
+        crate::schedule::emit::pointwise::nest(
+            &mut k,
+            &vars,
+            &[Stmt::Store { buf: to, index: linear(&at, &dims), value }],
+            lanes,
+        );
         k
     }
 
@@ -227,7 +232,7 @@ impl Source<'_> {
                     zero
                 };
                 let store = Stmt::Store { buf: to, index: first.add(&column), value };
-                for (tile, vector) in super::pointwise::vectors(k, &[store], j, lanes) {
+                for (tile, vector) in crate::schedule::emit::pointwise::vectors(k, &[store], j, lanes) {
                     body.push(each(tile, LoopKind::Seq, vec![each(i, LoopKind::Seq, vec![vector])]));
                 }
             }

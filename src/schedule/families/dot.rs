@@ -1,9 +1,9 @@
 //! `dot` as a contraction: strides of both sides, any axes.
-use super::operands::{Contraction, Right};
-use super::prelude::*;
 use crate::diag::Error;
 use crate::hlo::Literal;
-use crate::schedule::plan::axis::Axis;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
+use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::plan::stored;
 
 /// A `dot` as a contraction, and the sizes of the axes of its result.

@@ -1,7 +1,7 @@
 //! A contraction as loops over two sides in memory.
-use super::prelude::*;
-use crate::schedule::plan::axis::Axis;
-use crate::schedule::plan::inside::Inside;
+use crate::schedule::emit::prelude::*;
+use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::families::convolution::recipe::tap_rows::Inside;
 use crate::schedule::plan::stored::Stored;
 use crate::tensor::Tensor;
 

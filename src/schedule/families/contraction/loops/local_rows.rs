@@ -1,6 +1,6 @@
 //! A contraction of which one side lies in memory of its kernel, a few rows at a time.
 use crate::kernel::{Index, Kernel, VarId};
-use crate::schedule::plan::tile::Tile;
+use crate::schedule::families::contraction::recipe::register_tile::Tile;
 
 /// A contraction of which one side lies in memory of the kernel that holds a few rows of it, `stride` elements apart. All axes
 /// of its rows are kept as they are.

@@ -1,9 +1,9 @@
 //! Windows that leave out rows of taps that lie on the padding: where a plane is a few rows high, those are a good part of all
 //! taps, and the operand needs no rows of zeros before its first and behind its last one. A tile lies in one row of results then.
-use super::MOST_NARROW_COLUMNS;
-use super::tile::{Cover, tiles, tiles_in_a_row};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
+use crate::schedule::families::contraction::recipe::register_tile::{Cover, tiles, tiles_in_a_row};
+use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::target::{MathType, Target};
 
 /// Most of the predicted time that leaving rows out may leave, to be done.

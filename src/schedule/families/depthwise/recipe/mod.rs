@@ -1,8 +1,10 @@
 //! The taps of a depthwise window that are written out, and the number of pixels of a tile, whose sums are in registers.
+pub mod axis;
+
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::plan::convolution::{MOST_TAPS, Way};
-use crate::schedule::plan::sides::{Run, Side};
+use crate::schedule::families::convolution::recipe::algorithm::{MOST_TAPS, Way};
+use crate::schedule::families::depthwise::recipe::axis::{Run, Side};
 use crate::schedule::plan::within::Look;
 
 /// Fewest chunks that threads should find.

@@ -1,10 +1,10 @@
 //! How each convolution of a computation is done. This is asked once, before anything else is planned; margins, cuts, fusion and
 //! loops read the answer.
-use super::inside;
-use super::inside::Inside;
-use super::phases::{self, Phase};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Module, Op};
+use crate::schedule::families::convolution::recipe::phases::{self, Phase};
+use crate::schedule::families::convolution::recipe::tap_rows;
+use crate::schedule::families::convolution::recipe::tap_rows::Inside;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::families::winograd::recipe::{self as winograd, Winograd};
 use crate::target::{Method, Target};
@@ -137,7 +137,7 @@ fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Targe
     if let Some(filter) = Filter::of(comp, id, d, target) {
         return Way::Filter(Box::new(filter));
     }
-    Way::Direct { inside: inside::of(comp, id, d, target) }
+    Way::Direct { inside: tap_rows::of(comp, id, d, target) }
 }
 
 /// Whether `id` makes one channel of one, or as many as [`ConvDims::repeats`], channels being the last axis everywhere.

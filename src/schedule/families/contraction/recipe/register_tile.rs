@@ -1,5 +1,5 @@
 //! The register tile of contractions: which there are, how long each is predicted to take, and which is chosen. What it does is in
-//! `emit/tile.rs`.
+//! `families/contraction/loops/register_tile.rs`.
 use crate::target::machine::L2_BYTES;
 use crate::target::{Choice, LINE, Level, LoopOrder, Target, Trial};
 use crate::tensor::DType;

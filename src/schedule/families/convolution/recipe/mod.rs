@@ -1,0 +1,43 @@
+//! Decides how a convolution is done, and how one that is done by direct sums becomes contractions.
+pub mod algorithm;
+pub mod phases;
+pub mod tap_rows;
+
+use crate::diag::Result;
+use crate::schedule::plan::Planner;
+use crate::schedule::plan::asked::Asked;
+use crate::schedule::plan::recipe::Setup;
+use crate::schedule::refuse;
+use phases::Phase;
+
+/// Most groups of several channels that a convolution has, each of which becomes a contraction.
+const MOST_GROUPS: u64 = 64;
+
+/// A convolution as contractions.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    /// Whether the operand is read without margins, the results at edges with fewer taps.
+    pub at_edges: bool,
+    /// The phases along each spatial axis.
+    pub phases: Vec<Vec<Phase>>,
+}
+
+impl Planner<'_> {
+    /// A convolution as contractions. Errors: `Code::HloUnsupported` for too many groups.
+    pub fn direct(&mut self, asked: &Asked<'_>) -> Result<Option<Setup>> {
+        let Some((convolution, d)) = asked.convolution()? else { return Ok(None) };
+        let (comp, id) = (asked.look.comp, asked.anchor);
+        if d.feature_group_count > MOST_GROUPS {
+            let why = format!(" in {} groups of several channels each (at most {MOST_GROUPS})", d.feature_group_count);
+            return Err(refuse(comp, asked.id, &why));
+        }
+        let is_asked = asked.comp == self.module.entry && self.choices.in_parts.contains(&comp[id].operands[0]);
+        let at_edges = convolution.at_edges.clone().filter(|_| is_asked);
+        let is_at_edges = at_edges.is_some();
+        let phases = at_edges.or_else(|| phases::split(comp, id, d)).unwrap_or_else(|| {
+            let axes = d.output_spatial.iter().zip(&d.window);
+            axes.map(|(&axis, w)| vec![Phase::only(comp.array(id).dims[axis], w.size)]).collect()
+        });
+        Ok(Some(Setup::Direct(Direct { at_edges: is_at_edges, phases })))
+    }
+}
