@@ -13,8 +13,8 @@
 //!   contraction, reduction or window may be the *anchor* of a kernel that reads it element for element (its epilogue),
 //!   reductions of whole rows and all between them are one row kernel.
 //! - *What is computed again by each reader instead of being kept*: `plan/rematerialize.rs`, on HLO.
-//! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
-//!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `emit/within.rs` in
+//! - *What is made inside its reader, on the stack*: `families/producer_fusion/recipe/`: `chain` (a depthwise window's operand), `separable` (the
+//!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `families/producer_fusion/loops/mod.rs` in
 //!   common.
 //! - *How is a contraction done*: `families/contraction/recipe/mod.rs`: lanes along its sums or a tile, where its right side is read and how that
 //!   lies (`families/contraction/recipe/panel_order.rs`), which loop is outside, of sizes, types and strides alone.
@@ -24,18 +24,18 @@
 //! - *What do caches hold, what does a cycle take in, what does it cost to go to a cache farther away*: `target/machine.rs`:
 //!   the sizes by processor with a stated default, the costs with unit and source; a plan has thresholds in sixteenths of the
 //!   second level.
-//! - *Where does an array lie*: `plan/spots.rs`: dense, with a margin of zeros that its producer leaves free (what is after a
+//! - *Where does an array lie*: `plan/placement.rs`: dense, with a margin of zeros that its producer leaves free (what is after a
 //!   row is what is before the next), or as a part of a concatenation; `layout.rs`.
-//! - *How does an operand or a result lie, for who reads or writes it*: `emit/view.rs`: `View`, of the whole array, of one with
+//! - *How does an operand or a result lie, for who reads or writes it*: `loops/view.rs`: `View`, of the whole array, of one with
 //!   a margin, of a part, or of a few rows in a ring; who reads it does not know who made it.
-//! - *Where do loops end when a call needs fewer elements than arrays have*: `plan/needed/` goes from the results and from masks backwards;
-//!   `emit/limits.rs` sees in what kernels store which rounds and chunks are left out.
-//! - *In which order*: `plan/late.rs` (what needs nothing comes late), `plan/states.rs` (who reads an old state comes before
-//!   who makes the next), `plan/order.rs` (which of two branches comes first).
-//! - *When does a value live*: `plan/live.rs` before there are kernels, `emit/memory_plan.rs` after. *Where does it lie in the
-//!   workspace*: `plan/places.rs`.
-//! - *What is written over what*: `emit/in_place.rs`; how variables get their next values: `emit/updates.rs`.
-//! - *What is done in halves, so that less lives at once*: `plan/halves.rs`, on HLO.
+//! - *Where do loops end when a call needs fewer elements than arrays have*: `plan/demand/` goes from the results and from masks backwards;
+//!   `passes/limits/mod.rs` sees in what kernels store which rounds and chunks are left out.
+//! - *In which order*: `plan/sink.rs` (what needs nothing comes late), `plan/loop_state.rs` (who reads an old state comes before
+//!   who makes the next), `plan/branch_order.rs` (which of two branches comes first).
+//! - *When does a value live*: `memory/liveness.rs` before there are kernels, `memory/workspace.rs` after. *Where does it lie in the
+//!   workspace*: `memory/allocate.rs`.
+//! - *What is written over what*: `emit/operand_reuse.rs`; how variables get their next values: `emit/variables.rs`.
+//! - *What is done in halves, so that less lives at once*: `plan/split.rs`, on HLO.
 //! - *What does a plan look like as text, and how is one read back*: `plan/text.rs`, for `--emit plan` and `--plan`.
 //! - *What is tried where memory is short*: `search.rs`: order, weights known at compile time, bounds for Winograd's method,
 //!   concatenations, margins, results. Of each try a sketch is written (`emit::Detail`): the memory is that of the program, by the
@@ -45,10 +45,10 @@
 //! - Constants are asked for before they are used (`Stmt::Prefetch`, which has no bounds and no effect). While the tiles of a
 //!   product pass one after another over a panel of the right side, each asks for its share of the next
 //!   (`families/contraction/loops/prefetch_panel.rs`); what a product of one row reads once, from far away, is asked for by the products before it,
-//!   byte for byte beside their own panels, each for up to three later ones (`emit/prefetch_weights.rs`).
+//!   byte for byte beside their own panels, each for up to three later ones (`passes/prefetch_weights.rs`).
 //! - Squeeze-excite: a depthwise window that makes a plane also adds it up, in parts that do not depend on threads, and a small
 //!   kernel adds those (`families/plane_sums/loops.rs`). A factor per feature of what a 1x1 convolution reads goes into its weights where
-//!   there are few of them (`plan/scaled.rs`), which then are scaled on their way into panels.
+//!   there are few of them (`plan/channel_scales.rs`), which then are scaled on their way into panels.
 //! - A long epilogue (gelu) stands once in a loop over the sums of the tile, which it reads from the stack: written out for two
 //!   dozen vectors, its instructions would come from farther away than they take.
 //! - `optimize/space_to_batch.rs` gives depthwise windows between `SpaceToBatchND` and `BatchToSpaceND` a dilation instead of
@@ -60,7 +60,7 @@
 //! - What Winograd's tiles read outside of an array is zero (`families/winograd/loops/positions.rs`), so that none needs a margin for them; an
 //!   infinity or a NaN in the input spoils the tiles that read it. Transposed convolutions are taken apart into phases that
 //!   multiply no zeros, and padded ones into results at the edges and all others, where memory for margins is short
-//!   (`families/convolution/recipe/phases.rs`). Sorting, scans, scatters and linear algebra are written with `emit/sequential.rs`: scalar variables
+//!   (`families/convolution/recipe/phases.rs`). Sorting, scans, scatters and linear algebra are written with `loops/scalar_loops.rs`: scalar variables
 //!   and loops whose bounds are known at run time.
 //! - Indices (`kernel/index.rs`) are sums of loop variables, quotients and remainders that simplify themselves; a load is a
 //!   vector load where the lane variable's coefficient is 1.
@@ -72,29 +72,31 @@
 //! - `kernel/verify/` holds thirteen numbered rules (bounds of every index, types, registers, memory defined before it is read
 //!   and not overwritten between) against every program before it becomes code; `kernel/eval.rs` runs a program on tensors, and
 //!   `tests/kernels.rs` compares that with the interpreter of the HLO.
-//! - `emit/together.rs` puts loops side by side that need nothing of one another (the two directions of a recurrent net): where
-//!   the executor has threads, each runs on one. `emit/joined.rs` makes small kernels that follow one another in a loop one
-//!   kernel, `emit/merged.rs` those that go through the same large arrays in the same loops.
+//! - `passes/concurrent_loops.rs` puts loops side by side that need nothing of one another (the two directions of a recurrent net): where
+//!   the executor has threads, each runs on one. `passes/join.rs` makes small kernels that follow one another in a loop one
+//!   kernel, `passes/merge.rs` those that go through the same large arrays in the same loops.
 //! - The inputs of a recurrent layer are multiplied before its loop (`optimize/hoist_products.rs`), those of 16 steps or more
 //!   in blocks of 4 to 6 by a loop inside (`hoist_products/blocks.rs`), which gathers, turns round or puts together only the
 //!   rows that it multiplies (`hoist_products/rows.rs`); a sequence whose steps are all the same is multiplied once.
 //! - `--weights` and `--math` are a last rule on HLO (`optimize/precision.rs`), so that the interpreter sees the rounded
-//!   numbers. `plan/stored.rs` finds what it wrote; panels keep the narrow type and the tile widens it, scales following the
+//!   numbers. `plan/compressed_constants.rs` finds what it wrote; panels keep the narrow type and the tile widens it, scales following the
 //!   sum. With bf16 factors the tile takes pairs of terms (`kernel::Expr::PairSum`), whose rounding is that of the target's
 //!   instruction (`target/pairs.rs`). Where the target has AMX and rows are four or more, blocks of 32 rows by 32 columns take
 //!   the place of the register tile (`families/contraction/loops/amx.rs`, `kernel::TileSums`, `target/tiles.rs`): one statement makes the sums of all
 //!   terms on the stack, from where the epilogue takes them. `tests/objects/tiles.c` plays such a processor. The request is
 //!   part of the `Target`, so that nothing compiles without it.
-//! - What is left of a run of elements behind whole vectors (`emit/cut.rs`) is narrower vectors, with AVX-512 one whose last
+//! - What is left of a run of elements behind whole vectors (`loops/vectors.rs`) is narrower vectors, with AVX-512 one whose last
 //!   lanes touch no memory; products keep narrower ones, because an epilogue in place would wait for masked stores that reach
 //!   into its next row. Where an element takes long to compute, what is left of short rows is taken across them
-//!   (`emit/across.rs`).
+//!   (`loops/row_tails.rs`).
 //! - An epilogue of many operations stands in a loop over the tile's sums, which lie on the stack. `Stmt::Release` before it
 //!   tells LLVM that no vector stays in a register from there on: it would keep the epilogue's constants in registers through
 //!   the product's loop, and the sums on the stack.
 mod emit;
 mod families;
-mod layout;
+mod loops;
+mod memory;
+mod passes;
 mod plan;
 mod search;
 
@@ -108,11 +110,11 @@ pub use emit::Packings;
 use emit::{Detail, Found};
 use families::convolution::recipe::algorithm::Methods;
 use plan::choices::Choices;
-use plan::cuts::{Cuts, Halves};
-use plan::needed::Needed;
-use plan::states::Variables;
+use plan::demand::Needed;
+use plan::loop_state::Variables;
+use plan::split_level::{Cuts, Halves};
 use plan::text::{self, Given};
-use plan::{Plan, halves, late, rematerialize, scaled};
+use plan::{Plan, channel_scales, rematerialize, sink, split};
 use search::{Aims, Made};
 
 /// By how much constants may grow for speed, at most, beside a twenty-fourth.
@@ -144,9 +146,9 @@ pub fn build_with(
     packings: &Packings,
 ) -> Result<Program> {
     sizes::check(&lowered.module)?;
-    let apart = late::apart(&lowered.module);
+    let apart = sink::apart(&lowered.module);
     let module = apart.as_ref().unwrap_or(&lowered.module);
-    let scaled = scaled::into_weights(module);
+    let scaled = channel_scales::into_weights(module);
     let module = scaled.as_ref().unwrap_or(module);
     let again = rematerialize::in_readers(module);
     let module = again.as_ref().unwrap_or(module);
@@ -154,7 +156,7 @@ pub fn build_with(
     let state = crate::kernel::state::lay_out(state);
     let changed = state.iter().filter(|v| v.changed).map(|v| v.info.bytes());
     let given: u64 = lowered.results.iter().map(TensorInfo::bytes).chain(changed).sum();
-    let workspace = halves::dense(module, target).saturating_sub(given);
+    let workspace = split::dense(module, target).saturating_sub(given);
     let variables = Variables {
         args: lowered.args.len(),
         results: lowered.results.len(),
@@ -173,11 +175,11 @@ pub fn build_with(
     let maker = Maker { lowered, target, variables, empty, packings, workspace, detail };
     let given = target.plans.as_deref().map(|text| Given::find(text, name)).transpose()?;
     let wanted = given.as_ref().map_or(Ok(Halves::Once), Given::halves)?;
-    let halved = if wanted == Halves::None { None } else { halves::cut(module, Cuts::Once, target) };
+    let halved = if wanted == Halves::None { None } else { split::cut(module, Cuts::Once, target) };
     let halves = if halved.is_some() { Halves::Once } else { Halves::None };
     let module = halved.as_ref().unwrap_or(module);
     let once = maker.base(module, halves);
-    let twice = || halves::cut(module, Cuts::Twice, target);
+    let twice = || split::cut(module, Cuts::Twice, target);
     let program = match given {
         Some(given) => {
             let more = twice().filter(|_| wanted == Halves::Twice);

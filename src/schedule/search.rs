@@ -1,7 +1,8 @@
 //! What is decided only when a schedule shows where most memory is needed: the order of branches, weights of Winograd's method
 //! that are transformed at compile time, how much it may take for itself, what is not written into concatenations, and what lies
 //! in results. Each is tried, and kept where the workspace is smaller.
-use super::emit::{Found, memory_plan};
+use super::emit::Found;
+use super::memory::workspace;
 use super::plan::Plan;
 use super::plan::choices::{Choices, Key};
 use crate::diag::Result;
@@ -139,7 +140,7 @@ impl<'p, S: Fn(&Choices) -> Result<Made<'p>>> Search<'_, 'p, S> {
                     continue;
                 }
             }
-            let at_peak = memory_plan::at_peak(&self.made.program).into_iter();
+            let at_peak = workspace::at_peak(&self.made.program).into_iter();
             let all: HashSet<Key> = at_peak.filter_map(|b| self.made.found.transformed.get(&b).copied()).collect();
             let better = |now: &Program, then: &Program| {
                 let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
@@ -206,7 +207,7 @@ impl<'p, S: Fn(&Choices) -> Result<Made<'p>>> Search<'_, 'p, S> {
             if self.made.program.workspace_bytes <= self.aims.workspace {
                 break;
             }
-            let at_peak = memory_plan::at_peak(&self.made.program).into_iter();
+            let at_peak = workspace::at_peak(&self.made.program).into_iter();
             let wholes: HashSet<InstId> = at_peak.filter_map(|b| self.made.found.wholes.get(&b).copied()).collect();
             if wholes.is_empty() {
                 break;
@@ -286,7 +287,7 @@ impl<'p, S: Fn(&Choices) -> Result<Made<'p>>> Search<'_, 'p, S> {
     /// The convolutions with whose memory of these buffers a workspace needs more than `most`: their own, and what all else takes
     /// then.
     fn above<T: Copy + Ord>(&self, most: u64, groups: &HashMap<BufId, T>) -> Vec<(T, u64, u64)> {
-        let all = memory_plan::beside(&self.made.program, groups).into_iter();
+        let all = workspace::beside(&self.made.program, groups).into_iter();
         let above = all.filter(|(_, (own, others))| own + others > most);
         above.map(|(key, (own, others))| (key, own, others)).collect()
     }

@@ -3,14 +3,14 @@ use super::{Emitter, Value};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId};
 use crate::kernel::Step;
-use crate::schedule::plan::{Params, states};
+use crate::schedule::plan::{Params, loop_state};
 use crate::schedule::refuse;
 
 impl<'a> Emitter<'a> {
     /// State lives in buffers of its own; what a round could not write there is copied at its end.
     pub(in crate::schedule) fn while_loop(&mut self, id: InstId, cond: CompId, body: CompId) -> Result<Value> {
         let init = self.value(self.scope.comp[id].operands[0])?;
-        let kept = states::kept(&self.module.comps[body]);
+        let kept = loop_state::kept(&self.module.comps[body]);
         // What no round changes is read where it is; memory that nothing reads behind the loop becomes the loop's.
         let mut state = init.clone();
         for i in 0..init.leaves.len() {

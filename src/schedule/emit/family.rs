@@ -3,8 +3,8 @@ use super::{Emitter, Value};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::schedule::plan::Planner;
-use crate::schedule::plan::asked::Asked;
 use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::request::Asked;
 
 /// How kernels of one kind are planned and written.
 pub struct Family {

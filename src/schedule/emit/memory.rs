@@ -1,10 +1,11 @@
 //! Memory for values: where they are wanted, with zeros around, constants, results.
-use super::{Emitter, Value, copies};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, InstId, Literal, Shape};
 use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Step};
-use crate::schedule::layout::Layout;
-use crate::schedule::plan::spots::{Spot, is_read_in_parts};
+use crate::schedule::emit::{Emitter, Value};
+use crate::schedule::loops::copies;
+use crate::schedule::memory::layout::Layout;
+use crate::schedule::plan::placement::{Spot, is_read_in_parts};
 use crate::tensor::{DType, Tensor};
 
 impl<'a> Emitter<'a> {

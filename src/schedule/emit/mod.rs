@@ -1,58 +1,34 @@
 //! A plan to kernels, one file a family: it says what is done (`plan/`), and here the loops are written. [`Emitter::kernels`]
 //! is where a recipe becomes kernels.
-pub(in crate::schedule) mod across;
-pub(in crate::schedule) mod block;
-pub(in crate::schedule) mod chain;
+pub(in crate::schedule) mod label;
+pub(in crate::schedule) mod operand_reuse;
+pub(in crate::schedule) mod search_facts;
+pub(in crate::schedule) mod variables;
+
 pub(in crate::schedule) mod control;
-pub(in crate::schedule) mod copies;
-pub(in crate::schedule) mod cut;
-pub(in crate::schedule) mod element;
 pub(in crate::schedule) mod family;
-pub(in crate::schedule) mod found;
-pub(in crate::schedule) mod grid;
-pub(in crate::schedule) mod growth;
-pub(in crate::schedule) mod heaviest;
-pub(in crate::schedule) mod in_place;
-pub(in crate::schedule) mod joined;
-pub(in crate::schedule) mod left;
-pub(in crate::schedule) mod limits;
 pub(in crate::schedule) mod memory;
-pub(in crate::schedule) mod memory_plan;
-pub(in crate::schedule) mod merged;
-pub(in crate::schedule) mod pieces;
-pub(in crate::schedule) mod pointwise;
-pub(in crate::schedule) mod prelude;
-pub(in crate::schedule) mod pooled;
-pub(in crate::schedule) mod prefetch_weights;
-pub(in crate::schedule) mod regions;
-pub(in crate::schedule) mod rounds;
-pub(in crate::schedule) mod separable;
-pub(in crate::schedule) mod sequential;
-pub(in crate::schedule) mod strip;
-pub(in crate::schedule) mod together;
-pub(in crate::schedule) mod updates;
 pub(in crate::schedule) mod value;
 pub(in crate::schedule) mod values;
-pub(in crate::schedule) mod view;
 pub(in crate::schedule) mod weights;
-pub(in crate::schedule) mod window;
-pub(in crate::schedule) mod within;
 
 pub use crate::schedule::families::contraction::loops::packings::Packings;
 pub use family::{Family, Root};
-pub use found::Found;
+pub use search_facts::Found;
 
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::{BufId, Buffer, Call, Called, Place, Program, Step};
 use crate::schedule::families::plane_sums::loops::LeftSums;
+use crate::schedule::memory::workspace;
+use crate::schedule::passes::limits::regions;
+use crate::schedule::passes::{self, PassContext};
 use crate::schedule::plan::fuse::Fusion;
-use crate::schedule::plan::spots::Spot;
+use crate::schedule::plan::placement::Spot;
 use crate::schedule::plan::{Params, Plan, Stages};
 use crate::schedule::refuse;
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
-use pieces::{constant, number};
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 pub use value::Value;
@@ -121,14 +97,10 @@ pub fn emit(
     s.keep_unchanged(&next.0, &next.1);
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
-    merged::merge(&mut s.program, target.caches.l1d);
-    if detail == Detail::Whole {
-        together::gather(&mut s.program);
-        joined::join(&mut s.program);
-        prefetch_weights::ask(&mut s.program);
-        limits::set(&mut s.program, &s.regions, &s.plan.needed().amounts);
-    }
-    memory_plan::plan(&mut s.program, in_results)?;
+    let context =
+        PassContext { first_level: target.caches.l1d, regions: &s.regions, amounts: &s.plan.needed().amounts };
+    passes::run(&mut s.program, detail, &context);
+    workspace::plan(&mut s.program, in_results)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     Ok((s.program, s.found))
 }
@@ -211,7 +183,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn computation(&mut self, id: CompId, params: Vec<Value>, owner: Params) -> Result<Value> {
         let (comp, stages) = (&self.module.comps[id], self.plan.stages(id, owner)?);
         let states = match (owner, &params[..]) {
-            (Params::Owned, [state]) => in_place::targets(comp, state),
+            (Params::Owned, [state]) => operand_reuse::targets(comp, state),
             _ => self.update_targets(comp, stages, &params),
         };
         let borrowed = match owner {

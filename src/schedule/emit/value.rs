@@ -1,8 +1,8 @@
 //! Values of HLO in memory.
-use super::view::View;
 use crate::diag::{Error, Result};
 use crate::kernel::BufId;
-use crate::schedule::layout::Layout;
+use crate::schedule::loops::view::View;
+use crate::schedule::memory::layout::Layout;
 
 /// An HLO value in memory: one buffer an array, tuples flattened.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 use super::Value;
 use crate::hlo::InstId;
 use crate::kernel::BufId;
-use crate::schedule::layout::Layout;
+use crate::schedule::memory::layout::Layout;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 

@@ -6,7 +6,7 @@ use crate::hlo::attrs::Foreign;
 use crate::hlo::proto::unescape;
 use crate::kernel::{Called, Callee};
 use crate::prepare::is_reserved;
-use crate::schedule::emit::prelude::*;
+use crate::schedule::loops::prelude::*;
 use crate::tensor::TensorInfo;
 
 /// Calls of the user's functions.

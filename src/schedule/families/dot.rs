@@ -1,10 +1,10 @@
 //! `dot` as a contraction: strides of both sides, any axes.
 use crate::diag::Error;
 use crate::hlo::Literal;
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::recipe::axis::Axis;
-use crate::schedule::plan::stored;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::plan::compressed_constants;
 
 /// A `dot` as a contraction, and the sizes of the axes of its result.
 pub(in crate::schedule) struct Product {
@@ -96,7 +96,7 @@ impl<'a> Emitter<'a> {
         if let Op::Constant(Literal::Array(t)) = &self.scope.comp[id].op {
             return Ok(Right::Constant(t.clone()));
         }
-        if let Some(stored) = stored::find(self.scope.comp, id) {
+        if let Some(stored) = compressed_constants::find(self.scope.comp, id) {
             return Ok(Right::Stored(stored));
         }
         if let Some(scaled) = self.scope.stages.scaled.get(&id).cloned() {

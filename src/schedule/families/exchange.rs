@@ -4,7 +4,7 @@ use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::{Devices, Joined, is_collective, joined};
 use crate::kernel::{Called, Exchange, Movement};
-use crate::schedule::emit::prelude::*;
+use crate::schedule::loops::prelude::*;
 
 /// Exchanges with other ranks.
 pub const FAMILY: Family = Family {

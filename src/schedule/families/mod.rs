@@ -10,6 +10,8 @@ pub mod exchange;
 pub mod filter;
 pub mod linalg;
 pub mod plane_sums;
+pub mod pointwise;
+pub mod producer_fusion;
 pub mod reduce;
 pub mod rows;
 pub mod scan;
@@ -18,17 +20,17 @@ pub mod select_and_scatter;
 pub mod sort;
 pub mod winograd;
 
-use super::emit::{self, Family};
+use super::emit::Family;
 use super::plan::Planner;
-use super::plan::asked::Asked;
 use super::plan::recipe::Recipe;
 use super::refuse;
 use crate::diag::Result;
+use crate::schedule::plan::request::Asked;
 
 /// All families: the first that takes a root makes it.
 pub const FAMILIES: &[&Family] = &[
     &rows::FAMILY,
-    &emit::within::FAMILY,
+    &producer_fusion::FAMILY,
     &convolution::EMPTY,
     &custom_call::FAMILY,
     &exchange::FAMILY,
@@ -45,9 +47,9 @@ pub const FAMILIES: &[&Family] = &[
     &linalg::TRIANGULAR_SOLVE,
     &sort::SORT,
     &sort::TOP_K,
-    &emit::pointwise::CONCATENATE,
-    &emit::pointwise::UPDATE,
-    &emit::pointwise::FAMILY,
+    &pointwise::CONCATENATE,
+    &pointwise::UPDATE,
+    &pointwise::FAMILY,
 ];
 
 /// How a root is made, by the first family that takes it.
@@ -60,5 +62,5 @@ pub fn recipe(planner: &mut Planner<'_>, asked: &Asked<'_>) -> Result<Recipe> {
             return Ok(Recipe { family: family.name, setup, is_looped: asked.has_long_epilogue() });
         }
     }
-    Err(refuse(asked.look.comp, asked.id, " yet"))
+    Err(refuse(asked.context.comp, asked.id, " yet"))
 }

@@ -1,8 +1,8 @@
 //! `scatter`: the operands are copied, then one index vector after another has its window combined into them.
 use crate::hlo::attrs::ScatterDims;
-use crate::schedule::emit::pointwise::in_vectors;
-use crate::schedule::emit::prelude::*;
-use crate::schedule::emit::sequential::Local;
+use crate::schedule::loops::nest::in_vectors;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::scalar_loops::Local;
 
 /// A copy of the operands, unless they may be written over, and loops over the updates one after another.
 pub const FAMILY: Family = Family {

@@ -12,45 +12,44 @@
 //! - [`contraction`]: what is left of that until it is known where the operands of a product lie: a method of these facts alone.
 //!
 //! [`order`] and [`halves`] look for plans that take less memory, on the arrays alone.
-pub mod asked;
+pub mod branch_order;
+pub mod channel_scales;
+pub mod compressed_constants;
+pub mod context;
+pub mod demand;
+pub mod loop_state;
+pub mod placement;
+pub mod request;
+pub mod sink;
+pub mod split;
+pub mod split_level;
+
 pub mod choices;
-pub mod cuts;
 pub mod epilogue;
 pub mod fold;
 pub mod fuse;
-pub mod halves;
-pub mod late;
-pub mod live;
-pub mod needed;
-pub mod order;
-pub mod places;
 pub mod recipe;
 pub mod rematerialize;
-pub mod scaled;
-pub mod spots;
-pub mod states;
-pub mod stored;
 pub mod text;
-pub mod timeline;
-pub mod within;
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, Methods};
 use crate::schedule::families::plane_sums::recipe as plane_sums;
+use crate::schedule::families::producer_fusion::recipe::{self as producer_fusion, Within};
+use crate::schedule::memory::liveness::{Lifetimes, Need, Sharing};
+use crate::schedule::plan::context::PlanContext;
 use crate::schedule::refuse;
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
+use channel_scales::Scaled;
 use choices::Choices;
+use demand::Needed;
 use fuse::Fusion;
-use live::{Lifetimes, Need, Sharing};
-use needed::Needed;
+use loop_state::Variables;
+use placement::Spot;
 use recipe::{Families, Recipe};
-use scaled::Scaled;
-use spots::Spot;
-use states::Variables;
 use std::collections::{HashMap, HashSet};
-use within::{Look, Within};
 
 /// Most bytes of an array on the stack: of a row, a block, a panel of weights, a strip.
 pub const MOST_STACK: u64 = 64 << 10;
@@ -149,12 +148,12 @@ pub struct Fused {
 }
 
 /// The same of what `look` has, in `order`, which has operands before their readers.
-fn fused(look: &Look<'_>, order: &[InstId]) -> Fused {
-    let mut fusion = fuse::fuse(look.module, look.comp, order);
-    let scaled = scaled::take_in(look.comp, &mut fusion);
-    let within = within::choose(look, &mut fusion);
-    spots::leave_apart(look.comp, &mut fusion, look.convolutions, look.target);
-    let spots = spots::spots(look.comp, &fusion, look.convolutions);
+fn fused(context: &PlanContext<'_>, order: &[InstId]) -> Fused {
+    let mut fusion = fuse::fuse(context.module, context.comp, order);
+    let scaled = channel_scales::take_in(context.comp, &mut fusion);
+    let within = producer_fusion::choose(context, &mut fusion);
+    placement::leave_apart(context.comp, &mut fusion, context.convolutions, context.target);
+    let spots = placement::spots(context.comp, &fusion, context.convolutions);
     Fused { fusion, scaled, within, spots }
 }
 
@@ -169,18 +168,18 @@ pub struct Planned {
 }
 
 /// The same for `plain`, which has operands before their readers.
-fn planned(look: &Look<'_>, plain: Vec<InstId>) -> Planned {
-    let Fused { fusion, spots, .. } = fused(look, &plain);
-    let order = late::order(look.comp, plain);
-    let need = Need::of(look.comp, (&fusion, &spots), &order, Sharing::Planned);
+fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> Planned {
+    let Fused { fusion, spots, .. } = fused(context, &plain);
+    let order = sink::order(context.comp, plain);
+    let need = Need::of(context.comp, (&fusion, &spots), &order, Sharing::Planned);
     Planned { fusion, order, need }
 }
 
 /// An order of the entry that takes less memory than post order; `None` where none was found.
 pub fn lower_order(module: &Module, target: &Target, methods: &Methods) -> Option<Vec<InstId>> {
     let comp = module.entry();
-    let look = Look { module, comp, users: &comp.users(), convolutions: methods.comp(module.entry), target };
-    order::lower(comp, |order| planned(&look, order))
+    let context = PlanContext { module, comp, users: &comp.users(), convolutions: methods.comp(module.entry), target };
+    branch_order::lower(comp, |order| planned(&context, order))
 }
 
 /// What makes the plan of a module.
@@ -213,23 +212,28 @@ impl Planner<'_> {
         }
         let comp = &self.module.comps[id];
         let users = comp.users();
-        let look =
-            Look { module: self.module, comp, users: &users, convolutions: self.methods.comp(id), target: self.target };
+        let context = PlanContext {
+            module: self.module,
+            comp,
+            users: &users,
+            convolutions: self.methods.comp(id),
+            target: self.target,
+        };
         let is_entry = id == self.module.entry;
         let chosen = self.choices.order.as_ref().filter(|_| is_entry);
         let plain = chosen.cloned().unwrap_or_else(|| comp.post_order());
-        let mut fused = fused(&look, &plain);
-        let mut summed = plane_sums::summed(&look, &fused.fusion);
+        let mut fused = fused(&context, &plain);
+        let mut summed = plane_sums::summed(&context, &fused.fusion);
         if is_entry {
-            spots::choose(&mut fused.spots, self.choices);
+            placement::choose(&mut fused.spots, self.choices);
         }
         let updates = if is_entry { self.updates.clone() } else { Vec::new() };
         let order = match owner {
-            Params::Owned => states::order(comp, &fused.fusion),
-            Params::Borrowed => states::updated(comp, &fused.fusion, late::order(comp, plain), &updates),
+            Params::Owned => loop_state::order(comp, &fused.fusion),
+            Params::Borrowed => loop_state::updated(comp, &fused.fusion, sink::order(comp, plain), &updates),
         };
         let lifetimes = Lifetimes::new(comp, &fused.fusion, &order);
-        let stored = stored::widened_by_readers(comp);
+        let stored = compressed_constants::widened_by_readers(comp);
         let mut recipes = HashMap::new();
         for &inst in &order {
             if comp[inst].shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {
@@ -238,7 +242,7 @@ impl Planner<'_> {
             self.called(comp, inst)?;
             let is_root = fused.fusion.is_made(inst) && !stored.contains(&inst);
             if is_root && has_kernels(comp, inst) {
-                let recipe = self.recipe(&look, (&fused, &summed), (id, inst))?;
+                let recipe = self.recipe(&context, (&fused, &summed), (id, inst))?;
                 if !recipe.setup.leaves_sums() {
                     summed.remove(&inst);
                 }
@@ -247,7 +251,7 @@ impl Planner<'_> {
         }
         self.depth -= 1;
         let Fused { fusion, scaled, spots, .. } = fused;
-        let kept = stored::kept_for_others(comp);
+        let kept = compressed_constants::kept_for_others(comp);
         let stages = Stages { fusion, recipes, spots, order, lifetimes, stored, kept, scaled, summed, updates };
         self.comps.insert((id, owner), stages);
         Ok(())
@@ -352,7 +356,7 @@ ENTRY e {
     /// Whether the operand of the window is made in its kernel, of a processor of that name.
     fn is_chain(module: &Module, cpu: &str) -> bool {
         let stages = stages(module, cpu, &Choices::default(), (module.entry, Params::Borrowed));
-        stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(within::Within::Chain(_), _)))
+        stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(Within::Chain(_), _)))
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! How the kernels of each root are made: one answer for each, with all its parameters, in one place.
-use super::asked::Asked;
 use super::choices::Key;
 use super::fuse::Rows;
-use super::within::{Look, Within};
 use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Op};
 use crate::schedule::families::convolution::recipe::Direct;
@@ -11,10 +9,13 @@ use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::families::linalg::recipe::Solve;
 use crate::schedule::families::plane_sums::recipe::FEWEST_PIXELS;
+use crate::schedule::families::producer_fusion::recipe::Within;
 use crate::schedule::families::reduce::recipe::Reduction;
 use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::families::select_and_scatter::recipe::Selected;
 use crate::schedule::families::winograd::recipe as winograd;
+use crate::schedule::plan::context::PlanContext;
+use crate::schedule::plan::request::Asked;
 use crate::schedule::plan::{Fused, Planner};
 use crate::schedule::refuse;
 use std::collections::HashSet;
@@ -91,12 +92,12 @@ impl Planner<'_> {
     /// The recipe of root `at`. Errors: `Code::HloUnsupported` for what no kernel does.
     pub fn recipe(
         &mut self,
-        look: &Look<'_>,
+        context: &PlanContext<'_>,
         (fused, summed): (&Fused, &HashSet<InstId>),
         (comp, id): Key,
     ) -> Result<Recipe> {
         let anchor = fused.fusion.anchor[id].unwrap_or(id);
-        (self.families)(self, &Asked { look, fused, summed, comp, id, anchor })
+        (self.families)(self, &Asked { context, fused, summed, comp, id, anchor })
     }
 
     /// A root with what it makes that it reads, if it does. Errors: none where the plan is sound.
@@ -104,8 +105,8 @@ impl Planner<'_> {
         let Some(within) = asked.fused.within.get(&asked.id).cloned() else { return Ok(None) };
         let setup = match &within {
             Within::Pooled(pooled) => {
-                let setup = self.winograd(asked.look, (asked.comp, pooled.convolution));
-                Some(setup.ok_or_else(|| refuse(asked.look.comp, asked.id, ""))?)
+                let setup = self.winograd(asked.context, (asked.comp, pooled.convolution));
+                Some(setup.ok_or_else(|| refuse(asked.context.comp, asked.id, ""))?)
             }
             Within::Chain(_) | Within::Block(_) | Within::Separable(_) => None,
         };
@@ -114,9 +115,9 @@ impl Planner<'_> {
 
     /// Winograd's method for convolution `key`, where that is its way. Weights are transformed at compile time where that was asked
     /// for; along both axes of a window, too, where the constants may still grow by them.
-    pub fn winograd(&mut self, look: &Look<'_>, key: Key) -> Option<winograd::Setup> {
-        let Op::Convolution(d) = &look.comp[key.1].op else { return None };
-        let Way::Winograd(w) = &look.convolutions[&key.1].way else { return None };
+    pub fn winograd(&mut self, context: &PlanContext<'_>, key: Key) -> Option<winograd::Setup> {
+        let Op::Convolution(d) = &context.comp[key.1].op else { return None };
+        let Way::Winograd(w) = &context.convolutions[&key.1].way else { return None };
         let more = w.grown_bytes();
         let is_spare = !w.is_line() && more <= self.spare_bytes;
         let is_known = (is_spare || self.choices.known.contains(&key)) && w.weights.may_be_transformed();

@@ -11,12 +11,8 @@
 //!
 //! Instructions and computations have the names of the module's text. A line that begins with `#` is a comment.
 use super::choices::{Choices, Key};
-use super::cuts::Halves;
 use super::fuse::{Fate, Fusion};
-use super::live::Span;
 use super::recipe::{Recipe, Setup};
-use super::spots::Spot;
-use super::within::Within;
 use super::{Params, Plan, Stages};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::text::unique_names;
@@ -24,9 +20,13 @@ use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::Program;
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::depthwise::recipe::Window;
+use crate::schedule::families::producer_fusion::recipe::Within;
 use crate::schedule::families::reduce::recipe::{Lanes, Parts, Reduction};
 use crate::schedule::families::select_and_scatter::recipe::Selected;
 use crate::schedule::families::winograd::recipe::{self as winograd, Cut};
+use crate::schedule::memory::liveness::Span;
+use crate::schedule::plan::placement::Spot;
+use crate::schedule::plan::split_level::Halves;
 use crate::target::Target;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
 //! Loops of a depthwise convolution: tiles of pixels whose sums are in registers.
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::emit::Detail;
-use crate::schedule::emit::grid::{Share, chunked, guarded, share};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::depthwise::recipe::axis::{Run, Side};
 use crate::schedule::families::depthwise::recipe::{self, Window};
 use crate::schedule::families::plane_sums::loops::{Sum, Total};
+use crate::schedule::loops::grid::{Share, chunked, guarded, share};
+use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::forward;
 use std::collections::BTreeSet;
 
@@ -164,7 +164,7 @@ pub const FAMILY: Family = Family {
     name: "depthwise",
     recipe: |_, asked| {
         let depthwise = asked.convolution()?.filter(|(c, _)| c.is_depthwise());
-        Ok(depthwise.map(|(_, d)| Setup::Depthwise(Window::of(asked.look, asked.anchor, d))))
+        Ok(depthwise.map(|(_, d)| Setup::Depthwise(Window::of(asked.context, asked.anchor, d))))
     },
     emit: |s, root, setup| match setup {
         Setup::Depthwise(window) => s.depthwise(root, window),

@@ -1,11 +1,11 @@
 //! Loops of the gradient of a filter: one product for each result along the axes before the last.
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::convolution::loops::together;
 use crate::schedule::families::convolution::recipe::algorithm::Way;
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::filter::recipe::Filter;
+use crate::schedule::loops::prelude::*;
 
 /// The gradient of a filter as products.
 pub const FAMILY: Family = Family {

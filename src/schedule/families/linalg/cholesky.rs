@@ -4,11 +4,11 @@
 //! by column in vectors, divided by its pivot. The other factor is its adjoint, so that it is turned round at the end, and what
 //! was computed on the way is the same. The order of terms is that of the textbook, for each element.
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::emit::pointwise::in_vectors;
-use crate::schedule::emit::prelude::*;
-use crate::schedule::emit::sequential::{Local, count, nested, s64};
 use crate::schedule::families::linalg::matrices::{Matrices, Side, conjugate, less_product, root_of_real};
 use crate::schedule::families::linalg::recipe::MOST_VECTORS;
+use crate::schedule::loops::nest::in_vectors;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::scalar_loops::{Local, count, nested, s64};
 
 /// Row after row of a factor.
 pub const FAMILY: Family = Family {

@@ -3,8 +3,8 @@
 //! Numbers narrower than 32 bits are computed in `f32` and rounded once. Sums are taken term after term, as many at a time as
 //! there are columns side by side in some vectors, so that none waits for the one before.
 use crate::hlo::ArrayShape;
-use crate::schedule::emit::cut::{Cut, Width};
-use crate::schedule::emit::prelude::*;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::vectors::{Cut, Width};
 use crate::tensor::DTypeClass;
 
 /// Columns side by side whose sums are taken at once.

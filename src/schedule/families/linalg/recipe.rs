@@ -1,6 +1,6 @@
 //! Number of right-hand sides of a triangular system that are solved at once: those that lie side by side are vectors.
 use crate::hlo::Op;
-use crate::schedule::plan::asked::Asked;
+use crate::schedule::plan::request::Asked;
 use crate::target::Target;
 
 /// Fewest tiles of right-hand sides in vectors, so that threads share them.
@@ -23,7 +23,7 @@ impl Solve {
     /// That of the anchor, where it is such a system.
     pub fn of(asked: &Asked<'_>, target: &Target) -> Option<Solve> {
         let Op::TriangularSolve { left_side, .. } = *asked.op() else { return None };
-        let array = asked.look.comp.array(asked.anchor);
+        let array = asked.context.comp.array(asked.anchor);
         let [ref batch @ .., _, columns] = array.dims[..] else { return None };
         if !left_side {
             return Some(Solve { vectors: 1, lanes: 1 });

@@ -1,9 +1,9 @@
 //! `triangular-solve`, by substitution: some unknowns after others, of many right-hand sides at a time where those lie side by side.
 use crate::hlo::attrs::Transpose;
-use crate::schedule::emit::prelude::*;
-use crate::schedule::emit::sequential::{Local, count, nested, s64};
 use crate::schedule::families::linalg::matrices::{Matrices, Side, conjugate, less_product};
 use crate::schedule::families::linalg::recipe::Solve;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::scalar_loops::{Local, count, nested, s64};
 
 /// Unknowns at a time: what is known is read once for all of them.
 const UNKNOWNS: u64 = 4;

@@ -2,11 +2,11 @@
 //! chain, is a part. Of other planes that threads made in bands of rows the sums of each band are a part, by the thread that has
 //! it near: one that takes some of the channels instead reads half of them from another core, and takes them from the core where
 //! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
-use crate::schedule::emit::cut::{Cut, SIDE_BY_SIDE};
-use crate::schedule::emit::grid::{BANDS, chunked, numbered};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::plane_sums::recipe::Planes;
 use crate::schedule::families::reduce::recipe::{Parts, Reduction};
+use crate::schedule::loops::grid::{BANDS, chunked, numbered};
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::vectors::{Cut, SIDE_BY_SIDE};
 
 /// Kernels that are looked through for the one that made a plane.
 const RECENT: usize = 16;

@@ -3,9 +3,9 @@ use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
 use crate::schedule::families::convolution::recipe::algorithm::Convolution;
+use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{Fate, Fusion};
-use crate::schedule::plan::within::Look;
 use crate::tensor::DType;
 use std::collections::HashSet;
 
@@ -47,8 +47,8 @@ impl Planes {
 }
 
 /// What depthwise windows of `comp` make that is summed over all its pixels.
-pub fn summed(look: &Look<'_>, fusion: &Fusion) -> HashSet<InstId> {
-    let Look { module, comp, convolutions, .. } = *look;
+pub fn summed(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<InstId> {
+    let PlanContext { module, comp, convolutions, .. } = *context;
     let mut summed = HashSet::new();
     for anchor in comp.post_order() {
         let Some(planes) = Planes::of(comp, anchor) else { continue };

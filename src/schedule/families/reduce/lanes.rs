@@ -1,7 +1,7 @@
 //! Loops of reductions of the innermost dimension: lanes hold partial results.
 use super::loops::{Fold, terms};
 use crate::diag::Error;
-use crate::schedule::emit::prelude::*;
+use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
     /// Folds the terms of result `at` into register `reg`: `lanes` partial results, which a fixed tree combines at the end, and the terms

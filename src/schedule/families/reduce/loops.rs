@@ -1,9 +1,9 @@
 //! Loops of reductions and windows.
 use super::recipe::{Lanes, Reduction};
 use super::vectors::{ONE, Vectors, windowed};
-use crate::schedule::emit::cut::{Cut, SIDE_BY_SIDE};
-use crate::schedule::emit::prelude::*;
-use crate::schedule::emit::window::{self, Interior};
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::vectors::{Cut, SIDE_BY_SIDE};
+use crate::schedule::loops::window::{self, Interior};
 use crate::schedule::plan::fuse::forward;
 
 /// Most taps of a window whose loop is unrolled.

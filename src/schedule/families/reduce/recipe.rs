@@ -3,9 +3,9 @@ use crate::diag::Result;
 use crate::hlo::{CompId, Op};
 use crate::scalar::ScalarOp;
 use crate::schedule::families::plane_sums::recipe::Planes;
-use crate::schedule::plan::asked::Asked;
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{FEW_COLUMNS, Fate};
+use crate::schedule::plan::request::Asked;
 use crate::schedule::refuse;
 use crate::target::Target;
 
@@ -52,14 +52,14 @@ impl Reduction {
     /// # Errors
     /// `Code::HloUnsupported` where the instruction calls no computation.
     pub fn of(asked: &Asked<'_>, target: &Target) -> Result<Option<Reduction>> {
-        let (comp, anchor) = (asked.look.comp, asked.anchor);
+        let (comp, anchor) = (asked.context.comp, asked.anchor);
         let op = asked.op();
         if !matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. }) {
             return Ok(None);
         }
         let called = op.called().first().copied().ok_or_else(|| refuse(comp, asked.id, ""))?;
         let operands = &comp[anchor].operands;
-        let simple = simple_fold(&asked.look.module.comps[called]).filter(|_| operands.len() == 2);
+        let simple = simple_fold(&asked.context.module.comps[called]).filter(|_| operands.len() == 2);
         let planes = Planes::of(comp, anchor).filter(|_| simple == Some(ScalarOp::Add));
         let planes = planes.and_then(|planes| {
             let parts = match asked.fused.fusion.fate[planes.input] {
@@ -76,7 +76,7 @@ impl Reduction {
 
 /// Where lanes lie, for a computation that is one associative op or not.
 fn lanes(asked: &Asked<'_>, is_simple: bool, target: &Target) -> Lanes {
-    let comp = asked.look.comp;
+    let comp = asked.context.comp;
     let Op::Reduce { dims: axes, .. } = asked.op() else { return Lanes::Windows };
     let input = comp.array(comp[asked.anchor].operands[0]);
     let shape = &comp[asked.anchor].shape;

@@ -1,7 +1,7 @@
 //! Vectors of results: several in the same round, and which results of a window are one vector.
 use crate::hlo::attrs::WindowDim;
-use crate::schedule::emit::cut::{Cut, Width};
-use crate::schedule::emit::prelude::*;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::vectors::{Cut, Width};
 
 /// Vectors of results that are computed in the same round.
 pub(super) struct Vectors {

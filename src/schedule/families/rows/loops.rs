@@ -1,8 +1,8 @@
 //! Loops of row kernels.
 use super::passes::{Passes, passes};
 use crate::diag::Error;
-use crate::schedule::emit::cut::SIDE_BY_SIDE;
-use crate::schedule::emit::prelude::*;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::vectors::SIDE_BY_SIDE;
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{Role, Rows, demand};
 use std::collections::{BTreeSet, HashMap};

@@ -1,8 +1,8 @@
 //! Loops of a running fold.
 use crate::hlo::CompId;
-use crate::schedule::emit::cut::{Cut, Width};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::scan::recipe::Scan;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::vectors::{Cut, Width};
 
 /// What is folded.
 struct Running<'i> {
@@ -72,7 +72,7 @@ impl<'a> Emitter<'a> {
         }
         body.extend(self.phases(&mut e, r, &regs, &line)?);
         e.k.flops = dims.iter().product();
-        crate::schedule::emit::sequential::nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
+        crate::schedule::loops::scalar_loops::nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
         self.launch(e.k);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Loops of `select-and-scatter` element by element, tap after tap.
-use crate::schedule::emit::prelude::*;
-use crate::schedule::emit::sequential::{Local, nested};
 use crate::schedule::families::select_and_scatter::recipe::{Selected, Windows};
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::scalar_loops::{Local, nested};
 
 /// Windows that each pick an element.
 pub const FAMILY: Family = Family {
@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
         }
         let mut e = self.elements(id);
         let (vars, at) = over(&mut e.k, source_dims);
-        let (taps, from, inside) = crate::schedule::emit::window::taps(&mut e.k, window, dims, &at);
+        let (taps, from, inside) = crate::schedule::loops::window::taps(&mut e.k, window, dims, &at);
         let buf = out.only()?;
         let found = Local::new(&mut e.k, DType::Pred);
         let best = Local::new(&mut e.k, comp.array(x).dtype);

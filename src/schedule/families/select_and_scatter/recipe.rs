@@ -1,7 +1,7 @@
 //! When `select-and-scatter` is vectorized, and whether windows are apart.
 use crate::hlo::Op;
 use crate::hlo::attrs::WindowDim;
-use crate::schedule::plan::asked::Asked;
+use crate::schedule::plan::request::Asked;
 
 /// Windows of more taps are looked at tap after tap.
 const MOST_TAPS: u64 = 32;
@@ -35,7 +35,7 @@ pub struct Windows<'a> {
 impl Selected {
     /// That of the anchor, where it is of this kind.
     pub fn of(asked: &Asked<'_>) -> Option<Selected> {
-        let comp = asked.look.comp;
+        let comp = asked.context.comp;
         let Op::SelectAndScatter { window, .. } = asked.op() else { return None };
         let [x, source, _] = comp[asked.anchor].operands[..] else { return None };
         let windows = Windows { window, dims: &comp.array(x).dims, counts: &comp.array(source).dims };

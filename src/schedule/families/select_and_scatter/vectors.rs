@@ -6,9 +6,9 @@
 //! the windows over it, in their order, so that sums are those of one window after another.
 use crate::hlo::CompId;
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::emit::pointwise::nest;
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::select_and_scatter::recipe::Windows;
+use crate::schedule::loops::nest::nest;
+use crate::schedule::loops::prelude::*;
 
 /// No tap.
 const NONE: i64 = -1;

@@ -4,9 +4,9 @@
 //! The largest alone is a fold, up to 16 elements that are all wanted are inserted one after another, and fewer than all are a heap of
 //! libstdc++ with the worst on top. Cost without a NaN: n comparisons, and log k for each element that enters the heap.
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::emit::prelude::*;
-use crate::schedule::emit::sequential::{Local, less, nested, s64};
 use crate::schedule::families::sort::loops::Lines;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::scalar_loops::{Local, less, nested, s64};
 
 /// Lines of at most so many elements are put in order by insertion.
 pub const INSERTED: u64 = 16;

@@ -4,8 +4,8 @@
 //! which neither goes first the one that stood in front stays in front. A comparison that is no order gives some permutation.
 use crate::diag::Error;
 use crate::hlo::CompId;
-use crate::schedule::emit::prelude::*;
-use crate::schedule::emit::sequential::{Local, count, less, nested, s64};
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::scalar_loops::{Local, count, less, nested, s64};
 
 /// Elements of a run that is sorted by insertion.
 const RUN: u64 = 8;

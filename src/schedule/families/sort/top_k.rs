@@ -3,10 +3,10 @@
 //!
 //! An element beats another if its key is better, or if the keys are equal and it stands in front.
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::emit::prelude::*;
-use crate::schedule::emit::sequential::{Local, less, nested, s64};
 use crate::schedule::families::sort::comparison_top_k::INSERTED;
 use crate::schedule::families::sort::loops::Lines;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::scalar_loops::{Local, less, nested, s64};
 
 /// The heaps of all lines, while the kernel is made.
 struct Heap {

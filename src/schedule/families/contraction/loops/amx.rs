@@ -1,8 +1,8 @@
 //! Products of bf16 by tiles: blocks of rows and columns whose sums go to the stack, from where the epilogue reads them.
 use crate::kernel::{TileRows, TileSums};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::loops::prelude::*;
 use crate::target::tiles::{COLUMNS, ROWS, TERMS};
 
 /// Rounds that are worth it where all of them then have as many terms: new shapes for what is left of the terms, and the sums

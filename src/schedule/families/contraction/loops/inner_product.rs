@@ -1,12 +1,12 @@
 //! Contractions with few columns: lanes run along the sum, where the left side is contiguous, and each element of the result
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
 use crate::kernel::{Buffer, Place};
-use crate::schedule::emit::cut::{Cut, Width};
-use crate::schedule::emit::grid::{chunked, guarded, shares};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, offset_of, product};
 use crate::schedule::families::contraction::recipe::inner_product::Along;
+use crate::schedule::loops::grid::{chunked, guarded, shares};
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::vectors::{Cut, Width};
 use crate::schedule::plan::fuse::Fate;
 use crate::tensor::Tensor;
 use bytes::Bytes;

@@ -15,8 +15,6 @@ pub(in crate::schedule) mod transposed_right;
 
 use crate::kernel::Atom;
 use crate::schedule::emit::Detail;
-use crate::schedule::emit::grid::{Grid, chunked, guarded, shares};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
 use crate::schedule::families::contraction::loops::pack::Panels;
@@ -25,6 +23,8 @@ use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::contraction::recipe::{Given, Method, Product, Read, Side};
+use crate::schedule::loops::grid::{Grid, chunked, guarded, shares};
+use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::forward;
 use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::Tensor;

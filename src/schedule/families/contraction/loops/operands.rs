@@ -1,8 +1,8 @@
 //! A contraction as loops over two sides in memory.
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::convolution::recipe::tap_rows::Inside;
-use crate::schedule::plan::stored::Stored;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::plan::compressed_constants::Stored;
 use crate::tensor::Tensor;
 
 /// Where the right side comes from.

@@ -1,14 +1,14 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
 use crate::diag::Error;
 use crate::kernel::{Buffer, Place};
-use crate::schedule::emit::grid::{chunked, guarded, shares};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::loops::packings::Numbers;
 use crate::schedule::families::contraction::recipe::axis::{Axis, offset_of, product};
 use crate::schedule::families::contraction::recipe::panel_order::Order;
 use crate::schedule::families::contraction::recipe::{has_own, is_turned};
-use crate::schedule::plan::stored::Stored;
+use crate::schedule::loops::grid::{chunked, guarded, shares};
+use crate::schedule::loops::prelude::*;
+use crate::schedule::plan::compressed_constants::Stored;
 use crate::tensor::Tensor;
 
 /// Most terms that are taken of a vector of columns at once: a line of them.
@@ -144,7 +144,7 @@ fn scaled((from, by, to): (BufId, BufId, BufId), dims: [u64; 3], lanes: u64) -> 
     let index = linear(&at, &dims);
     let (weight, factor) = (k.load(from, index.clone()), k.load(by, at[1].clone()));
     let value = k.op(ScalarOp::Multiply, &[weight, factor], DType::F32);
-    crate::schedule::emit::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
+    crate::schedule::loops::nest::nest(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
     k
 }
 
@@ -180,7 +180,7 @@ impl Source<'_> {
         let column = at[1].scale(panel as i64).add(&at[3]);
         let source = self.at(&k, (&at[0], batch), (&at[2], terms), (&column, panels * panel));
         let value = k.load(self.from, source);
-        crate::schedule::emit::pointwise::nest(
+        crate::schedule::loops::nest::nest(
             &mut k,
             &vars,
             &[Stmt::Store { buf: to, index: linear(&at, &dims), value }],
@@ -232,7 +232,7 @@ impl Source<'_> {
                     zero
                 };
                 let store = Stmt::Store { buf: to, index: first.add(&column), value };
-                for (tile, vector) in crate::schedule::emit::pointwise::vectors(k, &[store], j, lanes) {
+                for (tile, vector) in crate::schedule::loops::nest::vectors(k, &[store], j, lanes) {
                     body.push(each(tile, LoopKind::Seq, vec![each(i, LoopKind::Seq, vec![vector])]));
                 }
             }

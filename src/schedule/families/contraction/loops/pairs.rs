@@ -1,10 +1,10 @@
 //! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::contraction::loops::sums::{Terms, term_loops};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::loops::prelude::*;
 use crate::target::PairSums;
 
 /// The vectors of a term of the right side, which begins at `first`, in registers as another type.

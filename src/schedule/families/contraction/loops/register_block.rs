@@ -1,8 +1,8 @@
 //! A part of a contraction whose sums stay in registers: where it lies, its vectors of columns.
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::prefetch_panel::Ahead;
 use crate::schedule::families::contraction::recipe::panel_order::Order;
 use crate::schedule::families::convolution::loops::tap_rows::OfRow;
+use crate::schedule::loops::prelude::*;
 
 /// Where one tile lies.
 #[derive(Clone, Debug, Default)]

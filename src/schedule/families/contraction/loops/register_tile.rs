@@ -2,8 +2,6 @@
 //! epilogue follows at once.
 use crate::diag::Error;
 use crate::schedule::emit::Detail;
-use crate::schedule::emit::cut::{Cut, Width};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::amx;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
 use crate::schedule::families::contraction::loops::pairs::pair_loops;
@@ -12,6 +10,8 @@ use crate::schedule::families::contraction::loops::sums::{in_parts, parts, sum_l
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::Order;
 use crate::schedule::families::contraction::recipe::register_tile::is_mixed;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::loops::vectors::{Cut, Width};
 
 impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn tile_body(

@@ -1,11 +1,11 @@
 //! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
 use crate::scalar::sums::Parts;
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::pairs::load_right;
 use crate::schedule::families::contraction::loops::register_block::{Band, Part, in_vectors};
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::loops::prelude::*;
 
 /// How the sums of the contracted loops `sum` are made; units are steps of the outermost.
 pub(in crate::schedule) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {

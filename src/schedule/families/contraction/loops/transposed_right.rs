@@ -1,12 +1,12 @@
 //! Products of few rows with a right side that lies turned, the terms of a column side by side, such as the keys that the query
 //! of one position meets: sums along those terms, where they lie. Packed for lanes along columns, all of it would be read and
 //! written for few multiply-adds.
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::inner_product::{Side, sums};
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::contraction::recipe::inner_product::Along;
+use crate::schedule::loops::prelude::*;
 
 impl Emitter<'_> {
     /// Writes the sums of a tile to `buf`, where a row is `width` from the next; columns of the right side are `apart`.

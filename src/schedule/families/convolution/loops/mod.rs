@@ -3,17 +3,17 @@
 pub(in crate::schedule) mod tap_rows;
 
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::emit::pointwise;
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::convolution::recipe::Direct;
 use crate::schedule::families::convolution::recipe::algorithm::{Convolution, Way};
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::winograd::loops::Plane;
-use crate::schedule::layout::Layout;
+use crate::schedule::loops::nest;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::memory::layout::Layout;
 use crate::schedule::plan::fuse::Fate;
-use crate::schedule::plan::spots::Spot;
+use crate::schedule::plan::placement::Spot;
 
 /// What becomes of a convolution that is a contraction.
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
@@ -256,7 +256,7 @@ impl<'a> Emitter<'a> {
         let (vars, at) = over(&mut k, &shape.dims);
         let x = value.view(&shape.dims)?.load(&mut k, &at);
         let store = copy.view(&shape.dims)?.store(&at, x);
-        pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        nest::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
         if shape.elements() > 0 {
             self.launch(k);
         }
@@ -289,7 +289,7 @@ impl<'a> Emitter<'a> {
         let x = select(&mut k, inside, x, zero, shape.dtype);
         let to = self.buffer(shape.dtype, dims.iter().product());
         let store = Stmt::Store { buf: to, index: linear(&at, &dims), value: x };
-        pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        nest::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
         self.launch(k);
         Ok(Value { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
     }

@@ -5,8 +5,8 @@ pub mod tap_rows;
 
 use crate::diag::Result;
 use crate::schedule::plan::Planner;
-use crate::schedule::plan::asked::Asked;
 use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::request::Asked;
 use crate::schedule::refuse;
 use phases::Phase;
 
@@ -26,7 +26,7 @@ impl Planner<'_> {
     /// A convolution as contractions. Errors: `Code::HloUnsupported` for too many groups.
     pub fn direct(&mut self, asked: &Asked<'_>) -> Result<Option<Setup>> {
         let Some((convolution, d)) = asked.convolution()? else { return Ok(None) };
-        let (comp, id) = (asked.look.comp, asked.anchor);
+        let (comp, id) = (asked.context.comp, asked.anchor);
         if d.feature_group_count > MOST_GROUPS {
             let why = format!(" in {} groups of several channels each (at most {MOST_GROUPS})", d.feature_group_count);
             return Err(refuse(comp, asked.id, &why));

@@ -5,7 +5,7 @@ use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::convolution::recipe::algorithm::{MOST_TAPS, Way};
 use crate::schedule::families::depthwise::recipe::axis::{Run, Side};
-use crate::schedule::plan::within::Look;
+use crate::schedule::plan::context::PlanContext;
 
 /// Fewest chunks that threads should find.
 const FEW_CHUNKS: u64 = 8;
@@ -27,9 +27,9 @@ pub struct Window {
 
 impl Window {
     /// Of convolution `id`.
-    pub fn of(look: &Look<'_>, id: InstId, d: &ConvDims) -> Window {
-        let (result, operand) = (look.comp.array(id), look.comp.array(look.comp[id].operands[0]));
-        let inside = matches!(look.convolutions[&id].way, Way::Depthwise { has_margin: false });
+    pub fn of(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> Window {
+        let (result, operand) = (context.comp.array(id), context.comp.array(context.comp[id].operands[0]));
+        let inside = matches!(context.convolutions[&id].way, Way::Depthwise { has_margin: false });
         let side = |i: usize| Side {
             extent: result.dims[d.output_spatial[i]],
             size: d.window[i].size,
@@ -41,7 +41,7 @@ impl Window {
         let mut outer: Vec<Side> = (0..d.window.len()).map(side).collect();
         let wide = outer.pop().unwrap_or(Side::NONE);
         let mut window = Window { outer, wide, is_whole: false, tile: 1 };
-        let registers = look.target.vector_registers;
+        let registers = context.target.vector_registers;
         window.is_whole = window.rows() * wide.size <= MOST_TAPS && registers >= 32;
         window.tile = window.best_tile(registers);
         window

@@ -3,9 +3,9 @@ use super::Conv;
 use super::pieces::flops;
 use super::tiles::{Spot, first_of_tile};
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::emit::grid::numbered;
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::winograd::recipe::Blocks;
+use crate::schedule::loops::grid::numbered;
+use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.

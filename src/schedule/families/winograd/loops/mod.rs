@@ -4,17 +4,17 @@
 //! panels (`weights.rs`). `recipe/` decides when and how.
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::Place;
-use crate::schedule::emit::grid::{chunked, guarded, shares};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::contraction::loops::rows_of_tile;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
+use crate::schedule::families::producer_fusion::recipe::Pooled;
 use crate::schedule::families::winograd::recipe::points::apart;
 use crate::schedule::families::winograd::recipe::{self as method, Cut, Inputs, Rows, Winograd};
+use crate::schedule::loops::grid::{chunked, guarded, shares};
+use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::choices::Key;
-use crate::schedule::plan::within::Pooled;
 use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::Tensor;
 
@@ -65,7 +65,7 @@ struct Products<'c> {
 /// A convolution by Winograd's method.
 pub const FAMILY: Family = Family {
     name: "winograd",
-    recipe: |planner, asked| Ok(planner.winograd(asked.look, (asked.comp, asked.anchor)).map(Setup::Winograd)),
+    recipe: |planner, asked| Ok(planner.winograd(asked.context, (asked.comp, asked.anchor)).map(Setup::Winograd)),
     emit: |s, root, setup| match setup {
         Setup::Winograd(setup) => s.winograd(root, (setup, None)),
         other => other.unfit(),

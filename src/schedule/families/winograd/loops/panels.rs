@@ -1,11 +1,11 @@
 //! Winograd's method panel by panel, of weights that are transformed on the way (`recipe/panels.rs`).
 use super::tiles::{Spot, number_of};
 use super::{Conv, Products, Right, products};
-use crate::schedule::emit::grid::{guarded, numbered, shares};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::winograd::recipe::points::apart;
 use crate::schedule::families::winograd::recipe::{Inputs, Panels};
+use crate::schedule::loops::grid::{guarded, numbered, shares};
+use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
     /// The products of three kernels: for a panel of channels and a row of points at a time, so that weights stay near.

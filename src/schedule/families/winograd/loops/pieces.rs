@@ -1,9 +1,9 @@
 //! What the kernels of strips and of blocks have in common: the products of a piece (`recipe/pieces.rs`).
 use super::{Conv, Products, Right, products};
-use crate::schedule::emit::grid::{guarded, shares};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::contraction::loops::register_block::Part;
 use crate::schedule::families::winograd::recipe::{Piece, Winograd};
+use crate::schedule::loops::grid::{guarded, shares};
+use crate::schedule::loops::prelude::*;
 
 /// What becomes of the sums of a panel: of the columns from one on, and how many.
 type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Elements, (Index, u64)) -> Result<Vec<Stmt>>;

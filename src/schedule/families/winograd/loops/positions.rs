@@ -1,6 +1,6 @@
 //! Positions along an axis, of which some may be outside of the array: what Winograd's tiles read there counts as zero, so that
 //! no array needs a margin for them.
-use crate::schedule::emit::prelude::*;
+use crate::schedule::loops::prelude::*;
 
 /// Neighbours along one axis of an array of `extent` elements.
 pub(in crate::schedule) struct Positions {

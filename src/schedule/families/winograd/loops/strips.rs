@@ -2,9 +2,9 @@
 use super::Conv;
 use super::pieces::flops;
 use super::tiles::Spot;
-use crate::schedule::emit::grid::counted;
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::winograd::recipe::{Strips, Winograd};
+use crate::schedule::loops::grid::counted;
+use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.

@@ -2,10 +2,10 @@
 use super::Conv;
 use super::positions::Positions;
 use super::transform::Transform;
-use crate::schedule::emit::grid::{Share, chunked, guarded, shares};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::families::winograd::recipe::{Along, Inputs, Winograd};
+use crate::schedule::loops::grid::{Share, chunked, guarded, shares};
+use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::forward;
 
 /// Where a tile of results lies.

@@ -1,6 +1,6 @@
 //! The transforms of Winograd's F(4, r) along one axis, as statements on registers.
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::winograd::recipe::points::Points;
+use crate::schedule::loops::prelude::*;
 
 /// The transforms of one row or column, as statements on registers.
 pub struct Transform<'k> {

@@ -2,11 +2,11 @@
 use super::Conv;
 use super::transform::Transform;
 use crate::diag::Error;
-use crate::schedule::emit::grid::{Share, chunked, guarded, shares};
-use crate::schedule::emit::prelude::*;
 use crate::schedule::families::winograd::recipe::{TAPS_OF_SEVERAL, Weights, Winograd};
-use crate::schedule::layout::Layout;
-use crate::schedule::plan::stored::Stored;
+use crate::schedule::loops::grid::{Share, chunked, guarded, shares};
+use crate::schedule::loops::prelude::*;
+use crate::schedule::memory::layout::Layout;
+use crate::schedule::plan::compressed_constants::Stored;
 use crate::tensor::Tensor;
 use bytes::Bytes;
 

@@ -17,7 +17,7 @@ pub use strips::Strips;
 
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
-use crate::schedule::plan::stored::{self, Stored};
+use crate::schedule::plan::compressed_constants::{self, Stored};
 use crate::target::machine::L3_VECTOR;
 use crate::target::{Method, Target};
 use crate::tensor::DType;
@@ -339,7 +339,9 @@ fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Optio
     if is_line {
         return None;
     }
-    let Some(stored) = stored::find(comp, id) else { return Some(Weights::Computed(comp.array(id).dims.clone())) };
+    let Some(stored) = compressed_constants::find(comp, id) else {
+        return Some(Weights::Computed(comp.array(id).dims.clone()));
+    };
     let fits = stored.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature]);
     fits.then_some(Weights::Known(stored))
 }

@@ -1,0 +1,156 @@
+//! What may write over an operand: what reads it element for element, and updates, where it is memory of this computation's own
+//! that nothing reads afterwards. A loop that fills a list element by element then copies no list, and a sum with what a layer
+//! skipped, or a product with what squeezes it, moves two arrays and not three. Zeros around stay where they are.
+use crate::hlo::{Computation, InstId, Op};
+use crate::kernel::{BufId, Place};
+use crate::schedule::emit::{Emitter, Value};
+use crate::schedule::memory::layout::Layout;
+use crate::schedule::plan::fuse::{Role, demand};
+use crate::schedule::plan::loop_state;
+use crate::schedule::plan::placement::Spot;
+use std::collections::{HashMap, HashSet};
+
+/// The memory of the state that each next value may be written to.
+pub fn targets(comp: &Computation, state: &Value) -> HashMap<InstId, BufId> {
+    let Some(parts) = comp.params.first().and_then(|&p| comp[p].shape.as_tuple()) else { return HashMap::new() };
+    let first = |part: usize| parts[..part].iter().map(|p| p.leaves().len()).sum::<usize>();
+    let leaf = |(id, part): (InstId, usize)| Some((id, *state.leaves.get(first(part))?));
+    loop_state::next_values(comp).into_iter().filter_map(leaf).collect()
+}
+
+impl<'a> Emitter<'a> {
+    /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
+    pub(in crate::schedule) fn dies(&self, buf: BufId, id: InstId) -> bool {
+        let now = self.scope.stages.lifetimes.of(id).first;
+        (matches!(self.program.buffers[buf].place, Place::Workspace(_)) || self.is_updated(buf))
+            && !self.scope.borrowed.contains(&buf)
+            && self.scope.values.last_read(buf) <= now
+    }
+
+    /// Memory that has something else in it and that `id` may be written over; none where a part of `id` lies elsewhere already.
+    pub(in crate::schedule) fn taken(&self, id: InstId) -> Option<Value> {
+        if self.scope.placed.contains_key(&id) {
+            return None;
+        }
+        self.reused(id).or_else(|| self.next_in_place(id)).or_else(|| self.over_operand(id))
+    }
+
+    /// The memory of the operands of an update that may become its result.
+    fn reused(&self, id: InstId) -> Option<Value> {
+        let inst = &self.scope.comp[id];
+        let count = match inst.op {
+            Op::DynamicUpdateSlice => 1,
+            Op::Scatter { .. } => inst.operands.len() / 2,
+            _ => return None,
+        };
+        let mut leaves = Vec::new();
+        for operand in &inst.operands[..count] {
+            let value = self.scope.values.get(*operand).filter(|v| v.layout.is_none())?;
+            let buf = value.leaves.first().copied()?;
+            if leaves.contains(&buf) || !self.dies(buf, id) {
+                return None;
+            }
+            leaves.push(buf);
+        }
+        // What else the update reads must lie elsewhere: it reads while it writes.
+        let others = self.sources(&inst.operands[count..]);
+        (!others.iter().any(|b| leaves.contains(b))).then_some(Value { leaves, layout: None })
+    }
+
+    /// The memory of an operand that the kernel of `id`, pointwise or a product, may write over.
+    fn over_operand(&self, id: InstId) -> Option<Value> {
+        let comp = self.scope.comp;
+        let shape = comp[id].shape.as_array()?;
+        let anchor = self.scope.fusion.anchor[id].map(|a| &comp[a].op);
+        let in_order = matches!(comp[id].op, Op::Elementwise(_))
+            && matches!(anchor, None | Some(Op::Dot(_) | Op::Convolution(_)))
+            && shape.elements() > 0;
+        if !in_order {
+            return None;
+        }
+        // where elements lie must suit those who read the result: dense, or with margins as wide as they need
+        let suits = |layout: Option<&Layout>| match (&self.scope.stages.spots[id], layout) {
+            (Spot::Dense | Spot::Margin { made: false, .. }, None) => true,
+            (Spot::Margin { low, high, made: true }, Some(l)) => {
+                let wide = low.iter().zip(&l.low).chain(high.iter().zip(&l.high)).all(|(least, n)| least <= n);
+                wide && *l == Layout::with_margin(&shape.dims, &l.low, &l.high)
+            }
+            (Spot::Dense | Spot::Margin { .. } | Spot::Part { .. }, _) => false,
+        };
+        let free = |buf: &BufId| {
+            let buffer = &self.program.buffers[*buf];
+            let dense = |l: Option<&Layout>| l.is_some() || buffer.elements == shape.elements();
+            buffer.dtype == shape.dtype
+                // a variable gets its next value, and no other
+                && matches!(buffer.place, Place::Workspace(_))
+                && self.scope.values.layout(*buf).is_some_and(|l| dense(l) && suits(l))
+                // the state of a loop is its next value's
+                && !self.scope.state_buffers.contains(buf)
+                && self.dies(*buf, id)
+                && self.reads_in_step(id, *buf)
+        };
+        let buf = self.sources(&comp[id].operands).into_iter().find(free)?;
+        Some(Value { leaves: vec![buf], layout: self.scope.values.layout(buf)?.cloned() })
+    }
+
+    /// The buffers that the instructions `ids` are computed from, through inlined ones.
+    pub(in crate::schedule) fn sources(&self, ids: &[InstId]) -> Vec<BufId> {
+        let mut out = Vec::new();
+        let mut seen = HashSet::new();
+        let mut open = ids.to_vec();
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match self.scope.values.get(id) {
+                Some(value) => out.extend(&value.leaves),
+                None => open.extend(&self.scope.comp[id].operands),
+            }
+        }
+        out
+    }
+
+    /// The memory of the old value that `id` is the next value of, where it may be written to already.
+    fn next_in_place(&self, id: InstId) -> Option<Value> {
+        let &buf = self.scope.states.get(&id)?;
+        let free = self.scope.stages.spots[id] == Spot::Dense && self.dies(buf, id) && self.reads_in_step(id, buf);
+        free.then(|| Value { leaves: vec![buf], layout: None })
+    }
+
+    /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
+    /// keep the order of elements; a row kernel, which reads a row to the end before it writes it, only elements of the row.
+    pub(in crate::schedule) fn reads_in_step(&self, id: InstId, buf: BufId) -> bool {
+        let comp = self.scope.comp;
+        let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
+        let rows = self.scope.fusion.rows[id];
+        let mut seen = HashSet::new();
+        let mut open = vec![(id, Role::Full)];
+        while let Some((at, role)) = open.pop() {
+            if let Some(value) = self.scope.values.get(at).filter(|_| at != id) {
+                if value.leaves.contains(&buf) && role != Role::Full {
+                    return false;
+                }
+                continue;
+            }
+            if !seen.insert(at) {
+                continue;
+            }
+            let op = &comp[at].op;
+            let one_by_one =
+                matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier);
+            for (i, &o) in comp[at].operands.iter().enumerate() {
+                let asked = match rows {
+                    Some(rows) => demand(comp, at, i, role, rows),
+                    None if one_by_one && elements(o) == elements(id) => Role::Full,
+                    None => Role::Free,
+                };
+                if asked != Role::Free {
+                    open.push((o, asked));
+                } else if self.sources(&[o]).contains(&buf) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}

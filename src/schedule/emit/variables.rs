@@ -1,0 +1,83 @@
+//! Variables that keep their values between calls: read where they lie in the state, and changed there. The entry is to them what
+//! the body of a loop is to what it carries: the next value is written over the old one where nothing reads that afterwards
+//! (`in_place.rs`), and else copied in the end, behind all results.
+use crate::diag::{Error, Result};
+use crate::hlo::{Computation, InstId};
+use crate::kernel::{Access, BufId, Buffer, Place};
+use crate::schedule::emit::Emitter;
+use crate::schedule::emit::value::Value;
+use crate::schedule::plan::Stages;
+use std::collections::HashMap;
+
+impl<'a> Emitter<'a> {
+    /// A buffer for each variable.
+    pub(in crate::schedule) fn variables(&mut self) -> Vec<BufId> {
+        let all = self.program.state.iter().map(|v| Buffer {
+            dtype: v.info.dtype,
+            elements: v.info.elements(),
+            place: Place::State(v.offset),
+        });
+        let all: Vec<Buffer> = all.collect();
+        all.into_iter().map(|buffer| self.program.buffers.push(buffer)).collect()
+    }
+
+    /// Whether `buf` is a variable that a call changes.
+    pub(in crate::schedule) fn is_updated(&self, buf: BufId) -> bool {
+        let Place::State(at) = self.program.buffers[buf].place else { return false };
+        // variables lie in order, and those without elements where others begin
+        let from = self.program.state.partition_point(|v| v.offset < at);
+        let mut there = self.program.state[from..].iter().take_while(|v| v.offset == at);
+        there.any(|v| v.changed && v.info.bytes() > 0)
+    }
+
+    /// The memory of the variables that next values may be written to; none but in the entry.
+    pub(in crate::schedule) fn update_targets(
+        &self,
+        comp: &Computation,
+        stages: &Stages,
+        params: &[Value],
+    ) -> HashMap<InstId, BufId> {
+        let values: HashMap<InstId, &Value> = comp.params.iter().copied().zip(params).collect();
+        let target = |&(next, old): &(InstId, InstId)| Some((next, *values.get(&old)?.leaves.first()?));
+        stages.updates.iter().filter_map(target).collect()
+    }
+
+    /// Takes what variables get off the root's value: that, and the variables that get it.
+    pub(in crate::schedule) fn next_values(
+        &self,
+        root: &mut Value,
+        state: &[BufId],
+    ) -> Result<(Vec<BufId>, Vec<BufId>)> {
+        let changed = self.program.state.iter().zip(state).filter(|(v, _)| v.changed);
+        let to: Vec<BufId> = changed.map(|(_, &buf)| buf).collect();
+        if root.leaves.len() != self.program.results.len() + to.len() {
+            return Err(Error::internal("schedule", "the root does not fit the results and the variables"));
+        }
+        Ok((root.leaves.split_off(self.program.results.len()), to))
+    }
+
+    /// Says of variables that get what they have that no call changes them: so they may lie in memory that is only read.
+    pub(in crate::schedule) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
+        let stored = Access::of(&self.program, &self.program.steps).written;
+        let same = from.iter().zip(to).filter(|(from, to)| from == to && !stored.contains(to));
+        let places: Vec<Place> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
+        for v in &mut self.program.state {
+            v.changed &= !places.contains(&Place::State(v.offset)) || v.info.bytes() == 0;
+        }
+    }
+
+    /// Copies each of `from` to the one of `to` beside it. What is itself one of `to` is saved before anything is overwritten.
+    pub(in crate::schedule) fn move_all(&mut self, from: &[BufId], to: &[BufId]) {
+        let mut from = from.to_vec();
+        for (i, source) in from.iter_mut().enumerate() {
+            if *source != to[i] && to.contains(source) {
+                *source = self.copied(*source);
+            }
+        }
+        for (&from, &to) in from.iter().zip(to) {
+            if from != to {
+                self.copy(from, to);
+            }
+        }
+    }
+}

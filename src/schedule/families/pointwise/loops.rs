@@ -1,0 +1,128 @@
+//! The loops of pointwise kernels, concatenations and updates of slices.
+use crate::schedule::loops::nest;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::plan::placement::Spot;
+
+/// Loops over the elements of the result.
+pub const FAMILY: Family = Family {
+    name: "pointwise",
+    recipe: |_, asked| Ok(asked.is_pointwise().then_some(Setup::Plain)),
+    emit: |s, Root { id, out, .. }, _| s.pointwise(id, out),
+};
+
+/// Loops for each operand that was not made in its place along this axis.
+pub const CONCATENATE: Family = Family {
+    name: "concatenate",
+    recipe: |_, asked| match asked.op() {
+        Op::Concatenate(axis) => Ok(Some(Setup::Concatenate(*axis))),
+        _ => Ok(None),
+    },
+    emit: |s, root, setup| match setup {
+        Setup::Concatenate(axis) => s.concatenate(root, *axis),
+        other => other.unfit(),
+    },
+};
+
+/// A copy of the operand, unless it may be written over, and loops over the update.
+pub const UPDATE: Family = Family {
+    name: "update",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::DynamicUpdateSlice).then_some(Setup::Plain)),
+    emit: |s, root, _| s.dynamic_update_slice(root),
+};
+
+impl<'a> Emitter<'a> {
+    /// One loop nest over the elements of `id`.
+    pub(in crate::schedule) fn pointwise(&mut self, id: InstId, out: &Value) -> Result<()> {
+        let dims = self.scope.comp.array(id).dims.clone();
+        let layout = out.layout(&dims);
+        self.fill(id, id, &dims, |at| layout.at(at), out)
+    }
+
+    /// The scalar `from` in every element of an array of `dims`.
+    pub(in crate::schedule) fn splat(&mut self, root: InstId, from: InstId, dims: &[u64], out: &Value) -> Result<()> {
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = self.elements(root);
+        let buf = out.only()?;
+        let all = e.k.var(dims.iter().product());
+        let value = self.element(&mut e, from, &[])?;
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        nest::nest(&mut e.k, &[all], &[Stmt::Store { buf, index: Index::var(all), value }], lanes);
+        self.launch(e.k);
+        Ok(())
+    }
+
+    /// Loops over `dims`, storing element `at` of `from` at `place(at)`.
+    pub(in crate::schedule) fn fill(
+        &mut self,
+        root: InstId,
+        from: InstId,
+        dims: &[u64],
+        place: impl Fn(&[Index]) -> Index,
+        out: &Value,
+    ) -> Result<()> {
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = self.elements(root);
+        let (vars, at) = over_several(&mut e.k, dims);
+        let value = self.element(&mut e, from, &at)?;
+        let buf = out.buffer()?;
+        let index = place(&at);
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        e.k.flops = dims.iter().product();
+        nest::nest(&mut e.k, &vars, &[Stmt::Store { buf, index, value }], lanes);
+        self.launch(e.k);
+        Ok(())
+    }
+
+    /// Each operand is written into its part, but for those that were made there.
+    pub(in crate::schedule) fn concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
+        let layout = out.layout(&self.scope.comp.array(id).dims);
+        let mut before = 0;
+        for &o in &self.scope.comp[id].operands {
+            let dims = self.scope.comp.array(o).dims.clone();
+            let part = layout.part(axis, before);
+            before += dims[axis];
+            if matches!(self.scope.stages.spots[o], Spot::Part { whole, .. } if whole == id) {
+                continue;
+            }
+            self.fill(id, o, &dims, |at| part.at(at), out)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the operand of an update into the result, unless it is there.
+    pub(in crate::schedule) fn start_from(&mut self, id: InstId, operand: InstId, out: &Value) -> Result<()> {
+        if self.scope.values.get(operand).is_some_and(|v| v.leaves == out.leaves) {
+            return Ok(());
+        }
+        let dims = self.scope.comp.array(operand).dims.clone();
+        self.fill(id, operand, &dims.clone(), |at| linear(at, &dims), out)
+    }
+
+    /// The operand is copied, or overwritten where nothing reads it again, then the update is written over it.
+    pub(in crate::schedule) fn dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let operands = self.scope.comp[id].operands.clone();
+        let (whole, part) = (self.scope.comp.array(id).dims.clone(), self.scope.comp.array(operands[1]).dims.clone());
+        self.start_from(id, operands[0], out)?;
+        if part.contains(&0) {
+            return Ok(());
+        }
+        let mut e = self.elements(id);
+        let (vars, at) = over(&mut e.k, &part);
+        let value = self.element(&mut e, operands[1], &at)?;
+        let mut to = Vec::new();
+        for (d, x) in at.iter().enumerate() {
+            let start = self.start_of(&mut e, &operands[2..], d)?;
+            let start = self.start(&mut e, start, whole[d] as i64 - part[d] as i64);
+            to.push(x.add(&start));
+        }
+        let buf = out.only()?;
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        nest::nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&to, &whole), value }], lanes);
+        self.launch(e.k);
+        Ok(())
+    }
+}

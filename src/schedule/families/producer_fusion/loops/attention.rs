@@ -1,0 +1,132 @@
+//! The kernel of a block (`families/producer_fusion/recipe/attention.rs`): two products and the rows between them.
+use crate::schedule::families::contraction::loops::Nest;
+use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
+use crate::schedule::families::contraction::loops::operands::Contraction;
+use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
+use crate::schedule::families::contraction::recipe::register_tile::Tile;
+use crate::schedule::families::producer_fusion::recipe::Block;
+use crate::schedule::families::rows::loops as rows;
+use crate::schedule::loops::grid::{numbered, within};
+use crate::schedule::loops::prelude::*;
+use crate::target::LoopOrder;
+
+impl<'a> Emitter<'a> {
+    /// The kernel of `id`, whose anchor is the dot `anchor`.
+    pub(in crate::schedule) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Block) -> Result<()> {
+        let comp = self.scope.comp;
+        let mut e = self.elements(id);
+        let types = [comp.array(block.scores).dtype, comp.array(block.left).dtype];
+        let from = self.on_stack(types[0], block.height * block.stride);
+        let to = if types[0] == types[1] { from } else { self.on_stack(types[1], block.height * block.stride) };
+        let first = self.scope.fusion.anchor[block.scores].unwrap_or(block.scores);
+        let source = self.value(comp[first].operands[0])?.only()?;
+        let mut made = self.product(first, source)?;
+        made.c.rows = one_axis(merged(&made.c.rows));
+        let in_block = |e: &mut Elements, tile: Tile| e.k.var(block.height / tile.wide);
+        let number = in_block(&mut e, block.tiles[0]);
+        let strip = Strip { held: Held::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
+        let sink = Value { leaves: vec![from], layout: None };
+        let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.place(k, b, r, c);
+        let root = Root { id: block.scores, anchor: first, out: &sink };
+        let make = self.nest(&mut e, root, &made.c, Some(&strip), &place)?;
+        e.forget();
+
+        let mut read = self.product(anchor, to)?;
+        read.c = from_block(&read.c, block);
+        let reader = in_block(&mut e, block.tiles[1]);
+        let strip = Strip { held: Held::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
+        let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.place(k, b, r, c);
+        let fold = self.nest(&mut e, Root { id, anchor, out }, &read.c, Some(&strip), &place)?;
+        e.forget();
+
+        let per_batch = product(&made.c.rows);
+        let blocks = Blocks::new(&mut e.k, (make.grid.batch, fold.grid.batch), block.height, per_batch);
+        let mut body = blocks.tiles(&mut e.k, make, number, block.tiles[0]);
+        let mut e = self.block_rows(e, block, (from, to), &blocks, &mut body)?;
+        body.extend(blocks.tiles(&mut e.k, fold, reader, block.tiles[1]));
+        blocks.close(&mut e.k, body);
+        self.launch(e.k);
+        Ok(())
+    }
+
+    /// What is between the two products, for each row of a block.
+    fn block_rows(
+        &mut self,
+        mut e: Elements,
+        block: &Block,
+        (from, to): (BufId, BufId),
+        blocks: &Blocks,
+        body: &mut Vec<Stmt>,
+    ) -> Result<Elements> {
+        let (near, row) = (e.k.var(block.height), e.k.var(block.rows.rows));
+        let at = Index::var(near).scale(block.stride as i64);
+        let held = rows::Held { operand: block.scores, from, to, at };
+        let out = Value { leaves: vec![to], layout: None };
+        let r = block.rows;
+        let (mut e, inside) = self.row(e, (block.left, r, Index::var(row)), &out, Some(&held))?;
+        e.fixed.remove(&block.scores);
+        let of_batch = blocks.first_row().add(&Index::var(near));
+        let value = Index::var(blocks.batch).scale(blocks.rows as i64).add(&of_batch);
+        let value = value.limit(0, r.rows as i64 - 1, &e.k.vars);
+        let inside = vec![Stmt::Let { var: row, value, body: inside }];
+        let inside = within(&mut e.k, &of_batch, (0, blocks.rows as i64), inside);
+        body.push(each(near, LoopKind::Seq, inside));
+        Ok(e)
+    }
+}
+
+/// The loops that chunks stand for: the blocks of a batch follow one another.
+struct Blocks {
+    /// The batch, for each product its own variable and for what is between.
+    batches: [VarId; 2],
+    batch: VarId,
+    block: VarId,
+    /// Rows of a block.
+    height: u64,
+    /// Rows of a batch.
+    rows: u64,
+}
+
+impl Blocks {
+    fn new(k: &mut Kernel, (a, b): (VarId, VarId), height: u64, rows: u64) -> Blocks {
+        let batch = k.var(k.vars[a]);
+        Blocks { batches: [a, b], batch, block: k.var(rows.div_ceil(height)), height, rows }
+    }
+
+    /// The first row of the block in its batch.
+    fn first_row(&self) -> Index {
+        Index::var(self.block).scale(self.height as i64)
+    }
+
+    /// `nest` for the tiles of the block, counted by `number`.
+    fn tiles(&self, k: &mut Kernel, nest: Nest, number: VarId, tile: Tile) -> Vec<Stmt> {
+        let at = Index::var(self.block).scale((self.height / tile.wide) as i64).add(&Index::var(number));
+        let body = numbered(k, nest.grid.tile, at, nest.body);
+        let loops = match nest.order {
+            LoopOrder::Panels => [number, nest.grid.panel],
+            LoopOrder::Rows => [nest.grid.panel, number],
+        };
+        loops.into_iter().fold(body, |body, v| vec![each(v, LoopKind::Seq, body)])
+    }
+
+    /// Makes `body` that of the kernel.
+    fn close(self, k: &mut Kernel, mut body: Vec<Stmt>) {
+        let blocks = k.vars[self.block];
+        let all = k.var(k.vars[self.batch] * blocks);
+        let number = Index::var(all);
+        for v in [self.batches[0], self.batches[1], self.batch] {
+            let value = number.div(blocks as i64, &k.vars);
+            body = vec![Stmt::Let { var: v, value, body }];
+        }
+        let value = number.rem(blocks as i64, &k.vars);
+        k.body = vec![Stmt::Let { var: self.block, value, body }];
+        k.chunks = Some(all);
+    }
+}
+
+/// `c` with the left side read from a block of rows.
+fn from_block(c: &Contraction, block: &Block) -> Contraction {
+    let batch = c.batch.iter().map(|x| Axis { a: 0, ..*x }).collect();
+    let rows = vec![Axis { extent: product(&c.rows), a: block.stride as i64, b: 0 }];
+    Contraction { a0: 0, batch, rows, ..c.clone() }
+}

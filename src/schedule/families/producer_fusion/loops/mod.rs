@@ -1,0 +1,107 @@
+//! What kernels that make an operand themselves (`families/producer_fusion/recipe/`) have in common: rows of a product of which one side lies in memory
+//! of the kernel, and rows of a depthwise window.
+pub(in crate::schedule) mod attention;
+pub(in crate::schedule) mod depthwise_chain;
+pub(in crate::schedule) mod line_buffer;
+pub(in crate::schedule) mod pooling;
+pub(in crate::schedule) mod separable;
+
+use crate::diag::Error;
+use crate::schedule::families::contraction::loops::Nest;
+use crate::schedule::families::contraction::loops::local_rows::Strip;
+use crate::schedule::families::contraction::loops::operands::Coordinates;
+use crate::schedule::families::convolution::recipe::phases::Phase;
+use crate::schedule::families::depthwise::loops::Place;
+use crate::schedule::families::depthwise::recipe::Window;
+use crate::schedule::families::plane_sums::loops::Sum;
+use crate::schedule::families::producer_fusion::recipe::Within;
+use crate::schedule::loops::grid::{Share, guarded, shares};
+use crate::schedule::loops::prelude::*;
+
+/// What makes what it reads.
+pub const FAMILY: Family = Family {
+    name: "within",
+    recipe: |planner, asked| planner.within(asked),
+    emit: |s, root, setup| match setup {
+        Setup::Within(Within::Chain(chain), _) => s.chain(root, chain),
+        Setup::Within(Within::Separable(separable), _) => s.separable(root, separable),
+        Setup::Within(Within::Block(block), _) => s.block(root, block),
+        Setup::Within(Within::Pooled(pooled), Some(setup)) => s.winograd(root, (setup, Some(pooled))),
+        other => other.unfit(),
+    },
+};
+
+/// A row of results of a window.
+pub(in crate::schedule) struct WindowRow {
+    /// The image.
+    pub batch: VarId,
+    /// The row.
+    pub row: VarId,
+    /// The panel of channels, and how many a panel has, where not all are made.
+    pub panel: Option<(VarId, u64)>,
+    /// Where the sums of the panel's channels are, if they are wanted.
+    pub sums: Option<BufId>,
+}
+
+impl<'a> Emitter<'a> {
+    /// The convolution `anchor` with its epilogue `id`, of a row of pixels at a time, of which one side lies in memory of the kernel;
+    /// and its loops over images and rows.
+    pub(in crate::schedule) fn product_rows(
+        &mut self,
+        e: &mut Elements,
+        root @ Root { anchor, .. }: Root<'_>,
+        (input, strip): (&View, &Strip),
+    ) -> Result<([VarId; 2], Nest)> {
+        let comp = self.scope.comp;
+        let (_, p) = self.convolution(anchor)?;
+        let right = self.right(comp[anchor].operands[1])?;
+        let axes = p.output_spatial.iter().zip(&p.window);
+        let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::only(comp.array(anchor).dims[axis], w.size)).collect();
+        let mut made = None;
+        self.as_contraction(anchor, input, &right, (&phases, 0), &mut |s, c, place: Coordinates<'_>| {
+            made = Some(s.nest(e, root, c, Some(strip), place)?);
+            Ok(())
+        })?;
+        match made.map(|nest| (nest.grid.outer.clone(), nest)) {
+            Some((outer, nest)) if outer.len() == 2 => Ok(([outer[0], outer[1]], nest)),
+            _ => Err(Error::internal("schedule", "the rows of a convolution are not apart")),
+        }
+    }
+
+    /// One row of the depthwise window `anchor` with its epilogue `id`.
+    pub(in crate::schedule) fn window_row(
+        &mut self,
+        e: &mut Elements,
+        root @ Root { anchor, .. }: Root<'_>,
+        (input, window): (&View, &Window),
+        row: &WindowRow,
+    ) -> Result<Vec<Stmt>> {
+        let result = self.scope.comp.array(anchor).clone();
+        let (_, d) = self.convolution(anchor)?;
+        let c = self.depthwise_at(anchor, input, window)?;
+        let all = result.dims[d.output_feature];
+        e.k.add_flops(window.flops(result.dims[d.output_batch], all));
+        let tile = window.tile;
+        let tiles = e.k.var(result.dims[d.output_spatial[1]].div_ceil(tile));
+        let columns = match row.panel {
+            Some((panel, most)) => shares(&mut e.k, panel, all, most),
+            None => vec![Share::whole(all)],
+        };
+        let mut body = Vec::new();
+        for column in columns {
+            for part in self.width(DType::F32).cut(column.count) {
+                for (pixels, run) in c.shares(&mut e.k, tiles, tile) {
+                    let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
+                    let from = part.at(&Index::var(block), lane);
+                    let channel = column.at.scale(row.panel.map_or(0, |(_, most)| most as i64)).add(&from);
+                    let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
+                    let sum = row.sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
+                    let place = Place { batch: row.batch, outer: &[row.row], first, channel, from, lanes, sum };
+                    let inside = self.depthwise_tile(e, root, &c, &place, input, &run)?;
+                    body.extend(guarded(&mut e.k, &[&column, &pixels], vec![part.loops(block, lane, inside)]));
+                }
+            }
+        }
+        Ok(vec![each(tiles, LoopKind::Seq, body)])
+    }
+}

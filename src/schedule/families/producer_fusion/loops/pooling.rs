@@ -1,0 +1,46 @@
+//! A window of maxima where its convolution is made (`families/producer_fusion/recipe/pooling.rs`).
+use crate::hlo::Fold;
+use crate::scalar::{CompareKind, Direction};
+use crate::schedule::families::producer_fusion::recipe::Pooled;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::plan::fuse::forward;
+
+impl<'a> Emitter<'a> {
+    /// Takes element `at` of the operand; with the last one of a window, the place and the value that the kernel of `id` makes of it.
+    pub(in crate::schedule) fn of_window(
+        &mut self,
+        e: &mut Elements,
+        (id, pooled): (InstId, &Pooled),
+        taken: &mut Vec<ExprId>,
+        at: &[Index],
+    ) -> Result<Option<(Vec<Index>, ExprId)>> {
+        taken.push(self.element(e, pooled.producer, at)?);
+        if (taken.len() as u64) < pooled.count {
+            return Ok(None);
+        }
+        let largest = largest(&mut e.k, pooled, taken);
+        taken.clear();
+        let mut at = at.to_vec();
+        at[pooled.axis] = at[pooled.axis].div(pooled.count as i64, &e.k.vars);
+        let pool = self.scope.fusion.anchor[id].unwrap_or(id);
+        e.fixed.insert(pool, largest);
+        let at = forward(&self.scope.fusion.path[pool], &at, &e.k.vars);
+        let value = self.element(e, id, &at)?;
+        e.fixed.remove(&pool);
+        Ok(Some((at, value)))
+    }
+}
+
+/// The largest of the elements of a window.
+fn largest(k: &mut Kernel, pooled: &Pooled, taken: &[ExprId]) -> ExprId {
+    match pooled.fold {
+        Fold::By(op) => taken.iter().copied().reduce(|best, x| k.op(op, &[best, x], DType::F32)).unwrap_or(taken[0]),
+        Fold::Larger => {
+            let start = k.expr(Expr::Const(DType::F32, u64::from(pooled.start.to_bits())));
+            taken.iter().fold(start, |best, &x| {
+                let larger = k.op(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[x, best], DType::Pred);
+                k.op(ScalarOp::Select, &[larger, x, best], DType::F32)
+            })
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The kernel of a separable convolution (`families/producer_fusion/recipe/separable.rs`): a depthwise window and the 1x1 convolution that reads it.
+use crate::hlo::attrs::ConvDims;
+use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
+use crate::schedule::families::producer_fusion::loops::WindowRow;
+use crate::schedule::families::producer_fusion::recipe::Separable;
+use crate::schedule::loops::grid::chunked;
+use crate::schedule::loops::prelude::*;
+use crate::schedule::memory::layout::Layout;
+use crate::target::LoopOrder;
+
+impl<'a> Emitter<'a> {
+    /// The kernel of `id`, whose anchor is the 1x1 convolution `anchor`.
+    pub(in crate::schedule) fn separable(&mut self, root: Root<'_>, separable: &Separable) -> Result<()> {
+        let comp = self.scope.comp;
+        let producer = separable.producer;
+        let window = self.scope.fusion.anchor[producer].unwrap_or(producer);
+        let (_, d) = self.convolution(window)?;
+        let operand = comp.array(producer).clone();
+        let elements = operand.dims[d.output_spatial[1]] * separable.stride;
+        let row = self.on_stack(DType::F32, elements);
+        let layout = layout_of_row(operand.rank(), d, separable.stride);
+        let mut e = self.elements(root.id);
+        let input = self.padded((producer, window), comp[window].operands[0])?;
+        let strip = Strip { held: Held::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
+        let left = View::new(row, layout.clone());
+        let ([batch, line], nest) = self.product_rows(&mut e, root, (&left, &strip))?;
+        e.forget();
+        let sink = Value { leaves: vec![row], layout: Some(layout) };
+        let of_window = WindowRow { batch, row: line, panel: None, sums: None };
+        let made = Root { id: producer, anchor: window, out: &sink };
+        let mut body = self.window_row(&mut e, made, (&input, &separable.window), &of_window)?;
+        let loops = match nest.order {
+            LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],
+            LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],
+        };
+        body.extend(loops.into_iter().fold(nest.body, |body, v| vec![each(v, LoopKind::Seq, body)]));
+        chunked(&mut e.k, &[batch, line], body);
+        self.launch(e.k);
+        Ok(())
+    }
+}
+
+/// Where the elements of one row of pixels lie, whichever row it is.
+fn layout_of_row(rank: usize, d: &ConvDims, stride: u64) -> Layout {
+    let mut strides = vec![0; rank];
+    strides[d.output_spatial[1]] = stride as i64;
+    strides[d.output_feature] = 1;
+    Layout { origin: 0, strides, low: vec![0; rank], high: vec![0; rank] }
+}

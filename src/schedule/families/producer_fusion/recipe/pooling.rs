@@ -1,0 +1,75 @@
+//! Maxima of a few neighbours right where a convolution makes them: Winograd's method along one axis has the four results of a
+//! tile in registers, of which a window that strides as far as it reaches takes two or four. What the convolution makes then has
+//! no memory of its own, and no loops read it again.
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::{Computation, Fold, InstId, Literal, Op};
+use crate::scalar::ScalarOp;
+use crate::schedule::families::convolution::recipe::algorithm::Way;
+use crate::schedule::families::producer_fusion::recipe::Pair;
+use crate::schedule::families::winograd::recipe::points::RESULTS;
+use crate::schedule::plan::context::PlanContext;
+use crate::schedule::plan::fuse::{Fusion, Move};
+use crate::tensor::DType;
+
+/// A window of maxima whose kernel makes its operand too.
+#[derive(Clone, Debug)]
+pub struct Pooled {
+    /// The instruction that is its operand: a convolution or its epilogue.
+    pub producer: InstId,
+    /// The convolution.
+    pub convolution: InstId,
+    /// The axis of the operand along which it takes several elements.
+    pub axis: usize,
+    /// How many.
+    pub count: u64,
+    /// What takes the largest.
+    pub fold: Fold,
+    /// What it starts from.
+    pub start: f32,
+}
+
+/// The window that `id` is or ends in, where it takes whole parts of the tiles of a convolution.
+pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Pooled> {
+    let PlanContext { module, comp, convolutions, .. } = *context;
+    let Pair { made: producer, first: convolution, anchor: pool } = Pair::ending(context, fusion, id)?;
+    let Op::ReduceWindow { window, comp: reducer } = &comp[pool].op else { return None };
+    let [_, init] = comp[pool].operands[..] else { return None };
+    let Op::Convolution(d) = &comp[convolution].op else { return None };
+    let in_order = fusion.path[convolution].iter().all(|m| matches!(m, Move::Reshape(..)));
+    let fold = module.comps[*reducer].fold()?;
+    let start = splat(comp, init)?;
+    let is_maximum = fold == Fold::Larger || fold == Fold::By(ScalarOp::Maximum) && start == f32::NEG_INFINITY;
+    if !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
+        return None;
+    }
+    let Way::Winograd(w) = &convolutions[&convolution].way else { return None };
+    let [along] = &w.along[..] else { return None };
+    let (axis, count) = only_axis(window)?;
+    let dims = &comp.array(producer).dims;
+    let same = same_axis((&comp.array(convolution).dims, d.output_spatial[along.axis]), (dims, axis));
+    let fits = RESULTS.is_multiple_of(count) && dims[axis].is_multiple_of(count) && along.phases == 1;
+    (same && fits).then_some(Pooled { producer, convolution, axis, count, fold, start })
+}
+
+/// The one axis along which a window takes several elements, each once, and how many.
+fn only_axis(window: &[WindowDim]) -> Option<(usize, u64)> {
+    let mut wide = window.iter().enumerate().filter(|(_, w)| w.size > 1);
+    let (axis, &WindowDim { size, .. }) = wide.next()?;
+    let plain = |(i, w): (usize, &WindowDim)| {
+        let (size, stride) = if i == axis { (size, size) } else { (1, 1) };
+        *w == WindowDim { size, stride, ..WindowDim::default() }
+    };
+    (wide.next().is_none() && window.iter().enumerate().all(plain)).then_some((axis, size))
+}
+
+/// Whether two shapes of the same elements in the same order have the same axis, but for axes of one element.
+fn same_axis((x, of_x): (&[u64], usize), (y, of_y): (&[u64], usize)) -> bool {
+    let long = |dims: &[u64]| dims.iter().copied().filter(|&n| n > 1).collect::<Vec<_>>();
+    x[of_x] > 1 && y[of_y] > 1 && long(x) == long(y) && long(&x[..of_x]) == long(&y[..of_y])
+}
+
+/// The value of a constant scalar of f32.
+fn splat(comp: &Computation, id: InstId) -> Option<f32> {
+    let Op::Constant(Literal::Array(t)) = &comp[id].op else { return None };
+    (t.dims.is_empty() && t.dtype == DType::F32).then(|| t.view::<f32>().first().copied())?
+}

@@ -1,0 +1,80 @@
+//! A 1x1 convolution whose operand, a depthwise window, is made in its kernel: of each row of pixels all channels on the stack,
+//! where the product reads them while they are near. So what is between the two has no memory of its own, at the peak of nets
+//! with separable layers a third of all; the time is that of two kernels, but where they are the first to write to their memory.
+//! Rows are the chunks.
+//!
+//! Each element is added up as the two kernels alone do it: the bits are the same.
+use crate::hlo::InstId;
+use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
+use crate::schedule::families::depthwise::recipe::Window;
+use crate::schedule::families::producer_fusion::recipe::Pair;
+use crate::schedule::families::producer_fusion::recipe::depthwise_chain::{is_product, is_window};
+use crate::schedule::plan::context::PlanContext;
+use crate::schedule::plan::fuse::Fusion;
+use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
+use crate::target::LINE;
+use crate::target::machine::{L2_BYTES_BY_ROW, L3_THERE_AND_BACK};
+use crate::tensor::DType;
+
+/// Sixteenths of the second level that an operand may have to stay there until it is read.
+const NEAR_SIXTEENTHS: u64 = 8;
+
+/// A product that makes its left side, a depthwise window, itself.
+#[derive(Clone, Debug)]
+pub struct Separable {
+    /// The instruction that is its operand.
+    pub producer: InstId,
+    /// The tile of the product.
+    pub tile: Tile,
+    /// What the tuned choices call it.
+    pub form: String,
+    /// Elements from a pixel in memory to the next.
+    pub stride: u64,
+    /// The window.
+    pub window: Window,
+}
+
+/// The separable convolution that ends in `id`, where it takes less memory, and what goes through far caches takes more time
+/// than weights that are read again for each row and tiles that end with it.
+pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Separable> {
+    let PlanContext { comp, users, target, .. } = *context;
+    let pair = Pair::ending(context, fusion, id)?;
+    let Pair { made: producer, first: window, anchor } = pair;
+    let [d, p] = pair.convolutions(context, fusion)?;
+    let operand = comp.array(producer);
+    let one_by_one = p.window.iter().all(|w| (w.size, w.stride, w.pad_low, w.pad_high) == (1, 1, 0, 0));
+    let is_far = operand.elements() * 4 > target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    if !is_far || !one_by_one || !is_window(context, window, d) || !is_product(context, anchor, p) {
+        return None;
+    }
+    let (sum, width) = (operand.dims[d.output_feature], operand.dims[d.output_spatial[1]]);
+    let columns = comp.array(anchor).dims[p.output_feature];
+    // an odd number of lines, so that pixels do not meet in the sets of a cache, where that takes little more
+    let lines = (sum * 4).div_ceil(LINE);
+    let stride = if lines >= 8 { (lines | 1) * LINE / 4 } else { sum };
+    if columns <= MOST_NARROW_COLUMNS || width * stride * 4 > MOST_STACK {
+        return None;
+    }
+    // What the window reads lives until the product is done: that takes less memory where it lives on anyway, or where the
+    // window is larger than it or the product.
+    let source = comp[window].operands[0];
+    let (read, made) = (comp.array(source).elements(), comp.array(anchor).elements());
+    if users[source].len() == 1 && operand.elements() <= read.min(made) {
+        return None;
+    }
+    let pixels = operand.elements() / sum;
+    let cover = Cover { height: 1, width, columns, sum, stride: stride * 4 };
+    let form = register_tile::form(target, DType::F32, cover, pixels, 1);
+    let tile = register_tile::best(target, DType::F32, cover, &form);
+    let rows = (pixels / width) as f64;
+    let by_row =
+        rows * (register_tile::predicted(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);
+    let apart = register_tile::predicted(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
+    (by_row < apart + operand.elements() as f64 * L3_THERE_AND_BACK).then(|| Separable {
+        producer,
+        tile,
+        form,
+        stride,
+        window: Window::of(context, window, d),
+    })
+}

@@ -1,0 +1,47 @@
+//! Small kernels that move elements or clear them.
+use crate::hlo::ArrayShape;
+use crate::kernel::{BufId, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::schedule::loops::idioms::{each, number};
+use crate::schedule::loops::nest;
+use crate::schedule::memory::layout::Layout;
+use std::ops::Range;
+
+/// A kernel that copies `elements` elements.
+pub(in crate::schedule) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel {
+    let mut k = Kernel { label: "copy".to_string(), ..Kernel::default() };
+    let v = k.var(elements);
+    let value = k.load(from, Index::var(v));
+    nest::nest(&mut k, &[v], &[Stmt::Store { buf: to, index: Index::var(v), value }], lanes);
+    k
+}
+
+/// A kernel that writes zeros around an array of `shape` that lies so.
+pub(in crate::schedule) fn margin(buf: BufId, shape: &ArrayShape, layout: &Layout, lanes: u64) -> Kernel {
+    let mut k = Kernel { label: "margin".to_string(), ..Kernel::default() };
+    let value = number(&mut k, shape.dtype, 0.0);
+    let mut body = Vec::new();
+    let mut clear = |k: &mut Kernel, mut vars: Vec<VarId>, first: Index, gap: &Range<u64>| {
+        let v = k.var(gap.end - gap.start);
+        vars.push(v);
+        let index = first.offset(gap.start as i64).add(&Index::var(v));
+        nest::nest(k, &vars, &[Stmt::Store { buf, index, value }], lanes);
+        let inside = std::mem::take(&mut k.body);
+        match k.chunks.take() {
+            Some(v) => body.push(each(v, LoopKind::Seq, inside)),
+            None => body.extend(inside),
+        }
+    };
+    let gaps = layout.gaps(&shape.dims);
+    for gap in gaps.around.iter().filter(|gap| !gap.is_empty()) {
+        clear(&mut k, vec![], Index::default(), gap);
+    }
+    for (axis, gap) in &gaps.between {
+        let vars: Vec<VarId> =
+            shape.dims[..*axis].iter().chain([&(shape.dims[*axis] - 1)]).map(|&n| k.var(n)).collect();
+        let strides = vars.iter().zip(&layout.strides);
+        let first = strides.fold(Index::constant(layout.origin), |at, (&v, &s)| at.add(&Index::var(v).scale(s)));
+        clear(&mut k, vars, first, gap);
+    }
+    k.body = body;
+    k
+}

@@ -1,0 +1,320 @@
+//! One element of an instruction as an expression: inlined producers are followed down to buffers.
+use crate::diag::{Code, Error};
+use crate::hlo::{CompId, Literal, Shape};
+use crate::kernel::Atom;
+use crate::scalar::{CompareKind, Direction};
+use crate::schedule::loops::idioms::constant;
+use crate::schedule::loops::prelude::*;
+use std::collections::HashMap;
+
+/// A kernel under construction, and the elements that it already has.
+pub struct Elements {
+    /// The kernel.
+    pub k: Kernel,
+    /// The instruction that the kernel ends in.
+    pub root: InstId,
+    /// Elements that are registers: the anchor's.
+    pub fixed: HashMap<InstId, ExprId>,
+    memo: HashMap<(InstId, Vec<Index>), ExprId>,
+    depth: usize,
+}
+
+impl Elements {
+    /// Nothing yet.
+    pub fn new(root: InstId, label: String) -> Self {
+        let k = Kernel { label, ..Kernel::default() };
+        Elements { k, root, fixed: HashMap::new(), memo: HashMap::new(), depth: 0 }
+    }
+    /// Forgets elements, as when registers get new values.
+    pub fn forget(&mut self) {
+        self.memo.clear();
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// A kernel that ends in `id`, without statements.
+    pub(in crate::schedule) fn elements(&self, id: InstId) -> Elements {
+        Elements::new(id, label(self.scope.comp, id))
+    }
+
+    /// Element `at` of `id`.
+    pub(in crate::schedule) fn element(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+        if let Some(&x) = e.fixed.get(&id) {
+            return Ok(x);
+        }
+        let key = (id, at.to_vec());
+        if let Some(&x) = e.memo.get(&key) {
+            return Ok(x);
+        }
+        e.depth += 1;
+        if e.depth > 400 {
+            return Err(Error::internal("schedule", "a kernel's expression is deeper than 400"));
+        }
+        let inlined = id == e.root || !self.scope.fusion.is_made(id);
+        let x = match &self.scope.comp[id].op {
+            Op::Constant(Literal::Array(t)) if t.dims.is_empty() => constant(&mut e.k, t),
+            _ if !inlined => self.load(e, id, at)?,
+            _ => self.inlined(e, id, at)?,
+        };
+        e.depth -= 1;
+        e.memo.insert(key, x);
+        Ok(x)
+    }
+
+    /// Element `at` of what is in memory.
+    fn load(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+        let value = self.value(id)?;
+        let (false, Some(shape)) = (value.leaves.is_empty(), self.scope.comp[id].shape.as_array()) else {
+            return Err(refuse(self.scope.comp, id, " inside a kernel"));
+        };
+        Ok(value.view(&shape.dims)?.load(&mut e.k, at))
+    }
+
+    fn inlined(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+        let comp = self.scope.comp;
+        let inst = &comp[id];
+        let dims = |i: usize| comp.array(inst.operands[i]).dims.clone();
+        match &inst.op {
+            Op::Elementwise(op) => {
+                let mut args = Vec::new();
+                for (i, &o) in inst.operands.iter().enumerate() {
+                    let scalar = dims(i).is_empty();
+                    args.push(self.element(e, o, if scalar { &[] } else { at })?);
+                }
+                Ok(e.k.op(*op, &args, comp.array(id).dtype))
+            }
+            Op::Map { comp: applied, .. } => {
+                let args = inst.operands.iter().map(|&o| self.element(e, o, at)).collect::<Result<Vec<_>>>()?;
+                self.apply(e, *applied, &args)?.first().copied().ok_or_else(|| refuse(comp, id, ""))
+            }
+            Op::Broadcast(map) => {
+                let sizes = dims(0);
+                let from: Vec<Index> = map
+                    .iter()
+                    .zip(&sizes)
+                    .map(|(&d, &n)| if n == 1 { Index::constant(0) } else { at[d].clone() })
+                    .collect();
+                self.element(e, inst.operands[0], &from)
+            }
+            Op::Reshape | Op::Bitcast => {
+                let from = reshape(at, &comp.array(id).dims, &dims(0), &e.k.vars);
+                self.element(e, inst.operands[0], &from)
+            }
+            Op::Copy | Op::OptimizationBarrier => self.element(e, inst.operands[0], at),
+            Op::Transpose(perm) => {
+                let mut from = vec![Index::default(); at.len()];
+                for (i, &p) in perm.iter().enumerate() {
+                    from[p] = at[i].clone();
+                }
+                self.element(e, inst.operands[0], &from)
+            }
+            Op::Reverse(axes) => {
+                let sizes = dims(0);
+                let flip = |(d, x): (usize, &Index)| {
+                    if axes.contains(&d) { x.scale(-1).offset(sizes[d] as i64 - 1) } else { x.clone() }
+                };
+                let from: Vec<Index> = at.iter().enumerate().map(flip).collect();
+                self.element(e, inst.operands[0], &from)
+            }
+            Op::Slice(slices) => {
+                let from: Vec<Index> =
+                    at.iter().zip(slices).map(|(x, s)| x.scale(s.stride as i64).offset(s.start as i64)).collect();
+                self.element(e, inst.operands[0], &from)
+            }
+            Op::Iota(axis) => Ok(e.k.expr(Expr::Number(at[*axis].clone(), comp.array(id).dtype))),
+            Op::Pad(pads) => {
+                let sizes = dims(0);
+                let mut inside: Option<ExprId> = None;
+                let mut from = Vec::new();
+                for ((x, p), &n) in at.iter().zip(pads).zip(&sizes) {
+                    from.push(element_at(&mut e.k, &x.offset(-p.low), (n, p.interior + 1), &mut inside));
+                }
+                let fill = self.element(e, inst.operands[1], &[])?;
+                if sizes.contains(&0) {
+                    return Ok(fill);
+                }
+                let x = self.element(e, inst.operands[0], &from)?;
+                Ok(select(&mut e.k, inside, x, fill, comp.array(id).dtype))
+            }
+            Op::DynamicSlice(window) => {
+                let sizes = dims(0);
+                let mut from = Vec::new();
+                for (d, x) in at.iter().enumerate() {
+                    let start = self.start_of(e, &inst.operands[1..], d)?;
+                    let start = self.start(e, start, sizes[d] as i64 - window[d] as i64);
+                    from.push(x.add(&start));
+                }
+                self.element(e, inst.operands[0], &from)
+            }
+            Op::Gather(g) => {
+                let (sizes, index_dims) = (dims(0), dims(1));
+                let batch: Vec<&Index> = (0..at.len()).filter(|d| !g.offset_dims.contains(d)).map(|d| &at[d]).collect();
+                let mut window = g.offset_dims.iter().map(|&d| at[d].clone());
+                let dropped = |a: &usize| g.collapsed_slice_dims.contains(a) || g.operand_batching_dims.contains(a);
+                let mut from: Vec<Index> = (0..sizes.len())
+                    .map(|a| if dropped(&a) { Index::constant(0) } else { window.next().unwrap_or_default() })
+                    .collect();
+                for (component, &axis) in g.start_index_map.iter().enumerate() {
+                    let mut place: Vec<Index> = Vec::new();
+                    let mut rest = batch.iter();
+                    for d in 0..index_dims.len() {
+                        let x = if d == g.index_vector_dim {
+                            Some(Index::constant(component as i64))
+                        } else {
+                            rest.next().map(|x| (*x).clone())
+                        };
+                        place.push(x.unwrap_or_default());
+                    }
+                    let start = self.element(e, inst.operands[1], &place)?;
+                    let start = self.start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
+                    from[axis] = from[axis].add(&start);
+                }
+                for (&axis, &d) in g.operand_batching_dims.iter().zip(&g.start_indices_batching_dims) {
+                    let before = (0..d).filter(|&i| i != g.index_vector_dim).count();
+                    from[axis] = batch.get(before).map(|x| (*x).clone()).unwrap_or_default();
+                }
+                self.element(e, inst.operands[0], &from)
+            }
+            _ => Err(refuse(comp, id, " inside a kernel")),
+        }
+    }
+
+    /// The start of a window in dimension `d`: an operand of its own, or an element of the only one.
+    pub(in crate::schedule) fn start_of(&mut self, e: &mut Elements, starts: &[InstId], d: usize) -> Result<ExprId> {
+        match *starts {
+            [all] if !self.scope.comp.array(all).dims.is_empty() => self.element(e, all, &[Index::constant(d as i64)]),
+            _ => self.element(e, starts[d], &[]),
+        }
+    }
+
+    /// A run-time start, limited so that the window fits.
+    pub(in crate::schedule) fn start(&mut self, e: &mut Elements, start: ExprId, last: i64) -> Index {
+        if let Expr::Const(t, bits) = &e.k.exprs[start] {
+            let shift = 64 - t.bits().min(64);
+            let value = if t.is_signed() { (*bits as i64) << shift >> shift } else { *bits as i64 };
+            return Index::constant(value.clamp(0, last.max(0)));
+        }
+        Index::atom(Atom::Clamp(Box::new(Index::atom(Atom::Value(start))), 0, last.max(0)))
+    }
+
+    /// An index that is known at run time as `s64`; a `u64` beyond that is as large as can be.
+    pub(in crate::schedule) fn whole(&mut self, e: &mut Elements, x: ExprId, dtype: DType) -> ExprId {
+        let mut x = x;
+        if dtype == DType::U64 {
+            let most = e.k.expr(Expr::Const(DType::U64, i64::MAX as u64));
+            x = e.k.op(ScalarOp::Minimum, &[x, most], DType::U64);
+        }
+        if dtype == DType::S64 { x } else { e.k.op(ScalarOp::Convert(DType::S64), &[x], DType::S64) }
+    }
+
+    /// A computation of scalars, applied to expressions.
+    ///
+    /// Arguments and results are leaves: tuples are flat. Of a conditional all branches are computed and one is taken.
+    pub(in crate::schedule) fn apply(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
+        self.depth += 1;
+        if self.depth > 64 {
+            return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
+        }
+        let values = self.applied(e, id, args)?;
+        self.depth -= 1;
+        Ok(values)
+    }
+
+    /// The computation of a `scatter` or `sort`, applied to elements of these types, which its floats may be wider than.
+    pub(in crate::schedule) fn apply_wider(
+        &mut self,
+        e: &mut Elements,
+        id: CompId,
+        args: &[ExprId],
+        types: &[DType],
+    ) -> Result<Vec<ExprId>> {
+        let comp = &self.module.comps[id];
+        let taken = comp.params.iter().map(|&p| comp.array(p).dtype);
+        let args: Vec<ExprId> =
+            args.iter().zip(types).zip(taken).map(|((&x, &from), to)| convert(&mut e.k, x, from, to)).collect();
+        self.apply(e, id, &args)
+    }
+
+    fn applied(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
+        let comp = &self.module.comps[id];
+        let mut first = Vec::new();
+        let mut leaves = 0;
+        for &p in &comp.params {
+            first.push(leaves);
+            leaves += comp[p].shape.leaves().len();
+        }
+        let mut values: HashMap<InstId, Vec<ExprId>> = HashMap::new();
+        for inst in comp.post_order() {
+            let i = &comp[inst];
+            let of = |k: usize| values.get(&i.operands[k]).and_then(|v| v.first()).copied();
+            let missing = || refuse(comp, inst, " inside a scalar computation");
+            let value = match &i.op {
+                Op::Parameter(n) => {
+                    let from = *first.get(*n).ok_or_else(missing)?;
+                    args.get(from..from + i.shape.leaves().len()).ok_or_else(missing)?.to_vec()
+                }
+                Op::Constant(literal) if literal.leaves().iter().all(|t| t.len() == 1) => {
+                    literal.leaves().into_iter().map(|t| constant(&mut e.k, t)).collect()
+                }
+                Op::Iota(_) if comp.array(inst).elements() == 1 => {
+                    vec![number(&mut e.k, comp.array(inst).dtype, 0.0)]
+                }
+                Op::Elementwise(op) => {
+                    let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
+                    vec![e.k.op(*op, &operands, comp.array(inst).dtype)]
+                }
+                Op::Reshape | Op::Broadcast(_) if comp.array(inst).elements() == 1 => vec![of(0).ok_or_else(missing)?],
+                Op::Copy | Op::OptimizationBarrier => values.get(&i.operands[0]).ok_or_else(missing)?.clone(),
+                Op::Tuple => all_of(&values, &i.operands).ok_or_else(missing)?,
+                Op::GetTupleElement(k) => {
+                    let parts = comp[i.operands[0]].shape.as_tuple().ok_or_else(missing)?;
+                    let from: usize = parts[..*k].iter().map(|p| p.leaves().len()).sum();
+                    let whole = values.get(&i.operands[0]).ok_or_else(missing)?;
+                    whole.get(from..from + i.shape.leaves().len()).ok_or_else(missing)?.to_vec()
+                }
+                Op::Call(callee) | Op::Fusion { comp: callee, .. } | Op::Map { comp: callee, .. } => {
+                    let args = all_of(&values, &i.operands).ok_or_else(missing)?;
+                    self.apply(e, *callee, &args)?
+                }
+                Op::Conditional(branches) => {
+                    let selector = of(0).ok_or_else(missing)?;
+                    let by_pred = comp.array(i.operands[0]).dtype == DType::Pred;
+                    let mut taken: Option<Vec<ExprId>> = None;
+                    // The last branch is also the one of numbers out of range.
+                    for (n, &branch) in branches.iter().enumerate().rev() {
+                        let args = values.get(&i.operands[n + 1]).ok_or_else(missing)?.clone();
+                        let results = self.apply(e, branch, &args)?;
+                        taken = Some(match taken {
+                            None => results,
+                            Some(others) => {
+                                let chosen = if by_pred { selector } else { equals(&mut e.k, selector, n as u64) };
+                                chosen_of(&mut e.k, &i.shape, chosen, &results, &others)
+                            }
+                        });
+                    }
+                    taken.ok_or_else(missing)?
+                }
+                _ => return Err(missing()),
+            };
+            values.insert(inst, value);
+        }
+        values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "a scalar computation has no result"))
+    }
+}
+
+/// The values of several instructions, one after another.
+fn all_of(values: &HashMap<InstId, Vec<ExprId>>, of: &[InstId]) -> Option<Vec<ExprId>> {
+    of.iter().map(|o| values.get(o)).collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().copied().collect())
+}
+
+/// Whether an `s32` is this number.
+fn equals(k: &mut Kernel, x: ExprId, number: u64) -> ExprId {
+    let number = k.expr(Expr::Const(DType::S32, number));
+    k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, number], DType::Pred)
+}
+
+/// Leaf by leaf one of two values of `shape`.
+fn chosen_of(k: &mut Kernel, shape: &Shape, pred: ExprId, yes: &[ExprId], no: &[ExprId]) -> Vec<ExprId> {
+    let types = shape.leaves().into_iter().map(|a| a.dtype);
+    types.zip(yes.iter().zip(no)).map(|(t, (&a, &b))| k.op(ScalarOp::Select, &[pred, a, b], t)).collect()
+}

@@ -1,0 +1,156 @@
+//! The loops around tiles: whole tiles and what is left of an axis in one nest, guarded, and the outermost loops as chunks, which
+//! threads share.
+use crate::schedule::families::contraction::recipe::ENOUGH_CHUNKS;
+use crate::schedule::loops::prelude::*;
+use crate::target::LoopOrder;
+use std::ops::Range;
+
+/// Bands of rows that threads may share, where panels pass them one after another.
+pub const BANDS: u64 = 2;
+
+/// The loops around the tile.
+pub struct Grid {
+    /// Which batch.
+    pub batch: VarId,
+    /// Row axes that the tile does not lie along.
+    pub outer: Vec<VarId>,
+    /// Which tile of rows, the last one smaller where the rows don't come out even.
+    pub tile: VarId,
+    /// Which panel of columns, the last one narrower.
+    pub panel: VarId,
+}
+
+/// What a tile does with one loop of the grid: the number it has there, and the condition under which it runs.
+#[derive(Clone)]
+pub struct Share {
+    pub at: Index,
+    pub count: u64,
+    guard: Option<(VarId, u64, u64)>,
+    held: Option<(VarId, Index)>,
+}
+
+impl Share {
+    /// All of an axis that has no loop.
+    pub fn whole(count: u64) -> Share {
+        Share { at: Index::default(), count, guard: None, held: None }
+    }
+}
+
+impl Grid {
+    /// The loops from outside inwards.
+    pub fn loops(&self, order: LoopOrder) -> Vec<VarId> {
+        let rows = self.rows().into_iter();
+        match order {
+            LoopOrder::Panels => [self.batch, self.panel].into_iter().chain(rows).collect(),
+            LoopOrder::Rows => std::iter::once(self.batch).chain(rows).chain([self.panel]).collect(),
+        }
+    }
+
+    /// Those over rows.
+    pub fn rows(&self) -> Vec<VarId> {
+        self.outer.iter().copied().chain([self.tile]).collect()
+    }
+
+    /// The rows in bands, which become the outermost loop of `loops`.
+    pub fn in_bands(&self, k: &mut Kernel, loops: &mut Vec<VarId>, body: Vec<Stmt>) -> Vec<Stmt> {
+        let mut rows = self.outer.iter().copied().chain([self.tile]);
+        let Some(rows) = rows.find(|&v| k.vars[v] >= BANDS) else { return body };
+        let each_band = k.vars[rows].div_ceil(BANDS);
+        let (band, inner) = (k.var(BANDS), k.var(each_band));
+        for v in loops.iter_mut().filter(|v| **v == rows) {
+            *v = inner;
+        }
+        loops.insert(0, band);
+        let at = Index::var(band).scale(each_band as i64).add(&Index::var(inner));
+        numbered(k, rows, at, body)
+    }
+}
+
+/// `body` where `low <= at < high`; nothing where that never holds.
+pub fn within(k: &mut Kernel, at: &Index, (low, high): (i64, i64), body: Vec<Stmt>) -> Vec<Stmt> {
+    let (least, most) = at.range(&k.vars);
+    if most < low || least >= high {
+        return Vec::new();
+    }
+    if least >= low && most < high {
+        return body;
+    }
+    let cond = k.expr(Expr::Within(at.clone(), low, high));
+    vec![Stmt::If { cond, body }]
+}
+
+/// `body` with the variable `var` as `number`, where that is one of its range.
+pub fn numbered(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
+    let all = k.vars[var];
+    let value = number.limit(0, all as i64 - 1, &k.vars);
+    within(k, &number, (0, all as i64), vec![Stmt::Let { var, value, body }])
+}
+
+/// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.
+pub fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
+    let (whole, rest) = (total / most, total % most);
+    let parts = [(0..whole, most), (whole..whole + rest.min(1), rest)];
+    parts.into_iter().filter(|(rounds, _)| !rounds.is_empty()).map(|(r, count)| share(k, var, r, count)).collect()
+}
+
+/// The share of a grid loop that is these rounds, with `count` in each.
+pub fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Share {
+    let (first, n) = (rounds.start as i64, rounds.end - rounds.start);
+    let part = n < k.vars[var];
+    let guard = part.then_some((var, rounds.start, rounds.end));
+    let (at, held) = match (part, n) {
+        (_, 1) => (Index::constant(first), None),
+        (false, _) => (Index::var(var), None),
+        (true, _) => {
+            let own = k.var(n);
+            let held = Index::var(var).offset(-first).limit(0, n as i64 - 1, &k.vars);
+            (Index::var(own).offset(first), Some((own, held)))
+        }
+    };
+    Share { at, count, guard, held }
+}
+
+/// `body` where it runs.
+pub fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
+    for share in shares {
+        if let Some((var, value)) = &share.held {
+            body = vec![Stmt::Let { var: *var, value: value.clone(), body }];
+        }
+        if let Some((var, low, high)) = share.guard {
+            let cond = k.expr(Expr::Within(Index::var(var), low as i64, high as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+    }
+    body
+}
+
+/// `body` with `vars` at number `all` of what loops over them would go through.
+pub fn counted(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<Stmt>) -> Vec<Stmt> {
+    let mut stride = 1;
+    for &var in vars.iter().rev() {
+        let n = k.vars[var] as i64;
+        let value = Index::var(all).div(stride, &k.vars).rem(n, &k.vars);
+        body = vec![Stmt::Let { var, value, body }];
+        stride *= n;
+    }
+    body
+}
+
+/// Makes `body` the body of the kernel inside these loops, of which as many of the outermost as give enough chunks become one.
+pub fn chunked(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
+    let loops: Vec<VarId> = loops.iter().copied().filter(|&v| k.vars[v] != 1).collect();
+    let (mut taken, mut chunks) = (0, 1);
+    while taken < loops.len() && chunks < ENOUGH_CHUNKS {
+        chunks *= k.vars[loops[taken]];
+        taken += 1;
+    }
+    body = looped(&loops[taken..], body);
+    if taken > 1 {
+        let all = k.var(chunks);
+        body = counted(k, all, &loops[..taken], body);
+        k.chunks = Some(all);
+    } else {
+        k.chunks = loops.first().copied();
+    }
+    k.body = body;
+}

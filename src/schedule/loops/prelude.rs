@@ -1,0 +1,27 @@
+//! The words with which nearly every file of this room writes kernels.
+pub(in crate::schedule) use crate::diag::Result;
+pub(in crate::schedule) use crate::hlo::{InstId, Op};
+pub(in crate::schedule) use crate::kernel::index::{linear, reshape};
+pub(in crate::schedule) use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
+pub(in crate::schedule) use crate::scalar::ScalarOp;
+pub(in crate::schedule) use crate::schedule::emit::family::{Family, Root};
+pub(in crate::schedule) use crate::schedule::emit::label::label;
+pub(in crate::schedule) use crate::schedule::emit::{Emitter, value::Value};
+pub(in crate::schedule) use crate::schedule::loops::element::Elements;
+pub(in crate::schedule) use crate::schedule::loops::idioms::assigned;
+pub(in crate::schedule) use crate::schedule::loops::idioms::both;
+pub(in crate::schedule) use crate::schedule::loops::idioms::convert;
+pub(in crate::schedule) use crate::schedule::loops::idioms::each;
+pub(in crate::schedule) use crate::schedule::loops::idioms::element_at;
+pub(in crate::schedule) use crate::schedule::loops::idioms::looped;
+pub(in crate::schedule) use crate::schedule::loops::idioms::not;
+pub(in crate::schedule) use crate::schedule::loops::idioms::number;
+pub(in crate::schedule) use crate::schedule::loops::idioms::over;
+pub(in crate::schedule) use crate::schedule::loops::idioms::over_several;
+pub(in crate::schedule) use crate::schedule::loops::idioms::require;
+pub(in crate::schedule) use crate::schedule::loops::idioms::select;
+pub(in crate::schedule) use crate::schedule::loops::view::View;
+
+pub(in crate::schedule) use crate::schedule::plan::recipe::Setup;
+pub(in crate::schedule) use crate::schedule::refuse;
+pub(in crate::schedule) use crate::tensor::DType;

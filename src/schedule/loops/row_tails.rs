@@ -1,0 +1,68 @@
+//! What is left of short rows behind whole vectors, taken across rows: the last elements of as many rows as a vector has lanes
+//! are a vector. Where they are computed at length (the exponential of a Gaussian of 17 joints), that takes less than a vector
+//! of few elements for each row, though each is loaded and stored alone.
+use crate::schedule::loops::nest;
+use crate::schedule::loops::prelude::*;
+use std::collections::BTreeSet;
+
+/// Cycles to load or store an element alone.
+const ALONE: u64 = 2;
+/// How many times less it must take than what it saves.
+const WORTH: u64 = 2;
+
+/// The loop of `vars` along which what is left of `inner` in vectors of `lanes` is better taken. Chunks are rounds of the first
+/// one, so that it is that only where there is no other, and its rounds are whole vectors.
+pub(in crate::schedule) fn along(k: &Kernel, vars: &[VarId], inner: VarId, body: &[Stmt], lanes: u64) -> Option<VarId> {
+    let left = k.vars[inner] % lanes.max(1);
+    if left == 0 || k.vars[inner] < lanes {
+        return None;
+    }
+    let work: u64 = body.iter().map(|s| if let Stmt::Store { value, .. } = s { k.work_of(*value) } else { 0 }).sum();
+    let cost = |v: &VarId| left * (work + lanes * ALONE * apart(k, body, *v));
+    let fits = |v: &VarId| k.vars[*v] >= lanes && cost(v) * WORTH < work * lanes;
+    match *vars {
+        [rows] => Some(rows).filter(|&v| fits(&v) && k.vars[v].is_multiple_of(lanes)),
+        _ => vars.iter().skip(1).copied().filter(fits).min_by_key(cost),
+    }
+}
+
+/// The elements of `inner` from `first` on, one after another, in vectors along `row`, inside the loops over `vars`.
+pub(in crate::schedule) fn rest(
+    k: &mut Kernel,
+    (vars, row): (&[VarId], VarId),
+    (inner, first): (VarId, u64),
+    body: &[Stmt],
+    lanes: u64,
+) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for element in first..k.vars[inner] {
+        let one = nest::substitute_all(k, body, inner, &Index::constant(element as i64));
+        for (tile, stmt) in nest::vectors(k, &one, row, lanes) {
+            out.push(each(tile, LoopKind::Seq, vec![stmt]));
+        }
+    }
+    vars.iter().rev().filter(|&&v| v != row).fold(out, |body, &v| vec![each(v, LoopKind::Seq, body)])
+}
+
+/// Loads and stores of `body` whose elements lie apart along `v`.
+fn apart(k: &Kernel, body: &[Stmt], v: VarId) -> u64 {
+    let (mut open, mut seen, mut count) = (Vec::new(), BTreeSet::new(), 0);
+    let lies_apart = |index: &Index| !matches!(index.coefficient(v, &|e| k.varies(e, v)), Some(0 | 1));
+    for s in body {
+        if let Stmt::Store { index, value, .. } = s {
+            open.push(*value);
+            count += u64::from(lies_apart(index));
+        }
+    }
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match &k.exprs[id] {
+            Expr::Op(_, args, _) => open.extend(args),
+            Expr::PairSum { x, y, z, .. } => open.extend([x, y, z]),
+            other => count += u64::from(other.index().is_some_and(lies_apart)),
+        }
+    }
+    count
+}

@@ -1,0 +1,67 @@
+//! Sequential code: scalar variables, and loops whose bounds are known at run time only.
+use crate::kernel::Atom;
+use crate::scalar::{CompareKind, Direction};
+use crate::schedule::loops::prelude::*;
+
+/// A scalar variable of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Local {
+    reg: RegId,
+    /// Its value where it stands in an expression.
+    pub value: ExprId,
+}
+
+impl Local {
+    /// A variable of this type, without a value yet.
+    pub fn new(k: &mut Kernel, dtype: DType) -> Local {
+        let reg = k.reg(dtype, 1, 1);
+        let value = k.get(reg, 0);
+        Local { reg, value }
+    }
+    /// Gives it a value.
+    pub fn set(self, value: ExprId) -> Stmt {
+        Stmt::set(self.reg, 0, value)
+    }
+    /// Its value as an index; it must be of type `s64`.
+    pub fn index(self) -> Index {
+        Index::atom(Atom::Value(self.value))
+    }
+    /// Gives it the value of an index.
+    pub fn assign(self, k: &mut Kernel, index: &Index) -> Stmt {
+        let value = s64(k, index);
+        self.set(value)
+    }
+    /// Adds a constant.
+    pub fn step(self, k: &mut Kernel, by: i64) -> Stmt {
+        self.assign(k, &self.index().offset(by))
+    }
+}
+
+/// An index as an `s64` expression.
+pub fn s64(k: &mut Kernel, index: &Index) -> ExprId {
+    k.expr(Expr::Number(index.clone(), DType::S64))
+}
+
+/// `a < b`, by value.
+pub fn less(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
+    k.op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[a, b], DType::Pred)
+}
+
+/// `for counter in from..to { body }` with bounds known at run time; `to` is computed again before each round.
+pub fn count(k: &mut Kernel, counter: Local, from: &Index, to: ExprId, mut body: Vec<Stmt>) -> [Stmt; 2] {
+    let start = counter.assign(k, from);
+    let cond = less(k, counter.value, to);
+    body.push(counter.step(k, 1));
+    [start, Stmt::While { cond, body }]
+}
+
+/// Makes `body` the body of the kernel inside loops over `vars`, outermost first; the first that is more than one iteration
+/// is what chunks are made of.
+pub fn nested(k: &mut Kernel, vars: &[VarId], body: Vec<Stmt>) {
+    let mut vars: Vec<VarId> = vars.to_vec();
+    k.chunks = (!vars.is_empty()).then(|| {
+        let first = vars.iter().position(|&v| k.vars[v] > 1).unwrap_or(0);
+        vars.remove(first)
+    });
+    k.body = looped(&vars, body);
+}

@@ -1,0 +1,107 @@
+//! A run of elements in vectors: whole ones, then what is left.
+use crate::schedule::loops::prelude::*;
+use crate::target::Level;
+
+/// Most vectors that are folded side by side, so that none waits for its own last step.
+pub(in crate::schedule) const SIDE_BY_SIDE: u64 = 4;
+
+/// What vectors a run is cut into.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::schedule) struct Width {
+    /// Lanes of a whole one.
+    pub lanes: u64,
+    /// Whether a load or store of some of the lanes takes no longer than one of all. Only AVX-512's does: with AVX2 such a store
+    /// takes a dozen micro-operations, and LLVM takes it apart for NEON. What reads the place behind those lanes soon waits
+    /// for the store, so that products, whose epilogues write over what they read, have narrower vectors there too.
+    pub masks: bool,
+}
+
+/// Some of the elements: `blocks` vectors of `lanes` from `first` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::schedule) struct Cut {
+    pub first: u64,
+    pub blocks: u64,
+    pub lanes: u64,
+    /// How the loop over a vector's lanes runs.
+    pub kind: LoopKind,
+}
+
+impl Width {
+    /// `all` elements: whole vectors, then one of which some lanes are elements, or narrower and narrower ones.
+    pub(in crate::schedule) fn cut(self, all: u64) -> Vec<Cut> {
+        let (mut cuts, mut first, mut lanes) = (Vec::new(), 0, self.lanes);
+        while first < all {
+            let left = all - first;
+            if let Some(kind) = self.tail(left, lanes) {
+                cuts.push(Cut { first, blocks: 1, lanes: left.next_power_of_two(), kind });
+                break;
+            }
+            match left / lanes {
+                0 => lanes = (lanes / 2).max(1),
+                blocks => {
+                    cuts.push(Cut { first, blocks, lanes, kind: LoopKind::Vector });
+                    first += blocks * lanes;
+                }
+            }
+        }
+        cuts
+    }
+
+    /// How the lanes of one vector run that holds `left` elements, less than `lanes`, where one is better than several.
+    fn tail(self, left: u64, lanes: u64) -> Option<LoopKind> {
+        (self.masks && 0 < left && left < lanes && !left.is_power_of_two()).then_some(LoopKind::Masked(left))
+    }
+}
+
+impl Cut {
+    /// How many elements it has.
+    pub(in crate::schedule) fn elements(&self) -> u64 {
+        match self.kind {
+            LoopKind::Masked(valid) => valid,
+            LoopKind::Vector | LoopKind::Seq | LoopKind::Unroll => self.blocks * self.lanes,
+        }
+    }
+
+    /// How many of its vectors go side by side, at most `most`: as many as share them evenly.
+    pub(in crate::schedule) fn side_by_side(&self, most: u64) -> u64 {
+        (1..=most).rev().find(|&n| self.blocks.is_multiple_of(n)).unwrap_or(1)
+    }
+
+    /// `body` for each vector `block` and each lane of it.
+    pub(in crate::schedule) fn loops(&self, block: VarId, lane: VarId, body: Vec<Stmt>) -> Stmt {
+        each(block, LoopKind::Seq, vec![each(lane, self.kind, body)])
+    }
+
+    /// The element of lane `lane` of vector `block`.
+    pub(in crate::schedule) fn at(&self, block: &Index, lane: VarId) -> Index {
+        block.scale(self.lanes as i64).add(&Index::var(lane)).offset(self.first as i64)
+    }
+}
+
+impl Emitter<'_> {
+    /// Vectors of elements of a type.
+    pub(in crate::schedule) fn width(&self, dtype: DType) -> Width {
+        Width { lanes: self.lanes(dtype), masks: self.target.level == Level::Avx512 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuts(masks: bool, all: u64) -> Vec<(u64, u64, u64, LoopKind)> {
+        let cuts = Width { lanes: 16, masks }.cut(all);
+        cuts.iter().map(|c| (c.first, c.blocks, c.lanes, c.kind)).collect()
+    }
+
+    #[test]
+    fn what_is_left_is_one_vector_where_there_are_masks() {
+        let whole = (0, 2, 16, LoopKind::Vector);
+        assert_eq!(cuts(true, 43), [whole, (32, 1, 16, LoopKind::Masked(11))]);
+        assert_eq!(cuts(true, 35), [whole, (32, 1, 4, LoopKind::Masked(3))]);
+        assert_eq!(cuts(true, 40), [whole, (32, 1, 8, LoopKind::Vector)]);
+        let halves = [(32, 1, 8), (40, 1, 2), (42, 1, 1)].map(|(f, b, l)| (f, b, l, LoopKind::Vector));
+        assert_eq!(cuts(false, 43), [vec![whole], halves.to_vec()].concat());
+        assert_eq!(cuts(true, 0), []);
+    }
+}

@@ -1,0 +1,283 @@
+//! Where memory lies that is wanted from one moment to another, so that little is taken: several orders, first fit.
+use crate::kernel::BufId;
+use crate::schedule::memory::liveness::{self, Span};
+use crate::util::id_vec::Id;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+/// A buffer that needs memory from one launch to another.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// The buffer.
+    pub buf: BufId,
+    /// Its size, whole units of what it is aligned to.
+    pub bytes: u64,
+    /// What its offset is a multiple of.
+    pub align: u64,
+    /// From its first launch to its last.
+    pub span: Span,
+}
+
+/// Comparisons of two buffers that a better plan may cost.
+const BUDGET: u64 = 50_000_000;
+
+/// The bytes of the best plan that was found, and its offsets.
+///
+/// The buffers are placed one after the other, each at the lowest offset where nothing else lives at the same time: the
+/// largest first, then the longest-lived, then in the order of the program. Where that is more than what lives at one launch,
+/// the buffer that ends highest is placed before all others, over and over; the best plan of all is kept. Buffers of which too many
+/// live at once to compare them in pairs are placed in the order of the program alone, which takes n log n.
+pub fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
+    if pairs(wanted) > BUDGET {
+        return sweep(wanted);
+    }
+    let (least, _) = most_at_once(wanted);
+    let mut orders: Vec<Vec<usize>> = vec![(0..wanted.len()).collect(); 2];
+    let of = |i: &usize| &wanted[*i];
+    orders[0].sort_by_key(|i| (Reverse(of(i).bytes), of(i).buf.index()));
+    orders[1].sort_by_key(|i| (Reverse(of(i).span.last - of(i).span.first), of(i).buf.index()));
+    orders.push(program_order(wanted));
+    let mut space = Space::of(wanted);
+    let mut found = space.place(&orders[0]);
+    let mut rounds = BUDGET / (wanted.len() as u64).pow(2).max(1);
+    for (number, order) in orders.iter_mut().enumerate() {
+        let mut tried = if number == 0 { found.clone() } else { space.place(order) };
+        for _ in 0..wanted.len() {
+            if tried.0 < found.0 {
+                found = tried.clone();
+            }
+            if found.0 <= least || rounds == 0 {
+                return found;
+            }
+            rounds -= 1;
+            let highest = order.iter().position(|&i| tried.1[i] + wanted[i].bytes == tried.0);
+            let Some(highest) = highest.filter(|&at| at > 0) else { break };
+            order[..=highest].rotate_right(1);
+            tried = space.place(order);
+        }
+    }
+    found
+}
+
+/// The buffers in the order in which they are first touched, the largest first of those that are touched at once.
+fn program_order(wanted: &[Wanted]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by_key(|&i| (wanted[i].span.first, Reverse(wanted[i].bytes), wanted[i].buf.index()));
+    order
+}
+
+/// How many pairs of buffers live at the same time.
+fn pairs(wanted: &[Wanted]) -> u64 {
+    let mut firsts: Vec<usize> = wanted.iter().map(|w| w.span.first).collect();
+    let mut lasts: Vec<usize> = wanted.iter().map(|w| w.span.last).collect();
+    firsts.sort_unstable();
+    lasts.sort_unstable();
+    let before = |w: &Wanted| firsts.partition_point(|&first| first <= w.span.last) as u64;
+    let over = |w: &Wanted| lasts.partition_point(|&last| last < w.span.first) as u64;
+    wanted.iter().map(|w| before(w) - over(w) - 1).sum::<u64>() / 2
+}
+
+/// The bytes that live at the launch where most do, and the first such launch: no plan takes less.
+pub fn most_at_once(wanted: &[Wanted]) -> (u64, Option<usize>) {
+    liveness::most(wanted.iter().map(|w| (w.bytes, w.span)))
+}
+
+/// Places buffers among those that have offsets already.
+struct Space<'w> {
+    wanted: &'w [Wanted],
+    /// How many moments the tree below has: a power of two.
+    moments: usize,
+    /// By node of a tree over moments: the placed buffers whose spans cover the node's moments and not its parent's.
+    covering: Vec<Vec<usize>>,
+    /// The placed buffers by when they are first touched.
+    firsts: BTreeSet<(usize, usize)>,
+}
+
+impl<'w> Space<'w> {
+    fn of(wanted: &'w [Wanted]) -> Space<'w> {
+        let moments = wanted.iter().map(|w| w.span.last + 1).max().unwrap_or(1).next_power_of_two();
+        Space { wanted, moments, covering: vec![Vec::new(); 2 * moments], firsts: BTreeSet::new() }
+    }
+
+    /// The bytes and the offsets of the plan that places buffers in this order.
+    fn place(&mut self, order: &[usize]) -> (u64, Vec<u64>) {
+        self.covering.iter_mut().for_each(Vec::clear);
+        self.firsts.clear();
+        let (mut offsets, mut top) = (vec![0; self.wanted.len()], 0);
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        for &i in order {
+            let w = self.wanted[i];
+            taken.clear();
+            self.beside(w.span, |other| {
+                let at: u64 = offsets[other];
+                taken.push((at, at.saturating_add(self.wanted[other].bytes)));
+            });
+            taken.sort_unstable();
+            let mut at = 0u64;
+            for &(from, to) in &taken {
+                if from >= at.saturating_add(w.bytes) {
+                    break;
+                }
+                at = at.max(to).next_multiple_of(w.align);
+            }
+            self.add(i);
+            offsets[i] = at;
+            top = top.max(at.saturating_add(w.bytes));
+        }
+        (top, offsets)
+    }
+
+    /// The placed buffers that live at a moment of `span`: those that live at its first, and those that begin later.
+    fn beside(&self, span: Span, mut each: impl FnMut(usize)) {
+        let mut node = span.first + self.moments;
+        while node > 0 {
+            self.covering[node].iter().for_each(|&other| each(other));
+            node /= 2;
+        }
+        let later = self.firsts.range((span.first + 1, 0)..);
+        later.take_while(|(first, _)| *first <= span.last).for_each(|&(_, other)| each(other));
+    }
+
+    fn add(&mut self, i: usize) {
+        let span = self.wanted[i].span;
+        self.firsts.insert((span.first, i));
+        span.nodes(self.moments, |node| self.covering[node].push(i));
+    }
+}
+
+/// The plan that places buffers in the order of the program, which is that of [`Space::place`]: what does not live any more when a
+/// buffer is first touched leaves a gap, and the buffer goes into the lowest gap that is large enough.
+fn sweep(wanted: &[Wanted]) -> (u64, Vec<u64>) {
+    let (mut offsets, mut top) = (vec![0; wanted.len()], 0);
+    let mut gaps = Gaps::all();
+    let mut ends: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
+    for i in program_order(wanted) {
+        let w = wanted[i];
+        while let Some(&Reverse((last, dead))) = ends.peek()
+            && last < w.span.first
+        {
+            ends.pop();
+            gaps.free(offsets[dead], wanted[dead].bytes);
+        }
+        offsets[i] = gaps.take(w.bytes, w.align);
+        ends.push(Reverse((w.span.last, i)));
+        top = top.max(offsets[i].saturating_add(w.bytes));
+    }
+    (top, offsets)
+}
+
+/// Bytes that nothing takes, as gaps that do not touch. The last one has no end.
+struct Gaps {
+    /// The end of each gap by its first byte.
+    ends: BTreeMap<u64, u64>,
+    /// The first bytes of the gaps of 2^i to 2^(i+1) - 1 bytes.
+    by_size: Vec<BTreeSet<u64>>,
+}
+
+impl Gaps {
+    /// Nothing is taken.
+    fn all() -> Gaps {
+        let mut gaps = Gaps { ends: BTreeMap::new(), by_size: vec![BTreeSet::new(); 64] };
+        gaps.add(0, u64::MAX);
+        gaps
+    }
+
+    fn add(&mut self, from: u64, to: u64) {
+        if from < to {
+            self.ends.insert(from, to);
+            self.by_size[(to - from).ilog2() as usize].insert(from);
+        }
+    }
+
+    fn remove(&mut self, from: u64) {
+        if let Some(to) = self.ends.remove(&from) {
+            self.by_size[(to - from).ilog2() as usize].remove(&from);
+        }
+    }
+
+    /// Takes bytes at the lowest multiple of `align` where as many are free, and returns their offset.
+    fn take(&mut self, bytes: u64, align: u64) -> u64 {
+        let fit = |from: u64| {
+            let at = from.checked_next_multiple_of(align)?;
+            (at.checked_add(bytes)? <= *self.ends.get(&from)?).then_some((from, at))
+        };
+        let sizes = &self.by_size[bytes.max(1).ilog2() as usize..];
+        let Some((from, at)) = sizes.iter().filter_map(|all| all.iter().find_map(|&from| fit(from))).min() else {
+            return u64::MAX;
+        };
+        let to = self.ends[&from];
+        self.remove(from);
+        self.add(from, at);
+        self.add(at + bytes, to);
+        at
+    }
+
+    /// Gives bytes back.
+    fn free(&mut self, at: u64, bytes: u64) {
+        let (mut from, mut to) = (at, at.saturating_add(bytes));
+        if let Some((&before, &end)) = self.ends.range(..at).next_back()
+            && end == at
+        {
+            self.remove(before);
+            from = before;
+        }
+        if let Some(&end) = self.ends.get(&to) {
+            self.remove(to);
+            to = end;
+        }
+        self.add(from, to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(all: &[(u64, usize, usize)]) -> Vec<Wanted> {
+        let one = |(i, &(bytes, first, last)): (usize, &(u64, usize, usize))| Wanted {
+            buf: BufId(i as u32),
+            bytes,
+            align: 1,
+            span: Span { first, last },
+        };
+        all.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn another_order_takes_less_than_the_largest_first() {
+        // the two largest lie beside one another; what lives with both of its neighbours fits between only if it comes earlier
+        let wanted = wanted(&[(336, 5, 6), (335, 3, 5), (334, 7, 14), (168, 6, 7), (64, 0, 20)]);
+        let by_size: Vec<usize> = vec![0, 1, 2, 3, 4];
+        let (top, offsets) = best(&wanted);
+        assert!(top <= Space::of(&wanted).place(&by_size).0);
+        assert_eq!(top, most_at_once(&wanted).0);
+        for (i, a) in wanted.iter().enumerate() {
+            for (j, b) in wanted.iter().enumerate().skip(i + 1) {
+                assert!(
+                    !a.span.meets(b.span) || offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_sweep_places_buffers_as_comparing_all_in_the_order_of_the_program_does() {
+        let mut state = 7u64;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..40 {
+            let one = |i: u32| {
+                let (bytes, first) = (1 + draw(300), draw(40) as usize);
+                let align = bytes.next_power_of_two().min(64);
+                let span = Span { first, last: first + draw(12) as usize };
+                Wanted { buf: BufId(i), bytes: bytes.next_multiple_of(align), align, span }
+            };
+            let wanted: Vec<Wanted> = (0..60).map(one).collect();
+            assert_eq!(sweep(&wanted), Space::of(&wanted).place(&program_order(&wanted)));
+            let meet = |(i, a): (usize, &Wanted)| wanted[..i].iter().filter(|b| a.span.meets(b.span)).count() as u64;
+            assert_eq!(pairs(&wanted), wanted.iter().enumerate().map(meet).sum::<u64>());
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! How many bytes live at each moment, and what lives then, as memory comes and goes: trees over moments, so that a question takes
+//! logarithmic time.
+use crate::schedule::memory::liveness::Span;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The bytes that live at each moment. Adding a span and asking for the most at once take logarithmic time.
+pub struct Timeline {
+    /// How many moments the tree has: a power of two.
+    moments: usize,
+    /// By node, the root being 1: the bytes of spans that cover the node's moments and not its parent's.
+    own: Vec<u128>,
+    /// By node: the most bytes at one of its moments, without the spans that cover its parent's.
+    most: Vec<u128>,
+}
+
+impl Timeline {
+    /// Nothing lives at any of `moments`.
+    pub fn new(moments: usize) -> Timeline {
+        let moments = moments.max(1).next_power_of_two();
+        Timeline { moments, own: vec![0; 2 * moments], most: vec![0; 2 * moments] }
+    }
+
+    /// Adds the bytes of something that lives during `span`.
+    pub fn add(&mut self, bytes: u64, span: Span) {
+        self.change(1, 0..self.moments, span, &|own| *own += u128::from(bytes));
+    }
+
+    /// Takes away what was added with the same bytes and span.
+    pub fn remove(&mut self, bytes: u64, span: Span) {
+        self.change(1, 0..self.moments, span, &|own| *own -= u128::from(bytes));
+    }
+
+    fn change(&mut self, node: usize, moments: Range<usize>, span: Span, change: &impl Fn(&mut u128)) {
+        if span.last < moments.start || moments.end <= span.first {
+            return;
+        }
+        if span.first <= moments.start && moments.end - 1 <= span.last {
+            change(&mut self.own[node]);
+            change(&mut self.most[node]);
+            return;
+        }
+        let [low, high] = halves(moments);
+        self.change(2 * node, low, span, change);
+        self.change(2 * node + 1, high, span, change);
+        self.most[node] = self.own[node] + self.most[2 * node].max(self.most[2 * node + 1]);
+    }
+
+    /// The most bytes that live at one moment, and the first such moment; `None` where nothing lives.
+    pub fn peak(&self) -> Option<(u64, usize)> {
+        let mut node = 1;
+        while node < self.moments {
+            node *= 2;
+            node += usize::from(self.most[node] < self.most[node + 1]);
+        }
+        let bytes = u64::try_from(self.most[1]).unwrap_or(u64::MAX);
+        (bytes > 0).then_some((bytes, node - self.moments))
+    }
+
+    /// The most bytes that live at one moment of `span`.
+    pub fn most_within(&self, span: Span) -> u64 {
+        u64::try_from(self.most_below(1, 0..self.moments, span)).unwrap_or(u64::MAX)
+    }
+
+    fn most_below(&self, node: usize, moments: Range<usize>, span: Span) -> u128 {
+        if span.last < moments.start || moments.end <= span.first {
+            return 0;
+        }
+        if span.first <= moments.start && moments.end - 1 <= span.last {
+            return self.most[node];
+        }
+        let [low, high] = halves(moments);
+        self.own[node] + self.most_below(2 * node, low, span).max(self.most_below(2 * node + 1, high, span))
+    }
+}
+
+fn halves(moments: Range<usize>) -> [Range<usize>; 2] {
+    let middle = moments.start.midpoint(moments.end);
+    [moments.start..middle, middle..moments.end]
+}
+
+/// Spans of a list by the moments at which they live. Finding the last of the list that lives at a moment takes logarithmic time.
+pub struct Stabbed {
+    moments: usize,
+    /// By node of a tree over moments: the spans that cover the node's moments and not its parent's, in the order of the list.
+    covering: Vec<Vec<usize>>,
+    is_gone: Vec<bool>,
+}
+
+impl Stabbed {
+    /// The list of `spans`, which end before `moments`.
+    pub fn of(moments: usize, spans: impl ExactSizeIterator<Item = Span>) -> Stabbed {
+        let moments = moments.max(1).next_power_of_two();
+        let is_gone = vec![false; spans.len()];
+        let mut stabbed = Stabbed { moments, covering: vec![Vec::new(); 2 * moments], is_gone };
+        for (i, span) in spans.enumerate() {
+            let span = Span { last: span.last.min(moments - 1), ..span };
+            span.nodes(moments, |node| stabbed.covering[node].push(i));
+        }
+        stabbed
+    }
+
+    /// The index of the last span of the list that lives at `moment` and was not removed.
+    pub fn last_at(&mut self, moment: usize) -> Option<usize> {
+        let mut found = None;
+        let mut node = moment + self.moments;
+        while node > 0 {
+            while self.covering[node].last().is_some_and(|&i| self.is_gone[i]) {
+                self.covering[node].pop();
+            }
+            found = found.max(self.covering[node].last().copied());
+            node /= 2;
+        }
+        found
+    }
+
+    /// Takes a span out of the list.
+    pub fn remove(&mut self, i: usize) {
+        self.is_gone[i] = true;
+    }
+}
+
+/// Spans none of which meet.
+#[derive(Default)]
+pub struct Disjoint {
+    /// The last moment of each, by its first.
+    spans: BTreeMap<usize, usize>,
+}
+
+impl Disjoint {
+    /// Whether `span` meets none of them.
+    pub fn is_free(&self, span: Span) -> bool {
+        self.spans.range(..=span.last).next_back().is_none_or(|(_, &last)| last < span.first)
+    }
+
+    /// Adds a span that is free.
+    pub fn add(&mut self, span: Span) {
+        self.spans.insert(span.first, span.last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::memory::liveness;
+
+    /// Numbers that repeat after a long time only.
+    fn draw(state: &mut u64, below: usize) -> usize {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as usize % below
+    }
+
+    #[test]
+    fn the_most_at_once_is_that_of_a_count_of_all_spans() {
+        let mut state = 1;
+        for moments in [1, 2, 5, 16, 33] {
+            let mut line = Timeline::new(moments);
+            let mut all: Vec<(u64, Span)> = Vec::new();
+            for _ in 0..60 {
+                let (a, b) = (draw(&mut state, moments), draw(&mut state, moments));
+                let span = Span { first: a.min(b), last: a.max(b) };
+                if all.len() > 8 {
+                    let (bytes, span) = all.swap_remove(draw(&mut state, all.len()));
+                    line.remove(bytes, span);
+                }
+                let bytes = draw(&mut state, 4) as u64;
+                line.add(bytes, span);
+                all.push((bytes, span));
+                let (most, at) = liveness::most(all.iter().copied());
+                assert_eq!(line.peak(), at.map(|at| (most, at)));
+                let within = all.iter().filter_map(|(bytes, s)| Some((*bytes, s.within(span)?)));
+                assert_eq!(line.most_within(span), liveness::most(within).0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_span_at_a_moment_is_found_as_others_go() {
+        let mut state = 2;
+        let spans: Vec<Span> = (0..40)
+            .map(|_| {
+                let (a, b) = (draw(&mut state, 21), draw(&mut state, 21));
+                Span { first: a.min(b), last: a.max(b) }
+            })
+            .collect();
+        let mut stabbed = Stabbed::of(21, spans.iter().copied());
+        let mut left: Vec<usize> = (0..spans.len()).collect();
+        while !left.is_empty() {
+            for moment in 0..21 {
+                let last = left.iter().copied().filter(|&i| spans[i].has(moment)).max();
+                assert_eq!(stabbed.last_at(moment), last);
+            }
+            stabbed.remove(left.swap_remove(draw(&mut state, left.len())));
+        }
+    }
+}

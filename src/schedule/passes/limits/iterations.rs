@@ -1,0 +1,261 @@
+//! What the rounds of a kernel's loops store: how many of them reach what is needed (`limits.rs`).
+use crate::kernel::index::gcd;
+use crate::kernel::{Atom, BufId, Expr, Index, Kernel, Place, Program, Stmt, VarId};
+use crate::schedule::passes::limits::growth::{Growth, Known};
+use crate::schedule::passes::limits::regions::{Region, Regions};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most different limits of which a loop takes the largest.
+const MOST_FORMS: usize = 4;
+/// A limit that takes fewer values leaves much in the last rounds that is not needed, so that loops inside of them get limits too.
+const FINE: u64 = 16;
+/// Sums in limits stay below this, which no size of an array is above.
+pub const MOST_ELEMENTS: i64 = 1 << 46;
+
+/// A number of rounds: `⌈(d·⌈(times·size + more) / c⌉ - k₀) / k⌉`, where what is inside is at least 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Form {
+    /// The number of the amount that is the size (`plan/demand/amount.rs`).
+    pub size: usize,
+    /// How many for each of the size.
+    pub times: i64,
+    /// How many a round takes.
+    pub c: i64,
+    /// Rounds of what grows with the variable.
+    pub d: i64,
+    /// Where that begins.
+    pub k0: i64,
+    /// How much it grows a round.
+    pub k: i64,
+    /// How many besides.
+    pub more: i64,
+}
+
+impl Form {
+    /// As an index, of the size as a number.
+    pub fn rounds(&self, size: &Index) -> Index {
+        let up = |x: Index, n: i64| match n {
+            1 => x,
+            _ => Index::atom(Atom::Div(Box::new(x.offset(n - 1)), n)),
+        };
+        let not_below_0 = |x: Index| Index::atom(Atom::Clamp(Box::new(x), 0, MOST_ELEMENTS));
+        let steps = up(not_below_0(size.scale(self.times).offset(self.more)), self.c);
+        match (self.d, self.k0, self.k) {
+            (1, 0, 1) => steps,
+            _ => up(not_below_0(steps.scale(self.d).offset(-self.k0)), self.k),
+        }
+    }
+
+    /// The value for one size.
+    pub fn at(&self, size: i64) -> i64 {
+        let up = |x: i64, n: i64| (x.max(0) + n - 1) / n;
+        up(up(self.times * size + self.more, self.c) * self.d - self.k0, self.k)
+    }
+}
+
+/// Limits of a loop, the largest of which holds.
+#[derive(Default)]
+pub struct Forms {
+    /// Each of them.
+    pub all: BTreeMap<Form, i64>,
+    /// So many rounds before the limit may store nothing that is needed, for what they store depends on other variables too.
+    loose: i64,
+    /// Whether what is stored has bounds along several axes, so that inner loops may end early too.
+    several: bool,
+}
+
+impl Forms {
+    /// The limits.
+    pub fn each(&self) -> Vec<Form> {
+        self.all.iter().map(|(form, more)| Form { more: *more, ..*form }).collect()
+    }
+
+    /// Whether few rounds of `extent` are left that need not be: the limit takes many values, and nothing else decides on rounds.
+    pub fn are_fine(&self, extent: u64) -> bool {
+        let levels = |f: &Form| extent.min(extent.saturating_mul(f.k.unsigned_abs()) / f.d.unsigned_abs().max(1));
+        !self.several
+            && self.all.keys().all(|f| levels(f) >= FINE)
+            && self.loose.unsigned_abs() <= (extent / FINE).max(1)
+    }
+}
+
+/// Rows of an array that lies in periods which some statements write: each `stride` elements, the first at `first`.
+pub struct Rows {
+    /// What is needed of the array.
+    pub region: Region,
+    /// Elements of a row.
+    pub stride: i64,
+    /// The first element of the first row.
+    pub first: Index,
+    /// How many rows there are after the first.
+    pub others: i64,
+}
+
+/// One kernel, with the elements that are needed of the memory that it writes.
+pub struct KernelContext<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// What is needed of its buffers.
+    pub regions: &'a Regions,
+    /// The kernel.
+    pub kernel: &'a Kernel,
+}
+
+impl KernelContext<'_> {
+    /// How many rounds of `var`, which stands for rounds that follow one another, store something that is needed; of no variable:
+    /// whether one does. `None` where that is not known.
+    pub fn forms(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<Forms> {
+        let mut forms = Forms::default();
+        self.collect(body, var, &Known::default(), private, &mut forms)?;
+        (!forms.all.is_empty() && forms.all.len() <= MOST_FORMS).then_some(forms)
+    }
+
+    /// Adds those of the stores of `body`; memory on the stack does not count where it is `private` to the rounds.
+    fn collect(
+        &self,
+        body: &[Stmt],
+        var: Option<VarId>,
+        known: &Known,
+        private: bool,
+        forms: &mut Forms,
+    ) -> Option<()> {
+        for stmt in body {
+            match stmt {
+                Stmt::Store { buf, index, .. } => self.store(*buf, (index, 0), var, known, private, forms)?,
+                Stmt::Tiles(sums) => {
+                    let span = sums.writes();
+                    self.store(span.buf, (span.first, span.last), var, known, private, forms)?;
+                }
+                Stmt::For { body, .. } | Stmt::While { body, .. } => self.collect(body, var, known, private, forms)?,
+                Stmt::Let { var: own, value, body } => {
+                    let mut inner = known.clone();
+                    inner.values.insert(*own, known.value(value));
+                    self.collect(body, var, &inner, private, forms)?;
+                }
+                Stmt::If { cond, body } => {
+                    let mut inner = known.clone();
+                    if let Expr::Within(x, low, high) = &self.kernel.exprs[*cond] {
+                        inner.within.push((known.value(x), *low, *high));
+                    }
+                    self.collect(body, var, &inner, private, forms)?;
+                }
+                Stmt::Prefetch { .. } | Stmt::Release | Stmt::Set { .. } => {}
+            }
+        }
+        Some(())
+    }
+
+    fn store(
+        &self,
+        buf: BufId,
+        (index, last): (&Index, u64),
+        var: Option<VarId>,
+        known: &Known,
+        private: bool,
+        forms: &mut Forms,
+    ) -> Option<()> {
+        if private && self.program.buffers[buf].place == Place::Stack {
+            return Some(());
+        }
+        let regions = self.regions.get(buf).iter();
+        let all = regions.filter_map(|region| self.form(region, (index, last), var, known));
+        // the axis along which the fewest rounds are needed
+        let (form, most, loose) = all.min_by_key(|(form, most, _)| Form { more: *most, ..*form }.at(1))?;
+        forms.loose = forms.loose.max(loose);
+        let have = forms.all.entry(form).or_insert(i64::MIN);
+        *have = (*have).max(most);
+        forms.several |= self.regions.get(buf).len() > 1;
+        Some(())
+    }
+
+    /// How many rounds of `var` write into a region: the form, what is besides in it, and how loose it is.
+    fn form(
+        &self,
+        region: &Region,
+        (index, last): (&Index, u64),
+        var: Option<VarId>,
+        known: &Known,
+    ) -> Option<(Form, i64, i64)> {
+        let extents = &self.kernel.vars;
+        let mut x = known.value(index).offset(-region.origin);
+        if region.period != i64::MAX {
+            x.terms.retain(|t| t.1 % region.period != 0);
+            x.constant = x.constant.rem_euclid(region.period);
+        }
+        let (low, high) = x.range(extents);
+        let high = high.checked_add_unsigned(last)?;
+        if low < 0 || high >= region.period {
+            return None;
+        }
+        let own = var.and_then(|v| known.growing(&x, v, extents));
+        let (c, growth, (rest, highest)) = match own {
+            Some((term, growth)) => {
+                let (_, c) = x.terms.remove(term);
+                (c, growth, x.range(extents))
+            }
+            // where a variable has one value alone, as if what is stored grew with it from 0 on
+            None => match var.map(|v| known.fixed(v, extents)) {
+                Some(fixed) => fixed.filter(|(at, _)| low >= *at).map(|(at, growth)| (low / at, growth, (0, 0)))?,
+                None => (1, Growth::ITSELF, (low, low)),
+            },
+        };
+        let Growth { d, k0, k, loose } = growth;
+        let spread = highest.saturating_sub(rest).saturating_mul(d) / c.saturating_mul(k).max(1);
+        let form = Form { size: region.size, times: region.times, c, d, k0, k, more: 0 };
+        Some((form, region.more - rest, spread.saturating_add(loose / k.max(1))))
+    }
+
+    /// The rows of one array in periods that `body` writes, if it writes nothing else; their places are known outside of it.
+    pub fn rows(&self, body: &[Stmt]) -> Option<Rows> {
+        let (mut stores, mut bound) = (Vec::new(), BTreeSet::new());
+        writes(body, &mut stores, &mut bound)?;
+        let all = self.regions.get(stores.first()?.0);
+        all.iter().find_map(|region| self.rows_of(region, &stores, &bound))
+    }
+
+    fn rows_of(&self, region: &Region, stores: &[(BufId, &Index)], bound: &BTreeSet<VarId>) -> Option<Rows> {
+        let Region { origin, period, times, more, .. } = *region;
+        let stride = gcd(gcd(times, more), period);
+        if period == i64::MAX || stride <= 0 {
+            return None;
+        }
+        let (mut terms, mut rows) = (None, (i64::MAX, i64::MIN));
+        for &(buf, index) in stores {
+            let mut first = index.offset(-origin);
+            let mut inner = Index::constant(first.constant.rem_euclid(stride));
+            first.constant -= inner.constant;
+            let (outer, within): (Vec<_>, Vec<_>) = first.terms.into_iter().partition(|t| t.1 % stride == 0);
+            inner.terms = within;
+            let (low, high) = inner.range(&self.kernel.vars);
+            let row = (first.constant.min(rows.0), first.constant.max(rows.1));
+            let outer = Index { terms: outer, constant: 0 };
+            let unbound = bound.iter().all(|&v| !outer.depends_on(v, &|_| true));
+            let same = terms.get_or_insert_with(|| outer.clone()) == &outer;
+            if !self.regions.get(buf).contains(region) || low < 0 || high >= stride || !unbound || !same {
+                return None;
+            }
+            rows = row;
+        }
+        let first = terms?.offset(rows.0);
+        let others = (rows.1 - rows.0) / stride;
+        let sound = first.range(&self.kernel.vars).0 >= 0 && (others + 1).checked_mul(stride)? <= period;
+        sound.then_some(Rows { region: *region, stride, first, others })
+    }
+}
+
+/// The single elements that statements store, and the variables that they bind; `None` where they store blocks.
+fn writes<'s>(all: &'s [Stmt], stores: &mut Vec<(BufId, &'s Index)>, bound: &mut BTreeSet<VarId>) -> Option<()> {
+    for s in all {
+        match s {
+            Stmt::Store { buf, index, .. } => stores.push((*buf, index)),
+            Stmt::For { var, body, .. } | Stmt::Let { var, body, .. } => {
+                bound.insert(*var);
+                writes(body, stores, bound)?;
+            }
+            Stmt::If { body, .. } | Stmt::While { body, .. } => writes(body, stores, bound)?,
+            Stmt::Tiles(_) => return None,
+            Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {}
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,180 @@
+//! Where the sizes of a call say how many elements of an array are needed (`plan/demand/`), loops end behind the last of them.
+//!
+//! What a kernel stores shows how far it must go: the rounds of a loop that store nothing that is needed are left out, and where
+//! nothing else can be left out, the chunks of the kernel. What they would have made is never read. One small kernel computes all
+//! limits at the start of a call.
+pub(in crate::schedule) mod regions;
+pub(in crate::schedule) mod iterations;
+pub(in crate::schedule) mod growth;
+
+use crate::kernel::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::schedule::passes::limits::iterations::{Form, KernelContext, MOST_ELEMENTS, Rows};
+use crate::schedule::passes::limits::regions::{Region, Regions};
+use crate::schedule::passes::live_out;
+use crate::schedule::plan::demand::{Amount, Amounts};
+use crate::tensor::DType;
+use std::collections::{BTreeMap, HashMap};
+
+/// Ends loops of `program` behind what is needed.
+pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
+    if regions.are_whole() {
+        return;
+    }
+    let buf = program.buffers.push(Buffer { dtype: DType::S32, elements: 0, place: Place::Workspace(0) });
+    let mut limits = Limits { buf, sizes: sizes(program), amounts, slots: BTreeMap::new(), kernel: Kernel::default() };
+    let mut kernels = std::mem::take(&mut program.kernels);
+    for kernel in kernels.values_mut() {
+        let mut body = std::mem::take(&mut kernel.body);
+        let context = KernelContext { program, regions, kernel };
+        let of_chunks = kernel.chunks.and_then(|v| context.forms(&body, Some(v), true));
+        let fine = of_chunks.as_ref().is_some_and(|forms| forms.are_fine(kernel.count()));
+        let slot = of_chunks.and_then(|forms| limits.slot(&forms.each(), kernel.count(), 1));
+        kernel.limit = slot.map(|slot| (buf, slot));
+        if slot.is_none() || !fine {
+            let all = body.clone();
+            inside(&mut limits, (program, regions, kernel), &mut body, &all, true);
+        }
+        kernel.body = body;
+    }
+    program.kernels = kernels;
+    if limits.slots.is_empty() {
+        return;
+    }
+    program.buffers[buf].elements = limits.slots.len() as u64;
+    limits.kernel.label = "limits".to_string();
+    let id = program.kernels.push(limits.kernel);
+    program.steps.insert(0, Step::Launch(id));
+}
+
+/// The buffers of arguments, by number.
+fn sizes(program: &Program) -> HashMap<usize, BufId> {
+    let args = program.buffers.iter().filter_map(|(id, b)| match b.place {
+        Place::Arg(i) if b.dtype == DType::S32 && b.elements == 1 => Some((i, id)),
+        _ => None,
+    });
+    args.collect()
+}
+
+/// The limits that have been asked for.
+struct Limits<'a> {
+    buf: BufId,
+    /// The buffers of arguments that may be sizes.
+    sizes: HashMap<usize, BufId>,
+    amounts: &'a Amounts,
+    slots: BTreeMap<(Vec<Form>, u64, i64), u64>,
+    /// Computes them.
+    kernel: Kernel,
+}
+
+impl Limits<'_> {
+    /// Where the largest of some numbers of rounds is, from `least` to `extent`; `None` where it would leave nothing out.
+    fn slot(&mut self, forms: &[Form], extent: u64, least: i64) -> Option<u64> {
+        let most = i32::try_from(extent).ok()?;
+        if forms.is_empty() || forms.iter().any(|f| f.at(1) >= extent as i64) {
+            return None;
+        }
+        let key = (forms.to_vec(), extent, least);
+        if let Some(&slot) = self.slots.get(&key) {
+            return Some(slot);
+        }
+        let mut value: Option<ExprId> = None;
+        for form in forms {
+            let size = self.amount(self.amounts.get(form.size)?)?;
+            let rounds = form.rounds(&Index::atom(Atom::Value(size)));
+            let rounds = Index::atom(Atom::Clamp(Box::new(rounds), least, most.into()));
+            let rounds = self.kernel.expr(Expr::Number(rounds, DType::S32));
+            value = Some(match value {
+                Some(other) => self.kernel.op(ScalarOp::Maximum, &[other, rounds], DType::S32),
+                None => rounds,
+            });
+        }
+        let slot = self.slots.len() as u64;
+        self.kernel.body.push(Stmt::Store { buf: self.buf, index: Index::constant(slot as i64), value: value? });
+        self.slots.insert(key, slot);
+        Some(slot)
+    }
+
+    /// The value of an amount.
+    fn amount(&mut self, amount: &Amount) -> Option<ExprId> {
+        Some(match amount {
+            Amount::Argument(number) => self.kernel.load(*self.sizes.get(number)?, Index::default()),
+            Amount::Constant(n) => self.kernel.expr(Expr::Number(Index::constant(i64::from(*n)), DType::S32)),
+            Amount::Op(op, of, dtype) => {
+                let of = of.iter().map(|a| self.amount(a)).collect::<Option<Vec<_>>>()?;
+                self.kernel.op(*op, &of, *dtype)
+            }
+        })
+    }
+
+    /// Whether a number is below the limit in `slot`.
+    fn above(&self, kernel: &mut Kernel, x: Index, slot: u64) -> ExprId {
+        let limit = kernel.load(self.buf, Index::constant(slot as i64));
+        let now = kernel.expr(Expr::Number(x, DType::S32));
+        kernel.op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[now, limit], DType::Pred)
+    }
+}
+
+impl Rows {
+    /// Whether one of them is needed.
+    fn needed(&self, limits: &mut Limits, kernel: &mut Kernel) -> Option<ExprId> {
+        let Region { size, times, more, period, .. } = self.region;
+        let form = Form { size, times, c: 1, d: 1, k0: 0, k: 1, more };
+        let slot = limits.slot(&[form], u64::try_from(period).ok()?, 0)?;
+        let first = self.first.rem(period, &kernel.vars);
+        let needed = limits.above(kernel, first.clone(), slot);
+        if self.others == 0 {
+            return Some(needed);
+        }
+        // the last rows may be the first ones of the next period
+        let wraps = kernel.expr(Expr::Within(first, period - self.others * self.stride, period));
+        Some(kernel.op(ScalarOp::Or, &[needed, wraps], DType::Pred))
+    }
+}
+
+/// Leaves rounds of loops inside of a kernel out, of the outermost where that can be and is fine enough; `all` is its whole body, and `once` says that no
+/// loop is around `body`.
+///
+/// Memory on the stack that nothing else names does not count where no loop is around: the rounds that are left out are the last
+/// ones, so that none behind them reads what they would have written there.
+fn inside(
+    limits: &mut Limits,
+    (program, regions, kernel): (&Program, &Regions, &mut Kernel),
+    body: &mut [Stmt],
+    all: &[Stmt],
+    once: bool,
+) {
+    for stmt in body {
+        let is_loop = matches!(stmt, Stmt::For { .. });
+        let (var, own) = match stmt {
+            Stmt::For { var, kind: LoopKind::Seq, body } | Stmt::Let { var, body, .. } => (Some(*var), body),
+            Stmt::If { body, .. } => (None, body),
+            _ => continue,
+        };
+        let inner = once && !is_loop;
+        let extent = var.map_or(1, |v| kernel.vars[v]);
+        let context = KernelContext { program, regions, kernel };
+        if live_out::leaves_registers(kernel, own, all) {
+            inside(limits, (program, regions, kernel), own, all, inner);
+            continue;
+        }
+        let private = once && !live_out::leaves_stack(program, kernel, own, all);
+        let (forms, rows) = (context.forms(own, var, private), context.rows(own));
+        let fine = forms.as_ref().is_some_and(|forms| forms.are_fine(extent));
+        // without a variable: whether there is a round at all
+        let each = forms.map(|forms| match var {
+            Some(_) => forms.each(),
+            None => forms.each().into_iter().map(|f| Form { c: MOST_ELEMENTS, ..f }).collect(),
+        });
+        let cond = match each.and_then(|forms| limits.slot(&forms, extent, 0)) {
+            Some(slot) => Some(limits.above(kernel, var.map_or(Index::default(), Index::var), slot)),
+            None => rows.and_then(|rows| rows.needed(limits, kernel)),
+        };
+        if cond.is_none() || !fine {
+            inside(limits, (program, regions, kernel), own, all, inner);
+        }
+        if let Some(cond) = cond {
+            *own = vec![Stmt::If { cond, body: std::mem::take(own) }];
+        }
+    }
+}

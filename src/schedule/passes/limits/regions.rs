@@ -1,0 +1,121 @@
+//! Which elements of buffers are needed, where that is less than all of them: what `plan/demand/` knows of arrays, where they lie.
+use crate::hlo::Shape;
+use crate::kernel::BufId;
+use crate::schedule::emit::value::Value;
+use crate::schedule::memory::layout::Layout;
+use crate::schedule::plan::demand::{Bound, Need};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Elements of a buffer outside of which none is needed: those whose distance from `origin`, modulo `period`, is below `times * size + more`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The first element.
+    pub origin: i64,
+    /// After how many elements it begins anew; `i64::MAX` where it does not.
+    pub period: i64,
+    /// The number of the amount that is the size (`plan/demand/amount.rs`).
+    pub size: usize,
+    /// Elements for each of the size.
+    pub times: i64,
+    /// Elements besides.
+    pub more: i64,
+}
+
+/// What is needed of buffers, as far as it is less than all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Regions {
+    /// What is needed lies in each of some regions, one an axis; in none: it is all of the buffer.
+    all: HashMap<BufId, Vec<Region>>,
+}
+
+impl Regions {
+    /// Notes what is needed of a value: all of it where that is not known.
+    pub fn note(&mut self, shape: &Shape, value: &Value, needs: Option<&[Need]>) {
+        for (i, (leaf, &buf)) in shape.leaves().iter().zip(&value.leaves).enumerate() {
+            match needs.and_then(|needs| needs.get(i)) {
+                Some(Some(need)) => self.join(buf, Region::of(&leaf.dims, &value.layout(&leaf.dims), need)),
+                Some(None) => {}
+                None => self.join(buf, Vec::new()),
+            }
+        }
+    }
+
+    /// Notes that a buffer is needed as far as another is.
+    pub fn same(&mut self, buf: BufId, other: BufId) {
+        if let Some(regions) = self.all.get(&other).cloned() {
+            self.join(buf, regions);
+        }
+    }
+
+    fn join(&mut self, buf: BufId, regions: Vec<Region>) {
+        match self.all.entry(buf) {
+            Entry::Vacant(slot) => {
+                slot.insert(regions);
+            }
+            Entry::Occupied(mut slot) => {
+                let both = |have: &Region| regions.iter().find_map(|other| have.join(*other));
+                let joined = slot.get().iter().filter_map(both).collect();
+                slot.insert(joined);
+            }
+        }
+    }
+
+    /// Whether nothing is left out.
+    pub fn are_whole(&self) -> bool {
+        self.all.values().all(Vec::is_empty)
+    }
+
+    /// The regions in each of which lies what is needed of a buffer; none: it is all of it.
+    pub fn get(&self, buf: BufId) -> &[Region] {
+        self.all.get(&buf).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Region {
+    /// Those of an array of `dims`, one for each axis of which less than all is needed.
+    fn of(dims: &[u64], layout: &Layout, need: &[Option<Bound>]) -> Vec<Region> {
+        let bounded = (0..dims.len()).filter(|&axis| dims[axis] > 1);
+        bounded.filter_map(|axis| Region::along(axis, dims, layout, need.get(axis).copied()??)).collect()
+    }
+
+    /// That along an axis; `None` where the array does not lie in periods of it.
+    fn along(axis: usize, dims: &[u64], layout: &Layout, bound: Bound) -> Option<Region> {
+        let stride = layout.strides[axis];
+        let others = (0..dims.len()).filter(|&a| a != axis && dims[a] > 1).map(|a| layout.strides[a]);
+        let outer: Vec<i64> = others.filter(|&s| s >= stride).collect();
+        let period = outer.iter().copied().min().unwrap_or(i64::MAX);
+        let fits = stride > 0 && stride.checked_mul(i64::try_from(dims[axis]).ok()?)? <= period;
+        if !fits || !outer.iter().all(|s| s % period == 0) {
+            return None;
+        }
+        let inner = (0..dims.len()).filter(|&a| a != axis && dims[a] > 1 && layout.strides[a] < stride);
+        let mut reach: i64 = 1;
+        for a in inner {
+            let steps = i64::try_from(dims[a] - 1).ok()?;
+            reach = reach.checked_add(steps.checked_mul(layout.strides[a])?)?;
+        }
+        (reach <= stride).then_some(())?;
+        // the zeros before the first element are behind the last one of the period before
+        let before = stride.checked_mul(i64::try_from(*layout.low.get(axis)?).ok()?)?;
+        Some(Region {
+            origin: layout.origin.checked_sub(before)? % period,
+            period,
+            size: bound.size,
+            times: stride.checked_mul(i64::try_from(bound.times).ok()?)?,
+            more: stride.checked_mul(i64::try_from(bound.more).ok()?)?.checked_add(before)?,
+        })
+    }
+
+    /// What is in either of both, and perhaps more.
+    fn join(self, other: Region) -> Option<Region> {
+        let origin = self.origin.min(other.origin);
+        let end = |r: &Region| r.more + r.origin - origin;
+        (self.period == other.period && self.size == other.size).then(|| Region {
+            origin,
+            times: self.times.max(other.times),
+            more: end(&self).max(end(&other)),
+            ..self
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Kernels that go through the same large arrays element by element become one, which goes through memory once: the updates of a
+//! variable and of the moments that its optimizer keeps of it.
+//!
+//! The first is moved behind what stands between both, or the second before it, where nothing between touches what it writes or
+//! writes what it touches, and no array has to live longer for it.
+use crate::kernel::{Access, BufId, Kernel, KernelId, Place, Program, Step};
+use crate::schedule::passes::join::keep;
+use crate::util::id_vec::IdVec;
+use std::collections::BTreeSet;
+
+/// Most steps between two kernels that are merged.
+const FARTHEST: usize = 64;
+/// Most arrays that one kernel goes through at once: a processor follows about so many.
+const MOST_ARRAYS: usize = 12;
+
+/// Merges kernels of `program` that share an array of at least `least` bytes.
+pub fn merge(program: &mut Program, least: u64) {
+    let mut steps: Vec<Step> = std::mem::take(&mut program.steps);
+    let mut gone = BTreeSet::new();
+    let touched = |kernel: &Kernel| -> BTreeSet<BufId> { kernel.buffers().into_iter().collect() };
+    let mut arrays = IdVec::new();
+    program.kernels.values().for_each(|kernel| {
+        arrays.push(touched(kernel));
+    });
+    let mut at = 1;
+    while at < steps.len() {
+        let mut before = (at.saturating_sub(FARTHEST)..at).rev();
+        match before.find_map(|first| pair((program, &arrays), &steps, (first, at), least)) {
+            Some(found) => {
+                arrays[found.kept] = touched(&found.merged);
+                program.kernels[found.kept] = found.merged;
+                gone.insert(found.gone);
+                steps.remove(if found.is_early { at } else { found.first });
+            }
+            None => at += 1,
+        }
+    }
+    program.steps = steps;
+    if !gone.is_empty() {
+        keep(program, |id| !gone.contains(&id));
+    }
+}
+
+/// Two kernels that may be one.
+struct Pair {
+    /// The number of the first one's step.
+    first: usize,
+    /// Whether both run where the first did, and not where the second did.
+    is_early: bool,
+    /// The kernel that becomes both.
+    kept: KernelId,
+    /// The other one.
+    gone: KernelId,
+    merged: Kernel,
+}
+
+/// The arrays that each kernel reads or writes.
+type Arrays = IdVec<KernelId, BTreeSet<BufId>>;
+
+/// The kernels of steps `first` and `second` as one.
+fn pair(
+    (program, arrays): (&Program, &Arrays),
+    steps: &[Step],
+    (first, second): (usize, usize),
+    least: u64,
+) -> Option<Pair> {
+    let (Step::Launch(a), Step::Launch(b)) = (&steps[first], &steps[second]) else { return None };
+    let (x, y) = (&arrays[*a], &arrays[*b]);
+    let is_large = |buf: &&BufId| program.buffers[**buf].bytes() >= least;
+    if !x.intersection(y).any(|buf| is_large(&buf)) || x.union(y).count() > MOST_ARRAYS {
+        return None;
+    }
+    let between = Access::of(program, &steps[first + 1..second]);
+    let of = |step: &Step| Access::of(program, std::slice::from_ref(step));
+    let (first_access, second_access) = (of(&steps[first]), of(&steps[second]));
+    let is_workspace = |buf: &BufId| matches!(program.buffers[*buf].place, Place::Workspace(_));
+    let writes_none = |access: &Access| !access.written.iter().any(is_workspace);
+    let goes_up = !second_access.conflicts(&between) && writes_none(&second_access);
+    // what the first reads is read until the second in any case
+    let lives = |buf: &BufId| !is_workspace(buf) || second_access.read.contains(buf);
+    let goes_down =
+        !first_access.conflicts(&between) && writes_none(&first_access) && first_access.read.iter().all(lives);
+    if !goes_up && !goes_down {
+        return None;
+    }
+    let merged = program.kernels[*a].merged(&program.kernels[*b])?;
+    // late, where what follows the second may be merged too
+    let (kept, gone) = if goes_down { (*b, *a) } else { (*a, *b) };
+    Some(Pair { first, is_early: !goes_down, kept, gone, merged })
+}

@@ -1,0 +1,48 @@
+//! Passes over the finished kernels of a program: [`PIPELINE`] lists them in the order in which they run, and `--emit kernels` shows what they
+//! leave.
+pub(in crate::schedule) mod concurrent_loops;
+pub(in crate::schedule) mod join;
+pub(in crate::schedule) mod limits;
+pub(in crate::schedule) mod live_out;
+pub(in crate::schedule) mod merge;
+pub(in crate::schedule) mod prefetch_weights;
+
+use crate::kernel::Program;
+use crate::schedule::emit::Detail;
+use crate::schedule::plan::demand::Amounts;
+use limits::regions::Regions;
+
+/// What passes read besides the program.
+pub struct PassContext<'a> {
+    /// Bytes of the first level of cache.
+    pub first_level: u64,
+    /// The elements of buffers that are needed, where sizes vary.
+    pub regions: &'a Regions,
+    /// The numbers of a call that those elements depend on.
+    pub amounts: &'a Amounts,
+}
+
+/// A step over all kernels of a program.
+pub struct Pass {
+    /// Whether the pass runs on sketches too, because it decides which buffers live at the same time.
+    pub in_sketch: bool,
+    /// Rewrites the program.
+    pub run: fn(&mut Program, &PassContext<'_>),
+}
+
+/// All passes, in order. Merging moves kernels, so it comes before kernels are joined; prefetches look at the kernels that run one after
+/// another in the end; limits change loops alone.
+pub const PIPELINE: &[Pass] = &[
+    Pass { in_sketch: true, run: |program, context| merge::merge(program, context.first_level) },
+    Pass { in_sketch: false, run: |program, _| concurrent_loops::gather(program) },
+    Pass { in_sketch: false, run: |program, _| join::join(program) },
+    Pass { in_sketch: false, run: |program, _| prefetch_weights::ask(program) },
+    Pass { in_sketch: false, run: |program, context| limits::set(program, context.regions, context.amounts) },
+];
+
+/// Runs the passes of [`PIPELINE`] that apply to a program written in such detail.
+pub fn run(program: &mut Program, detail: Detail, context: &PassContext<'_>) {
+    for pass in PIPELINE.iter().filter(|pass| pass.in_sketch || detail == Detail::Whole) {
+        (pass.run)(program, context);
+    }
+}

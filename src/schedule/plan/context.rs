@@ -1,0 +1,20 @@
+//! What the planner reads of one computation.
+use crate::hlo::{Computation, InstId, Module};
+use crate::schedule::families::convolution::recipe::algorithm::Convolutions;
+use crate::target::Target;
+use crate::util::id_vec::IdVec;
+
+/// Read-only inputs of the planner for one computation.
+#[derive(Clone, Copy)]
+pub struct PlanContext<'a> {
+    /// The module that holds the computation.
+    pub module: &'a Module,
+    /// The computation that is planned.
+    pub comp: &'a Computation,
+    /// The readers of each instruction of the computation.
+    pub users: &'a IdVec<InstId, Vec<InstId>>,
+    /// The algorithm of each convolution of the computation.
+    pub convolutions: &'a Convolutions,
+    /// The machine that kernels are made for.
+    pub target: &'a Target,
+}

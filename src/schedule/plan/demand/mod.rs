@@ -1,0 +1,290 @@
+//! Which elements of each array the results need, where a call needs only the first elements along some axes of them: those of
+//! functions whose sizes vary. What is computed beyond is never read, so that loops may end before it (`passes/limits/mod.rs`).
+//!
+//! Needs go backwards from the results, opcode by opcode, along each axis by itself (`through.rs`). Masks that hold up to a number which
+//! follows from the sizes leave nothing needed behind it (`masks.rs`). An opcode that is not listed needs its operands whole.
+mod operands;
+
+mod amount;
+mod masks;
+
+pub use amount::{Amount, Amounts};
+
+use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
+use crate::lower::Count;
+use crate::scalar::ScalarOp;
+use crate::schedule::families::convolution::recipe::algorithm::{Methods, Way};
+use amount::{Frame, Looks};
+use operands::of_array;
+use std::collections::HashMap;
+
+/// Elements along an axis that are needed: those below `times * size + more`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The number of the amount in [`Needed::amounts`] that is the size.
+    pub size: usize,
+    /// How many for each of the size.
+    pub times: u64,
+    /// How many besides.
+    pub more: u64,
+}
+
+/// For each axis of an array how many elements are needed, all where there is no bound; `None`: nothing of it.
+pub type Need = Option<Vec<Option<Bound>>>;
+
+/// What is needed of each array of each instruction.
+#[derive(Clone, Debug, Default)]
+pub struct Needed {
+    comps: HashMap<CompId, HashMap<InstId, Vec<Need>>>,
+    /// The sizes that bounds name.
+    pub amounts: Amounts,
+}
+
+/// Rounds after which what a loop needs of its state is taken to be all of it.
+const MOST_ROUNDS: usize = 4;
+
+impl Needed {
+    /// Those of a module whose root needs these elements: for each result where the size of each axis is. Nothing is
+    /// known of a module without results that are told so: no sizes vary in it.
+    pub fn of(module: &Module, methods: &Methods, results: &[Vec<Option<Count>>]) -> Needed {
+        let mut walk = Walk { methods, needed: Needed::default() };
+        if results.is_empty() {
+            return walk.needed;
+        }
+        let entry = module.entry();
+        let leaves = entry[entry.root].shape.leaves();
+        let frame = Frame { module, comp: entry, caller: None };
+        let mut bound = |count: &Option<Count>| {
+            let amount = match (*count)? {
+                Count::Parameter(number) => Amount::Argument(number),
+                Count::Part(part) => frame.amount(*entry[entry.root].operands.get(part)?, &mut Looks::new())?,
+            };
+            Some(Bound { size: walk.needed.amounts.number(amount), times: 1, more: 0 })
+        };
+        let root = leaves.iter().enumerate().map(|(i, leaf)| match results.get(i) {
+            Some(axes) if axes.len() == leaf.rank() => Some(axes.iter().map(&mut bound).collect()),
+            _ => Some(vec![None; leaf.rank()]),
+        });
+        let root = root.collect();
+        walk.computation(&frame, module.entry, root);
+        walk.needed
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.comps.is_empty()
+    }
+
+    /// What is needed of the arrays of an instruction, if that is known.
+    pub fn get(&self, comp: CompId, id: InstId) -> Option<&[Need]> {
+        self.comps.get(&comp)?.get(&id).map(Vec::as_slice)
+    }
+}
+
+/// Walks a module backwards.
+struct Walk<'a> {
+    methods: &'a Methods,
+    needed: Needed,
+}
+
+impl Walk<'_> {
+    /// Adds what a computation needs whose root is needed so; gives what is needed of its parameters.
+    fn computation(&mut self, frame: &Frame, id: CompId, root: Vec<Need>) -> Vec<Vec<Need>> {
+        let comp = frame.comp;
+        let mut own = self.needed.comps.remove(&id).unwrap_or_default();
+        join(own.entry(comp.root).or_default(), root);
+        for inst in comp.post_order().into_iter().rev() {
+            let Some(needs) = own.get(&inst).filter(|needs| needs.iter().any(Option::is_some)).cloned() else {
+                continue;
+            };
+            let needs = whole_lines(comp, inst, needs);
+            own.insert(inst, needs.clone());
+            let needs = self.whole_tiles((id, inst), comp, needs);
+            let operands = self.operands(frame, &comp[inst], &needs);
+            for (&operand, need) in comp[inst].operands.iter().zip(operands) {
+                join(own.entry(operand).or_default(), need);
+            }
+        }
+        let of_params = comp.params.iter().map(|p| own.get(p).cloned().unwrap_or_default()).collect();
+        self.needed.comps.insert(id, own);
+        of_params
+    }
+
+    /// What a convolution makes where some of its results are needed: by Winograd's method those of whole tiles, whose results hang on
+    /// all that the tile reads.
+    fn whole_tiles(&self, (id, inst): (CompId, InstId), comp: &Computation, mut needs: Vec<Need>) -> Vec<Need> {
+        let (Op::Convolution(d), [Some(axes)]) = (&comp[inst].op, &mut needs[..]) else { return needs };
+        let Some(Way::Winograd(w)) = self.methods.comp(id).get(&inst).map(|c| &c.way) else { return needs };
+        for along in &w.along {
+            let axis = &mut axes[d.output_spatial[along.axis]];
+            *axis = axis.and_then(|b| Some(Bound { more: b.more.checked_add(along.beyond())?, ..b }));
+        }
+        needs
+    }
+
+    /// What an instruction needs of its operands.
+    fn operands(&mut self, frame: &Frame, inst: &Inst, needs: &[Need]) -> Vec<Vec<Need>> {
+        let (module, comp) = (frame.module, frame.comp);
+        let shape = |i: usize| &comp[inst.operands[i]].shape;
+        match &inst.op {
+            Op::Tuple => {
+                let mut rest = needs.iter().cloned();
+                (0..inst.operands.len()).map(|i| rest.by_ref().take(shape(i).leaves().len()).collect()).collect()
+            }
+            Op::GetTupleElement(index) => {
+                let parts = shape(0).as_tuple().unwrap_or_default();
+                let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
+                let mut all = vec![None; shape(0).leaves().len()];
+                all[before..before + needs.len()].clone_from_slice(needs);
+                vec![all]
+            }
+            Op::Copy | Op::OptimizationBarrier => vec![needs.to_vec()],
+            Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
+                let inner = Frame { module, comp: &module.comps[*callee], caller: Some((frame, inst)) };
+                self.computation(&inner, *callee, needs.to_vec())
+            }
+            Op::While { cond, body } => vec![self.while_loop(module, *cond, *body, needs)],
+            Op::Conditional(branches) => {
+                let selector = vec![whole(shape(0))];
+                let of = |b: &CompId| {
+                    let inner = Frame { module, comp: &module.comps[*b], caller: None };
+                    self.computation(&inner, *b, needs.to_vec()).into_iter().next().unwrap_or_default()
+                };
+                selector.into_iter().chain(branches.iter().map(of)).collect()
+            }
+            Op::Sort { .. } | Op::TopK { .. } => vec![vec![joined(needs)]; inst.operands.len()],
+            Op::Reduce { dims, .. } => {
+                let axes = joined(needs).unwrap_or_default();
+                let count = inst.operands.len() / 2;
+                let rank = shape(0).as_array().map_or(0, |a| a.rank());
+                let mut kept = axes.into_iter();
+                let of = (0..rank).map(|a| if dims.contains(&a) { None } else { kept.next().flatten() });
+                let of: Vec<Option<Bound>> = of.collect();
+                let of = |i| if i < count { vec![Some(of.clone())] } else { whole(shape(i)) };
+                (0..inst.operands.len()).map(of).collect()
+            }
+            _ => match needs {
+                [Some(axes)] => (0..inst.operands.len())
+                    .map(|i| match inst.op {
+                        Op::Elementwise(ScalarOp::Select) if i == 1 => vec![Some(self.chosen(frame, inst, axes))],
+                        _ => of_array(comp, inst, axes, i),
+                    })
+                    .collect(),
+                _ => (0..inst.operands.len()).map(|i| whole(shape(i))).collect(),
+            },
+        }
+    }
+
+    /// What a `select` needs of its second operand: nothing where the first is false.
+    fn chosen(&mut self, frame: &Frame, select: &Inst, axes: &[Option<Bound>]) -> Vec<Option<Bound>> {
+        let of_mask = masks::bounds(frame, select.operands[0], &mut self.needed.amounts);
+        let nearer = |(i, bound): (usize, &Option<Bound>)| {
+            let mask = of_mask.get(i).copied().flatten();
+            masks::both_of(mask, *bound)
+        };
+        axes.iter().enumerate().map(nearer).collect()
+    }
+
+    /// What a loop needs of the state before it: what is needed behind it, and what each round needs for that.
+    fn while_loop(&mut self, module: &Module, cond: CompId, body: CompId, needs: &[Need]) -> Vec<Need> {
+        let root = module.comps[cond].root;
+        let mut state = needs.to_vec();
+        let inside = |comp: CompId| Frame { module, comp: &module.comps[comp], caller: None };
+        let of_cond = self.computation(&inside(cond), cond, whole(&module.comps[cond][root].shape));
+        join(&mut state, of_cond.into_iter().next().unwrap_or_default());
+        for round in 0.. {
+            let before = state.clone();
+            let of_body = self.computation(&inside(body), body, state.clone());
+            join(&mut state, of_body.into_iter().next().unwrap_or_default());
+            if state == before {
+                break;
+            }
+            if round == MOST_ROUNDS {
+                state = whole(&module.comps[body][module.comps[body].root].shape);
+            }
+        }
+        state
+    }
+}
+
+/// What an instruction makes where some of its results are needed. What is put in order is all of each line, as it is ordered where the
+/// result lies and any element may come to stand anywhere; a factor and the unknowns of a system are all that their kernels read again.
+fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<Need>) -> Vec<Need> {
+    let rank = comp[inst].operands.first().and_then(|&o| comp[o].shape.as_array()).map_or(0, |a| a.rank());
+    let axes = match &comp[inst].op {
+        Op::Sort { dim, .. } => *dim..*dim + 1,
+        Op::TopK { .. } => rank.saturating_sub(1)..rank,
+        Op::Cholesky { .. } | Op::TriangularSolve { .. } => rank.saturating_sub(2)..rank,
+        _ => return needs,
+    };
+    let axes: Vec<usize> = axes.collect();
+    needs.into_iter().map(|need| Some(without(need?, &axes))).collect()
+}
+
+/// All elements of a value.
+fn whole(shape: &Shape) -> Vec<Need> {
+    shape.leaves().iter().map(|leaf| Some(vec![None; leaf.rank()])).collect()
+}
+
+/// What is needed of any of several arrays of the same sizes.
+fn joined(needs: &[Need]) -> Need {
+    let mut all = Vec::new();
+    needs.iter().for_each(|need| join(&mut all, vec![need.clone()]));
+    all.pop().flatten()
+}
+
+/// Adds what is needed besides.
+fn join(all: &mut Vec<Need>, more: Vec<Need>) {
+    all.resize(all.len().max(more.len()), None);
+    for (one, more) in all.iter_mut().zip(more) {
+        let Some(more) = more else { continue };
+        *one = Some(match one.take() {
+            None => more,
+            Some(axes) => axes.into_iter().zip(more).map(|(a, b)| larger(a?, b?)).collect(),
+        });
+    }
+}
+
+/// A bound that neither of two is above; `None` where none is known.
+fn larger(a: Bound, b: Bound) -> Option<Bound> {
+    (a.size == b.size).then(|| Bound { size: a.size, times: a.times.max(b.times), more: a.more.max(b.more) })
+}
+
+/// The same bounds but along `axes`, which are needed whole.
+fn without(mut bounds: Vec<Option<Bound>>, axes: &[usize]) -> Vec<Option<Bound>> {
+    axes.iter().filter(|&&a| a < bounds.len()).collect::<Vec<_>>().into_iter().for_each(|&a| bounds[a] = None);
+    bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::text;
+    use crate::target::Target;
+
+    /// What is needed of each array of a module whose result is as long as parameter 1 says, of the instructions of that opcode.
+    fn needs(of: &str, opcode: &str) -> Vec<Need> {
+        let module = text::parse(of).expect("sound HLO");
+        let methods = Methods::of(&module, &Target::resolve(None, None, None).expect("a processor"));
+        let needed = Needed::of(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
+        let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
+        let (id, _) = found.expect("an instruction of that opcode");
+        needed.get(module.entry, id).expect("it is known").to_vec()
+    }
+
+    #[test]
+    fn of_lines_that_are_ordered_all_is_needed() {
+        let top = "HloModule t
+ENTRY e {
+  x = f32[4] parameter(0)
+  n = s32[] parameter(1)
+  t = (f32[4], s32[4]) topk(x), k=4, largest=true
+  k = f32[4] get-tuple-element(t), index=0
+  ROOT r = (f32[4]) tuple(k)
+}
+";
+        let bound = Bound { size: 0, times: 1, more: 0 };
+        assert_eq!(needs(top, "get-tuple-element"), [Some(vec![Some(bound)])]);
+        assert_eq!(needs(top, "topk"), [Some(vec![None]), None]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Where the values of a computation lie: dense, with a margin of zeros for the padded windows that read them, or inside the
+//! concatenation that they are a part of, so that padding and concatenating copy nothing.
+use crate::hlo::{Computation, InstId, Op};
+use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, Way};
+use crate::schedule::plan::choices::Choices;
+use crate::schedule::plan::fuse::{Fate, Fusion, inlineable};
+use crate::target::Target;
+use crate::util::id_vec::IdVec;
+
+/// Where a value of a computation goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spot {
+    /// Into a buffer of its own, dense.
+    Dense,
+    /// Into a buffer of its own, with zeros around.
+    Margin {
+        /// Before the first element, along each axis.
+        low: Vec<u64>,
+        /// After the last.
+        high: Vec<u64>,
+        /// Whether the loops that make it write it there; if not, windows read a copy.
+        made: bool,
+    },
+    /// Into the value of this concatenation.
+    Part {
+        /// The concatenation.
+        whole: InstId,
+        /// Its axis.
+        axis: usize,
+        /// The part's first element along that axis.
+        before: u64,
+    },
+}
+
+/// Whether no window needs margins of `plane` where the results at edges are made apart.
+pub fn is_read_in_parts(comp: &Computation, convolutions: &Convolutions, plane: InstId, users: &[InstId]) -> bool {
+    users.iter().all(|user| {
+        let Some(convolution) = convolutions.get(user) else { return true };
+        let needs = comp[*user].operands[0] == plane && convolution.needs_margins();
+        convolution.at_edges.is_some() || convolution.margins.is_some() && !needs
+    })
+}
+
+/// Decides for every instruction of `comp`. A margin is as wide as the widest window needs; a value that is not made by
+/// loops of this computation (a parameter) may have one too: it is copied when the window comes.
+pub fn spots(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -> IdVec<InstId, Spot> {
+    let users = comp.users();
+    let mut spots: IdVec<InstId, Spot> = comp.insts.ids().map(|_| Spot::Dense).collect();
+    for &id in &comp.post_order() {
+        if let Op::Convolution(d) = &comp[id].op {
+            let operand = comp[id].operands[0];
+            let planes = match (fusion.fate[operand], &comp[operand].op) {
+                (Fate::Inlined(_), Op::Concatenate(_)) => &comp[operand].operands,
+                _ => std::slice::from_ref(&operand),
+            };
+            let Some(margins) = convolutions.get(&id).filter(|c| c.needs_margins()).and_then(|c| c.margins.as_ref())
+            else {
+                continue;
+            };
+            let rank = comp.array(operand).rank();
+            for &plane in planes {
+                let (mut low, mut high) = match &spots[plane] {
+                    Spot::Margin { low, high, .. } => (low.clone(), high.clone()),
+                    Spot::Dense | Spot::Part { .. } => (vec![0; rank], vec![0; rank]),
+                };
+                for (&(before, after), &axis) in margins.iter().zip(&d.input_spatial) {
+                    low[axis] = low[axis].max(before);
+                    high[axis] = high[axis].max(after);
+                }
+                let made = is_placeable(comp, fusion, &users[plane], plane);
+                spots[plane] = Spot::Margin { low, high, made };
+            }
+        }
+    }
+    for &id in comp.post_order().iter().rev() {
+        let Op::Concatenate(axis) = comp[id].op else { continue };
+        if !fusion.is_made(id) {
+            continue;
+        }
+        let mut before = 0;
+        for &operand in &comp[id].operands {
+            let alone = comp[id].operands.iter().filter(|o| **o == operand).count() == 1;
+            // a product's result is copied in no time, and held the whole while its other parts are made
+            let product = matches!(comp[fusion.anchor[operand].unwrap_or(operand)].op, Op::Dot(_));
+            let fits = alone && !product && spots[operand] == Spot::Dense;
+            if fits && is_placeable(comp, fusion, &users[operand], operand) {
+                spots[operand] = Spot::Part { whole: id, axis, before };
+            }
+            before += comp.array(operand).dims[axis];
+        }
+    }
+    spots
+}
+
+/// Gives the parts of some concatenations memory of their own, has windows read copies of some arrays, which are made without
+/// margins, and others have none: windows that need them all the same read copies.
+pub fn choose(spots: &mut IdVec<InstId, Spot>, choices: &Choices) {
+    for id in spots.ids() {
+        match &mut spots[id] {
+            Spot::Part { whole, .. } if choices.apart.contains(whole) => spots[id] = Spot::Dense,
+            Spot::Margin { .. } if choices.in_parts.contains(&id) => spots[id] = Spot::Dense,
+            Spot::Margin { made, .. } => *made &= !choices.copied.contains(&id),
+            Spot::Dense | Spot::Part { .. } => {}
+        }
+    }
+}
+
+/// Takes the memory of concatenations whose parts a convolution reads where they are: of whole vectors of channels, read by
+/// Winograd's method alone. A part that was made long before, such as what a U-Net skips to, holds no memory for the others.
+/// Loops that would have been those of the concatenation (a part that is resized) become those of their part.
+pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convolutions, target: &Target) {
+    let users = comp.users();
+    for id in comp.post_order() {
+        let Op::Convolution(d) = &comp[id].op else { continue };
+        let whole = comp[id].operands[0];
+        let parts = &comp[whole].operands;
+        let joins = comp[whole].op == Op::Concatenate(d.input_feature)
+            && users[whole] == [id]
+            && whole != comp.root
+            && fusion.is_made(whole)
+            && fusion.rows[whole].is_none();
+        let fits = |&part: &InstId| {
+            let vectors = comp.array(part).dims[d.input_feature].is_multiple_of(target.lanes(4));
+            let once = parts.iter().filter(|o| **o == part).count() == 1;
+            let own = is_placeable(comp, fusion, &users[part], part);
+            vectors && once && (own || (users[part] == [whole] && is_loops(&comp[part].op)))
+        };
+        let reads_parts = matches!(&convolutions[&id].way, Way::Winograd(w) if !w.is_line());
+        if joins && reads_parts && parts.iter().all(fits) {
+            fusion.fate[whole] = Fate::Inlined(fusion.root_of(id));
+            for &part in parts {
+                if std::mem::replace(&mut fusion.fate[part], Fate::Materialised) == Fate::Materialised {
+                    continue;
+                }
+                let mut open = comp[part].operands.clone();
+                while let Some(id) = open.pop() {
+                    if fusion.fate[id] == Fate::Inlined(Some(whole)) {
+                        fusion.fate[id] = Fate::Inlined(Some(part));
+                        open.extend(&comp[id].operands);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether it becomes loops over its result that can write it anywhere.
+pub fn is_loops(op: &Op) -> bool {
+    let elsewhere = matches!(op, Op::Map { .. } | Op::OptimizationBarrier | Op::Iota(_));
+    matches!(op, Op::Concatenate(_)) || inlineable(op) && !elsewhere
+}
+
+/// Whether the loops that make `id` can write it anywhere, and everything that reads it can read it there.
+fn is_placeable(comp: &Computation, fusion: &Fusion, users: &[InstId], id: InstId) -> bool {
+    let anchor = fusion.anchor[id].unwrap_or(id);
+    let made = is_loops(&comp[anchor].op)
+        || matches!(comp[anchor].op, Op::Dot(_) | Op::Convolution(_) | Op::ReduceWindow { .. });
+    made && id != comp.root
+        && fusion.is_made(id)
+        && comp[id].shape.as_array().is_some_and(|a| a.elements() > 0)
+        && users.iter().all(|&u| {
+            let op = &comp[u].op;
+            let first = comp[u].operands.first() == Some(&id) && comp[u].operands[1..].iter().all(|o| *o != id);
+            matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. })
+                || is_loops(op)
+                || (first && matches!(op, Op::Convolution(_)))
+        })
+}

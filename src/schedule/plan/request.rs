@@ -1,0 +1,67 @@
+//! A root whose family is looked for: what families ask of it.
+use crate::diag::Result;
+use crate::hlo::attrs::ConvDims;
+use crate::hlo::{CompId, InstId, Op};
+use crate::schedule::families::convolution::recipe::algorithm::Convolution;
+use crate::schedule::families::scan::recipe::Scan;
+use crate::schedule::plan::context::PlanContext;
+use crate::schedule::plan::fuse::inlineable;
+use crate::schedule::plan::{Fused, epilogue};
+use crate::schedule::refuse;
+use std::collections::HashSet;
+
+/// A root whose family is looked for.
+pub struct Asked<'l> {
+    /// What there is to look at.
+    pub context: &'l PlanContext<'l>,
+    /// What is inlined into what.
+    pub fused: &'l Fused,
+    /// Planes of which parts are summed when they are made.
+    pub summed: &'l HashSet<InstId>,
+    /// The computation.
+    pub comp: CompId,
+    /// The root.
+    pub id: InstId,
+    /// Its anchor, or itself.
+    pub anchor: InstId,
+}
+
+impl Asked<'_> {
+    /// What the anchor does.
+    pub fn op(&self) -> &Op {
+        &self.context.comp[self.anchor].op
+    }
+
+    /// Whether the anchor has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.context.comp.array(self.anchor).elements() == 0
+    }
+
+    /// The convolution, where the anchor is one. Errors: `Code::HloUnsupported` for batch groups.
+    pub fn convolution(&self) -> Result<Option<(&Convolution, &ConvDims)>> {
+        let Op::Convolution(d) = self.op() else { return Ok(None) };
+        if d.batch_group_count != 1 {
+            return Err(refuse(self.context.comp, self.id, " with batch groups"));
+        }
+        Ok(Some((&self.context.convolutions[&self.anchor], d)))
+    }
+
+    /// The running fold, where the anchor is one.
+    pub fn scan(&self) -> Option<Scan> {
+        let Op::ReduceWindow { window, comp: folder } = self.op() else { return None };
+        let operands = &self.context.comp[self.anchor].operands;
+        let regroups = operands.len() == 2 && self.context.module.comps[*folder].fold().is_some();
+        Scan::of(window, &self.context.comp.array(operands[0]).dims, regroups)
+    }
+
+    /// Whether what is computed of each element of the anchor is long.
+    pub fn has_long_epilogue(&self) -> bool {
+        self.id != self.anchor
+            && epilogue::is_long(self.context.module, self.context.comp, &self.fused.fusion, (self.id, self.anchor))
+    }
+
+    /// Whether each element of the root is computed from a few of others.
+    pub fn is_pointwise(&self) -> bool {
+        inlineable(self.op())
+    }
+}
