@@ -1,97 +1,35 @@
-//! HLO to kernels.
+//! Schedules HLO: decides which instructions become which kernels, and writes these.
 //!
-//! `plan/` decides as data, before there is any kernel; `emit/` has the loops, and each folder of `families/` the decisions and the
-//! loops of one family of kernels. `search.rs` looks at the memory of a plan and asks for other plans (`plan/choices.rs`, keyed by
-//! computation and instruction). The `//!` of a file has its method and when it pays.
+//! | folder | contents |
+//! |---|---|
+//! | `plan/` | decisions about whole computations, as data, before there is any kernel: fusion, placement of arrays, order; `text.rs` prints a plan |
+//! | `families/` | a folder for each family of kernels: `recipe` chooses the parameters of a root's kernels, `loops` writes them; the first family of `FAMILIES` that takes a root makes it |
+//! | `loops/` | the vocabulary of loops that families share |
+//! | `emit/` | the walk over a plan that hands each root to its family and gives values their buffers |
+//! | `passes/` | passes over the finished kernels of a program, listed as `PIPELINE` |
+//! | `memory/` | layouts of arrays, lifetimes of buffers, offsets in the workspace |
+//! | `search.rs` | the search over plans (`plan/choices.rs`) for less workspace memory |
 //!
-//! # Where a question is answered
-//! - *How is this convolution done, which margins does its operand need*: `families/convolution/recipe/algorithm.rs`: `Way` and `margins`, asked
-//!   once for each before anything else; everyone else reads `Convolutions`.
-//! - *How are the kernels of this root made, with which parameters*: `families/mod.rs` has the families in order: the first that takes a
-//!   root makes it (`families/scan/` is a small one). Its parameters are the root's `Recipe` (`plan/recipe.rs`).
-//! - *What is inlined into what*: `plan/fuse/`: walks a computation backwards: *materialised*, or *inlined* into a root; one
-//!   contraction, reduction or window may be the *anchor* of a kernel that reads it element for element (its epilogue),
-//!   reductions of whole rows and all between them are one row kernel.
-//! - *What is computed again by each reader instead of being kept*: `plan/rematerialize.rs`, on HLO.
-//! - *What is made inside its reader, on the stack*: `families/producer_fusion/recipe/`: `chain` (a depthwise window's operand), `separable` (the
-//!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `families/producer_fusion/loops/mod.rs` in
-//!   common.
-//! - *How is a contraction done*: `families/contraction/recipe/mod.rs`: lanes along its sums or a tile, where its right side is read and how that
-//!   lies (`families/contraction/recipe/panel_order.rs`), which loop is outside, of sizes, types and strides alone.
-//! - *Which register tile*: `families/contraction/recipe/register_tile.rs`: all of them with predicted times, or what was measured; `families/contraction/recipe/amx.rs` with AMX.
-//! - *Which epilogues stand in a loop*: `plan/epilogue.rs`.
-//! - *How many sums go along lanes at once*: `families/contraction/recipe/inner_product.rs`.
-//! - *What do caches hold, what does a cycle take in, what does it cost to go to a cache farther away*: `target/machine.rs`:
-//!   the sizes by processor with a stated default, the costs with unit and source; a plan has thresholds in sixteenths of the
-//!   second level.
-//! - *Where does an array lie*: `plan/placement.rs`: dense, with a margin of zeros that its producer leaves free (what is after a
-//!   row is what is before the next), or as a part of a concatenation; `layout.rs`.
-//! - *How does an operand or a result lie, for who reads or writes it*: `loops/view.rs`: `View`, of the whole array, of one with
-//!   a margin, of a part, or of a few rows in a ring; who reads it does not know who made it.
-//! - *Where do loops end when a call needs fewer elements than arrays have*: `plan/demand/` goes from the results and from masks backwards;
-//!   `passes/limits/mod.rs` sees in what kernels store which rounds and chunks are left out.
-//! - *In which order*: `plan/sink.rs` (what needs nothing comes late), `plan/loop_state.rs` (who reads an old state comes before
-//!   who makes the next), `plan/branch_order.rs` (which of two branches comes first).
-//! - *When does a value live*: `memory/liveness.rs` before there are kernels, `memory/workspace.rs` after. *Where does it lie in the
-//!   workspace*: `memory/allocate.rs`.
-//! - *What is written over what*: `emit/operand_reuse.rs`; how variables get their next values: `emit/variables.rs`.
-//! - *What is done in halves, so that less lives at once*: `plan/split.rs`, on HLO.
-//! - *What does a plan look like as text, and how is one read back*: `plan/text.rs`, for `--emit plan` and `--plan`.
-//! - *What is tried where memory is short*: `search.rs`: order, weights known at compile time, bounds for Winograd's method,
-//!   concatenations, margins, results. Of each try a sketch is written (`emit::Detail`): the memory is that of the program, by the
-//!   same liveness and the same plan of memory, and of a tile of results there is one alone. The last one is written whole.
+//! # Decisions that span several files
+//! - **Convolutions**: `families/convolution/recipe/algorithm.rs` chooses the algorithm of each before anything else; margins, fusion and
+//!   loops follow from it.
+//! - **Fusion**: `plan/fuse/` decides what shares a kernel, `plan/rematerialize.rs` what each reader computes again,
+//!   `families/producer_fusion/` which producers are computed inside the loops of their consumer.
+//! - **Placement**: `plan/placement.rs` gives arrays margins of zeros for padded windows, or places in concatenations. Who reads or writes an
+//!   array sees a `loops::view::View` of it, and not who made it.
+//! - **Order**: `plan/sink.rs` delays values without operands, `plan/loop_state.rs` lets readers of a loop's state come before its next value,
+//!   `plan/branch_order.rs` swaps branches and `plan/split.rs` splits pairs of kernels to lower the peak of memory.
+//! - **Reuse of memory**: `emit/operand_reuse.rs` writes results over operands, `emit/variables.rs` gives variables their next values.
+//! - **Open sizes**: `plan/demand/` knows which elements a call needs, `passes/limits/` ends loops behind them.
+//! - **Narrow constants**: `optimize/precision.rs` rounds weights on HLO, so that the interpreter sees the rounded numbers;
+//!   `plan/compressed_constants.rs` finds them, and panels keep the narrow type, which register tiles widen.
+//! - **Prefetches** (`Stmt::Prefetch`, without bounds and effects): tiles fetch their share of the next panel
+//!   (`families/contraction/loops/prefetch_panel.rs`), products fetch the weights that a later product streams (`passes/prefetch_weights.rs`).
+//! - **Squeeze-excite**: windows add up the pixels that they make (`families/plane_sums/`), and a factor per channel goes into the weights of
+//!   the convolution that reads the channels (`plan/channel_scales.rs`).
 //!
-//! # What goes through several files
-//! - Constants are asked for before they are used (`Stmt::Prefetch`, which has no bounds and no effect). While the tiles of a
-//!   product pass one after another over a panel of the right side, each asks for its share of the next
-//!   (`families/contraction/loops/prefetch_panel.rs`); what a product of one row reads once, from far away, is asked for by the products before it,
-//!   byte for byte beside their own panels, each for up to three later ones (`passes/prefetch_weights.rs`).
-//! - Squeeze-excite: a depthwise window that makes a plane also adds it up, in parts that do not depend on threads, and a small
-//!   kernel adds those (`families/plane_sums/loops.rs`). A factor per feature of what a 1x1 convolution reads goes into its weights where
-//!   there are few of them (`plan/channel_scales.rs`), which then are scaled on their way into panels.
-//! - A long epilogue (gelu) stands once in a loop over the sums of the tile, which it reads from the stack: written out for two
-//!   dozen vectors, its instructions would come from farther away than they take.
-//! - `optimize/space_to_batch.rs` gives depthwise windows between `SpaceToBatchND` and `BatchToSpaceND` a dilation instead of
-//!   those; `pad_into_window.rs` and `scale_into_weights.rs` take pads and factors into windows.
-//! - A contraction (`families/contraction/loops/mod.rs`, for products and convolutions alike) has its loops around the register tile over
-//!   panels (`families/contraction/loops/pack.rs`: packed at compile time where the right side is constant; a computed one that is read once, or
-//!   stays near, is read where it lies). Where columns are few it sums along lanes (`families/contraction/loops/inner_product.rs`), where rows are few and
-//!   the terms of a column lie side by side, along those (`families/contraction/loops/transposed_right.rs`); with AMX it has blocks (`families/contraction/loops/amx.rs`).
-//! - What Winograd's tiles read outside of an array is zero (`families/winograd/loops/positions.rs`), so that none needs a margin for them; an
-//!   infinity or a NaN in the input spoils the tiles that read it. Transposed convolutions are taken apart into phases that
-//!   multiply no zeros, and padded ones into results at the edges and all others, where memory for margins is short
-//!   (`families/convolution/recipe/phases.rs`). Sorting, scans, scatters and linear algebra are written with `loops/scalar_loops.rs`: scalar variables
-//!   and loops whose bounds are known at run time.
-//! - Indices (`kernel/index.rs`) are sums of loop variables, quotients and remainders that simplify themselves; a load is a
-//!   vector load where the lane variable's coefficient is 1.
-//! - `bench --profile` compiles with `Launches::Observed`: every kernel goes through the executor, which times it and counts
-//!   its launches; a table in the object says which is which. The roofline of a kernel (`measure/roofline.rs`) is the longer of
-//!   its multiply-adds at the measured peak and of the elements that its indices name (`kernel/touched.rs`) at the measured
-//!   speed of the memory that holds them; Winograd's kernels also say what direct sums would take. `bench --machine`
-//!   (`measure/`) measures what the machine can do with kernels written by hand.
-//! - `kernel/verify/` holds thirteen numbered rules (bounds of every index, types, registers, memory defined before it is read
-//!   and not overwritten between) against every program before it becomes code; `kernel/eval.rs` runs a program on tensors, and
-//!   `tests/kernels.rs` compares that with the interpreter of the HLO.
-//! - `passes/concurrent_loops.rs` puts loops side by side that need nothing of one another (the two directions of a recurrent net): where
-//!   the executor has threads, each runs on one. `passes/join.rs` makes small kernels that follow one another in a loop one
-//!   kernel, `passes/merge.rs` those that go through the same large arrays in the same loops.
-//! - The inputs of a recurrent layer are multiplied before its loop (`optimize/hoist_products.rs`), those of 16 steps or more
-//!   in blocks of 4 to 6 by a loop inside (`hoist_products/blocks.rs`), which gathers, turns round or puts together only the
-//!   rows that it multiplies (`hoist_products/rows.rs`); a sequence whose steps are all the same is multiplied once.
-//! - `--weights` and `--math` are a last rule on HLO (`optimize/precision.rs`), so that the interpreter sees the rounded
-//!   numbers. `plan/compressed_constants.rs` finds what it wrote; panels keep the narrow type and the tile widens it, scales following the
-//!   sum. With bf16 factors the tile takes pairs of terms (`kernel::Expr::PairSum`), whose rounding is that of the target's
-//!   instruction (`target/pairs.rs`). Where the target has AMX and rows are four or more, blocks of 32 rows by 32 columns take
-//!   the place of the register tile (`families/contraction/loops/amx.rs`, `kernel::TileSums`, `target/tiles.rs`): one statement makes the sums of all
-//!   terms on the stack, from where the epilogue takes them. `tests/objects/tiles.c` plays such a processor. The request is
-//!   part of the `Target`, so that nothing compiles without it.
-//! - What is left of a run of elements behind whole vectors (`loops/vectors.rs`) is narrower vectors, with AVX-512 one whose last
-//!   lanes touch no memory; products keep narrower ones, because an epilogue in place would wait for masked stores that reach
-//!   into its next row. Where an element takes long to compute, what is left of short rows is taken across them
-//!   (`loops/row_tails.rs`).
-//! - An epilogue of many operations stands in a loop over the tile's sums, which lie on the stack. `Stmt::Release` before it
-//!   tells LLVM that no vector stays in a register from there on: it would keep the epilogue's constants in registers through
-//!   the product's loop, and the sums on the stack.
+//! `kernel::verify` checks every program before it becomes code; `kernel/eval.rs` runs it on tensors, which `tests/kernels.rs` compares with
+//! the interpreter of HLO.
 mod emit;
 mod families;
 mod loops;
@@ -107,15 +45,15 @@ use crate::lower::Lowered;
 use crate::target::Target;
 use crate::tensor::TensorInfo;
 pub use emit::Packings;
-use emit::{Detail, Found};
+use emit::{Detail, SearchFacts};
 use families::convolution::recipe::algorithm::Methods;
 use plan::choices::Choices;
-use plan::demand::Needed;
+use plan::demand::Demand;
 use plan::loop_state::Variables;
-use plan::split_level::{Cuts, Halves};
-use plan::text::{self, Given};
+use plan::split_level::{SplitLevel, SplitScope};
+use plan::text::{self, PlanText};
 use plan::{Plan, channel_scales, rematerialize, sink, split};
-use search::{Aims, Made};
+use search::{Aims, Candidate};
 
 /// By how much constants may grow for speed, at most, beside a twenty-fourth.
 const MOST_SPARE: u64 = 128 << 10;
@@ -173,17 +111,17 @@ pub fn build_with(
     // how loops run side by side, and what they do in one kernel, is read off kernels
     let detail = if has_loops(module) { Detail::Whole } else { Detail::Sketch };
     let maker = Maker { lowered, target, variables, empty, packings, workspace, detail };
-    let given = target.plans.as_deref().map(|text| Given::find(text, name)).transpose()?;
-    let wanted = given.as_ref().map_or(Ok(Halves::Once), Given::halves)?;
-    let halved = if wanted == Halves::None { None } else { split::cut(module, Cuts::Once, target) };
-    let halves = if halved.is_some() { Halves::Once } else { Halves::None };
+    let given = target.plans.as_deref().map(|text| PlanText::find(text, name)).transpose()?;
+    let wanted = given.as_ref().map_or(Ok(SplitLevel::Once), PlanText::halves)?;
+    let halved = if wanted == SplitLevel::None { None } else { split::cut(module, SplitScope::Once, target) };
+    let halves = if halved.is_some() { SplitLevel::Once } else { SplitLevel::None };
     let module = halved.as_ref().unwrap_or(module);
     let once = maker.base(module, halves);
-    let twice = || split::cut(module, Cuts::Twice, target);
+    let twice = || split::cut(module, SplitScope::Twice, target);
     let program = match given {
         Some(given) => {
-            let more = twice().filter(|_| wanted == Halves::Twice);
-            let base = more.as_ref().map_or(once, |module| maker.base(module, Halves::Twice));
+            let more = twice().filter(|_| wanted == SplitLevel::Twice);
+            let base = more.as_ref().map_or(once, |module| maker.base(module, SplitLevel::Twice));
             let choices = given.choices(base.module)?;
             let program = maker.whole(&base, &choices, maker.made(&base, &choices, Detail::Whole)?, Detail::Whole)?;
             given.check(&program.plan)?;
@@ -192,7 +130,7 @@ pub fn build_with(
         None => {
             let found = maker.searched(&once)?;
             let more = if found.1.program.workspace_bytes > workspace { twice() } else { None };
-            let more = more.as_ref().map(|module| maker.base(module, Halves::Twice));
+            let more = more.as_ref().map(|module| maker.base(module, SplitLevel::Twice));
             let other = more.as_ref().map(|base| Ok::<_, Error>((base, maker.searched(base)?))).transpose()?;
             let other = other.filter(|(_, other)| search::spares_much(&found.1.program, &other.1.program));
             let (base, (choices, made)) = other.unwrap_or((&once, found));
@@ -206,12 +144,12 @@ pub fn build_with(
 /// A module, and what is decided for it before any plan.
 struct Base<'m> {
     module: &'m Module,
-    halves: Halves,
+    halves: SplitLevel,
     methods: Methods,
-    needed: Needed,
+    needed: Demand,
 }
 
-/// What makes programs of plans of a module.
+/// Makes programs from plans of one function.
 struct Maker<'l> {
     lowered: &'l Lowered,
     target: &'l Target,
@@ -226,14 +164,14 @@ struct Maker<'l> {
 }
 
 impl Maker<'_> {
-    fn base<'m>(&self, module: &'m Module, halves: Halves) -> Base<'m> {
+    fn base<'m>(&self, module: &'m Module, halves: SplitLevel) -> Base<'m> {
         let methods = Methods::of(module, self.target);
-        let needed = Needed::of(module, &methods, &self.lowered.used);
+        let needed = Demand::of(module, &methods, &self.lowered.used);
         Base { module, halves, methods, needed }
     }
 
-    /// What comes of some choices.
-    fn made<'b>(&'b self, base: &'b Base<'_>, choices: &Choices, detail: Detail) -> Result<Made<'b>> {
+    /// Plans `base` with these choices and emits the program.
+    fn made<'b>(&'b self, base: &'b Base<'_>, choices: &Choices, detail: Detail) -> Result<Candidate<'b>> {
         let plan = Plan::of(
             base.module,
             &self.variables,
@@ -243,7 +181,7 @@ impl Maker<'_> {
             families::recipe,
         )?;
         let (program, found) = self.emitted(base, (&plan, choices), detail)?;
-        Ok(Made { plan, program, found })
+        Ok(Candidate { plan, program, found })
     }
 
     fn emitted(
@@ -251,21 +189,21 @@ impl Maker<'_> {
         base: &Base<'_>,
         (plan, choices): (&Plan<'_>, &Choices),
         detail: Detail,
-    ) -> Result<(Program, Found)> {
+    ) -> Result<(Program, SearchFacts)> {
         let begun = (self.empty.clone(), self.packings);
         emit::emit(base.module, plan, self.target, begun, (detail, choices.in_results), families::FAMILIES)
     }
 
     /// The choices of the search, and what comes of them.
-    fn searched<'b>(&'b self, base: &'b Base<'_>) -> Result<(Choices, Made<'b>)> {
+    fn searched<'b>(&'b self, base: &'b Base<'_>) -> Result<(Choices, Candidate<'b>)> {
         let aims = Aims { workspace: self.workspace, constants: most_constants(base.module) };
         let order = plan::lower_order(base.module, self.target, &base.methods);
         search::least(&aims, order, |choices| self.made(base, choices, self.detail))
     }
 
     /// The whole program of what was `made` in some detail.
-    fn whole(&self, base: &Base<'_>, choices: &Choices, made: Made<'_>, detail: Detail) -> Result<Program> {
-        let Made { plan, program, .. } = made;
+    fn whole(&self, base: &Base<'_>, choices: &Choices, made: Candidate<'_>, detail: Detail) -> Result<Program> {
+        let Candidate { plan, program, .. } = made;
         let drawn = program.workspace_bytes;
         let program = match detail {
             Detail::Whole => program,

@@ -1,7 +1,7 @@
-//! What is decided only when a schedule shows where most memory is needed: the order of branches, weights of Winograd's method
-//! that are transformed at compile time, how much it may take for itself, what is not written into concatenations, and what lies
-//! in results. Each is tried, and kept where the workspace is smaller.
-use super::emit::Found;
+//! Search over plans for less workspace memory. A program shows where most memory is needed; the search then tries another order of
+//! branches, weights that Winograd's method transforms at compile time, bounds for its scratch memory, parts that are not written into
+//! their concatenations, and intermediates in the memory of results. Each choice is kept where the workspace is smaller.
+use super::emit::SearchFacts;
 use super::memory::workspace;
 use super::plan::Plan;
 use super::plan::choices::{Choices, Key};
@@ -26,7 +26,7 @@ const FEW: u64 = 8;
 /// Constants may grow where the workspace is as small as aimed at then, or smaller by one in so many.
 const FAR_SPARED: u64 = 8;
 
-/// What is aimed at, in bytes.
+/// The targets of a search, in bytes.
 pub struct Aims {
     /// A workspace that is no larger than dense arrays would need.
     pub workspace: u64,
@@ -34,15 +34,15 @@ pub struct Aims {
     pub constants: u64,
 }
 
-/// What came of some choices.
+/// A plan with the program that was emitted from it.
 #[derive(Clone)]
-pub struct Made<'p> {
+pub struct Candidate<'p> {
     /// The plan.
     pub plan: Plan<'p>,
-    /// Its program.
+    /// The program of the plan.
     pub program: Program,
-    /// What memory of the program is for what.
-    pub found: Found,
+    /// The purpose of each buffer of the program.
+    pub found: SearchFacts,
 }
 
 /// The choices whose program takes least memory of those that `schedule` makes of some, and what came of them; `order` is one of
@@ -50,8 +50,8 @@ pub struct Made<'p> {
 pub fn least<'p>(
     aims: &Aims,
     order: Option<Vec<InstId>>,
-    schedule: impl Fn(&Choices) -> Result<Made<'p>>,
-) -> Result<(Choices, Made<'p>)> {
+    schedule: impl Fn(&Choices) -> Result<Candidate<'p>>,
+) -> Result<(Choices, Candidate<'p>)> {
     let choices = Choices::default();
     let made = schedule(&choices)?;
     let mut search = Search { aims, schedule: &schedule, choices, made };
@@ -101,7 +101,7 @@ struct Search<'a, 'p, S> {
     aims: &'a Aims,
     schedule: &'a S,
     choices: Choices,
-    made: Made<'p>,
+    made: Candidate<'p>,
 }
 
 impl<S> Clone for Search<'_, '_, S> {
@@ -110,7 +110,7 @@ impl<S> Clone for Search<'_, '_, S> {
     }
 }
 
-impl<'p, S: Fn(&Choices) -> Result<Made<'p>>> Search<'_, 'p, S> {
+impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
     /// Takes other choices where `better` says so of the programs without and with them.
     fn take(&mut self, choices: Choices, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
         let made = (self.schedule)(&choices)?;
@@ -179,10 +179,9 @@ impl<'p, S: Fn(&Choices) -> Result<Made<'p>>> Search<'_, 'p, S> {
         self.take(choices, better)
     }
 
-    /// What convolutions take for themselves is bounded by what dense arrays would need. The method is faster than direct sums and
-    /// needs memory between its transforms, which is no reason for a workspace that is larger than the arrays of the program:
-    /// where it is, each convolution whose memory is above what the arrays leave at its launches gets that as a bound. Whether
-    /// any did.
+    /// Bounds the scratch memory of convolutions by what dense arrays would need, and returns whether any got a bound. Winograd's method is
+    /// faster than direct sums and needs memory between its transforms, which is no reason for a workspace that is larger than the arrays
+    /// of the program: where it is, each convolution whose memory is above what the arrays leave at its launches gets that as a bound.
     fn rooms(&mut self) -> Result<bool> {
         let mut bounded = false;
         for _ in 0..ROUNDS {
@@ -228,8 +227,8 @@ impl<'p, S: Fn(&Choices) -> Result<Made<'p>>> Search<'_, 'p, S> {
         Ok(())
     }
 
-    /// What an argument lies in has no margins, and the copy that has is as large as all of it. While the workspace is larger than
-    /// aimed at, windows at the edges leave out the taps that read margins, with weights of their own. Whether any do.
+    /// Lets windows at the edges leave out the taps that read margins, with weights of their own, while the workspace is larger than aimed
+    /// at; returns whether any do. The memory of an argument has no margins, and a copy with margins is as large as the whole argument.
     fn in_parts(&mut self) -> Result<bool> {
         let most = self.aims.constants;
         let better = |now: &Program, then: &Program| is_worth_weights(now, then, most);
@@ -240,7 +239,7 @@ impl<'p, S: Fn(&Choices) -> Result<Made<'p>>> Search<'_, 'p, S> {
     /// a copy may stand at another peak. Whether any were.
     fn without_margins(
         &mut self,
-        found: impl Fn(&Found) -> &HashMap<BufId, InstId>,
+        found: impl Fn(&SearchFacts) -> &HashMap<BufId, InstId>,
         chosen: impl Fn(&mut Choices) -> &mut HashSet<InstId>,
         better: impl Fn(&Program, &Program) -> bool,
     ) -> Result<bool> {

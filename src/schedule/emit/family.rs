@@ -4,24 +4,25 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::schedule::plan::Planner;
 use crate::schedule::plan::recipe::Setup;
-use crate::schedule::plan::request::Asked;
+use crate::schedule::plan::request::RecipeRequest;
 
 /// How kernels of one kind are planned and written.
 pub struct Family {
-    /// What plans call it.
+    /// The name of the family in the text of plans.
     pub name: &'static str,
-    /// Its parameters for a root, if that is made this way and no family before says so. Errors: `Code::HloUnsupported`.
-    pub recipe: fn(&mut Planner<'_>, &Asked<'_>) -> Result<Option<Setup>>,
+    /// Decides whether the family makes a root that no family before it has taken, and with which parameters. Errors:
+    /// `Code::HloUnsupported`.
+    pub recipe: fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Option<Setup>>,
     /// Writes the kernels that the parameters say.
     pub emit: for<'a> fn(&mut Emitter<'a>, Root<'_>, &Setup) -> Result<()>,
 }
 
-/// What kernels are to fill.
+/// An instruction that kernels are written for, with the memory of its result.
 #[derive(Clone, Copy)]
 pub struct Root<'s> {
     /// The root.
     pub id: InstId,
-    /// What is inlined into it and says how it is made; the root itself where nothing does.
+    /// The instruction inside the kernel that decides its method; the root itself where none is fused into it.
     pub anchor: InstId,
     /// The memory of the result.
     pub out: &'s Value,

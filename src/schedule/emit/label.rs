@@ -1,5 +1,5 @@
-//! What a kernel is called: the name of the instruction in it that is the most work, which is what people look for in a
-//! profile. A convolution is called so though its kernel ends in the activation behind it.
+//! Labels of kernels: the name of the instruction in a kernel that is the most work, which is what people look for in a profile. A
+//! convolution gives its name to a kernel that ends in the activation behind it.
 use crate::hlo::{ArrayShape, Computation, InstId, Op};
 use crate::kernel::Kernel;
 use crate::schedule::emit::Emitter;
@@ -54,7 +54,7 @@ fn work(comp: &Computation, id: InstId) -> u64 {
     }
 }
 
-/// What people read in profiles and kernel text of an instruction.
+/// The label of an instruction in profiles and in the text of kernels.
 pub fn label(comp: &Computation, id: InstId) -> String {
     let inst = &comp[id];
     if inst.metadata.op_name.is_empty() {

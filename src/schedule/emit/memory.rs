@@ -5,7 +5,7 @@ use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Step};
 use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::loops::copies;
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::placement::{Spot, is_read_in_parts};
+use crate::schedule::plan::placement::{Placement, is_read_in_parts};
 use crate::tensor::{DType, Tensor};
 
 impl<'a> Emitter<'a> {
@@ -30,8 +30,8 @@ impl<'a> Emitter<'a> {
             return Ok(value);
         }
         let comp = self.scope.comp;
-        match self.scope.stages.spots[id].clone() {
-            Spot::Margin { low, high, made: true } => {
+        match self.scope.stages.placements[id].clone() {
+            Placement::Margin { low, high, made: true } => {
                 let value = self.with_margin(comp.array(id), &low, &high)?;
                 if self.is_entry(comp) {
                     self.found.margins.insert(value.buffer()?, id);
@@ -39,8 +39,8 @@ impl<'a> Emitter<'a> {
                 self.note_margin(id, value.buffer()?);
                 Ok(value)
             }
-            Spot::Dense | Spot::Margin { .. } => Ok(self.fresh(&comp[id].shape)),
-            Spot::Part { whole, axis, before } => {
+            Placement::Dense | Placement::Margin { .. } => Ok(self.fresh(&comp[id].shape)),
+            Placement::Part { whole, axis, before } => {
                 let value = self.place(whole)?;
                 if self.is_entry(comp) {
                     // where one lies in another, that is the outermost

@@ -1,5 +1,5 @@
-//! A plan to kernels, one file a family: it says what is done (`plan/`), and here the loops are written. [`Emitter::kernels`]
-//! is where a recipe becomes kernels.
+//! Emits the program of a plan: goes through a computation in the plan's order, gives values their buffers, and hands each root to the family
+//! of its recipe ([`Emitter::kernels`]).
 pub(in crate::schedule) mod label;
 pub(in crate::schedule) mod operand_reuse;
 pub(in crate::schedule) mod search_facts;
@@ -14,7 +14,7 @@ pub(in crate::schedule) mod weights;
 
 pub use crate::schedule::families::contraction::loops::packings::Packings;
 pub use family::{Family, Root};
-pub use search_facts::Found;
+pub use search_facts::SearchFacts;
 
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
@@ -24,7 +24,7 @@ use crate::schedule::memory::workspace;
 use crate::schedule::passes::limits::regions;
 use crate::schedule::passes::{self, PassContext};
 use crate::schedule::plan::fuse::Fusion;
-use crate::schedule::plan::placement::Spot;
+use crate::schedule::plan::placement::Placement;
 use crate::schedule::plan::{Params, Plan, Stages};
 use crate::schedule::refuse;
 use crate::target::Target;
@@ -66,7 +66,7 @@ pub fn emit(
     (empty, packings): (Program, &Packings),
     (detail, in_results): (Detail, bool),
     families: &'static [&'static Family],
-) -> Result<(Program, Found)> {
+) -> Result<(Program, SearchFacts)> {
     let mut s = Emitter {
         module,
         plan,
@@ -76,7 +76,7 @@ pub fn emit(
         weights: Weights::new(module.replaceable),
         packings,
         detail,
-        found: Found::default(),
+        found: SearchFacts::default(),
         regions: regions::Regions::default(),
         depth: 0,
         scope: Scope::new(module, module.entry, plan.stages(module.entry, Params::Borrowed)?),
@@ -105,7 +105,7 @@ pub fn emit(
     Ok((s.program, s.found))
 }
 
-/// What writes the kernels of a module.
+/// Writes the kernels of a module by its plan.
 pub struct Emitter<'a> {
     pub(in crate::schedule) module: &'a Module,
     pub(in crate::schedule) plan: &'a Plan<'a>,
@@ -115,7 +115,7 @@ pub struct Emitter<'a> {
     pub(in crate::schedule) weights: Weights,
     pub(in crate::schedule) packings: &'a Packings,
     pub(in crate::schedule) detail: Detail,
-    pub(in crate::schedule) found: Found,
+    pub(in crate::schedule) found: SearchFacts,
     pub(in crate::schedule) regions: regions::Regions,
     /// Computations of scalars that call one another.
     pub(in crate::schedule) depth: usize,
@@ -207,7 +207,7 @@ impl<'a> Emitter<'a> {
         made.values.take(comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
     }
 
-    /// What `make` gives, and its steps, which are not among the others.
+    /// Runs `make` and returns its result with the steps that it added, which are taken off the list of steps.
     pub(in crate::schedule) fn aside<T>(
         &mut self,
         make: impl FnOnce(&mut Self) -> Result<T>,
@@ -284,7 +284,7 @@ impl<'a> Emitter<'a> {
             Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
             // The same elements in the same order: another view of the same memory.
             Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier
-                if self.scope.stages.spots[id] == Spot::Dense && self.is_dense(inst.operands[0]) =>
+                if self.scope.stages.placements[id] == Placement::Dense && self.is_dense(inst.operands[0]) =>
             {
                 self.value(inst.operands[0])?
             }

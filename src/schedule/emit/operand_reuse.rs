@@ -1,13 +1,13 @@
-//! What may write over an operand: what reads it element for element, and updates, where it is memory of this computation's own
-//! that nothing reads afterwards. A loop that fills a list element by element then copies no list, and a sum with what a layer
-//! skipped, or a product with what squeezes it, moves two arrays and not three. Zeros around stay where they are.
+//! Operands whose memory a result may take. A result that is computed from an operand element for element, or that updates it, is written
+//! over the operand where the operand is memory of this computation's own that nothing reads afterwards. A loop that fills a list element
+//! by element then copies no list, and the sum of a skip connection moves two arrays and not three. Margins of zeros stay where they are.
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::{BufId, Place};
 use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::memory::layout::Layout;
 use crate::schedule::plan::fuse::{Role, demand};
 use crate::schedule::plan::loop_state;
-use crate::schedule::plan::placement::Spot;
+use crate::schedule::plan::placement::Placement;
 use std::collections::{HashMap, HashSet};
 
 /// The memory of the state that each next value may be written to.
@@ -69,13 +69,13 @@ impl<'a> Emitter<'a> {
             return None;
         }
         // where elements lie must suit those who read the result: dense, or with margins as wide as they need
-        let suits = |layout: Option<&Layout>| match (&self.scope.stages.spots[id], layout) {
-            (Spot::Dense | Spot::Margin { made: false, .. }, None) => true,
-            (Spot::Margin { low, high, made: true }, Some(l)) => {
+        let suits = |layout: Option<&Layout>| match (&self.scope.stages.placements[id], layout) {
+            (Placement::Dense | Placement::Margin { made: false, .. }, None) => true,
+            (Placement::Margin { low, high, made: true }, Some(l)) => {
                 let wide = low.iter().zip(&l.low).chain(high.iter().zip(&l.high)).all(|(least, n)| least <= n);
                 wide && *l == Layout::with_margin(&shape.dims, &l.low, &l.high)
             }
-            (Spot::Dense | Spot::Margin { .. } | Spot::Part { .. }, _) => false,
+            (Placement::Dense | Placement::Margin { .. } | Placement::Part { .. }, _) => false,
         };
         let free = |buf: &BufId| {
             let buffer = &self.program.buffers[*buf];
@@ -113,7 +113,8 @@ impl<'a> Emitter<'a> {
     /// The memory of the old value that `id` is the next value of, where it may be written to already.
     fn next_in_place(&self, id: InstId) -> Option<Value> {
         let &buf = self.scope.states.get(&id)?;
-        let free = self.scope.stages.spots[id] == Spot::Dense && self.dies(buf, id) && self.reads_in_step(id, buf);
+        let free =
+            self.scope.stages.placements[id] == Placement::Dense && self.dies(buf, id) && self.reads_in_step(id, buf);
         free.then(|| Value { leaves: vec![buf], layout: None })
     }
 
@@ -139,13 +140,13 @@ impl<'a> Emitter<'a> {
             let one_by_one =
                 matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier);
             for (i, &o) in comp[at].operands.iter().enumerate() {
-                let asked = match rows {
+                let request = match rows {
                     Some(rows) => demand(comp, at, i, role, rows),
                     None if one_by_one && elements(o) == elements(id) => Role::Full,
                     None => Role::Free,
                 };
-                if asked != Role::Free {
-                    open.push((o, asked));
+                if request != Role::Free {
+                    open.push((o, request));
                 } else if self.sources(&[o]).contains(&buf) {
                     return false;
                 }

@@ -1,15 +1,15 @@
-//! What the search over plans wants to know of a program.
+//! Facts about a program's buffers that the search over plans reads.
 use crate::hlo::InstId;
 use crate::kernel::BufId;
 use crate::schedule::plan::choices::Key;
 use std::collections::HashMap;
 
-/// What is known of buffers once a plan has become a program, for the next plan.
+/// The purposes of buffers of a program, from which the search makes its next plan.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct SearchFacts {
     /// Of which convolution by Winograd's method that memory is which it takes for itself.
     pub scratch: HashMap<BufId, Key>,
-    /// What of it has weights that might be transformed at compile time.
+    /// Scratch memory with weights that might be transformed at compile time.
     pub transformed: HashMap<BufId, Key>,
     /// Concatenations of the entry that parts are written into.
     pub wholes: HashMap<BufId, InstId>,

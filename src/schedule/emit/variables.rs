@@ -1,6 +1,6 @@
 //! Variables that keep their values between calls: read where they lie in the state, and changed there. The entry is to them what
 //! the body of a loop is to what it carries: the next value is written over the old one where nothing reads that afterwards
-//! (`in_place.rs`), and else copied in the end, behind all results.
+//! (`operand_reuse.rs`), and else copied in the end, behind all results.
 use crate::diag::{Error, Result};
 use crate::hlo::{Computation, InstId};
 use crate::kernel::{Access, BufId, Buffer, Place};

@@ -12,7 +12,7 @@ pub struct Weights {
     replaceable: bool,
 }
 
-/// What tells constants apart.
+/// The key by which equal constants are found.
 #[derive(PartialEq, Eq, Hash)]
 enum Known {
     Numbers(Bytes),

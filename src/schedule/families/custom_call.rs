@@ -12,7 +12,7 @@ use crate::tensor::TensorInfo;
 /// Calls of the user's functions.
 pub const FAMILY: Family = Family {
     name: "custom-call",
-    recipe: |_, asked| match asked.op() {
+    recipe: |_, request| match request.op() {
         Op::Foreign(call) if call.opcode == "custom-call" => Ok(Some(Setup::Plain)),
         _ => Ok(None),
     },

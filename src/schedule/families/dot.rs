@@ -28,7 +28,7 @@ impl Product {
 /// A contraction over strides.
 pub const FAMILY: Family = Family {
     name: "product",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::Dot(_)).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::Dot(_)).then_some(Setup::Plain)),
     emit: |s, root, _| s.dot(root),
 };
 

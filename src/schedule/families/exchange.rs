@@ -9,7 +9,7 @@ use crate::schedule::loops::prelude::*;
 /// Exchanges with other ranks.
 pub const FAMILY: Family = Family {
     name: "exchange",
-    recipe: |_, asked| match asked.op() {
+    recipe: |_, request| match request.op() {
         Op::Foreign(f) if is_collective(&f.opcode) => Ok(Some(Setup::Plain)),
         Op::ReplicaId | Op::PartitionId => Ok(Some(Setup::Plain)),
         _ => Ok(None),

@@ -1,6 +1,5 @@
-//! The families of kernels. A family has a folder, or a file where it is small: `recipe.rs` decides, before there is any kernel, whether
-//! a root is made this way and with which parameters, and `loops.rs` writes the kernels. A new family is such a folder and a line of
-//! [`FAMILIES`]. Those that share most of their loops stand in `emit/` beside them.
+//! The families of kernels. A family has a folder, or a file where it is small: `recipe` decides, before there is any kernel, whether a root is
+//! made this way and with which parameters, and `loops` writes the kernels. A new family is such a folder and a line of [`FAMILIES`].
 pub mod contraction;
 pub mod convolution;
 pub mod custom_call;
@@ -25,7 +24,7 @@ use super::plan::Planner;
 use super::plan::recipe::Recipe;
 use super::refuse;
 use crate::diag::Result;
-use crate::schedule::plan::request::Asked;
+use crate::schedule::plan::request::RecipeRequest;
 
 /// All families: the first that takes a root makes it.
 pub const FAMILIES: &[&Family] = &[
@@ -56,11 +55,11 @@ pub const FAMILIES: &[&Family] = &[
 ///
 /// # Errors
 /// `Code::HloUnsupported` for what no kernel does.
-pub fn recipe(planner: &mut Planner<'_>, asked: &Asked<'_>) -> Result<Recipe> {
+pub fn recipe(planner: &mut Planner<'_>, request: &RecipeRequest<'_>) -> Result<Recipe> {
     for family in FAMILIES {
-        if let Some(setup) = (family.recipe)(planner, asked)? {
-            return Ok(Recipe { family: family.name, setup, is_looped: asked.has_long_epilogue() });
+        if let Some(setup) = (family.recipe)(planner, request)? {
+            return Ok(Recipe { family: family.name, setup, is_looped: request.has_long_epilogue() });
         }
     }
-    Err(refuse(asked.context.comp, asked.id, " yet"))
+    Err(refuse(request.context.comp, request.id, " yet"))
 }

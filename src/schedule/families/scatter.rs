@@ -7,7 +7,7 @@ use crate::schedule::loops::scalar_loops::Local;
 /// A copy of the operands, unless they may be written over, and loops over the updates one after another.
 pub const FAMILY: Family = Family {
     name: "scatter",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::Scatter { .. }).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::Scatter { .. }).then_some(Setup::Plain)),
     emit: |s, root, _| s.scatter(root),
 };
 

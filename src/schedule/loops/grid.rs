@@ -10,17 +10,17 @@ pub const BANDS: u64 = 2;
 
 /// The loops around the tile.
 pub struct Grid {
-    /// Which batch.
+    /// The loop over batches.
     pub batch: VarId,
     /// Row axes that the tile does not lie along.
     pub outer: Vec<VarId>,
-    /// Which tile of rows, the last one smaller where the rows don't come out even.
+    /// The loop over tiles of rows, of which the last one is smaller where the rows don't come out even.
     pub tile: VarId,
-    /// Which panel of columns, the last one narrower.
+    /// The loop over panels of columns, of which the last one is narrower.
     pub panel: VarId,
 }
 
-/// What a tile does with one loop of the grid: the number it has there, and the condition under which it runs.
+/// The part of an axis that a tile covers: its first element, its extent, and the condition under which it runs.
 #[derive(Clone)]
 pub struct Share {
     pub at: Index,
@@ -46,7 +46,7 @@ impl Grid {
         }
     }
 
-    /// Those over rows.
+    /// The loops over rows.
     pub fn rows(&self) -> Vec<VarId> {
         self.outer.iter().copied().chain([self.tile]).collect()
     }

@@ -45,7 +45,7 @@ pub(in crate::schedule) fn both(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId 
     k.op(ScalarOp::And, &[a, b], DType::Pred)
 }
 
-/// It does not hold.
+/// The negation of a condition.
 pub(in crate::schedule) fn not(k: &mut Kernel, x: ExprId) -> ExprId {
     k.op(ScalarOp::Not, &[x], DType::Pred)
 }

@@ -1,6 +1,6 @@
-//! What is left of short rows behind whole vectors, taken across rows: the last elements of as many rows as a vector has lanes
-//! are a vector. Where they are computed at length (the exponential of a Gaussian of 17 joints), that takes less than a vector
-//! of few elements for each row, though each is loaded and stored alone.
+//! Tails of short rows, vectorized across rows: the last elements of as many rows as a vector has lanes are a vector. Where they are
+//! computed at length (the exponential of a Gaussian of 17 joints), that takes less than a vector of few elements for each row, though each
+//! is loaded and stored alone.
 use crate::schedule::loops::nest;
 use crate::schedule::loops::prelude::*;
 use std::collections::BTreeSet;

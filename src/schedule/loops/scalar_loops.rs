@@ -7,7 +7,7 @@ use crate::schedule::loops::prelude::*;
 #[derive(Clone, Copy, Debug)]
 pub struct Local {
     reg: RegId,
-    /// Its value where it stands in an expression.
+    /// The expression that reads the variable.
     pub value: ExprId,
 }
 
@@ -22,7 +22,7 @@ impl Local {
     pub fn set(self, value: ExprId) -> Stmt {
         Stmt::set(self.reg, 0, value)
     }
-    /// Its value as an index; it must be of type `s64`.
+    /// The value of the variable as an index; its type must be `s64`.
     pub fn index(self) -> Index {
         Index::atom(Atom::Value(self.value))
     }

@@ -5,7 +5,7 @@ use crate::target::Level;
 /// Most vectors that are folded side by side, so that none waits for its own last step.
 pub(in crate::schedule) const SIDE_BY_SIDE: u64 = 4;
 
-/// What vectors a run is cut into.
+/// The widths of vectors that a run of elements is cut into.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::schedule) struct Width {
     /// Lanes of a whole one.

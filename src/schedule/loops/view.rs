@@ -6,7 +6,7 @@ use crate::schedule::memory::layout::Layout;
 /// Where the elements of an array are.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// Its memory.
+    /// The buffer that holds the array.
     pub buf: BufId,
     /// Where its elements are there. Of what a convolution reads, the origin is where the first window begins.
     pub layout: Layout,

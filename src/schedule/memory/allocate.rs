@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// A buffer that needs memory from one launch to another.
 #[derive(Clone, Copy)]
-pub struct Wanted {
+pub struct BufferRequest {
     /// The buffer.
     pub buf: BufId,
-    /// Its size, whole units of what it is aligned to.
+    /// The size in bytes, a multiple of the alignment.
     pub bytes: u64,
-    /// What its offset is a multiple of.
+    /// The alignment of the buffer's offset.
     pub align: u64,
     /// From its first launch to its last.
     pub span: Span,
@@ -27,7 +27,7 @@ const BUDGET: u64 = 50_000_000;
 /// largest first, then the longest-lived, then in the order of the program. Where that is more than what lives at one launch,
 /// the buffer that ends highest is placed before all others, over and over; the best plan of all is kept. Buffers of which too many
 /// live at once to compare them in pairs are placed in the order of the program alone, which takes n log n.
-pub fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
+pub fn best(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
     if pairs(wanted) > BUDGET {
         return sweep(wanted);
     }
@@ -60,31 +60,31 @@ pub fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
 }
 
 /// The buffers in the order in which they are first touched, the largest first of those that are touched at once.
-fn program_order(wanted: &[Wanted]) -> Vec<usize> {
+fn program_order(wanted: &[BufferRequest]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&i| (wanted[i].span.first, Reverse(wanted[i].bytes), wanted[i].buf.index()));
     order
 }
 
 /// How many pairs of buffers live at the same time.
-fn pairs(wanted: &[Wanted]) -> u64 {
+fn pairs(wanted: &[BufferRequest]) -> u64 {
     let mut firsts: Vec<usize> = wanted.iter().map(|w| w.span.first).collect();
     let mut lasts: Vec<usize> = wanted.iter().map(|w| w.span.last).collect();
     firsts.sort_unstable();
     lasts.sort_unstable();
-    let before = |w: &Wanted| firsts.partition_point(|&first| first <= w.span.last) as u64;
-    let over = |w: &Wanted| lasts.partition_point(|&last| last < w.span.first) as u64;
+    let before = |w: &BufferRequest| firsts.partition_point(|&first| first <= w.span.last) as u64;
+    let over = |w: &BufferRequest| lasts.partition_point(|&last| last < w.span.first) as u64;
     wanted.iter().map(|w| before(w) - over(w) - 1).sum::<u64>() / 2
 }
 
 /// The bytes that live at the launch where most do, and the first such launch: no plan takes less.
-pub fn most_at_once(wanted: &[Wanted]) -> (u64, Option<usize>) {
+pub fn most_at_once(wanted: &[BufferRequest]) -> (u64, Option<usize>) {
     liveness::most(wanted.iter().map(|w| (w.bytes, w.span)))
 }
 
 /// Places buffers among those that have offsets already.
 struct Space<'w> {
-    wanted: &'w [Wanted],
+    wanted: &'w [BufferRequest],
     /// How many moments the tree below has: a power of two.
     moments: usize,
     /// By node of a tree over moments: the placed buffers whose spans cover the node's moments and not its parent's.
@@ -94,7 +94,7 @@ struct Space<'w> {
 }
 
 impl<'w> Space<'w> {
-    fn of(wanted: &'w [Wanted]) -> Space<'w> {
+    fn of(wanted: &'w [BufferRequest]) -> Space<'w> {
         let moments = wanted.iter().map(|w| w.span.last + 1).max().unwrap_or(1).next_power_of_two();
         Space { wanted, moments, covering: vec![Vec::new(); 2 * moments], firsts: BTreeSet::new() }
     }
@@ -147,7 +147,7 @@ impl<'w> Space<'w> {
 
 /// The plan that places buffers in the order of the program, which is that of [`Space::place`]: what does not live any more when a
 /// buffer is first touched leaves a gap, and the buffer goes into the lowest gap that is large enough.
-fn sweep(wanted: &[Wanted]) -> (u64, Vec<u64>) {
+fn sweep(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
     let (mut offsets, mut top) = (vec![0; wanted.len()], 0);
     let mut gaps = Gaps::all();
     let mut ends: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
@@ -233,8 +233,8 @@ impl Gaps {
 mod tests {
     use super::*;
 
-    fn wanted(all: &[(u64, usize, usize)]) -> Vec<Wanted> {
-        let one = |(i, &(bytes, first, last)): (usize, &(u64, usize, usize))| Wanted {
+    fn wanted(all: &[(u64, usize, usize)]) -> Vec<BufferRequest> {
+        let one = |(i, &(bytes, first, last)): (usize, &(u64, usize, usize))| BufferRequest {
             buf: BufId(i as u32),
             bytes,
             align: 1,
@@ -272,11 +272,12 @@ mod tests {
                 let (bytes, first) = (1 + draw(300), draw(40) as usize);
                 let align = bytes.next_power_of_two().min(64);
                 let span = Span { first, last: first + draw(12) as usize };
-                Wanted { buf: BufId(i), bytes: bytes.next_multiple_of(align), align, span }
+                BufferRequest { buf: BufId(i), bytes: bytes.next_multiple_of(align), align, span }
             };
-            let wanted: Vec<Wanted> = (0..60).map(one).collect();
+            let wanted: Vec<BufferRequest> = (0..60).map(one).collect();
             assert_eq!(sweep(&wanted), Space::of(&wanted).place(&program_order(&wanted)));
-            let meet = |(i, a): (usize, &Wanted)| wanted[..i].iter().filter(|b| a.span.meets(b.span)).count() as u64;
+            let meet =
+                |(i, a): (usize, &BufferRequest)| wanted[..i].iter().filter(|b| a.span.meets(b.span)).count() as u64;
             assert_eq!(pairs(&wanted), wanted.iter().enumerate().map(meet).sum::<u64>());
         }
     }

@@ -85,9 +85,9 @@ impl Layout {
 /// The zeros around an array.
 #[derive(Debug, PartialEq)]
 pub struct Gaps {
-    /// Those before its first and behind its last element.
+    /// The zeros before the first and behind the last element.
     pub around: [Range<u64>; 2],
-    /// Those behind each element along an axis but the last, as seen from it.
+    /// The zeros behind each element along an axis but the last, relative to that element.
     pub between: Vec<(usize, Range<u64>)>,
 }
 

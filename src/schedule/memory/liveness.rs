@@ -1,9 +1,9 @@
-//! What memory lives when. Before there are kernels, [`Need`] says it of the arrays of a computation, not of what a kernel takes for
-//! itself; of the buffers of a program, `memory/workspace.rs` counts it the same way.
+//! Lifetimes of memory. Before there are kernels, [`Need`] is the peak of a computation's arrays, without the scratch memory of kernels;
+//! `memory/workspace.rs` computes the peak of a program's buffers in the same way.
 use crate::hlo::{Computation, InstId, Op};
 use crate::schedule::memory::layout::Layout;
 use crate::schedule::plan::fuse::Fusion;
-use crate::schedule::plan::placement::Spot;
+use crate::schedule::plan::placement::Placement;
 use crate::util::id_vec::IdVec;
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Lifetimes {
 struct Arrays {
     /// A view is the value that it shows.
     held: IdVec<InstId, InstId>,
-    /// That, and a part of a concatenation that is made in its place is the whole.
+    /// The array that holds each value: views are resolved, and a part of a concatenation that is made in its place is the whole.
     joined: IdVec<InstId, InstId>,
     /// Bytes with margins, and without; none where nothing is made in the workspace.
     bytes: IdVec<InstId, (u64, u64)>,
@@ -58,11 +58,11 @@ struct Arrays {
 
 impl Arrays {
     /// Of `comp`; `order` has operands before their readers.
-    fn of(comp: &Computation, fusion: &Fusion, spots: &IdVec<InstId, Spot>, order: &[InstId]) -> Arrays {
+    fn of(comp: &Computation, fusion: &Fusion, placements: &IdVec<InstId, Placement>, order: &[InstId]) -> Arrays {
         let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
         let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
         for &id in order {
-            let dense = |id: InstId| fusion.is_made(id) && spots[id] == Spot::Dense;
+            let dense = |id: InstId| fusion.is_made(id) && placements[id] == Placement::Dense;
             let view = match comp[id].op {
                 Op::GetTupleElement(_) => true,
                 // loops make what is inlined or lies otherwise
@@ -76,7 +76,7 @@ impl Arrays {
             }
         }
         for &id in order.iter().rev() {
-            if let Spot::Part { whole, .. } = spots[id] {
+            if let Placement::Part { whole, .. } = placements[id] {
                 joined[id] = joined[whole];
             }
         }
@@ -84,9 +84,9 @@ impl Arrays {
             let inst = &comp[id];
             let free = matches!(inst.op, Op::Parameter(_) | Op::Constant(_) | Op::Tuple) || !fusion.is_made(id);
             let dense: u64 = inst.shape.leaves().iter().map(|a| a.bytes()).sum();
-            match (&spots[id], inst.shape.as_array()) {
+            match (&placements[id], inst.shape.as_array()) {
                 _ if free => (0, 0),
-                (Spot::Margin { low, high, made: true }, Some(a)) => {
+                (Placement::Margin { low, high, made: true }, Some(a)) => {
                     let elements = Layout::with_margin(&a.dims, low, high).elements(&a.dims);
                     (elements.saturating_mul(a.dtype.bytes() as u64), dense)
                 }
@@ -97,7 +97,7 @@ impl Arrays {
     }
 }
 
-/// Which values share an array.
+/// The rule by which values share an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Views, and no others: arrays are dense, and concatenations lie beside their parts.
@@ -111,13 +111,13 @@ pub enum Sharing {
 pub struct Need {
     /// When values live.
     pub lifetimes: Lifetimes,
-    /// Which array each value is.
+    /// The array that holds each value.
     pub of: IdVec<InstId, InstId>,
     /// The bytes of each array, and between which places in the order it lives.
     pub spans: BTreeMap<InstId, (u64, Span)>,
     /// The most bytes that live at once.
     pub bytes: u64,
-    /// What runs then, first.
+    /// The first place in the order at which that many bytes live.
     pub at: Option<usize>,
 }
 
@@ -125,12 +125,12 @@ impl Need {
     /// Of `comp` in `order`, which has operands before their readers.
     pub fn of(
         comp: &Computation,
-        (fusion, spots): (&Fusion, &IdVec<InstId, Spot>),
+        (fusion, placements): (&Fusion, &IdVec<InstId, Placement>),
         order: &[InstId],
         sharing: Sharing,
     ) -> Need {
         let lifetimes = Lifetimes::new(comp, fusion, order);
-        let arrays = Arrays::of(comp, fusion, spots, order);
+        let arrays = Arrays::of(comp, fusion, placements, order);
         let of = match sharing {
             Sharing::Views => arrays.held,
             Sharing::Planned => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
@@ -148,7 +148,7 @@ impl Need {
     }
 }
 
-/// Which array each value is, with what is written over an operand that nothing reads afterwards.
+/// Resolves the array that holds each value, where a result may be written over an operand that nothing reads afterwards.
 fn in_place(
     comp: &Computation,
     fusion: &Fusion,

@@ -2,7 +2,7 @@
 //! them, and an independent check.
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{BufId, Buffer, Place, Program, Step};
-use crate::schedule::memory::allocate::{Wanted, best, most_at_once};
+use crate::schedule::memory::allocate::{BufferRequest, best, most_at_once};
 use crate::schedule::memory::liveness::Span;
 use crate::schedule::memory::timeline::{Disjoint, Stabbed, Timeline};
 use crate::tensor::DType;
@@ -14,7 +14,7 @@ const ALIGN: u64 = 64;
 /// Bytes of the largest workspace.
 const MOST_BYTES: u64 = 1 << 46;
 
-/// Which launches touch which buffers, in the order of the steps.
+/// The interval of launches that touch each buffer, in the order of the steps.
 #[derive(Clone, Debug, Default)]
 struct Uses {
     /// The launches of each buffer.
@@ -67,7 +67,7 @@ impl Uses {
         self.clock += 1;
     }
 
-    /// What steps from `start` on read from before them lives until their end.
+    /// Extends to the end of a loop the lifetimes of buffers that its steps, from `start` on, read from before it.
     fn close(&mut self, start: Start) {
         let end = self.clock;
         self.touched_since(start, |span| {
@@ -77,7 +77,7 @@ impl Uses {
         });
     }
 
-    /// What steps from `start` on touch lives from the first of them to the last: they run at once.
+    /// Extends the lifetimes of buffers that steps from `start` on touch to the whole range: these steps run at the same time.
     fn widen(&mut self, start: Start) {
         let end = self.clock;
         self.touched_since(start, |span| *span = Span { first: span.first.min(start.clock), last: end });
@@ -138,7 +138,7 @@ struct Host {
 const MOST_OFFERS: usize = 10_000_000;
 
 /// Gives buffers of the peak, the largest first, the memory of results of their type that nothing has touched by then.
-fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<Wanted>) {
+fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<BufferRequest>) {
     let result = |(b, buffer): (BufId, &Buffer)| match (buffer.place, uses.intervals.get(&b)) {
         (place @ Place::Result(_), Some(span)) => {
             let mut taken = Disjoint::default();
@@ -177,13 +177,13 @@ fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<Wanted>) {
 }
 
 /// The buffers that are to be placed.
-fn wanted(program: &Program, uses: &Uses) -> Vec<Wanted> {
+fn wanted(program: &Program, uses: &Uses) -> Vec<BufferRequest> {
     let in_workspace = |b: &BufId| matches!(program.buffers[*b].place, Place::Workspace(_));
     let one = |(&buf, &span): (&BufId, &Span)| {
         let buffer = &program.buffers[buf];
         let bytes = buffer.bytes().max(1);
         let align = bytes.next_power_of_two().min(ALIGN);
-        Wanted { buf, bytes: bytes.next_multiple_of(align), align, span }
+        BufferRequest { buf, bytes: bytes.next_multiple_of(align), align, span }
     };
     uses.intervals.iter().filter(|(b, _)| in_workspace(b)).map(one).collect()
 }
@@ -195,12 +195,12 @@ pub fn at_peak(program: &Program) -> Vec<BufId> {
     wanted.iter().filter(|w| at.is_some_and(|at| w.span.has(at))).map(|w| w.buf).collect()
 }
 
-/// What groups of buffers take in the workspace: the group's own bytes, and the most that all others take while it lives.
+/// The memory of groups of buffers in the workspace: the group's own bytes, and the most that all others take while it lives.
 pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
     let uses = Uses::of(program);
     let wanted = wanted(program, &uses);
     let mut spans: BTreeMap<T, (u64, Span)> = BTreeMap::new();
-    let mut members: BTreeMap<T, Vec<&Wanted>> = BTreeMap::new();
+    let mut members: BTreeMap<T, Vec<&BufferRequest>> = BTreeMap::new();
     for w in &wanted {
         if let Some(&group) = groups.get(&w.buf) {
             members.entry(group).or_default().push(w);

@@ -1,4 +1,4 @@
-//! What statements leave behind: registers and memory on the stack that others read.
+//! Live-out values of statements: registers and memory on the stack that other statements read.
 use crate::kernel::{BufId, Expr, ExprId, Kernel, Place, Program, RegId, Stmt, for_operands, for_values};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,16 @@ pub fn leaves_stack(program: &Program, kernel: &Kernel, body: &[Stmt], all: &[St
     on_stack.any(|b| inner.buffers.get(b) != outer.buffers.get(b))
 }
 
-/// What some statements name.
+/// The registers and buffers that some statements name.
 struct Named<'k> {
     kernel: &'k Kernel,
     /// How often each register is named.
     registers: BTreeMap<RegId, usize>,
-    /// Those that are set.
+    /// Registers that are set.
     set: BTreeSet<RegId>,
     /// How often each buffer is named.
     buffers: BTreeMap<BufId, usize>,
-    /// Those that are written.
+    /// Buffers that are written.
     written: BTreeSet<BufId>,
 }
 

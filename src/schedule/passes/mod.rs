@@ -12,7 +12,7 @@ use crate::schedule::emit::Detail;
 use crate::schedule::plan::demand::Amounts;
 use limits::regions::Regions;
 
-/// What passes read besides the program.
+/// Inputs of passes besides the program.
 pub struct PassContext<'a> {
     /// Bytes of the first level of cache.
     pub first_level: u64,

@@ -9,7 +9,7 @@ const LEAST_BYTES: u64 = 256 << 10;
 const MOST_LATER: usize = 3;
 
 /// A kernel that asks for panels while it multiplies.
-struct Asker {
+struct Prefetcher {
     panels: BufId,
     /// The first element that it asks for.
     first: i64,
@@ -21,7 +21,7 @@ struct Asker {
 pub fn ask(program: &mut Program) {
     let launches: Vec<KernelId> = program.steps.iter().filter_map(launched).collect();
     let of = |&id: &KernelId| Some((id, asker(&program.kernels[id])?));
-    let mut askers: HashMap<KernelId, Asker> = launches.iter().filter_map(of).collect();
+    let mut askers: HashMap<KernelId, Prefetcher> = launches.iter().filter_map(of).collect();
     for (i, &reader) in launches.iter().enumerate() {
         let Some(weights) = program.kernels[reader].streamed else { continue };
         if bytes(&program.buffers[weights]) >= LEAST_BYTES {
@@ -30,11 +30,11 @@ pub fn ask(program: &mut Program) {
     }
 }
 
-/// What `kernel` asks for, where that is of one product alone.
-fn asker(kernel: &Kernel) -> Option<Asker> {
+/// The prefetches of `kernel`, where all are of the panels of one product.
+fn asker(kernel: &Kernel) -> Option<Prefetcher> {
     let all = asked(kernel, &kernel.body);
     let (panels, first) = all.iter().copied().reduce(|x, y| (x.0, x.1.min(y.1)))?;
-    all.iter().all(|a| a.0 == panels).then_some(Asker { panels, first, later: 0 })
+    all.iter().all(|a| a.0 == panels).then_some(Prefetcher { panels, first, later: 0 })
 }
 
 fn launched(step: &Step) -> Option<KernelId> {
@@ -49,7 +49,7 @@ fn bytes(buffer: &Buffer) -> u64 {
 }
 
 /// Has `weights` asked for by the last of `launches` that ask for panels: the last of it by the last of them.
-fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<KernelId, Asker>, weights: BufId) {
+fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<KernelId, Prefetcher>, weights: BufId) {
     let (Place::Weights(start), mut left) = (program.buffers[weights].place, bytes(&program.buffers[weights])) else {
         return;
     };
@@ -70,7 +70,7 @@ fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<Ker
     }
 }
 
-/// What statements of `kernel` ask for: the buffer, and the first element in it.
+/// The prefetches in statements of `kernel`: the buffer, and the first element in it.
 fn asked(kernel: &Kernel, body: &[Stmt]) -> Vec<(BufId, i64)> {
     let one = |s: &Stmt| match s {
         Stmt::Prefetch { buf, index } => vec![(*buf, index.range(&kernel.vars).0)],

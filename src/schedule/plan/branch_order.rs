@@ -1,4 +1,4 @@
-//! Which of several branches that meet is made first. Post order takes operands as they stand; what another branch still reads
+//! Orders branches that meet, to lower the peak of memory. Post order takes operands as they stand; what another branch still reads
 //! then lives while the first one is made. So the peak of memory is looked at: of what lives there and is not read by what runs
 //! then, the last reader belongs to a branch that meets this one further on, and coming first it would leave its result instead.
 //! That is tried, and kept where the peak falls, until nothing lowers it.
@@ -77,7 +77,7 @@ impl<P: Fn(Vec<InstId>) -> Planned> Search<'_, P> {
         Walked { plain, order, reached, fusion, need }
     }
 
-    /// What may lower the peak: instructions, and which of their operands comes first.
+    /// Moves that may lower the peak: instructions, with the operand that comes first.
     fn moves(&self, walked: &Walked) -> Vec<(InstId, usize)> {
         let need = &walked.need;
         let Some(at) = need.at else { return vec![] };

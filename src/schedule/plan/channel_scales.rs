@@ -5,7 +5,7 @@
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape};
 use crate::scalar::ScalarOp;
-use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::fuse::{Fusion, FusionDecision};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
@@ -114,7 +114,7 @@ pub fn take_in(comp: &Computation, fusion: &mut Fusion) -> HashMap<InstId, Scale
             continue;
         }
         if let Some(scaled) = find(comp, fusion, conv) {
-            fusion.fate[product] = Fate::Inlined(Some(fusion.root_of(conv).unwrap_or(conv)));
+            fusion.decision[product] = FusionDecision::Inlined(Some(fusion.root_of(conv).unwrap_or(conv)));
             taken.insert(product, scaled);
         }
     }

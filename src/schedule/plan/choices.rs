@@ -1,18 +1,18 @@
-//! What a plan is asked for, beside what follows from the module and the machine.
+//! Choices of a plan that do not follow from the module and the machine.
 use crate::hlo::{CompId, InstId};
 use std::collections::{HashMap, HashSet};
 
 /// An instruction of a module.
 pub type Key = (CompId, InstId);
 
-/// What a schedule is asked for.
+/// The choices of one plan, which a search makes or a file gives.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     /// An order of the entry, but for what comes late, instead of post order.
     pub order: Option<Vec<InstId>>,
     /// The convolutions by Winograd's method whose weights are transformed at compile time and not at each call.
     pub known: HashSet<Key>,
-    /// What some of them may take for themselves, in bytes.
+    /// Bounds in bytes for the scratch memory of some convolutions.
     pub rooms: HashMap<Key, u64>,
     /// Concatenations of the entry whose parts have memory of their own and are copied.
     pub apart: HashSet<InstId>,

@@ -58,7 +58,7 @@ pub fn kept_for_others(comp: &Computation) -> HashSet<InstId> {
     comp.insts.ids().filter(is_shared).collect()
 }
 
-/// What is only the weights of contractions, which widen it themselves, and so needs no memory of its own.
+/// The constants that only contractions read, as weights, which widen them themselves: these need no memory of their own.
 pub fn widened_by_readers(comp: &Computation) -> HashSet<InstId> {
     let users = comp.users();
     let weights_of = |user: InstId, id: InstId| {

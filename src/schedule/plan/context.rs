@@ -1,4 +1,4 @@
-//! What the planner reads of one computation.
+//! Inputs of the planner for one computation.
 use crate::hlo::{Computation, InstId, Module};
 use crate::schedule::families::convolution::recipe::algorithm::Convolutions;
 use crate::target::Target;

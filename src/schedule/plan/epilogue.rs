@@ -1,7 +1,8 @@
 //! How long an epilogue is: what is computed of each element of an anchor before it is stored.
 //!
 //! A long one (gelu) stands once in a loop over the sums of a tile, which it reads from the stack: written out for each of two dozen
-//! vectors, its instructions would come from farther away than they take.
+//! vectors, its instructions would come from farther away than they take. `Stmt::Release` before it tells LLVM that no vector stays in a
+//! register from there on: it would keep the epilogue's constants in registers through the product's loop, and the sums on the stack.
 use super::fuse::Fusion;
 use crate::hlo::{Computation, InstId, Module, Op};
 use std::collections::HashSet;

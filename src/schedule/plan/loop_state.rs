@@ -117,7 +117,7 @@ fn readers(comp: &Computation, fusion: &Fusion, users: &IdVec<InstId, Vec<InstId
     out
 }
 
-/// What must run before what.
+/// The constraints on the order of instructions: operands, and readers of a state that come before its next value.
 struct Order<'a> {
     comp: &'a Computation,
     users: IdVec<InstId, Vec<InstId>>,
@@ -147,7 +147,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// What can only run behind `id`.
+    /// The instructions that can only run behind `id`.
     fn following(&self, id: InstId) -> IdVec<InstId, bool> {
         let mut seen: IdVec<InstId, bool> = self.comp.insts.ids().map(|_| false).collect();
         let mut open = vec![id];

@@ -1,17 +1,17 @@
-//! What is done, as data: which instructions share a kernel, how each kernel is made, where arrays lie, in which order kernels run.
-//! A plan is made of a module, a machine and [`choices`], before there is any kernel; `emit/` writes what it says.
+//! Plans as data: which instructions share a kernel, how each kernel is made, where arrays lie, in which order kernels run. A plan follows
+//! from a module, a machine and [`choices`].
 //!
-//! In the order in which it is decided:
-//! - [`convolution`]: the method of each convolution, from which margins and cuts follow;
-//! - [`fuse`]: what is inlined into what;
-//! - [`within`]: what is made inside its reader;
-//! - [`spots`]: margins, and parts of concatenations that are made in their places;
-//! - the order, [`late`] and [`states`] in loops, and [`live`], when values live in it;
-//! - [`needed`]: which elements of arrays results need, where sizes vary;
-//! - [`recipe`]: how the kernels of each root are made, with all parameters;
-//! - [`contraction`]: what is left of that until it is known where the operands of a product lie: a method of these facts alone.
+//! The decisions, in their order:
+//! - the algorithm of each convolution (`families/convolution/recipe/algorithm.rs`), from which margins follow;
+//! - [`fuse`]: what is fused into what;
+//! - producers inside the loops of their consumers (`families/producer_fusion/`);
+//! - [`placement`]: margins, and parts of concatenations that are made in their places;
+//! - the order, [`sink`] and [`loop_state`] in loops, and the lifetimes of values in it;
+//! - [`demand`]: the elements of arrays that results need, where sizes vary;
+//! - [`recipe`]: how the kernels of each root are made, with all parameters. The method of a contraction alone is chosen when it is emitted,
+//!   from sizes, types and strides (`families/contraction/recipe/`), as it depends on where its operands lie.
 //!
-//! [`order`] and [`halves`] look for plans that take less memory, on the arrays alone.
+//! [`branch_order`] and [`split`] look for plans that take less memory, on the arrays alone.
 pub mod branch_order;
 pub mod channel_scales;
 pub mod compressed_constants;
@@ -36,7 +36,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, Methods};
 use crate::schedule::families::plane_sums::recipe as plane_sums;
-use crate::schedule::families::producer_fusion::recipe::{self as producer_fusion, Within};
+use crate::schedule::families::producer_fusion::recipe::{self as producer_fusion, FusedProducer};
 use crate::schedule::memory::liveness::{Lifetimes, Need, Sharing};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::refuse;
@@ -44,10 +44,10 @@ use crate::target::Target;
 use crate::util::id_vec::IdVec;
 use channel_scales::Scaled;
 use choices::Choices;
-use demand::Needed;
+use demand::Demand;
 use fuse::Fusion;
 use loop_state::Variables;
-use placement::Spot;
+use placement::Placement;
 use recipe::{Families, Recipe};
 use std::collections::{HashMap, HashSet};
 
@@ -71,19 +71,19 @@ pub enum Params {
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     methods: &'a Methods,
-    needed: &'a Needed,
+    needed: &'a Demand,
     comps: HashMap<(CompId, Params), Stages>,
 }
 
 /// The plan of one computation.
 #[derive(Clone, Debug)]
 pub struct Stages {
-    /// What is inlined into what.
+    /// The fusion decision of each instruction.
     pub fusion: Fusion,
     /// How the kernels of each root are made.
     pub recipes: HashMap<InstId, Recipe>,
     /// Where arrays lie.
-    pub spots: IdVec<InstId, Spot>,
+    pub placements: IdVec<InstId, Placement>,
     /// Operands before their readers.
     pub order: Vec<InstId>,
     /// When values live in that order.
@@ -94,7 +94,7 @@ pub struct Stages {
     pub kept: HashSet<InstId>,
     /// Weights times one factor a feature, which their convolutions scale themselves.
     pub scaled: HashMap<InstId, Scaled>,
-    /// What depthwise windows make that is summed over all its pixels.
+    /// The results of depthwise windows whose pixels are all summed.
     pub summed: HashSet<InstId>,
     /// In the entry, the instructions that make the next values of variables, with the parameters that have the old ones.
     pub updates: Vec<(InstId, InstId)>,
@@ -107,7 +107,7 @@ impl<'a> Plan<'a> {
         module: &'a Module,
         variables: &Variables,
         target: &'a Target,
-        (methods, needed): (&'a Methods, &'a Needed),
+        (methods, needed): (&'a Methods, &'a Demand),
         choices: &Choices,
         families: Families,
     ) -> Result<Plan<'a>> {
@@ -119,13 +119,13 @@ impl<'a> Plan<'a> {
         Ok(Plan { methods, needed, comps: planner.comps })
     }
 
-    /// That of a computation.
+    /// The plan of a computation.
     pub fn stages(&self, id: CompId, owner: Params) -> Result<&Stages> {
         self.comps.get(&(id, owner)).ok_or_else(|| Error::internal("schedule", "a computation has no plan"))
     }
 
-    /// Which elements of arrays results need.
-    pub fn needed(&self) -> &'a Needed {
+    /// The elements of arrays that the results need.
+    pub fn needed(&self) -> &'a Demand {
         self.needed
     }
 
@@ -135,31 +135,31 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Which instructions share a kernel, and where arrays lie.
+/// The fusion decisions and the placements of arrays of one computation.
 pub struct Fused {
-    /// What is inlined into what.
+    /// The fusion decision of each instruction.
     pub fusion: Fusion,
     /// Weights times factors.
     pub scaled: HashMap<InstId, Scaled>,
     /// Kernels that make what they read.
-    pub within: HashMap<InstId, Within>,
+    pub producers: HashMap<InstId, FusedProducer>,
     /// Where arrays lie.
-    pub spots: IdVec<InstId, Spot>,
+    pub placements: IdVec<InstId, Placement>,
 }
 
 /// The same of what `look` has, in `order`, which has operands before their readers.
 fn fused(context: &PlanContext<'_>, order: &[InstId]) -> Fused {
     let mut fusion = fuse::fuse(context.module, context.comp, order);
     let scaled = channel_scales::take_in(context.comp, &mut fusion);
-    let within = producer_fusion::choose(context, &mut fusion);
+    let producers = producer_fusion::choose(context, &mut fusion);
     placement::leave_apart(context.comp, &mut fusion, context.convolutions, context.target);
-    let spots = placement::spots(context.comp, &fusion, context.convolutions);
-    Fused { fusion, scaled, within, spots }
+    let placements = placement::placements(context.comp, &fusion, context.convolutions);
+    Fused { fusion, scaled, producers, placements }
 }
 
-/// What a plan comes to, as far as memory goes, before its recipes.
+/// The order and the memory of a plan, before its recipes.
 pub struct Planned {
-    /// What is inlined into what.
+    /// The fusion decision of each instruction.
     pub fusion: Fusion,
     /// In which instructions run.
     pub order: Vec<InstId>,
@@ -169,9 +169,9 @@ pub struct Planned {
 
 /// The same for `plain`, which has operands before their readers.
 fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> Planned {
-    let Fused { fusion, spots, .. } = fused(context, &plain);
+    let Fused { fusion, placements, .. } = fused(context, &plain);
     let order = sink::order(context.comp, plain);
-    let need = Need::of(context.comp, (&fusion, &spots), &order, Sharing::Planned);
+    let need = Need::of(context.comp, (&fusion, &placements), &order, Sharing::Planned);
     Planned { fusion, order, need }
 }
 
@@ -182,14 +182,14 @@ pub fn lower_order(module: &Module, target: &Target, methods: &Methods) -> Optio
     branch_order::lower(comp, |order| planned(&context, order))
 }
 
-/// What makes the plan of a module.
+/// The state of planning a module.
 pub struct Planner<'a> {
     pub(in crate::schedule) module: &'a Module,
-    /// What the entry's variables get.
+    /// Parameters of the entry that hold variables, and the instructions that make their next values.
     updates: Vec<(InstId, InstId)>,
-    /// What kernels are made for.
+    /// The machine that kernels are made for.
     pub target: &'a Target,
-    /// What makes recipes.
+    /// The function that asks the families for the recipe of a root.
     families: Families,
     methods: &'a Methods,
     pub(in crate::schedule) choices: &'a Choices,
@@ -225,7 +225,7 @@ impl Planner<'_> {
         let mut fused = fused(&context, &plain);
         let mut summed = plane_sums::summed(&context, &fused.fusion);
         if is_entry {
-            placement::choose(&mut fused.spots, self.choices);
+            placement::choose(&mut fused.placements, self.choices);
         }
         let updates = if is_entry { self.updates.clone() } else { Vec::new() };
         let order = match owner {
@@ -250,9 +250,9 @@ impl Planner<'_> {
             }
         }
         self.depth -= 1;
-        let Fused { fusion, scaled, spots, .. } = fused;
+        let Fused { fusion, scaled, placements, .. } = fused;
         let kept = compressed_constants::kept_for_others(comp);
-        let stages = Stages { fusion, recipes, spots, order, lifetimes, stored, kept, scaled, summed, updates };
+        let stages = Stages { fusion, recipes, placements, order, lifetimes, stored, kept, scaled, summed, updates };
         self.comps.insert((id, owner), stages);
         Ok(())
     }
@@ -345,10 +345,10 @@ ENTRY e {
         text::parse(&text.replace("ALL", &channels.to_string())).expect("sound HLO")
     }
 
-    /// What is planned of a computation for a processor of that name.
+    /// The plan of a computation for a processor of that name.
     fn stages(module: &Module, cpu: &str, choices: &Choices, (comp, params): (CompId, Params)) -> Stages {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
-        let facts = (&Methods::of(module, &target), &Needed::default());
+        let facts = (&Methods::of(module, &target), &Demand::default());
         let plan = Plan::of(module, &Variables::default(), &target, facts, choices, families::recipe);
         plan.expect("a plan").comps.remove(&(comp, params)).expect("a plan of the computation")
     }
@@ -356,7 +356,10 @@ ENTRY e {
     /// Whether the operand of the window is made in its kernel, of a processor of that name.
     fn is_chain(module: &Module, cpu: &str) -> bool {
         let stages = stages(module, cpu, &Choices::default(), (module.entry, Params::Borrowed));
-        stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(Within::Chain(_), _)))
+        stages
+            .recipes
+            .values()
+            .any(|recipe| matches!(recipe.setup, Setup::FusedProducer(FusedProducer::DepthwiseChain(_), _)))
     }
 
     #[test]

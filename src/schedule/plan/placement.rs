@@ -1,15 +1,15 @@
 //! Where the values of a computation lie: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use crate::hlo::{Computation, InstId, Op};
-use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, Way};
+use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Convolutions};
 use crate::schedule::plan::choices::Choices;
-use crate::schedule::plan::fuse::{Fate, Fusion, inlineable};
+use crate::schedule::plan::fuse::{Fusion, FusionDecision, inlineable};
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
 
 /// Where a value of a computation goes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Spot {
+pub enum Placement {
     /// Into a buffer of its own, dense.
     Dense,
     /// Into a buffer of its own, with zeros around.
@@ -25,7 +25,7 @@ pub enum Spot {
     Part {
         /// The concatenation.
         whole: InstId,
-        /// Its axis.
+        /// The axis of the concatenation.
         axis: usize,
         /// The part's first element along that axis.
         before: u64,
@@ -43,14 +43,14 @@ pub fn is_read_in_parts(comp: &Computation, convolutions: &Convolutions, plane: 
 
 /// Decides for every instruction of `comp`. A margin is as wide as the widest window needs; a value that is not made by
 /// loops of this computation (a parameter) may have one too: it is copied when the window comes.
-pub fn spots(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -> IdVec<InstId, Spot> {
+pub fn placements(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -> IdVec<InstId, Placement> {
     let users = comp.users();
-    let mut spots: IdVec<InstId, Spot> = comp.insts.ids().map(|_| Spot::Dense).collect();
+    let mut placements: IdVec<InstId, Placement> = comp.insts.ids().map(|_| Placement::Dense).collect();
     for &id in &comp.post_order() {
         if let Op::Convolution(d) = &comp[id].op {
             let operand = comp[id].operands[0];
-            let planes = match (fusion.fate[operand], &comp[operand].op) {
-                (Fate::Inlined(_), Op::Concatenate(_)) => &comp[operand].operands,
+            let planes = match (fusion.decision[operand], &comp[operand].op) {
+                (FusionDecision::Inlined(_), Op::Concatenate(_)) => &comp[operand].operands,
                 _ => std::slice::from_ref(&operand),
             };
             let Some(margins) = convolutions.get(&id).filter(|c| c.needs_margins()).and_then(|c| c.margins.as_ref())
@@ -59,16 +59,16 @@ pub fn spots(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -
             };
             let rank = comp.array(operand).rank();
             for &plane in planes {
-                let (mut low, mut high) = match &spots[plane] {
-                    Spot::Margin { low, high, .. } => (low.clone(), high.clone()),
-                    Spot::Dense | Spot::Part { .. } => (vec![0; rank], vec![0; rank]),
+                let (mut low, mut high) = match &placements[plane] {
+                    Placement::Margin { low, high, .. } => (low.clone(), high.clone()),
+                    Placement::Dense | Placement::Part { .. } => (vec![0; rank], vec![0; rank]),
                 };
                 for (&(before, after), &axis) in margins.iter().zip(&d.input_spatial) {
                     low[axis] = low[axis].max(before);
                     high[axis] = high[axis].max(after);
                 }
                 let made = is_placeable(comp, fusion, &users[plane], plane);
-                spots[plane] = Spot::Margin { low, high, made };
+                placements[plane] = Placement::Margin { low, high, made };
             }
         }
     }
@@ -82,25 +82,25 @@ pub fn spots(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -
             let alone = comp[id].operands.iter().filter(|o| **o == operand).count() == 1;
             // a product's result is copied in no time, and held the whole while its other parts are made
             let product = matches!(comp[fusion.anchor[operand].unwrap_or(operand)].op, Op::Dot(_));
-            let fits = alone && !product && spots[operand] == Spot::Dense;
+            let fits = alone && !product && placements[operand] == Placement::Dense;
             if fits && is_placeable(comp, fusion, &users[operand], operand) {
-                spots[operand] = Spot::Part { whole: id, axis, before };
+                placements[operand] = Placement::Part { whole: id, axis, before };
             }
             before += comp.array(operand).dims[axis];
         }
     }
-    spots
+    placements
 }
 
 /// Gives the parts of some concatenations memory of their own, has windows read copies of some arrays, which are made without
 /// margins, and others have none: windows that need them all the same read copies.
-pub fn choose(spots: &mut IdVec<InstId, Spot>, choices: &Choices) {
-    for id in spots.ids() {
-        match &mut spots[id] {
-            Spot::Part { whole, .. } if choices.apart.contains(whole) => spots[id] = Spot::Dense,
-            Spot::Margin { .. } if choices.in_parts.contains(&id) => spots[id] = Spot::Dense,
-            Spot::Margin { made, .. } => *made &= !choices.copied.contains(&id),
-            Spot::Dense | Spot::Part { .. } => {}
+pub fn choose(placements: &mut IdVec<InstId, Placement>, choices: &Choices) {
+    for id in placements.ids() {
+        match &mut placements[id] {
+            Placement::Part { whole, .. } if choices.apart.contains(whole) => placements[id] = Placement::Dense,
+            Placement::Margin { .. } if choices.in_parts.contains(&id) => placements[id] = Placement::Dense,
+            Placement::Margin { made, .. } => *made &= !choices.copied.contains(&id),
+            Placement::Dense | Placement::Part { .. } => {}
         }
     }
 }
@@ -125,17 +125,19 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
             let own = is_placeable(comp, fusion, &users[part], part);
             vectors && once && (own || (users[part] == [whole] && is_loops(&comp[part].op)))
         };
-        let reads_parts = matches!(&convolutions[&id].way, Way::Winograd(w) if !w.is_line());
+        let reads_parts = matches!(&convolutions[&id].algorithm, Algorithm::Winograd(w) if !w.is_line());
         if joins && reads_parts && parts.iter().all(fits) {
-            fusion.fate[whole] = Fate::Inlined(fusion.root_of(id));
+            fusion.decision[whole] = FusionDecision::Inlined(fusion.root_of(id));
             for &part in parts {
-                if std::mem::replace(&mut fusion.fate[part], Fate::Materialised) == Fate::Materialised {
+                if std::mem::replace(&mut fusion.decision[part], FusionDecision::Materialised)
+                    == FusionDecision::Materialised
+                {
                     continue;
                 }
                 let mut open = comp[part].operands.clone();
                 while let Some(id) = open.pop() {
-                    if fusion.fate[id] == Fate::Inlined(Some(whole)) {
-                        fusion.fate[id] = Fate::Inlined(Some(part));
+                    if fusion.decision[id] == FusionDecision::Inlined(Some(whole)) {
+                        fusion.decision[id] = FusionDecision::Inlined(Some(part));
                         open.extend(&comp[id].operands);
                     }
                 }

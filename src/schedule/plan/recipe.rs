@@ -4,18 +4,18 @@ use super::fuse::Rows;
 use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Op};
 use crate::schedule::families::convolution::recipe::Direct;
-use crate::schedule::families::convolution::recipe::algorithm::Way;
+use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
 use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::families::linalg::recipe::Solve;
 use crate::schedule::families::plane_sums::recipe::FEWEST_PIXELS;
-use crate::schedule::families::producer_fusion::recipe::Within;
+use crate::schedule::families::producer_fusion::recipe::FusedProducer;
 use crate::schedule::families::reduce::recipe::Reduction;
 use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::families::select_and_scatter::recipe::Selected;
 use crate::schedule::families::winograd::recipe as winograd;
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::request::Asked;
+use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::plan::{Fused, Planner};
 use crate::schedule::refuse;
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ use std::collections::HashSet;
 pub struct Recipe {
     /// The kind of kernels, by the name of its family.
     pub family: &'static str,
-    /// Their parameters.
+    /// The parameters of the kernels.
     pub setup: Setup,
     /// Whether what follows the anchor is so long that it stands in a loop over a tile's sums.
     pub is_looped: bool,
@@ -56,15 +56,15 @@ pub enum Setup {
     Depthwise(Window),
     /// How a convolution by Winograd's method is cut.
     Winograd(winograd::Setup),
-    /// What makes what it reads, and how that is cut where it is a convolution by Winograd's method.
-    Within(Within, Option<winograd::Setup>),
+    /// A producer fused into its consumer, and the blocking of the producer where that is a convolution by Winograd's method.
+    FusedProducer(FusedProducer, Option<winograd::Setup>),
 }
 
 impl Setup {
     /// The convolution whose method is that of the kernels, where it is not the anchor.
     pub fn convolution(&self) -> Option<InstId> {
         match self {
-            Setup::Within(Within::Pooled(pooled), _) => Some(pooled.convolution),
+            Setup::FusedProducer(FusedProducer::Pooling(pooled), _) => Some(pooled.convolution),
             _ => None,
         }
     }
@@ -73,7 +73,7 @@ impl Setup {
     pub fn leaves_sums(&self) -> bool {
         let pixels = match self {
             Setup::Depthwise(window) => window.tile.min(window.wide.extent),
-            Setup::Within(Within::Chain(chain), _) => chain.window.wide.extent,
+            Setup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => chain.window.wide.extent,
             _ => 0,
         };
         pixels >= FEWEST_PIXELS
@@ -86,7 +86,7 @@ impl Setup {
 }
 
 /// The recipe of a root, by the first family that takes it. Errors: `Code::HloUnsupported` for what no kernel does.
-pub type Families = fn(&mut Planner<'_>, &Asked<'_>) -> Result<Recipe>;
+pub type Families = fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Recipe>;
 
 impl Planner<'_> {
     /// The recipe of root `at`. Errors: `Code::HloUnsupported` for what no kernel does.
@@ -97,27 +97,27 @@ impl Planner<'_> {
         (comp, id): Key,
     ) -> Result<Recipe> {
         let anchor = fused.fusion.anchor[id].unwrap_or(id);
-        (self.families)(self, &Asked { context, fused, summed, comp, id, anchor })
+        (self.families)(self, &RecipeRequest { context, fused, summed, comp, id, anchor })
     }
 
     /// A root with what it makes that it reads, if it does. Errors: none where the plan is sound.
-    pub fn within(&mut self, asked: &Asked<'_>) -> Result<Option<Setup>> {
-        let Some(within) = asked.fused.within.get(&asked.id).cloned() else { return Ok(None) };
+    pub fn fused_producer(&mut self, request: &RecipeRequest<'_>) -> Result<Option<Setup>> {
+        let Some(within) = request.fused.producers.get(&request.id).cloned() else { return Ok(None) };
         let setup = match &within {
-            Within::Pooled(pooled) => {
-                let setup = self.winograd(asked.context, (asked.comp, pooled.convolution));
-                Some(setup.ok_or_else(|| refuse(asked.context.comp, asked.id, ""))?)
+            FusedProducer::Pooling(pooled) => {
+                let setup = self.winograd(request.context, (request.comp, pooled.convolution));
+                Some(setup.ok_or_else(|| refuse(request.context.comp, request.id, ""))?)
             }
-            Within::Chain(_) | Within::Block(_) | Within::Separable(_) => None,
+            FusedProducer::DepthwiseChain(_) | FusedProducer::Attention(_) | FusedProducer::Separable(_) => None,
         };
-        Ok(Some(Setup::Within(within, setup)))
+        Ok(Some(Setup::FusedProducer(within, setup)))
     }
 
     /// Winograd's method for convolution `key`, where that is its way. Weights are transformed at compile time where that was asked
     /// for; along both axes of a window, too, where the constants may still grow by them.
     pub fn winograd(&mut self, context: &PlanContext<'_>, key: Key) -> Option<winograd::Setup> {
         let Op::Convolution(d) = &context.comp[key.1].op else { return None };
-        let Way::Winograd(w) = &context.convolutions[&key.1].way else { return None };
+        let Algorithm::Winograd(w) = &context.convolutions[&key.1].algorithm else { return None };
         let more = w.grown_bytes();
         let is_spare = !w.is_line() && more <= self.spare_bytes;
         let is_known = (is_spare || self.choices.known.contains(&key)) && w.weights.may_be_transformed();

@@ -52,7 +52,7 @@ struct Values<'a> {
 struct Kernel {
     /// How many instructions it computes.
     size: usize,
-    /// What those read.
+    /// The operands of the kernel's instructions.
     read: HashSet<InstId>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Values<'a> {
         values
     }
 
-    /// What `id` is computed from, where that is one simple operation on arrays that are in memory in any case.
+    /// The arrays that `id` is computed from, if it is one simple operation on arrays that are in memory in any case.
     fn arrays(&self, id: InstId) -> Option<Vec<InstId>> {
         let Op::Elementwise(op) = self.comp[id].op else { return None };
         let is_alone = self.fusion.anchor[id].is_none() && self.fusion.rows[id].is_none();

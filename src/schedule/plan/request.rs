@@ -11,10 +11,10 @@ use crate::schedule::refuse;
 use std::collections::HashSet;
 
 /// A root whose family is looked for.
-pub struct Asked<'l> {
-    /// What there is to look at.
+pub struct RecipeRequest<'l> {
+    /// The inputs of the planner.
     pub context: &'l PlanContext<'l>,
-    /// What is inlined into what.
+    /// The fusion decisions and placements of the computation.
     pub fused: &'l Fused,
     /// Planes of which parts are summed when they are made.
     pub summed: &'l HashSet<InstId>,
@@ -22,12 +22,12 @@ pub struct Asked<'l> {
     pub comp: CompId,
     /// The root.
     pub id: InstId,
-    /// Its anchor, or itself.
+    /// The instruction inside the root's kernel that decides its method, or the root.
     pub anchor: InstId,
 }
 
-impl Asked<'_> {
-    /// What the anchor does.
+impl RecipeRequest<'_> {
+    /// The operation of the anchor.
     pub fn op(&self) -> &Op {
         &self.context.comp[self.anchor].op
     }

@@ -1,5 +1,5 @@
-//! What is computed from nothing is made where it is first read: the zeros that the list of a second layer starts as take no
-//! memory while the first layer runs, and each layer starts with zeros of its own, which become its list.
+//! Sinks values without operands to their first reader: the zeros that the list of a second layer starts as take no memory while the first
+//! layer runs, and each layer starts with zeros of its own, which become its list.
 use crate::hlo::{Computation, InstId, Module, Op};
 use crate::util::id_vec::IdVec;
 

@@ -16,7 +16,7 @@ use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, co
 use crate::schedule::memory::liveness::{Need, Sharing};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::{self, Fusion};
-use crate::schedule::plan::split_level::Cuts;
+use crate::schedule::plan::split_level::SplitScope;
 use crate::schedule::plan::{Planned, placement};
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
@@ -34,7 +34,7 @@ const SMALL_BYTES: u64 = 64 << 10;
 const TWICE: u64 = 8;
 
 /// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
-pub fn cut(module: &Module, cuts: Cuts, target: &Target) -> Option<Module> {
+pub fn cut(module: &Module, cuts: SplitScope, target: &Target) -> Option<Module> {
     let mut peak = Peak::of(module, module.entry(), target);
     let mut done = None;
     for _ in 0..MOST_CUTS {
@@ -61,8 +61,8 @@ pub fn dense(module: &Module, target: &Target) -> u64 {
     let comp = module.entry();
     let order = comp.post_order();
     let fusion = fuse::fuse(module, comp, &order);
-    let spots = placement::spots(comp, &fusion, &convolutions(comp, target));
-    Need::of(comp, (&fusion, &spots), &order, Sharing::Views).bytes
+    let placements = placement::placements(comp, &fusion, &convolutions(comp, target));
+    Need::of(comp, (&fusion, &placements), &order, Sharing::Views).bytes
 }
 
 /// When most memory is needed, as far as that can be told before there are kernels.
@@ -71,7 +71,7 @@ struct Peak {
     convolutions: Convolutions,
     /// With margins, parts of concatenations in their places.
     bytes: u64,
-    /// What runs then.
+    /// The instruction that runs at the peak.
     at: Option<InstId>,
 }
 
@@ -88,7 +88,7 @@ impl Peak {
 struct Pair {
     /// The instruction that the second one ends in.
     last: InstId,
-    /// What the first one makes.
+    /// The value between the two kernels.
     between: InstId,
     /// The axis of the result along which both are cut.
     axis: usize,
@@ -97,7 +97,7 @@ struct Pair {
 }
 
 /// The pair of which one kernel runs at the peak.
-fn pair_at(comp: &Computation, peak: &Peak, cuts: Cuts, target: &Target) -> Option<Pair> {
+fn pair_at(comp: &Computation, peak: &Peak, cuts: SplitScope, target: &Target) -> Option<Pair> {
     let now = peak.at?;
     let users = comp.users();
     let fusion = &peak.fusion;
@@ -112,7 +112,7 @@ fn pair(
     comp: &Computation,
     Peak { fusion, convolutions, .. }: &Peak,
     users: &IdVec<InstId, Vec<InstId>>,
-    (last, cuts): (InstId, Cuts),
+    (last, cuts): (InstId, SplitScope),
     target: &Target,
 ) -> Option<Pair> {
     let anchor = fusion.anchor[last].unwrap_or(last);
@@ -127,7 +127,7 @@ fn pair(
         && whole(between)
         && last != comp.root
         && users[between] == [anchor]
-        && array(between)?.bytes() >= if cuts == Cuts::Twice { SMALL_BYTES } else { target.caches.l2 }
+        && array(between)?.bytes() >= if cuts == SplitScope::Twice { SMALL_BYTES } else { target.caches.l2 }
         && same(last, anchor)
         && same(between, first);
     if !fits {
@@ -147,7 +147,7 @@ fn pair(
             let cuts = d.feature_group_count == 1 && d.window.iter().all(is_plain) && at > 0;
             cuts.then_some(Pair { last, between, axis, at })
         }
-        (_, Op::Convolution(d)) if cuts == Cuts::Twice => {
+        (_, Op::Convolution(d)) if cuts == SplitScope::Twice => {
             let axis = *d.output_spatial.first()?;
             let at = array(last)?.dims[axis] / 2;
             let cuts = at > 0 && is_cut_by_rows(comp, d, [first, between, anchor], convolutions);
@@ -363,7 +363,7 @@ ENTRY e {
         let window = format!("{{{}}}", vec![format!("{{{}}}", vec![row; 3].join(",")); 3].join(","));
         let module = text::parse(&POOLED.replace("{...}", &window)).expect("sound HLO");
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
-        let halves = cut(&module, Cuts::Once, &target).expect("halves");
+        let halves = cut(&module, SplitScope::Once, &target).expect("halves");
         let comp = halves.entry();
         let last = comp[comp.root].operands[0];
         assert_eq!(comp[last].op, Op::Concatenate(3));

@@ -1,32 +1,32 @@
-//! How far a module is cut in halves (`halves.rs`): what a plan says of it.
+//! How far a module is cut in halves (`split.rs`): what a plan says of it.
 
-/// What may be cut.
+/// The pairs of kernels that may be split.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Cuts {
+pub enum SplitScope {
     /// Large arrays, of which no element is made twice.
     Once,
     /// Small ones and some rows of larger windows too.
     Twice,
 }
 
-/// Which cuts a module has.
+/// The splits that a module has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halves {
+pub enum SplitLevel {
     /// None.
     None,
-    /// Those of [`Cuts::Once`].
+    /// The splits of [`SplitScope::Once`].
     Once,
-    /// Those of [`Cuts::Once`], then those of [`Cuts::Twice`].
+    /// The splits of [`SplitScope::Once`], then those of [`SplitScope::Twice`].
     Twice,
 }
 
-impl Halves {
-    /// What plans call it.
+impl SplitLevel {
+    /// The word for the splits in the text of plans.
     pub fn name(self) -> &'static str {
         match self {
-            Halves::None => "none",
-            Halves::Once => "once",
-            Halves::Twice => "twice",
+            SplitLevel::None => "none",
+            SplitLevel::Once => "once",
+            SplitLevel::Twice => "twice",
         }
     }
 }

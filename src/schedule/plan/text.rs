@@ -11,7 +11,7 @@
 //!
 //! Instructions and computations have the names of the module's text. A line that begins with `#` is a comment.
 use super::choices::{Choices, Key};
-use super::fuse::{Fate, Fusion};
+use super::fuse::{Fusion, FusionDecision};
 use super::recipe::{Recipe, Setup};
 use super::{Params, Plan, Stages};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -20,21 +20,21 @@ use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::Program;
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::depthwise::recipe::Window;
-use crate::schedule::families::producer_fusion::recipe::Within;
+use crate::schedule::families::producer_fusion::recipe::FusedProducer;
 use crate::schedule::families::reduce::recipe::{Lanes, Parts, Reduction};
 use crate::schedule::families::select_and_scatter::recipe::Selected;
 use crate::schedule::families::winograd::recipe::{self as winograd, Cut};
 use crate::schedule::memory::liveness::Span;
-use crate::schedule::plan::placement::Spot;
-use crate::schedule::plan::split_level::Halves;
+use crate::schedule::plan::placement::Placement;
+use crate::schedule::plan::split_level::SplitLevel;
 use crate::target::Target;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// What the first line of a plan begins with.
+/// The first word of a plan's text.
 const HEAD: &str = "plan ";
-/// What helps where a plan does not fit.
+/// The help that is printed where a plan does not fit.
 const HELP: &str = "tfaot compile --emit plan writes one; the choices alone, without the lines of computations, do too";
 
 /// The names of a module's text.
@@ -64,7 +64,7 @@ impl Names {
 /// The text of `plan`, which follows from `choices` for `module` with `halves`, and became `program`.
 pub fn print(
     (module, plan): (&Module, &Plan<'_>),
-    (choices, halves): (&Choices, Halves),
+    (choices, halves): (&Choices, SplitLevel),
     program: &Program,
     target: &Target,
 ) -> String {
@@ -121,13 +121,13 @@ fn stage(stages: &Stages, key: Key, inlined: &[InstId], names: &Names) -> String
     if !inlined.is_empty() {
         let _ = write!(out, "; makes {}", inlined.iter().map(|&i| of_comp(i)).collect::<Vec<_>>().join(" "));
     }
-    match &stages.spots[id] {
-        Spot::Dense => out.push_str("; dense"),
-        Spot::Margin { low, high, made } => {
+    match &stages.placements[id] {
+        Placement::Dense => out.push_str("; dense"),
+        Placement::Margin { low, high, made } => {
             let when = if *made { "margins" } else { "margins when read" };
             let _ = write!(out, "; {when} {low:?} {high:?}");
         }
-        Spot::Part { whole, axis, before } => {
+        Placement::Part { whole, axis, before } => {
             let _ = write!(out, "; part of {} at {before} along {axis}", of_comp(*whole));
         }
     }
@@ -141,7 +141,7 @@ fn stage(stages: &Stages, key: Key, inlined: &[InstId], names: &Names) -> String
 fn inlined(comp: &Computation, fusion: &Fusion) -> HashMap<InstId, Vec<InstId>> {
     let mut inlined: HashMap<InstId, Vec<InstId>> = HashMap::new();
     for id in comp.insts.ids() {
-        if let Fate::Inlined(Some(root)) = fusion.fate[id] {
+        if let FusionDecision::Inlined(Some(root)) = fusion.decision[id] {
             inlined.entry(root).or_default().push(id);
         }
     }
@@ -177,7 +177,7 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
         }
         Setup::Depthwise(window) => taps(window),
         Setup::Winograd(setup) => winograd(setup),
-        Setup::Within(within, setup) => {
+        Setup::FusedProducer(within, setup) => {
             let setup = setup.as_ref().map_or(String::new(), |setup| format!(", {}", winograd(setup)));
             format!("{}{setup}", made_within(within, name))
         }
@@ -185,21 +185,21 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
     format!("{} {parameters}", recipe.family)
 }
 
-/// What is made inside its reader, and how.
-fn made_within<'n>(within: &Within, name: &impl Fn(InstId) -> &'n str) -> String {
+/// The text of a producer that is fused into its consumer.
+fn made_within<'n>(within: &FusedProducer, name: &impl Fn(InstId) -> &'n str) -> String {
     match within {
-        Within::Chain(chain) => {
+        FusedProducer::DepthwiseChain(chain) => {
             let (of, window) = (name(chain.producer), taps(&chain.window));
             format!("chain of {of} in {} bands, {window}, products {}", chain.bands, tile(chain.tile))
         }
-        Within::Separable(s) => {
+        FusedProducer::Separable(s) => {
             format!("separable of {}, {}, products {}", name(s.producer), taps(&s.window), tile(s.tile))
         }
-        Within::Block(block) => {
+        FusedProducer::Attention(block) => {
             let (scores, [made, read]) = (name(block.scores), block.tiles.map(tile));
             format!("block of {scores} in blocks of {} rows, products {made} and {read}", block.height)
         }
-        Within::Pooled(p) => format!("pooled of {} by {} along {}", name(p.producer), p.count, p.axis),
+        FusedProducer::Pooling(p) => format!("pooled of {} by {} along {}", name(p.producer), p.count, p.axis),
     }
 }
 
@@ -248,14 +248,14 @@ fn winograd(setup: &winograd::Setup) -> String {
 }
 
 /// A plan that was given.
-pub struct Given<'t> {
-    /// Its lines, with their numbers in the file.
+pub struct PlanText<'t> {
+    /// The lines of the plan, with their numbers in the file.
     lines: Vec<(usize, &'t str)>,
 }
 
-impl<'t> Given<'t> {
+impl<'t> PlanText<'t> {
     /// The plan of program `name` in a file; where there is one plan alone, that. Errors: `Code::BadOption` where there is none.
-    pub fn find(text: &'t str, name: &str) -> Result<Given<'t>> {
+    pub fn find(text: &'t str, name: &str) -> Result<PlanText<'t>> {
         let told = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim_end()));
         let lines: Vec<_> = told.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
         let plans: Vec<&[(usize, &str)]> = match lines.first() {
@@ -267,7 +267,7 @@ impl<'t> Given<'t> {
         let is_named = |plan: &&&[(usize, &str)]| plan[0].1[HEAD.len()..].split(' ').next() == Some(name);
         let found = plans.iter().find(is_named).or(plans.first().filter(|_| plans.len() == 1));
         let found = found.ok_or_else(|| bad(format!("there is no plan of `{name}` in the file")))?;
-        Ok(Given { lines: found[1..].to_vec() })
+        Ok(PlanText { lines: found[1..].to_vec() })
     }
 
     /// The lines of choices, in words.
@@ -276,11 +276,12 @@ impl<'t> Given<'t> {
         all.map(|(number, line)| (*number, line.split_whitespace().collect()))
     }
 
-    /// What is done in halves. Errors: `Code::BadOption`.
-    pub fn halves(&self) -> Result<Halves> {
+    /// The splits that the plan asks for. Errors: `Code::BadOption`.
+    pub fn halves(&self) -> Result<SplitLevel> {
         let line = self.chosen().find(|(_, words)| words[0] == "halves");
-        let Some((number, words)) = line else { return Ok(Halves::None) };
-        let of_name = |name: &str| [Halves::None, Halves::Once, Halves::Twice].into_iter().find(|h| h.name() == name);
+        let Some((number, words)) = line else { return Ok(SplitLevel::None) };
+        let of_name =
+            |name: &str| [SplitLevel::None, SplitLevel::Once, SplitLevel::Twice].into_iter().find(|h| h.name() == name);
         let halves = if let ["halves", name] = words[..] { of_name(name) } else { None };
         halves.ok_or_else(|| bad(format!("line {number}: `halves` is followed by none, once or twice")))
     }

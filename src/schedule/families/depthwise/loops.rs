@@ -1,7 +1,7 @@
 //! Loops of a depthwise convolution: tiles of pixels whose sums are in registers.
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::emit::Detail;
-use crate::schedule::families::depthwise::recipe::axis::{Run, Side};
+use crate::schedule::families::depthwise::recipe::axis::{Run, WindowAxis};
 use crate::schedule::families::depthwise::recipe::{self, Window};
 use crate::schedule::families::plane_sums::loops::{Sum, Total};
 use crate::schedule::loops::grid::{Share, chunked, guarded, share};
@@ -68,7 +68,7 @@ impl Depthwise<'_> {
         body
     }
 
-    /// What the taps of one row add to the sums: the first pixel's window begins at `x` there, and its channel's weights at `k`.
+    /// Adds the products of one row of taps to the sums: the first pixel's window begins at `x`, its channel's weights at `k`.
     fn row_of_taps(
         &self,
         e: &mut Elements,
@@ -122,7 +122,7 @@ struct Taps {
 
 impl Taps {
     /// Along `side`, for the pixel at `place`, of an operand that is in memory as a whole or in a ring.
-    fn new(k: &mut Kernel, side: &Side, place: Option<VarId>, ring: Option<u64>) -> Taps {
+    fn new(k: &mut Kernel, side: &WindowAxis, place: Option<VarId>, ring: Option<u64>) -> Taps {
         let tap = k.var(side.size);
         let away = Index::var(tap).scale(side.dilation as i64);
         // where in the padded operand
@@ -162,9 +162,9 @@ impl Taps {
 /// A convolution of one channel a group, whose lanes are channels.
 pub const FAMILY: Family = Family {
     name: "depthwise",
-    recipe: |_, asked| {
-        let depthwise = asked.convolution()?.filter(|(c, _)| c.is_depthwise());
-        Ok(depthwise.map(|(_, d)| Setup::Depthwise(Window::of(asked.context, asked.anchor, d))))
+    recipe: |_, request| {
+        let depthwise = request.convolution()?.filter(|(c, _)| c.is_depthwise());
+        Ok(depthwise.map(|(_, d)| Setup::Depthwise(Window::of(request.context, request.anchor, d))))
     },
     emit: |s, root, setup| match setup {
         Setup::Depthwise(window) => s.depthwise(root, window),
@@ -173,7 +173,7 @@ pub const FAMILY: Family = Family {
 };
 
 /// The number of the weight of a tap along an axis.
-fn weight(side: &Side, tap: &Index) -> Index {
+fn weight(side: &WindowAxis, tap: &Index) -> Index {
     if side.reversed { tap.scale(-1).offset(side.size as i64 - 1) } else { tap.clone() }
 }
 

@@ -2,7 +2,7 @@
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::convolution::loops::together;
-use crate::schedule::families::convolution::recipe::algorithm::Way;
+use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::loops::prelude::*;
@@ -10,10 +10,10 @@ use crate::schedule::loops::prelude::*;
 /// The gradient of a filter as products.
 pub const FAMILY: Family = Family {
     name: "filter gradient",
-    recipe: |_, asked| {
-        let way = asked.convolution()?.map(|(convolution, _)| &convolution.way);
-        Ok(way.and_then(|way| match way {
-            Way::Filter(filter) => Some(Setup::Filter((**filter).clone())),
+    recipe: |_, request| {
+        let algorithm = request.convolution()?.map(|(convolution, _)| &convolution.algorithm);
+        Ok(algorithm.and_then(|algorithm| match algorithm {
+            Algorithm::Filter(filter) => Some(Setup::Filter((**filter).clone())),
             _ => None,
         }))
     },

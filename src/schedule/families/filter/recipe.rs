@@ -25,7 +25,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What convolution `id` is as such a gradient, where it is one.
+    /// The loops of convolution `id` as the gradient of a filter, if it is one.
     pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Filter> {
         let [input, kernel] = comp[id].operands[..] else { return None };
         let (left, right, result) = (comp.array(input), comp.array(kernel), comp.array(id));

@@ -13,7 +13,7 @@ use crate::schedule::loops::scalar_loops::{Local, count, nested, s64};
 /// Row after row of a factor.
 pub const FAMILY: Family = Family {
     name: "cholesky",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::Cholesky { .. }).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::Cholesky { .. }).then_some(Setup::Plain)),
     emit: |s, root, _| s.cholesky(root),
 };
 

@@ -1,4 +1,4 @@
-//! What factors and solutions of matrices have in common: matrices are the last two dimensions, the others are a batch.
+//! Batches of matrices, as factorizations and triangular solves read and write them: the last two dimensions are a matrix, the others a batch.
 //!
 //! Numbers narrower than 32 bits are computed in `f32` and rounded once. Sums are taken term after term, as many at a time as
 //! there are columns side by side in some vectors, so that none waits for the one before.
@@ -71,7 +71,7 @@ pub(in crate::schedule) fn root_of_real(k: &mut Kernel, x: ExprId, dtype: DType)
 pub(in crate::schedule) struct Matrices {
     pub buf: BufId,
     pub dims: Vec<u64>,
-    /// Which of them.
+    /// The loop variables of the batch, one for each axis.
     pub batch: Vec<VarId>,
     /// The type of their elements.
     pub stored: DType,
@@ -80,7 +80,7 @@ pub(in crate::schedule) struct Matrices {
 }
 
 impl Matrices {
-    /// Those of `shape` in `out`, with a loop variable of `k` for each axis of the batch.
+    /// The matrices of an array of `shape` in `out`, with a loop variable of `k` for each axis of the batch.
     pub(in crate::schedule) fn new(k: &mut Kernel, shape: &ArrayShape, out: &Value) -> Result<Matrices> {
         let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.var(n)).collect();
         let (stored, wide) = (shape.dtype, shape.dtype.computed());
@@ -95,7 +95,7 @@ impl Matrices {
     pub(in crate::schedule) fn index(&self, row: &Index, column: &Index) -> Index {
         linear(&self.at(row, column), &self.dims)
     }
-    /// Its value.
+    /// Loads an element, converted to the type in which matrices are computed.
     pub(in crate::schedule) fn load(&self, k: &mut Kernel, row: &Index, column: &Index) -> ExprId {
         let x = k.load(self.buf, linear(&self.at(row, column), &self.dims));
         convert(k, x, self.stored, self.wide)

@@ -1,6 +1,6 @@
 //! Number of right-hand sides of a triangular system that are solved at once: those that lie side by side are vectors.
 use crate::hlo::Op;
-use crate::schedule::plan::request::Asked;
+use crate::schedule::plan::request::RecipeRequest;
 use crate::target::Target;
 
 /// Fewest tiles of right-hand sides in vectors, so that threads share them.
@@ -10,7 +10,7 @@ pub const MOST_VECTORS: u64 = 4;
 /// Registers from which on there are so many; of fewer, half.
 const MANY_REGISTERS: u64 = 32;
 
-/// What is solved at once.
+/// The right-hand sides of a triangular system that are solved at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Solve {
     /// Vectors of right-hand sides.
@@ -20,10 +20,10 @@ pub struct Solve {
 }
 
 impl Solve {
-    /// That of the anchor, where it is such a system.
-    pub fn of(asked: &Asked<'_>, target: &Target) -> Option<Solve> {
-        let Op::TriangularSolve { left_side, .. } = *asked.op() else { return None };
-        let array = asked.context.comp.array(asked.anchor);
+    /// The blocking of the anchor, if that is a triangular solve.
+    pub fn of(request: &RecipeRequest<'_>, target: &Target) -> Option<Solve> {
+        let Op::TriangularSolve { left_side, .. } = *request.op() else { return None };
+        let array = request.context.comp.array(request.anchor);
         let [ref batch @ .., _, columns] = array.dims[..] else { return None };
         if !left_side {
             return Some(Solve { vectors: 1, lanes: 1 });

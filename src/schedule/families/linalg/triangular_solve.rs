@@ -36,7 +36,7 @@ impl System {
     }
 }
 
-/// What is left of some right-hand sides for some unknowns.
+/// The remainders of some right-hand sides after the products with the unknowns that are known.
 struct Sums<'l> {
     reg: RegId,
     /// The right-hand sides, a vector each.
@@ -74,7 +74,7 @@ impl Sums<'_> {
 /// Some unknowns after others.
 pub const FAMILY: Family = Family {
     name: "triangular-solve",
-    recipe: |planner, asked| Ok(Solve::of(asked, planner.target).map(Setup::Solve)),
+    recipe: |planner, request| Ok(Solve::of(request, planner.target).map(Setup::Solve)),
     emit: |s, root, setup| match setup {
         Setup::Solve(solve) => s.triangular_solve(root, *solve),
         other => other.unfit(),

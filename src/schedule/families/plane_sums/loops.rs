@@ -91,8 +91,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// The planes that are summed in parts: what was left of them, or bands of their rows if those were shared.
-    pub(in crate::schedule) fn planes_in_parts<'w>(&mut self, way: &'w Reduction) -> Result<Option<&'w Planes>> {
-        let Some((planes, parts)) = &way.planes else { return Ok(None) };
+    pub(in crate::schedule) fn planes_in_parts<'w>(&mut self, algorithm: &'w Reduction) -> Result<Option<&'w Planes>> {
+        let Some((planes, parts)) = &algorithm.planes else { return Ok(None) };
         let is_so = match parts {
             Parts::Left => true,
             Parts::Bands => {

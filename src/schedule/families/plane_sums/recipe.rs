@@ -5,7 +5,7 @@ use crate::scalar::ScalarOp;
 use crate::schedule::families::convolution::recipe::algorithm::Convolution;
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fold::simple_fold;
-use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::fuse::{Fusion, FusionDecision};
 use crate::tensor::DType;
 use std::collections::HashSet;
 
@@ -17,9 +17,9 @@ pub const FEWEST_PIXELS: u64 = 4;
 /// A sum over all axes but the channels.
 #[derive(Clone, Debug)]
 pub struct Planes {
-    /// What is summed.
+    /// The instruction whose pixels are summed.
     pub input: InstId,
-    /// What sums begin with.
+    /// The scalar that sums begin with.
     pub init: InstId,
     /// The outermost axis of which there is more than one.
     pub axis: usize,
@@ -46,16 +46,16 @@ impl Planes {
     }
 }
 
-/// What depthwise windows of `comp` make that is summed over all its pixels.
+/// The results of depthwise windows of the computation whose pixels are all summed.
 pub fn summed(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<InstId> {
     let PlanContext { module, comp, convolutions, .. } = *context;
     let mut summed = HashSet::new();
     for anchor in comp.post_order() {
         let Some(planes) = Planes::of(comp, anchor) else { continue };
-        let root = match fusion.fate[anchor] {
-            Fate::Inlined(Some(root)) if fusion.anchor[root] == Some(anchor) => root,
-            Fate::Materialised => anchor,
-            Fate::Inlined(_) => continue,
+        let root = match fusion.decision[anchor] {
+            FusionDecision::Inlined(Some(root)) if fusion.anchor[root] == Some(anchor) => root,
+            FusionDecision::Materialised => anchor,
+            FusionDecision::Inlined(_) => continue,
         };
         let window = fusion.anchor[planes.input].unwrap_or(planes.input);
         let by_channel = convolutions.get(&window).is_some_and(Convolution::is_depthwise);

@@ -1,19 +1,19 @@
 //! The loops of pointwise kernels, concatenations and updates of slices.
 use crate::schedule::loops::nest;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::plan::placement::Spot;
+use crate::schedule::plan::placement::Placement;
 
 /// Loops over the elements of the result.
 pub const FAMILY: Family = Family {
     name: "pointwise",
-    recipe: |_, asked| Ok(asked.is_pointwise().then_some(Setup::Plain)),
+    recipe: |_, request| Ok(request.is_pointwise().then_some(Setup::Plain)),
     emit: |s, Root { id, out, .. }, _| s.pointwise(id, out),
 };
 
 /// Loops for each operand that was not made in its place along this axis.
 pub const CONCATENATE: Family = Family {
     name: "concatenate",
-    recipe: |_, asked| match asked.op() {
+    recipe: |_, request| match request.op() {
         Op::Concatenate(axis) => Ok(Some(Setup::Concatenate(*axis))),
         _ => Ok(None),
     },
@@ -26,7 +26,7 @@ pub const CONCATENATE: Family = Family {
 /// A copy of the operand, unless it may be written over, and loops over the update.
 pub const UPDATE: Family = Family {
     name: "update",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::DynamicUpdateSlice).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::DynamicUpdateSlice).then_some(Setup::Plain)),
     emit: |s, root, _| s.dynamic_update_slice(root),
 };
 
@@ -85,7 +85,7 @@ impl<'a> Emitter<'a> {
             let dims = self.scope.comp.array(o).dims.clone();
             let part = layout.part(axis, before);
             before += dims[axis];
-            if matches!(self.scope.stages.spots[o], Spot::Part { whole, .. } if whole == id) {
+            if matches!(self.scope.stages.placements[o], Placement::Part { whole, .. } if whole == id) {
                 continue;
             }
             self.fill(id, o, &dims, |at| part.at(at), out)?;

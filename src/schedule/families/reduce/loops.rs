@@ -30,7 +30,7 @@ impl Fold<'_> {
 /// Kernels of `reduce` and `reduce-window`.
 pub const FAMILY: Family = Family {
     name: "reduce",
-    recipe: |planner, asked| Ok(Reduction::of(asked, planner.target)?.map(Setup::Reduce)),
+    recipe: |planner, request| Ok(Reduction::of(request, planner.target)?.map(Setup::Reduce)),
     emit: |s, root, setup| match setup {
         Setup::Reduce(reduction) => s.reduce(root, reduction),
         other => other.unfit(),

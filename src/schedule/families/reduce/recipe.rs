@@ -4,8 +4,8 @@ use crate::hlo::{CompId, Op};
 use crate::scalar::ScalarOp;
 use crate::schedule::families::plane_sums::recipe::Planes;
 use crate::schedule::plan::fold::simple_fold;
-use crate::schedule::plan::fuse::{FEW_COLUMNS, Fate};
-use crate::schedule::plan::request::Asked;
+use crate::schedule::plan::fuse::{FEW_COLUMNS, FusionDecision};
+use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::refuse;
 use crate::target::Target;
 
@@ -51,35 +51,35 @@ impl Reduction {
     ///
     /// # Errors
     /// `Code::HloUnsupported` where the instruction calls no computation.
-    pub fn of(asked: &Asked<'_>, target: &Target) -> Result<Option<Reduction>> {
-        let (comp, anchor) = (asked.context.comp, asked.anchor);
-        let op = asked.op();
+    pub fn of(request: &RecipeRequest<'_>, target: &Target) -> Result<Option<Reduction>> {
+        let (comp, anchor) = (request.context.comp, request.anchor);
+        let op = request.op();
         if !matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. }) {
             return Ok(None);
         }
-        let called = op.called().first().copied().ok_or_else(|| refuse(comp, asked.id, ""))?;
+        let called = op.called().first().copied().ok_or_else(|| refuse(comp, request.id, ""))?;
         let operands = &comp[anchor].operands;
-        let simple = simple_fold(&asked.context.module.comps[called]).filter(|_| operands.len() == 2);
+        let simple = simple_fold(&request.context.module.comps[called]).filter(|_| operands.len() == 2);
         let planes = Planes::of(comp, anchor).filter(|_| simple == Some(ScalarOp::Add));
         let planes = planes.and_then(|planes| {
-            let parts = match asked.fused.fusion.fate[planes.input] {
-                _ if asked.summed.contains(&planes.input) => Parts::Left,
-                Fate::Materialised => Parts::Bands,
-                Fate::Inlined(_) => return None,
+            let parts = match request.fused.fusion.decision[planes.input] {
+                _ if request.summed.contains(&planes.input) => Parts::Left,
+                FusionDecision::Materialised => Parts::Bands,
+                FusionDecision::Inlined(_) => return None,
             };
             Some((planes, parts))
         });
-        let lanes = lanes(asked, simple.is_some(), target);
+        let lanes = lanes(request, simple.is_some(), target);
         Ok(Some(Reduction { comp: called, simple, planes, lanes }))
     }
 }
 
 /// Where lanes lie, for a computation that is one associative op or not.
-fn lanes(asked: &Asked<'_>, is_simple: bool, target: &Target) -> Lanes {
-    let comp = asked.context.comp;
-    let Op::Reduce { dims: axes, .. } = asked.op() else { return Lanes::Windows };
-    let input = comp.array(comp[asked.anchor].operands[0]);
-    let shape = &comp[asked.anchor].shape;
+fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &Target) -> Lanes {
+    let comp = request.context.comp;
+    let Op::Reduce { dims: axes, .. } = request.op() else { return Lanes::Windows };
+    let input = comp.array(comp[request.anchor].operands[0]);
+    let shape = &comp[request.anchor].shape;
     let dims = shape.leaves().first().map_or(&[][..], |a| &a.dims);
     let is_folded = input.rank().checked_sub(1).is_some_and(|last| axes.contains(&last));
     let minor = dims.last().copied().unwrap_or(1);

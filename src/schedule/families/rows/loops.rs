@@ -58,7 +58,7 @@ struct Folding {
 /// Kernels of reductions of whole rows and of all that is computed between them.
 pub const FAMILY: Family = Family {
     name: "rows",
-    recipe: |_, asked| Ok(asked.fused.fusion.rows[asked.id].map(Setup::Rows)),
+    recipe: |_, request| Ok(request.fused.fusion.rows[request.id].map(Setup::Rows)),
     emit: |s, root, setup| match setup {
         Setup::Rows(rows) => s.rows(root, *rows),
         other => other.unfit(),

@@ -4,8 +4,8 @@ use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{Cut, Width};
 
-/// What is folded.
-struct Running<'i> {
+/// The operands and the parameters of one running fold.
+struct ScanOperands<'i> {
     root: Root<'i>,
     comp: CompId,
     inputs: &'i [InstId],
@@ -16,7 +16,7 @@ struct Running<'i> {
 /// A running fold.
 pub const FAMILY: Family = Family {
     name: "scan",
-    recipe: |_, asked| Ok(asked.scan().map(Setup::Scan)),
+    recipe: |_, request| Ok(request.scan().map(Setup::Scan)),
     emit: |s, root, setup| match setup {
         Setup::Scan(scan) => s.scan(root, *scan),
         other => other.unfit(),
@@ -31,7 +31,7 @@ impl<'a> Emitter<'a> {
         };
         let operands = self.scope.comp[anchor].operands.clone();
         let (inputs, inits) = operands.split_at(operands.len() / 2);
-        let running = Running { root, comp, inputs, inits, scan };
+        let running = ScanOperands { root, comp, inputs, inits, scan };
         let dims = self.scope.comp.array(inputs[0]).dims.clone();
         if dims.contains(&0) {
             return Ok(());
@@ -46,7 +46,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Lines of the elements of `cut` of the innermost dimension, where that is `wide` and not scanned.
-    fn scan_part(&mut self, r: &Running, wide: bool, cut: Cut) -> Result<()> {
+    fn scan_part(&mut self, r: &ScanOperands, wide: bool, cut: Cut) -> Result<()> {
         let mut e = self.elements(r.root.id);
         let dims = self.scope.comp.array(r.inputs[0]).dims.clone();
         let held = r.inputs.iter().map(|&i| e.k.reg(self.scope.comp.array(i).dtype, cut.lanes, 1));
@@ -78,7 +78,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The loops along the scanned dimension of one line.
-    fn phases(&mut self, e: &mut Elements, r: &Running, regs: &[RegId], line: &[Index]) -> Result<Vec<Stmt>> {
+    fn phases(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], line: &[Index]) -> Result<Vec<Stmt>> {
         let s = r.scan;
         let along = |i: &Index, n: i64| {
             let i = if s.backwards { i.scale(-1).offset(n - 1) } else { i.clone() };
@@ -116,7 +116,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The fold of the registers with the elements at `at`.
-    fn step(&mut self, e: &mut Elements, r: &Running, regs: &[RegId], at: &[Index]) -> Result<Vec<Stmt>> {
+    fn step(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], at: &[Index]) -> Result<Vec<Stmt>> {
         let mut args: Vec<ExprId> = regs.iter().map(|&reg| e.k.get(reg, 0)).collect();
         for &input in r.inputs {
             args.push(self.element(e, input, at)?);

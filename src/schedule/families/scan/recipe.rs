@@ -8,7 +8,7 @@ pub struct Scan {
     pub axis: usize,
     /// Elements of the operand along it.
     pub inputs: i64,
-    /// Those of the result.
+    /// Elements of the result along the dimension.
     pub outputs: i64,
     /// Result `i` has seen the elements up to `i + ahead`.
     pub ahead: i64,

@@ -6,7 +6,7 @@ use crate::schedule::loops::scalar_loops::{Local, nested};
 /// Windows that each pick an element.
 pub const FAMILY: Family = Family {
     name: "select-and-scatter",
-    recipe: |_, asked| Ok(Selected::of(asked).map(Setup::Selected)),
+    recipe: |_, request| Ok(Selected::of(request).map(Setup::Selected)),
     emit: |s, root, setup| match setup {
         Setup::Selected(selected) => s.select_and_scatter(root, *selected),
         other => other.unfit(),

@@ -1,7 +1,7 @@
 //! When `select-and-scatter` is vectorized, and whether windows are apart.
 use crate::hlo::Op;
 use crate::hlo::attrs::WindowDim;
-use crate::schedule::plan::request::Asked;
+use crate::schedule::plan::request::RecipeRequest;
 
 /// Windows of more taps are looked at tap after tap.
 const MOST_TAPS: u64 = 32;
@@ -11,7 +11,7 @@ const FEWEST_LANES: u64 = 4;
 /// How they are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected {
-    /// They share no element and reach over no edge: each writes its elements.
+    /// Windows that share no element and reach over no edge: each writes its elements.
     Apart {
         /// Whether every element is in one.
         covers: bool,
@@ -33,11 +33,11 @@ pub struct Windows<'a> {
 }
 
 impl Selected {
-    /// That of the anchor, where it is of this kind.
-    pub fn of(asked: &Asked<'_>) -> Option<Selected> {
-        let comp = asked.context.comp;
-        let Op::SelectAndScatter { window, .. } = asked.op() else { return None };
-        let [x, source, _] = comp[asked.anchor].operands[..] else { return None };
+    /// The method for the anchor, if that is a `select-and-scatter`.
+    pub fn of(request: &RecipeRequest<'_>) -> Option<Selected> {
+        let comp = request.context.comp;
+        let Op::SelectAndScatter { window, .. } = request.op() else { return None };
+        let [x, source, _] = comp[request.anchor].operands[..] else { return None };
         let windows = Windows { window, dims: &comp.array(x).dims, counts: &comp.array(source).dims };
         Some(windows.method())
     }

@@ -15,7 +15,7 @@ const NONE: i64 = -1;
 
 /// One tap of a window.
 struct Tap {
-    /// Its element, limited to the array.
+    /// The element that the tap reads, limited to the array.
     from: Vec<Index>,
     /// Whether it takes the place of the best before it; `None` where it always does.
     replaces: Option<ExprId>,

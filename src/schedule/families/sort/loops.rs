@@ -33,7 +33,8 @@ impl Lines {
         at.insert(self.axis, i.clone());
         at
     }
-    /// Its place in memory; beyond the line that of the line's end, for loads whose value is not used there.
+    /// The offset in memory of element `i` of the line at `vars`; beyond the line that of its last element, for loads whose value is not
+    /// used.
     fn place(&self, k: &Kernel, vars: &[VarId], i: &Index) -> Index {
         linear(&self.at(vars, &self.held(k, i)), &self.dims)
     }
@@ -56,7 +57,7 @@ impl Lines {
 /// Stable sorting of lines.
 pub const FAMILY: Family = Family {
     name: "sort",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::Sort { .. }).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::Sort { .. }).then_some(Setup::Plain)),
     emit: |s, root, _| s.sort(root),
 };
 

@@ -92,7 +92,7 @@ impl Heap {
 /// The largest of each line.
 pub const FAMILY: Family = Family {
     name: "top-k",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::TopK { .. }).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::TopK { .. }).then_some(Setup::Plain)),
     emit: |s, root, _| s.top_k(root),
 };
 

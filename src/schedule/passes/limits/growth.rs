@@ -3,10 +3,10 @@ use crate::kernel::index::Extents;
 use crate::kernel::{Atom, Index, VarId};
 use std::collections::HashMap;
 
-/// What grows with a variable as `⌊(k·var + k₀) / d⌋` at least.
+/// A lower bound `⌊(k·var + k₀) / d⌋` of an index that grows with a variable.
 #[derive(Clone, Copy)]
 pub struct Growth {
-    /// What it is divided by.
+    /// The divisor.
     pub d: i64,
     /// Where it begins.
     pub k0: i64,
@@ -21,7 +21,7 @@ impl Growth {
     pub const ITSELF: Growth = Growth { d: 1, k0: 0, k: 1, loose: 0 };
 }
 
-/// What is known at a statement.
+/// Facts that hold at a statement: values of variables, and ranges of sums.
 #[derive(Clone, Default)]
 pub struct Known {
     /// Values of variables.

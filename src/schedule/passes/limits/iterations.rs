@@ -1,4 +1,4 @@
-//! What the rounds of a kernel's loops store: how many of them reach what is needed (`limits.rs`).
+//! Iterations of a kernel's loops that store needed elements (`passes/limits/mod.rs`).
 use crate::kernel::index::gcd;
 use crate::kernel::{Atom, BufId, Expr, Index, Kernel, Place, Program, Stmt, VarId};
 use crate::schedule::passes::limits::growth::{Growth, Known};
@@ -81,7 +81,7 @@ impl Forms {
 
 /// Rows of an array that lies in periods which some statements write: each `stride` elements, the first at `first`.
 pub struct Rows {
-    /// What is needed of the array.
+    /// The elements of the array that are needed.
     pub region: Region,
     /// Elements of a row.
     pub stride: i64,
@@ -95,7 +95,7 @@ pub struct Rows {
 pub struct KernelContext<'a> {
     /// The program.
     pub program: &'a Program,
-    /// What is needed of its buffers.
+    /// The elements of the program's buffers that are needed.
     pub regions: &'a Regions,
     /// The kernel.
     pub kernel: &'a Kernel,

@@ -1,4 +1,5 @@
-//! Which elements of buffers are needed, where that is less than all of them: what `plan/demand/` knows of arrays, where they lie.
+//! Regions of buffers that are needed, where that is less than all of them: the elements of arrays that `plan/demand/` knows, at the places
+//! where they lie.
 use crate::hlo::Shape;
 use crate::kernel::BufId;
 use crate::schedule::emit::value::Value;
@@ -22,10 +23,10 @@ pub struct Region {
     pub more: i64,
 }
 
-/// What is needed of buffers, as far as it is less than all of them.
+/// The needed regions of buffers of which less than all is needed.
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
-    /// What is needed lies in each of some regions, one an axis; in none: it is all of the buffer.
+    /// The regions of a buffer, one for each axis, that contain all needed elements; without any, the whole buffer is needed.
     all: HashMap<BufId, Vec<Region>>,
 }
 
@@ -73,13 +74,13 @@ impl Regions {
 }
 
 impl Region {
-    /// Those of an array of `dims`, one for each axis of which less than all is needed.
+    /// The regions of an array of `dims`, one for each axis of which less than all is needed.
     fn of(dims: &[u64], layout: &Layout, need: &[Option<Bound>]) -> Vec<Region> {
         let bounded = (0..dims.len()).filter(|&axis| dims[axis] > 1);
         bounded.filter_map(|axis| Region::along(axis, dims, layout, need.get(axis).copied()??)).collect()
     }
 
-    /// That along an axis; `None` where the array does not lie in periods of it.
+    /// The region along one axis; `None` where the array has no period along it.
     fn along(axis: usize, dims: &[u64], layout: &Layout, bound: Bound) -> Option<Region> {
         let stride = layout.strides[axis];
         let others = (0..dims.len()).filter(|&a| a != axis && dims[a] > 1).map(|a| layout.strides[a]);
@@ -107,7 +108,7 @@ impl Region {
         })
     }
 
-    /// What is in either of both, and perhaps more.
+    /// A region that contains both, and perhaps more.
     fn join(self, other: Region) -> Option<Region> {
         let origin = self.origin.min(other.origin);
         let end = |r: &Region| r.more + r.origin - origin;

@@ -15,7 +15,7 @@ pub enum Amount {
     Argument(usize),
     /// A number that is always the same.
     Constant(i32),
-    /// What an op makes of others, of a type.
+    /// The result of an op on other numbers, of a type.
     Op(ScalarOp, Vec<Amount>, DType),
 }
 
@@ -77,11 +77,11 @@ pub struct Frame<'a> {
     pub caller: Option<(&'a Frame<'a>, &'a Inst)>,
 }
 
-/// What is looked for at an instruction.
+/// A search that is tried at the instruction that makes a value.
 type Find<'f, T> = &'f mut dyn FnMut(&Frame, &Inst, &mut Looks) -> Option<T>;
 
 impl Frame<'_> {
-    /// What `find` finds at the instruction that makes a value, through calls, fusions and tuples.
+    /// Runs `find` at the instruction that makes a value, through calls, fusions and tuples.
     pub fn at_source<T>(&self, id: InstId, looks: &mut Looks, find: Find<T>) -> Option<T> {
         let inst = &self.comp[id];
         looks.at(|looks| match &inst.op {

@@ -1,4 +1,4 @@
-//! What masks leave: where a `select` takes its second operand for the first elements along an axis alone, nothing is needed of that
+//! Demand behind masks: where a `select` takes its second operand for the first elements along an axis alone, nothing is needed of that
 //! operand behind them.
 use crate::hlo::{InstId, Literal, Op};
 use crate::scalar::{Direction, ScalarOp};

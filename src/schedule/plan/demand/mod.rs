@@ -1,7 +1,7 @@
-//! Which elements of each array the results need, where a call needs only the first elements along some axes of them: those of
+//! Demand analysis: the elements of each array that the results need, where a call needs only the first elements along some axes: those of
 //! functions whose sizes vary. What is computed beyond is never read, so that loops may end before it (`passes/limits/mod.rs`).
 //!
-//! Needs go backwards from the results, opcode by opcode, along each axis by itself (`through.rs`). Masks that hold up to a number which
+//! Needs go backwards from the results, opcode by opcode, along each axis by itself (`operands.rs`). Masks that hold up to a number which
 //! follows from the sizes leave nothing needed behind it (`masks.rs`). An opcode that is not listed needs its operands whole.
 mod operands;
 
@@ -13,7 +13,7 @@ pub use amount::{Amount, Amounts};
 use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
 use crate::lower::Count;
 use crate::scalar::ScalarOp;
-use crate::schedule::families::convolution::recipe::algorithm::{Methods, Way};
+use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Methods};
 use amount::{Frame, Looks};
 use operands::of_array;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use std::collections::HashMap;
 /// Elements along an axis that are needed: those below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The number of the amount in [`Needed::amounts`] that is the size.
+    /// The number of the amount in [`Demand::amounts`] that is the size.
     pub size: usize,
     /// How many for each of the size.
     pub times: u64,
@@ -32,9 +32,9 @@ pub struct Bound {
 /// For each axis of an array how many elements are needed, all where there is no bound; `None`: nothing of it.
 pub type Need = Option<Vec<Option<Bound>>>;
 
-/// What is needed of each array of each instruction.
+/// The elements that are needed of each array of each instruction.
 #[derive(Clone, Debug, Default)]
-pub struct Needed {
+pub struct Demand {
     comps: HashMap<CompId, HashMap<InstId, Vec<Need>>>,
     /// The sizes that bounds name.
     pub amounts: Amounts,
@@ -43,11 +43,11 @@ pub struct Needed {
 /// Rounds after which what a loop needs of its state is taken to be all of it.
 const MOST_ROUNDS: usize = 4;
 
-impl Needed {
-    /// Those of a module whose root needs these elements: for each result where the size of each axis is. Nothing is
-    /// known of a module without results that are told so: no sizes vary in it.
-    pub fn of(module: &Module, methods: &Methods, results: &[Vec<Option<Count>>]) -> Needed {
-        let mut walk = Walk { methods, needed: Needed::default() };
+impl Demand {
+    /// Propagates the demand of a module's results backwards: for each result where the size of each axis is. Nothing is known of a module
+    /// without sized results: no sizes vary in it.
+    pub fn of(module: &Module, methods: &Methods, results: &[Vec<Option<Count>>]) -> Demand {
+        let mut walk = Walk { methods, needed: Demand::default() };
         if results.is_empty() {
             return walk.needed;
         }
@@ -75,7 +75,7 @@ impl Needed {
         self.comps.is_empty()
     }
 
-    /// What is needed of the arrays of an instruction, if that is known.
+    /// The elements that are needed of the arrays of an instruction, if that is known.
     pub fn get(&self, comp: CompId, id: InstId) -> Option<&[Need]> {
         self.comps.get(&comp)?.get(&id).map(Vec::as_slice)
     }
@@ -84,7 +84,7 @@ impl Needed {
 /// Walks a module backwards.
 struct Walk<'a> {
     methods: &'a Methods,
-    needed: Needed,
+    needed: Demand,
 }
 
 impl Walk<'_> {
@@ -110,11 +110,11 @@ impl Walk<'_> {
         of_params
     }
 
-    /// What a convolution makes where some of its results are needed: by Winograd's method those of whole tiles, whose results hang on
-    /// all that the tile reads.
+    /// The elements that a convolution computes where some of its results are needed: by Winograd's method those of whole tiles, whose
+    /// results depend on all that the tile reads.
     fn whole_tiles(&self, (id, inst): (CompId, InstId), comp: &Computation, mut needs: Vec<Need>) -> Vec<Need> {
         let (Op::Convolution(d), [Some(axes)]) = (&comp[inst].op, &mut needs[..]) else { return needs };
-        let Some(Way::Winograd(w)) = self.methods.comp(id).get(&inst).map(|c| &c.way) else { return needs };
+        let Some(Algorithm::Winograd(w)) = self.methods.comp(id).get(&inst).map(|c| &c.algorithm) else { return needs };
         for along in &w.along {
             let axis = &mut axes[d.output_spatial[along.axis]];
             *axis = axis.and_then(|b| Some(Bound { more: b.more.checked_add(along.beyond())?, ..b }));
@@ -122,7 +122,7 @@ impl Walk<'_> {
         needs
     }
 
-    /// What an instruction needs of its operands.
+    /// The demand of an instruction on its operands.
     fn operands(&mut self, frame: &Frame, inst: &Inst, needs: &[Need]) -> Vec<Vec<Need>> {
         let (module, comp) = (frame.module, frame.comp);
         let shape = |i: usize| &comp[inst.operands[i]].shape;
@@ -175,7 +175,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What a `select` needs of its second operand: nothing where the first is false.
+    /// The demand of a `select` on its second operand: nothing where the first is false.
     fn chosen(&mut self, frame: &Frame, select: &Inst, axes: &[Option<Bound>]) -> Vec<Option<Bound>> {
         let of_mask = masks::bounds(frame, select.operands[0], &mut self.needed.amounts);
         let nearer = |(i, bound): (usize, &Option<Bound>)| {
@@ -185,7 +185,7 @@ impl Walk<'_> {
         axes.iter().enumerate().map(nearer).collect()
     }
 
-    /// What a loop needs of the state before it: what is needed behind it, and what each round needs for that.
+    /// The demand of a loop on its initial state: that of the loop's readers, and that of each iteration.
     fn while_loop(&mut self, module: &Module, cond: CompId, body: CompId, needs: &[Need]) -> Vec<Need> {
         let root = module.comps[cond].root;
         let mut state = needs.to_vec();
@@ -207,8 +207,8 @@ impl Walk<'_> {
     }
 }
 
-/// What an instruction makes where some of its results are needed. What is put in order is all of each line, as it is ordered where the
-/// result lies and any element may come to stand anywhere; a factor and the unknowns of a system are all that their kernels read again.
+/// The elements that an instruction computes where some of its results are needed. Sorts compute all of each line, as any element may come
+/// to stand anywhere; factors and the unknowns of a system are all read again by their kernels.
 fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<Need>) -> Vec<Need> {
     let rank = comp[inst].operands.first().and_then(|&o| comp[o].shape.as_array()).map_or(0, |a| a.rank());
     let axes = match &comp[inst].op {
@@ -226,7 +226,7 @@ fn whole(shape: &Shape) -> Vec<Need> {
     shape.leaves().iter().map(|leaf| Some(vec![None; leaf.rank()])).collect()
 }
 
-/// What is needed of any of several arrays of the same sizes.
+/// The union of the demands on several arrays of the same sizes.
 fn joined(needs: &[Need]) -> Need {
     let mut all = Vec::new();
     needs.iter().for_each(|need| join(&mut all, vec![need.clone()]));
@@ -262,11 +262,11 @@ mod tests {
     use crate::hlo::text;
     use crate::target::Target;
 
-    /// What is needed of each array of a module whose result is as long as parameter 1 says, of the instructions of that opcode.
+    /// The demand on each array of a module whose result is as long as parameter 1 says, of the instructions of that opcode.
     fn needs(of: &str, opcode: &str) -> Vec<Need> {
         let module = text::parse(of).expect("sound HLO");
         let methods = Methods::of(&module, &Target::resolve(None, None, None).expect("a processor"));
-        let needed = Needed::of(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
+        let needed = Demand::of(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
         let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
         let (id, _) = found.expect("an instruction of that opcode");
         needed.get(module.entry, id).expect("it is known").to_vec()

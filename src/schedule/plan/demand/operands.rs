@@ -1,9 +1,9 @@
-//! What instructions whose result is an array need of their operands, axis by axis.
+//! Demand of instructions with array results on their operands, axis by axis.
 use crate::hlo::attrs::{ConvDims, DotDims, GatherDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{Computation, Inst, InstId, Op};
 use crate::schedule::plan::demand::{Bound, Need, whole, without};
 
-/// What an instruction whose result is an array needs of operand `i`, an array too where anything but all of it is.
+/// The demand of an instruction with an array result on operand `i`, an array too where anything but all of it is.
 pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usize) -> Vec<Need> {
     let shape = &comp[inst.operands[i]].shape;
     let all = whole(shape);

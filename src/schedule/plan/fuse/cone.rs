@@ -1,4 +1,4 @@
-//! What lies below an instruction: whether it is better off in a kernel of its own.
+//! Decides from the operands below an instruction whether it is better off in a kernel of its own.
 use super::rows::{Rows, row_form};
 use super::{Planner, linear, path};
 use crate::hlo::{InstId, Op};

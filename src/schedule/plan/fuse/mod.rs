@@ -1,4 +1,4 @@
-//! Which instructions share a kernel.
+//! Fusion: which instructions share a kernel.
 //!
 //! One walk from the result backwards. Each instruction is either *materialised* (it has a buffer; a kernel ends in it) or
 //! *inlined* into the kernels that read it. Index-only instructions are inlined everywhere; pointwise ones where every
@@ -21,12 +21,12 @@ use std::collections::HashSet;
 /// Most instructions that one kernel takes in.
 pub const LARGEST_GROUP: usize = 96;
 
-/// What becomes of an instruction.
+/// The fusion decision for an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It has a buffer of its own.
+pub enum FusionDecision {
+    /// The instruction has a buffer of its own.
     Materialised,
-    /// It is computed inside the kernel of this root, or (`None`) of each reader.
+    /// The instruction is computed inside the kernel of this root, or (`None`) of each reader.
     Inlined(Option<InstId>),
 }
 
@@ -34,14 +34,14 @@ pub enum Fate {
 #[derive(Clone, Debug)]
 pub struct Fusion {
     /// By instruction.
-    pub fate: IdVec<InstId, Fate>,
+    pub decision: IdVec<InstId, FusionDecision>,
     /// The anchor of a root, where it has one.
     pub anchor: IdVec<InstId, Option<InstId>>,
     /// How an anchor's elements become its root's: what is applied to coordinates, the anchor's end first.
     pub path: IdVec<InstId, Vec<Move>>,
     /// The rows of a root that is a row kernel.
     pub rows: IdVec<InstId, Option<Rows>>,
-    /// What an instruction is inside a row kernel.
+    /// The role of an instruction inside a row kernel.
     pub role: IdVec<InstId, Role>,
     /// The position of each instruction in post order.
     position: IdVec<InstId, usize>,
@@ -50,20 +50,20 @@ pub struct Fusion {
 impl Fusion {
     /// Whether an instruction has a buffer of its own: a kernel ends in it.
     pub fn is_made(&self, id: InstId) -> bool {
-        self.fate[id] == Fate::Materialised
+        self.decision[id] == FusionDecision::Materialised
     }
 
     /// The root of the kernel that computes it, where there is one alone.
     pub fn root_of(&self, id: InstId) -> Option<InstId> {
-        match self.fate[id] {
-            Fate::Materialised => Some(id),
-            Fate::Inlined(root) => root,
+        match self.decision[id] {
+            FusionDecision::Materialised => Some(id),
+            FusionDecision::Inlined(root) => root,
         }
     }
 
     /// Whether an instruction is a value of each row in the row kernel `root`.
     pub fn is_in_rows(&self, id: InstId, root: InstId) -> bool {
-        id == root || self.fate[id] == Fate::Inlined(Some(root)) && self.role[id] != Role::Free
+        id == root || self.decision[id] == FusionDecision::Inlined(Some(root)) && self.role[id] != Role::Free
     }
 
     /// The instructions of row kernel `root` that are values of each row, in post order.
@@ -74,7 +74,7 @@ impl Fusion {
         members
     }
 
-    /// What the kernel of `root` computes: that, and all that is inlined into it, each once.
+    /// The instructions that the kernel of `root` computes: the root and all that is fused into it, each once.
     pub fn computed(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
         let (mut open, mut seen, mut all) = (vec![root], HashSet::new(), Vec::new());
         while let Some(id) = open.pop() {
@@ -153,7 +153,7 @@ pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
     let mut position: IdVec<InstId, usize> = ids().map(|_| usize::MAX).collect();
     comp.post_order().into_iter().enumerate().for_each(|(i, id)| position[id] = i);
     let fusion = Fusion {
-        fate: ids().map(|_| Fate::Materialised).collect(),
+        decision: ids().map(|_| FusionDecision::Materialised).collect(),
         anchor: ids().map(|_| None).collect(),
         path: ids().map(|_| Vec::new()).collect(),
         rows: ids().map(|_| None).collect(),
@@ -186,7 +186,7 @@ struct Planner<'a> {
     fusion: Fusion,
     /// How an instruction's elements become those of its root, where each becomes one.
     align: Vec<Option<Vec<Move>>>,
-    /// What a root takes in, readers before what they read.
+    /// The instructions that are fused into each root, readers before their operands.
     members: Vec<Vec<InstId>>,
     /// Inlined and computed again and again for one element of the root.
     again: Vec<bool>,
@@ -199,11 +199,11 @@ impl Planner<'_> {
         let inst = &self.comp[id];
         let readers = &self.uses[id];
         let alone = id == self.comp.root || readers.is_empty() || inst.shape.as_array().is_none();
-        let fate = if alone { Fate::Materialised } else { self.decide(id) };
-        self.fusion.fate[id] = fate;
-        self.again[id.index()] = fate != Fate::Materialised && self.often(id);
-        match fate {
-            Fate::Inlined(Some(root)) => {
+        let decision = if alone { FusionDecision::Materialised } else { self.decide(id) };
+        self.fusion.decision[id] = decision;
+        self.again[id.index()] = decision != FusionDecision::Materialised && self.often(id);
+        match decision {
+            FusionDecision::Inlined(Some(root)) => {
                 self.members[root.index()].push(id);
                 if self.fusion.rows[root].is_some() && self.rowwise(id) {
                     return;
@@ -214,8 +214,8 @@ impl Planner<'_> {
                     self.fusion.anchor[root] = Some(id);
                 }
             }
-            Fate::Inlined(None) => {}
-            Fate::Materialised => {
+            FusionDecision::Inlined(None) => {}
+            FusionDecision::Materialised => {
                 let each = linear(&inst.op) || path::moves(&inst.op);
                 self.align[id.index()] = (each && inst.shape.as_array().is_some()).then(Vec::new);
                 self.start_rows(id);
@@ -249,47 +249,47 @@ impl Planner<'_> {
         common
     }
 
-    fn decide(&mut self, id: InstId) -> Fate {
+    fn decide(&mut self, id: InstId) -> FusionDecision {
         let op = &self.comp[id].op;
         let root = self.common_root(id);
         let root = root.filter(|r| self.members[r.index()].len() < LARGEST_GROUP);
         if let Some(r) = root {
             if self.fusion.rows[r].is_some() {
-                if let Some(fate) = self.join_rows(id, r) {
-                    return fate;
+                if let Some(decision) = self.join_rows(id, r) {
+                    return decision;
                 }
             } else if self.found_rows(id, r) {
-                return Fate::Inlined(Some(r));
+                return FusionDecision::Inlined(Some(r));
             }
         }
         if can_anchor(op) {
             let free = |r: &InstId| self.fusion.anchor[*r].is_none() && self.fusion.rows[*r].is_none();
             let fits = root.filter(free).filter(|_| self.common_path(id).is_some());
-            return fits.map_or(Fate::Materialised, |r| Fate::Inlined(Some(r)));
+            return fits.map_or(FusionDecision::Materialised, |r| FusionDecision::Inlined(Some(r)));
         }
         if !inlineable(op) || self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory) {
-            return Fate::Materialised;
+            return FusionDecision::Materialised;
         }
         // Loops of its own write it right into the concatenation, and may follow a contraction.
         let joined = |(user, _)| matches!(self.comp[user].op, Op::Concatenate(_));
         if matches!(op, Op::Elementwise(_)) && self.uses(id).any(joined) {
-            return Fate::Materialised;
+            return FusionDecision::Materialised;
         }
         // The kernel has its contraction: this one's result is better finished where it is made.
         let taken = root.is_some_and(|r| self.fusion.anchor[r].is_some_and(|a| self.contracts(a)));
         if taken && matches!(op, Op::Elementwise(_)) && self.is_epilogue(id) {
-            return Fate::Materialised;
+            return FusionDecision::Materialised;
         }
         let once = self.is_read_once(id) && !self.often(id);
         let path = self.common_path(id);
         match root {
             // A value made of rows ends a kernel where its readers cannot be of it.
-            Some(r) if self.ends_rows(id) && !self.in_order(r, path.as_deref()) => Fate::Materialised,
-            Some(r) if once || path.is_some() || index_only(op) => Fate::Inlined(Some(r)),
+            Some(r) if self.ends_rows(id) && !self.in_order(r, path.as_deref()) => FusionDecision::Materialised,
+            Some(r) if once || path.is_some() || index_only(op) => FusionDecision::Inlined(Some(r)),
             _ if index_only(op) && self.comp[id].operands.iter().all(|&o| self.is_kept_for(o, id)) => {
-                Fate::Inlined(None)
+                FusionDecision::Inlined(None)
             }
-            _ => Fate::Materialised,
+            _ => FusionDecision::Materialised,
         }
     }
 

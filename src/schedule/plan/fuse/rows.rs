@@ -2,7 +2,7 @@
 //!
 //! Inside, an instruction is *full* (one element for each of the row's, in row-major order), *row* (one for each row), or
 //! *free*: read at coordinates of its own, as a bias is that every row shares.
-use super::{Fate, LARGEST_GROUP, Planner, Use, inlineable, linear, use_of};
+use super::{FusionDecision, LARGEST_GROUP, Planner, Use, inlineable, linear, use_of};
 use crate::hlo::{Computation, InstId, Module, Op};
 use crate::schedule::plan::fold::simple_fold;
 use crate::util::id_vec::Id;
@@ -21,7 +21,7 @@ pub struct Rows {
     pub columns: u64,
 }
 
-/// What an instruction is inside a row kernel.
+/// The role of an instruction inside a row kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// One element for each of the row's.
@@ -64,7 +64,7 @@ fn by_row(comp: &Computation, user: InstId, operand: InstId, map: &[usize], r: R
     before == r.rows && mapped == wanted && from.elements() == r.rows
 }
 
-/// What `user` in `role` asks of its operand number `i`.
+/// The role that `user`, itself in `role`, requires of its operand number `i`.
 pub fn demand(comp: &Computation, user: InstId, i: usize, role: Role, r: Rows) -> Role {
     let inst = &comp[user];
     let operand = inst.operands[i];
@@ -98,7 +98,7 @@ impl Planner<'_> {
         self.fusion.role[id] != Role::Free
     }
 
-    /// What all readers of `id` ask of it, if they agree.
+    /// The role that all readers of `id` require of it, if they agree.
     fn asked(&self, id: InstId, r: Rows, role: &dyn Fn(InstId) -> Role) -> Option<Role> {
         let mut all = self.uses(id).map(|(u, i)| demand(self.comp, u, i, role(u), r));
         let first = all.next()?;
@@ -143,7 +143,7 @@ impl Planner<'_> {
     }
 
     /// Whether `id` becomes part of the row kernel `root`; `None`: as it would be with any kernel.
-    pub(super) fn join_rows(&mut self, id: InstId, root: InstId) -> Option<Fate> {
+    pub(super) fn join_rows(&mut self, id: InstId, root: InstId) -> Option<FusionDecision> {
         let r = self.fusion.rows[root]?;
         let role = self.asked(id, r, &|u| self.fusion.role[u])?;
         let op = &self.comp[id].op;
@@ -156,10 +156,10 @@ impl Planner<'_> {
             return None;
         }
         if role == Role::Full && linear(op) && self.is_epilogue(id) || self.is_alone_at_length(id, role, r) {
-            return Some(Fate::Materialised);
+            return Some(FusionDecision::Materialised);
         }
         self.fusion.role[id] = role;
-        Some(Fate::Inlined(Some(root)))
+        Some(FusionDecision::Inlined(Some(root)))
     }
 
     /// Whether a value with this path to `root` keeps its order there.

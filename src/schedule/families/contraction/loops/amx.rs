@@ -1,6 +1,6 @@
 //! Products of bf16 by tiles: blocks of rows and columns whose sums go to the stack, from where the epilogue reads them.
 use crate::kernel::{TileRows, TileSums};
-use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::loops::prelude::*;
 use crate::target::tiles::{COLUMNS, ROWS, TERMS};
@@ -14,7 +14,7 @@ pub(in crate::schedule) fn sums(
     e: &mut Elements,
     left: BufId,
     sum: &[Axis],
-    part: &Part,
+    part: &RegisterBlock,
     (stack, columns): (BufId, u64),
 ) -> Vec<Stmt> {
     let terms = sum.last().map_or(1, |x| x.extent);

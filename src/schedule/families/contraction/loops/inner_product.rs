@@ -3,11 +3,11 @@
 use crate::kernel::{Buffer, Place};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, offset_of, product};
-use crate::schedule::families::contraction::recipe::inner_product::Along;
+use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
 use crate::schedule::loops::grid::{chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{Cut, Width};
-use crate::schedule::plan::fuse::Fate;
+use crate::schedule::plan::fuse::FusionDecision;
 use crate::tensor::Tensor;
 use bytes::Bytes;
 
@@ -29,7 +29,7 @@ impl<'a> Emitter<'a> {
         let sums = if is_over { out.clone() } else { self.fresh(&self.scope.comp[anchor].shape) };
         make(self, Root { id: anchor, anchor, out: &sums })?;
         self.scope.set_value(anchor, sums);
-        self.scope.fusion.fate[anchor] = Fate::Materialised;
+        self.scope.fusion.decision[anchor] = FusionDecision::Materialised;
         self.scope.fusion.anchor[id] = None;
         self.pointwise(id, out)
     }
@@ -49,8 +49,8 @@ impl<'a> Emitter<'a> {
         let sum = lying_by_column(&sum, n);
         let width = rows.last().map_or(1, |x| x.extent);
         let registers = self.target.vector_registers;
-        let Along { lanes, rows: most, columns: block } =
-            Along::of_columns([run, self.lanes(c.dtype)], n, width, registers);
+        let InnerProductTile { lanes, rows: most, columns: block } =
+            InnerProductTile::of_columns([run, self.lanes(c.dtype)], n, width, registers);
         let mut e = self.elements(anchor);
         let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.var(x.extent)).collect();
         let tile = e.k.var(width.div_ceil(most));

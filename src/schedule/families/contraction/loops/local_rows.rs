@@ -4,20 +4,20 @@ use crate::schedule::families::contraction::recipe::register_tile::Tile;
 
 /// A contraction of which one side lies in memory of the kernel that holds a few rows of it, `stride` elements apart. All axes
 /// of its rows are kept as they are.
-pub struct Strip {
-    /// Which side, and which rows.
-    pub held: Held,
+pub struct LocalRows {
+    /// The side of the contraction that lies in the kernel's memory, and the rows of it that do.
+    pub held: LocalSide,
     /// How far a row in memory is from the next, in elements.
     pub stride: u64,
     /// The tile, chosen before.
     pub tile: Tile,
-    /// What the tuned choices call the product, where they have a say.
+    /// The name of the product in tuned choices, where they have a say.
     pub form: Option<String>,
 }
 
-/// What of a contraction lies in memory of the kernel.
+/// The part of a contraction that lies in memory of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum LocalSide {
     /// Rows of pixels of one panel of columns that are made one after another, the tile along the last axis of rows: which
     /// of those in memory is being made.
     Pixels(VarId),
@@ -29,13 +29,13 @@ pub enum Held {
     Row,
 }
 
-impl Strip {
+impl LocalRows {
     /// The first row of the tile among those in memory.
     pub fn first_row(&self) -> Index {
         match self.held {
-            Held::Pixels(slot) => Index::var(slot),
-            Held::Result(number) | Held::Left(number) => Index::var(number).scale(self.tile.wide as i64),
-            Held::Row => Index::default(),
+            LocalSide::Pixels(slot) => Index::var(slot),
+            LocalSide::Result(number) | LocalSide::Left(number) => Index::var(number).scale(self.tile.wide as i64),
+            LocalSide::Row => Index::default(),
         }
     }
     /// Where it begins.
@@ -45,9 +45,9 @@ impl Strip {
     /// Rows of a block, where pixels of a row are `width`.
     pub fn block_rows(&self, k: &Kernel, width: u64) -> Option<u64> {
         match self.held {
-            Held::Pixels(_) => None,
-            Held::Result(number) | Held::Left(number) => Some(k.vars[number] * self.tile.wide),
-            Held::Row => Some(width),
+            LocalSide::Pixels(_) => None,
+            LocalSide::Result(number) | LocalSide::Left(number) => Some(k.vars[number] * self.tile.wide),
+            LocalSide::Row => Some(width),
         }
     }
 }

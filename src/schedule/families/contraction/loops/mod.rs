@@ -15,14 +15,14 @@ pub(in crate::schedule) mod transposed_right;
 
 use crate::kernel::Atom;
 use crate::schedule::emit::Detail;
-use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
+use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
 use crate::schedule::families::contraction::loops::pack::Panels;
 use crate::schedule::families::contraction::loops::prefetch_panel::Ahead;
-use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
-use crate::schedule::families::contraction::recipe::{Given, Method, Product, Read, Side};
+use crate::schedule::families::contraction::recipe::{Method, Product, Read, RightSide, TileConstraint};
 use crate::schedule::loops::grid::{Grid, chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::forward;
@@ -32,11 +32,11 @@ use crate::tensor::Tensor;
 /// A contraction without the loops of its grid.
 pub(in crate::schedule) struct Nest {
     pub grid: Grid,
-    /// Their order.
+    /// The order of the grid's loops.
     pub order: LoopOrder,
     /// Whether threads had better have bands of rows each.
     in_bands: bool,
-    /// What packs the right side of a batch, if not a kernel of its own.
+    /// Statements that pack the right side of one batch, where no kernel of its own does.
     packs: Vec<Stmt>,
     pub body: Vec<Stmt>,
 }
@@ -70,14 +70,14 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// What `c` does inside the loops of its grid, which the caller puts around it: with a `strip` one row of pixels after
-    /// another. What packs the right side, where that is not constant, is launched.
+    /// Writes the body of a contraction, around which the caller puts the loops of its grid; with a `strip` one row of pixels after
+    /// another. A kernel that packs a computed right side is launched first.
     pub(in crate::schedule) fn nest(
         &mut self,
         e: &mut Elements,
         root: Root<'_>,
         c: &Contraction,
-        strip: Option<&Strip>,
+        strip: Option<&LocalRows>,
         place: Coordinates<'_>,
     ) -> Result<Nest> {
         // the result is that of the epilogue, whose elements may lie elsewhere
@@ -97,7 +97,8 @@ impl<'a> Emitter<'a> {
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
-        let given = strip.map(|s| Given { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
+        let given =
+            strip.map(|s| TileConstraint { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
         let Method { form, tile, numbers, panel: packed_columns, read, order, is_in_bands } =
             self.facts(c).method((&rows, &sum), given.as_ref(), self.target);
         let panel = tile.vectors * tile.lanes;
@@ -113,7 +114,7 @@ impl<'a> Emitter<'a> {
             (Read::Stack, &Right::Buffer(buf)) => self.pack_near(&mut e.k, (c, buf), &sum, batch, (panel, panels)),
             _ => (self.pack(c, &sum, (packed_columns, n.div_ceil(packed_columns), numbers))?, Vec::new()),
         };
-        let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
+        let pixels = strip.filter(|s| matches!(s.held, LocalSide::Pixels(_)));
         let may_loop = pixels.is_none() && c.sums_apart.is_none() && self.detail == Detail::Whole;
         let looped = may_loop && self.scope.stages.recipes.get(&root.id).is_some_and(|recipe| recipe.is_looped);
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
@@ -158,7 +159,7 @@ impl<'a> Emitter<'a> {
                     place.extend(tiles.iter().map(|v| (of_row(v), e.k.vars[*v])));
                     Ahead::of_panel(&place, whole.offset(apart as i64), (k, panel.max(packed_columns)))
                 });
-                let part = Part {
+                let part = RegisterBlock {
                     b: whole.add(&part_of_it.scale(panel as i64)),
                     ahead,
                     packed: packed.buf,
@@ -168,7 +169,7 @@ impl<'a> Emitter<'a> {
                     is_lying: packed.lying.is_some(),
                     panel: packed.panel,
                     moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
-                    near: strip.filter(|s| matches!(s.held, Held::Result(_))).map(|s| (s.first(), s.stride)),
+                    near: strip.filter(|s| matches!(s.held, LocalSide::Result(_))).map(|s| (s.first(), s.stride)),
                     column: first,
                     columns: column.count,
                     lanes: tile.lanes,
@@ -195,14 +196,14 @@ impl<'a> Emitter<'a> {
         Ok(Nest { grid, order, in_bands: is_in_bands, packs, body })
     }
 
-    /// What decides how `c` is made.
+    /// The facts about `c` from which its method follows.
     pub(in crate::schedule) fn facts<'c>(&self, c: &'c Contraction) -> Product<'c> {
         let left = &self.program.buffers[c.left];
         let side = match &c.right {
-            Right::Constant(_) => Side::Constant,
-            Right::Stored(s) => Side::Stored { scales: s.scales.is_some() },
-            Right::Scaled(..) => Side::Scaled,
-            Right::Buffer(_) => Side::Computed,
+            Right::Constant(_) => RightSide::Constant,
+            Right::Stored(s) => RightSide::Stored { scales: s.scales.is_some() },
+            Right::Scaled(..) => RightSide::Scaled,
+            Right::Buffer(_) => RightSide::Computed,
         };
         Product {
             dtype: c.dtype,
@@ -273,8 +274,8 @@ impl<'a> Emitter<'a> {
         grid: &Grid,
         at: Index,
         (high, wide): (u64, u64),
-        strip: Option<&Strip>,
-    ) -> Part {
+        strip: Option<&LocalRows>,
+    ) -> RegisterBlock {
         let extents: Vec<u64> = c.batch.iter().map(|x| x.extent).collect();
         let batch = reshape(&[Index::var(grid.batch)], &[k.vars[grid.batch]], &extents, &k.vars);
         let mut a = Index::constant(c.a0);
@@ -282,8 +283,8 @@ impl<'a> Emitter<'a> {
             a = a.add(&x.scale(axis.a));
         }
         let (first, all) = rows_of_tile(rows, &grid.outer, at, (high, wide));
-        let first = strip.filter(|s| matches!(s.held, Held::Left(_))).map_or(first, Strip::first);
-        Part { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..Part::default() }
+        let first = strip.filter(|s| matches!(s.held, LocalSide::Left(_))).map_or(first, LocalRows::first);
+        RegisterBlock { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..RegisterBlock::default() }
     }
 }
 

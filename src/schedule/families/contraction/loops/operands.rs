@@ -1,6 +1,6 @@
 //! A contraction as loops over two sides in memory.
 use crate::schedule::families::contraction::recipe::axis::Axis;
-use crate::schedule::families::convolution::recipe::tap_rows::Inside;
+use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants::Stored;
 use crate::tensor::Tensor;
@@ -43,10 +43,10 @@ pub struct Contraction {
     pub first_column: u64,
     /// Where the sums go as they are, without an epilogue, to `[batch][row][column]`: how far batches are apart.
     pub sums_apart: Option<u64>,
-    /// What direct sums would take where this is a part of another method.
+    /// The operations that direct sums would take, where this contraction is a part of another method.
     pub direct_flops: Option<u64>,
     /// Where steps of the first loop of the sum are left out: which, by the second loop of rows.
-    pub inside: Option<Inside>,
+    pub inside: Option<TapRows>,
 }
 
 /// From the number of a batch, a row and a column to the coordinates of an element of the result.

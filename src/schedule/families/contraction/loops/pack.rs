@@ -4,7 +4,7 @@ use crate::kernel::{Buffer, Place};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::loops::packings::Numbers;
 use crate::schedule::families::contraction::recipe::axis::{Axis, offset_of, product};
-use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::{has_own, is_turned};
 use crate::schedule::loops::grid::{chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
@@ -17,7 +17,7 @@ const FEW_TERMS: u64 = 16;
 /// The right side in panels, each `[sum][columns of a panel]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Panels {
-    /// Their memory.
+    /// The buffer that holds the panels.
     pub buf: BufId,
     /// How far a term is from the next: the columns of a panel.
     pub term: u64,
@@ -27,7 +27,7 @@ pub struct Panels {
     pub batch: u64,
     /// How far a panel is from the next.
     pub panel: u64,
-    /// What the sums of each column, `[batch][column]`, are to be multiplied by.
+    /// The scale of each column's sums, `[batch][column]`.
     pub scales: Option<BufId>,
 }
 
@@ -38,7 +38,7 @@ impl Emitter<'_> {
         &mut self,
         c: &Contraction,
         sum: &[Axis],
-        (panel, panels, order): (u64, u64, Order),
+        (panel, panels, order): (u64, u64, PanelOrder),
     ) -> Result<Panels> {
         let (n, k) = (product(&c.columns), product(sum));
         let own = has_own(&c.batch);
@@ -62,7 +62,7 @@ impl Emitter<'_> {
                 Ok(made(buf, scales))
             }
             Right::Scaled(t, by) => {
-                let from = self.packed(c, sum, t, (batch, panels, panel, Order::Plain));
+                let from = self.packed(c, sum, t, (batch, panels, panel, PanelOrder::Plain));
                 let to = self.buffer(dtype, total);
                 let kernel = scaled((from, *by, to), [batch * panels, k, panel], self.lanes(dtype));
                 self.launch(kernel);
@@ -111,7 +111,7 @@ impl Emitter<'_> {
         c: &Contraction,
         sum: &[Axis],
         t: &Tensor,
-        (batch, panels, panel, order): (u64, u64, u64, Order),
+        (batch, panels, panel, order): (u64, u64, u64, PanelOrder),
     ) -> BufId {
         let (n, k) = (product(&c.columns), product(sum));
         let total = batch * panels * k * panel;
@@ -123,7 +123,7 @@ impl Emitter<'_> {
         self.program.buffers.push(Buffer { dtype: t.dtype, elements: total, place })
     }
 
-    /// What the sums of each column are to be multiplied by, `[batch][column]`.
+    /// Stores the scale of each column's sums as a constant, `[batch][column]`.
     fn scales(&mut self, c: &Contraction, sum: &[Axis], stored: &Stored, batch: u64) -> BufId {
         let n = product(&c.columns);
         let mut values = Vec::with_capacity((batch * n) as usize);
@@ -148,7 +148,7 @@ fn scaled((from, by, to): (BufId, BufId, BufId), dims: [u64; 3], lanes: u64) -> 
     k
 }
 
-/// What is packed at run time.
+/// A right side that is packed at run time.
 struct Source<'c> {
     c: &'c Contraction,
     /// The summed axes, merged.

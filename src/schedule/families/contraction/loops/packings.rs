@@ -1,6 +1,6 @@
 //! Constants in panels, copied at compile time and only once for all programs that are tried for a module: weights may be most of
 //! what a compile has in memory.
-use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::tensor::Tensor;
 use bytes::Bytes;
 use foldhash::HashMap;
@@ -42,7 +42,7 @@ impl Packings {
     }
 }
 
-/// Which numbers of a constant lie where in its panels: number `starts[b] + columns[c] + terms[t]` is term `t` of column `c` in
+/// The mapping from the elements of a constant to its panels: element `starts[b] + columns[c] + terms[t]` is term `t` of column `c` in
 /// batch `b`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Numbers {
@@ -57,7 +57,7 @@ pub struct Numbers {
     /// Panels of a batch.
     pub panels: u64,
     /// How the numbers of a panel lie.
-    pub order: Order,
+    pub order: PanelOrder,
 }
 
 impl Numbers {
@@ -89,7 +89,7 @@ impl Numbers {
 
     fn panel<const N: usize>(&self, start: i64, columns: &[i64], from: &[[u8; N]], to: &mut [[u8; N]]) {
         let beside = columns.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        if let (Order::Plain, true, Some(first)) = (self.order, beside, columns.first()) {
+        if let (PanelOrder::Plain, true, Some(first)) = (self.order, beside, columns.first()) {
             for (term, to) in self.terms.iter().zip(to.chunks_exact_mut(self.panel as usize)) {
                 let at = (start + first + term) as usize;
                 to[..columns.len()].copy_from_slice(&from[at..at + columns.len()]);

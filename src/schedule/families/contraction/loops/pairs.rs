@@ -1,22 +1,22 @@
 //! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::sums::{Terms, term_loops};
 use crate::schedule::families::contraction::recipe::axis::Axis;
-use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;
 use crate::target::PairSums;
 
 /// The vectors of a term of the right side, which begins at `first`, in registers as another type.
 pub fn load_right(
     e: &mut Elements,
-    part: &Part,
+    part: &RegisterBlock,
     first: &Index,
     (stored, dtype): (DType, DType),
     (right, lane): (RegId, VarId),
 ) -> Vec<Stmt> {
     let lanes = part.lanes;
-    let paired = |v: u64| matches!(part.order, Order::Vectors(_)) && v / 2 * 2 + 1 < part.term / lanes;
+    let paired = |v: u64| matches!(part.order, PanelOrder::Vectors(_)) && v / 2 * 2 + 1 < part.term / lanes;
     let mut out = Vec::new();
     let mut word = None;
     for v in 0..part.columns.div_ceil(lanes) {
@@ -51,7 +51,7 @@ pub fn pair_loops(
     c: &Contraction,
     sum: &[Axis],
     (start, count): (Index, u64),
-    part: &Part,
+    part: &RegisterBlock,
     (acc, lane): (RegId, VarId),
 ) -> Vec<Stmt> {
     let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);

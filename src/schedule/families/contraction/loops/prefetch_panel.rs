@@ -1,5 +1,5 @@
-//! What tiles ask for ahead of its use. While they pass one after another over a panel of the right side, each asks for its share
-//! of the next panel, so that this comes from far memory while they multiply, and not all in the first of its tiles.
+//! Prefetches of the next panel. While tiles pass one after another over a panel of the right side, each prefetches its share of the next
+//! panel, so that this comes from far memory while they multiply, and not all in the first of its tiles.
 use crate::kernel::Index;
 use crate::kernel::index::linear;
 use crate::target::LINE;
@@ -14,7 +14,7 @@ const MOST_TILES: u64 = 64;
 /// The share of one tile.
 #[derive(Clone, Debug)]
 pub struct Ahead {
-    /// Its first element.
+    /// The first element of the share.
     first: Index,
     /// Elements a term of the sum.
     each: u64,
@@ -38,7 +38,8 @@ impl Ahead {
         Some(Ahead { first: next.add(&linear(&place, &extents).scale((each * terms) as i64)), each })
     }
 
-    /// What to ask for in step `u` of those that are done at once from term `position` on: nothing where that line was asked for.
+    /// The element to prefetch in step `u` of the unrolled steps from term `position` on; `None` where an earlier step fetched its cache
+    /// line.
     pub fn at(&self, position: &Index, u: u64, dtype: DType) -> Option<Index> {
         let line = |u: u64| u * self.each * dtype.bytes() as u64 / LINE;
         let is_new = u == 0 || line(u) > line(u - 1);

@@ -1,12 +1,12 @@
 //! A part of a contraction whose sums stay in registers: where it lies, its vectors of columns.
 use crate::schedule::families::contraction::loops::prefetch_panel::Ahead;
-use crate::schedule::families::contraction::recipe::panel_order::Order;
-use crate::schedule::families::convolution::loops::tap_rows::OfRow;
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
+use crate::schedule::families::convolution::loops::tap_rows::TapsOfRow;
 use crate::schedule::loops::prelude::*;
 
 /// Where one tile lies.
 #[derive(Clone, Debug, Default)]
-pub struct Part {
+pub struct RegisterBlock {
     /// The first element of the left side.
     pub a: Index,
     /// Each row: how far its left side is from the first, and its number.
@@ -16,20 +16,20 @@ pub struct Part {
     /// The panels.
     pub packed: BufId,
     /// How the numbers of a panel lie.
-    pub order: Order,
+    pub order: PanelOrder,
     /// How far a term of a panel is from the next: the columns of a panel that is packed.
     pub term: u64,
     /// Whether it is no panel but the right side where it lies: terms are as far apart as the loops of the sum have them.
     pub is_lying: bool,
     /// How far a panel is from the next, where the tile has several.
     pub panel: u64,
-    /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
+    /// The scales of columns: their buffer, and the offset there of the first column of the tile.
     pub scales: Option<(BufId, Index)>,
     /// The number of the first column.
     pub column: Index,
     /// Columns that the result has here.
     pub columns: u64,
-    /// What is asked for while the tile is summed.
+    /// The prefetches that are interleaved with the sums of the tile.
     pub ahead: Option<Ahead>,
     /// The number of the batch.
     pub batch: Index,
@@ -41,11 +41,11 @@ pub struct Part {
     pub near: Option<(Index, u64)>,
     /// Whether the epilogue is so long that it stands there once, in loops over the tile.
     pub looped: bool,
-    /// Which rows of taps read the operand, where those on the padding are left out.
-    pub inside: Option<OfRow>,
+    /// The rows of taps that read the operand, where those on the padding are left out.
+    pub inside: Option<TapsOfRow>,
 }
 
-impl Part {
+impl RegisterBlock {
     /// How far the number of a column is from that of the first in the same term, where they lie plainly.
     pub fn of_column(&self, column: u64) -> u64 {
         if self.is_lying { column } else { column / self.term * self.panel + column % self.term }

@@ -5,10 +5,10 @@ use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::amx;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
 use crate::schedule::families::contraction::loops::pairs::pair_loops;
-use crate::schedule::families::contraction::loops::register_block::{Band, Part, in_vectors};
+use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, in_vectors};
 use crate::schedule::families::contraction::loops::sums::{in_parts, parts, sum_loops};
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
-use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::is_mixed;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{Cut, Width};
@@ -20,7 +20,7 @@ impl<'a> Emitter<'a> {
         Root { id, anchor, out }: Root<'_>,
         c: &Contraction,
         sum: &[Axis],
-        part: Part,
+        part: RegisterBlock,
         place: Coordinates<'_>,
     ) -> Result<Vec<Stmt>> {
         let dtype = c.dtype.accumulator();
@@ -60,12 +60,12 @@ impl<'a> Emitter<'a> {
             return first.into_iter().collect();
         }
         let first = part.rows.first().map(|r| r.1.clone()).filter(|first| in_a_row(&part, first));
-        if let Order::Tiles | Order::Turned(_) = part.order {
+        if let PanelOrder::Tiles | PanelOrder::Turned(_) = part.order {
             let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
             let width = part.columns.next_multiple_of(part.lanes);
             let buf = self.on_stack(dtype, rows * width);
             let mut body = match part.order {
-                Order::Turned(apart) => self.turned_sums(e, c, sum, (&part, apart), (buf, width)),
+                PanelOrder::Turned(apart) => self.turned_sums(e, c, sum, (&part, apart), (buf, width)),
                 _ => amx::sums(e, c.left, sum, &part, (buf, width)),
             };
             let whole = [(0, part.columns / part.lanes, part.lanes)];
@@ -76,7 +76,7 @@ impl<'a> Emitter<'a> {
         let bands = bands(&mut e.k, &part, dtype);
         let (mut body, sums) =
             in_parts(e, &parts(dtype, sum, outputs), &bands, (rows, dtype), &mut |e, start, count| {
-                if let (Order::Terms(pairs), [all]) = (part.order, &bands[..]) {
+                if let (PanelOrder::Terms(pairs), [all]) = (part.order, &bands[..]) {
                     let loops = pair_loops(e, pairs, c, sum, (start, count), &part, (all.acc, all.lane));
                     return vec![each(all.lane, LoopKind::Vector, loops)];
                 }
@@ -140,7 +140,7 @@ impl<'a> Emitter<'a> {
     fn stored_from_stack(
         &mut self,
         e: &mut Elements,
-        part: &Part,
+        part: &RegisterBlock,
         sums: Stacked,
         store: Store<'_, 'a>,
     ) -> Result<Stmt> {
@@ -168,7 +168,7 @@ fn width(bands: &[Band]) -> u64 {
 }
 
 /// Whether the rows of a tile follow one another from `first` on.
-fn in_a_row(part: &Part, first: &Index) -> bool {
+fn in_a_row(part: &RegisterBlock, first: &Index) -> bool {
     part.rows.iter().enumerate().all(|(i, (_, row))| *row == first.offset(i as i64))
 }
 
@@ -187,7 +187,7 @@ fn spilled(e: &mut Elements, bands: &[Band], sums: &[RegId], rows: u64, stack: B
 
 /// Vectors of a row that are stored alike.
 struct Piece {
-    /// Which vector, where there are several.
+    /// The loop over vectors, where there are several.
     number: Option<VarId>,
     lane: VarId,
     /// The first column of the vector.
@@ -211,13 +211,13 @@ fn pieces(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<Piece>
     out
 }
 
-/// What is left behind vectors of `lanes`, in narrower ones.
+/// The narrower vectors that cover the `left` elements behind whole vectors of `lanes`.
 fn narrower(lanes: u64, left: u64) -> Vec<Cut> {
     Width { lanes: lanes / 2, masks: false }.cut(left)
 }
 
 /// The vectors of a tile.
-fn bands(k: &mut Kernel, part: &Part, dtype: DType) -> Vec<Band> {
+fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<Band> {
     let rows = part.rows.len() as u64;
     let mut band = |first: u64, count: u64, lanes: u64| Band {
         first,
@@ -228,7 +228,7 @@ fn bands(k: &mut Kernel, part: &Part, dtype: DType) -> Vec<Band> {
     };
     let (whole, rest) = (part.columns / part.lanes, part.columns % part.lanes);
     let narrow = rest.next_power_of_two();
-    if part.order != Order::Plain || whole > 0 && !is_mixed(part.columns, part.lanes) || narrow == part.lanes {
+    if part.order != PanelOrder::Plain || whole > 0 && !is_mixed(part.columns, part.lanes) || narrow == part.lanes {
         return vec![band(0, part.columns.div_ceil(part.lanes), part.lanes)];
     }
     let last = (whole * part.lanes, 1, narrow);

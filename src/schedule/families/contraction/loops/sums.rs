@@ -2,9 +2,9 @@
 use crate::scalar::sums::Parts;
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::pairs::load_right;
-use crate::schedule::families::contraction::loops::register_block::{Band, Part, in_vectors};
+use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, in_vectors};
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
-use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;
 
 /// How the sums of the contracted loops `sum` are made; units are steps of the outermost.
@@ -83,7 +83,7 @@ pub(in crate::schedule) fn in_parts(
 
 /// The loops over the terms of a sum, and what a step of them reads.
 pub struct Terms {
-    /// Their variables, outermost first.
+    /// The loop variables, outermost first.
     pub loops: Vec<VarId>,
     /// Where the left side is read.
     pub left: Index,
@@ -122,7 +122,7 @@ pub(in crate::schedule) fn sum_loops(
     c: &Contraction,
     sum: &[Axis],
     (start, count): (Index, u64),
-    part: &Part,
+    part: &RegisterBlock,
     bands: &[Band],
 ) -> Vec<Stmt> {
     let dtype = c.dtype.accumulator();
@@ -149,7 +149,7 @@ pub(in crate::schedule) fn sum_loops(
             true => part.b.add(&lying).offset(u as i64 * last_lying),
             false => part.b.add(&position.offset(u as i64).scale(part.term as i64)),
         };
-        if let (Order::Vectors(_), [all]) = (part.order, bands) {
+        if let (PanelOrder::Vectors(_), [all]) = (part.order, bands) {
             let loads = load_right(e, part, &first, (right_type, dtype), (right[0], all.lane));
             inside.extend(loads.into_iter().map(|s| (0, s)));
         } else {
@@ -163,8 +163,8 @@ pub(in crate::schedule) fn sum_loops(
                 }
             }
         }
-        let asked = part.ahead.as_ref().and_then(|ahead| ahead.at(&position, u, right_type));
-        inside.extend(asked.map(|index| (0, Stmt::Prefetch { buf: part.packed, index })));
+        let request = part.ahead.as_ref().and_then(|ahead| ahead.at(&position, u, right_type));
+        inside.extend(request.map(|index| (0, Stmt::Prefetch { buf: part.packed, index })));
         for (r, (away, _)) in part.rows.iter().enumerate() {
             let value = e.k.load(c.left, a.offset(u as i64 * last_step + away));
             let value = convert(&mut e.k, value, left_type, dtype);

@@ -3,9 +3,9 @@
 //! written for few multiply-adds.
 use crate::schedule::families::contraction::loops::inner_product::{Side, sums};
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::recipe::axis::Axis;
-use crate::schedule::families::contraction::recipe::inner_product::Along;
+use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
 use crate::schedule::loops::prelude::*;
 
 impl Emitter<'_> {
@@ -15,7 +15,7 @@ impl Emitter<'_> {
         e: &mut Elements,
         c: &Contraction,
         sum: &[Axis],
-        (part, apart): (&Part, u64),
+        (part, apart): (&RegisterBlock, u64),
         (buf, width): (BufId, u64),
     ) -> Vec<Stmt> {
         let step = part.rows.get(1).map_or(0, |row| row.0);
@@ -24,7 +24,8 @@ impl Emitter<'_> {
         let swapped: Vec<Axis> = sum.iter().map(|x| Axis { a: x.b, b: x.a, ..*x }).collect();
         let run = sum.last().map_or(1, |x| x.extent);
         let registers = self.target.vector_registers;
-        let Along { lanes, columns: block, .. } = Along::of_rows([run, self.lanes(c.dtype)], rows.count, registers);
+        let InnerProductTile { lanes, columns: block, .. } =
+            InnerProductTile::of_rows([run, self.lanes(c.dtype)], rows.count, registers);
         let (whole, rest) = (part.columns / block, part.columns % block);
         let mut body = Vec::new();
         for (first, rounds, count) in [(0, whole, block), (whole * block, rest.min(1), rest)] {

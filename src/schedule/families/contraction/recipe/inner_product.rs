@@ -6,9 +6,9 @@ const MOST_COLUMNS: u64 = 4;
 /// Most rows at once.
 const MOST_ROWS: u64 = 16;
 
-/// What is summed at once.
+/// The rows and columns whose sums are in registers at the same time, with vectors along the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Along {
+pub struct InnerProductTile {
     /// Lanes of a vector along the sum.
     pub lanes: u64,
     /// Rows.
@@ -17,20 +17,20 @@ pub struct Along {
     pub columns: u64,
 }
 
-impl Along {
+impl InnerProductTile {
     /// Of few columns whose vectors serve many rows, up to `width` of them; a sum has `run` terms one behind the other, a vector `whole`
     /// lanes.
-    pub fn of_columns([run, whole]: [u64; 2], columns: u64, width: u64, registers: u64) -> Along {
+    pub fn of_columns([run, whole]: [u64; 2], columns: u64, width: u64, registers: u64) -> InnerProductTile {
         let lanes = lanes_along(run, whole);
         let columns = columns.div_ceil(columns.div_ceil(MOST_COLUMNS));
         let rows = left([run, lanes], columns, registers.saturating_sub(columns + 2));
-        Along { lanes, rows: rows.clamp(1, MOST_ROWS.min(width)), columns }
+        InnerProductTile { lanes, rows: rows.clamp(1, MOST_ROWS.min(width)), columns }
     }
 
     /// Of few rows, which stay while columns pass: so many that their sums do not wait for one another.
-    pub fn of_rows([run, lanes]: [u64; 2], rows: u64, registers: u64) -> Along {
+    pub fn of_rows([run, lanes]: [u64; 2], rows: u64, registers: u64) -> InnerProductTile {
         let columns = left([run, lanes], rows, registers.saturating_sub(rows + 1));
-        Along { lanes, rows, columns: columns.clamp(1, MOST_COLUMNS) }
+        InnerProductTile { lanes, rows, columns: columns.clamp(1, MOST_COLUMNS) }
     }
 }
 

@@ -8,9 +8,9 @@ pub mod panel_order;
 pub mod register_tile;
 
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
-use crate::schedule::families::contraction::recipe::panel_order::Order;
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile, tiles_in_a_row};
-use crate::schedule::families::convolution::recipe::tap_rows::Inside;
+use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::target::{LINE, LoopOrder, MathType, PairSums, Target};
 use crate::tensor::DType;
@@ -34,9 +34,9 @@ const MOST_TURNED_ROWS: u64 = 8;
 /// Fewest terms for each row of such a product: each sum is folded at its end.
 const FEWEST_TURNED_TERMS: u64 = 8;
 
-/// What is known of a right side.
+/// Compile-time knowledge about the elements of a right side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum RightSide {
     /// All of it, at compile time.
     Constant,
     /// The same, in fewer bits than the products have; whether its columns have scales.
@@ -59,9 +59,9 @@ pub struct Product<'c> {
     pub left: (DType, u64),
     /// The type of the right side.
     pub right: DType,
-    /// What is known of that.
-    pub side: Side,
-    /// Its first element.
+    /// Compile-time knowledge about the right side.
+    pub side: RightSide,
+    /// The first element of the right side.
     pub b0: i64,
     /// Loops over both sides.
     pub batch: &'c [Axis],
@@ -71,18 +71,18 @@ pub struct Product<'c> {
     pub columns: &'c [Axis],
     /// Loops that are summed over.
     pub sum: &'c [Axis],
-    /// Which steps of the first loop of the sum are left out.
-    pub inside: Option<Inside>,
+    /// The steps of the first summed loop that are left out, where any are.
+    pub inside: Option<TapRows>,
     /// Whether the sums are stored as they are.
     pub is_bare: bool,
 }
 
 /// A contraction inside a kernel that makes its left side or reads its result at once: what has been decided for it.
 #[derive(Clone, Debug)]
-pub struct Given<'s> {
-    /// Its tile.
+pub struct TileConstraint<'s> {
+    /// The register tile.
     pub tile: Tile,
-    /// What tuned choices call it, if they have a say.
+    /// The name of the contraction in tuned choices, if they have a say.
     pub form: Option<&'s str>,
     /// Rows of a block, of which there is one after another; `None` where they are pixels that panels pass.
     pub rows: Option<u64>,
@@ -91,17 +91,17 @@ pub struct Given<'s> {
 /// How it is made.
 #[derive(Clone, Debug)]
 pub struct Method {
-    /// What the tuned choices call it.
+    /// The name of the contraction in tuned choices.
     pub form: String,
     /// The register tile.
     pub tile: Tile,
     /// How the numbers of a panel of the right side lie.
-    pub numbers: Order,
+    pub numbers: PanelOrder,
     /// Columns of the panels of a right side that is packed: those of the tile, a part of them or several times as many.
     pub panel: u64,
     /// Where they are read.
     pub read: Read,
-    /// Which loop is outside.
+    /// The loop that is outermost.
     pub order: LoopOrder,
     /// Whether threads had better have bands of rows each.
     pub is_in_bands: bool,
@@ -127,7 +127,7 @@ impl Product<'_> {
         let Some(last) = sum.last() else { return false };
         let whole = target.lanes(self.dtype.bytes() as u64);
         let (n, lanes) = (product(self.columns), lanes_along(last.extent, whole));
-        let is_plain = self.side == Side::Constant && self.right == self.dtype && self.is_plain_left();
+        let is_plain = self.side == RightSide::Constant && self.right == self.dtype && self.is_plain_left();
         // columns that fill vectors as wide as those along the sum are taken as they are
         let is_half = (2 * n).is_multiple_of(lanes) && product(self.rows) >= FEW_ROWS;
         let fewest = if is_half { FEWEST_FOR_HALF } else { FEWEST_NARROW_TERMS };
@@ -142,7 +142,7 @@ impl Product<'_> {
 
     /// Whether the right side is a constant of bf16 without scales.
     fn is_bf16(&self) -> bool {
-        self.right == DType::BF16 && matches!(self.side, Side::Constant | Side::Stored { scales: false })
+        self.right == DType::BF16 && matches!(self.side, RightSide::Constant | RightSide::Stored { scales: false })
     }
 
     /// How two terms of each sum of `sum` are multiplied at once: where factors are bf16 on request, and neighbours on the left.
@@ -156,8 +156,13 @@ impl Product<'_> {
         target.bf16_pairs.filter(|_| is_asked)
     }
 
-    /// Its method with these loops over rows and sums; `given` is what has been decided.
-    pub fn method(&self, (rows, sum): (&[Axis], &[Axis]), given: Option<&Given<'_>>, target: &Target) -> Method {
+    /// Chooses the method of the contraction for these loops over rows and sums; `given` holds what has been decided before.
+    pub fn method(
+        &self,
+        (rows, sum): (&[Axis], &[Axis]),
+        given: Option<&TileConstraint<'_>>,
+        target: &Target,
+    ) -> Method {
         let (n, k) = (product(self.columns), product(sum));
         let size = self.left.0.bytes() as u64;
         let dtype = self.dtype.accumulator();
@@ -186,10 +191,12 @@ impl Product<'_> {
             }
         };
         let numbers = match pairs.filter(|_| tile.lanes >= FEWEST_PAIRS) {
-            Some(_) if block.is_some() => Order::Tiles,
-            Some(sums) => Order::Terms(sums),
-            None if tile.lanes >= FEWEST_PAIRS && self.is_bf16() && dtype == DType::F32 => Order::Vectors(tile.lanes),
-            None => Order::Plain,
+            Some(_) if block.is_some() => PanelOrder::Tiles,
+            Some(sums) => PanelOrder::Terms(sums),
+            None if tile.lanes >= FEWEST_PAIRS && self.is_bf16() && dtype == DType::F32 => {
+                PanelOrder::Vectors(tile.lanes)
+            }
+            None => PanelOrder::Plain,
         };
         let panel = tile.vectors * tile.lanes;
         let turned = if pairs.is_none() { self.turned(sum, panel, target) } else { None };
@@ -207,22 +214,23 @@ impl Product<'_> {
         // what a thread then writes it has near when it shares the rows of the next kernel, and what it reads is from the one before
         let is_worth_bands = right < product(rows) * (k + n) * size;
         let is_in_bands = read != Read::Stack && (order == LoopOrder::Panels || self.is_bare) && is_worth_bands;
-        let is_known = matches!(self.side, Side::Constant | Side::Stored { .. }) && numbers == Order::Plain;
+        let is_known =
+            matches!(self.side, RightSide::Constant | RightSide::Stored { .. }) && numbers == PanelOrder::Plain;
         let panel = if is_known { register_tile::packed_columns(target, &tile, dtype, &form) } else { panel };
         Method { form, tile, numbers, panel, read, order, is_in_bands }
     }
 
     /// Whether the right side is best read where it lies, if it is in memory: column after column, by few rows.
     pub fn is_read_in_columns(&self, target: &Target) -> bool {
-        Product { side: Side::Computed, ..*self }.turned(&merged(self.sum), 1, target).is_some()
+        Product { side: RightSide::Computed, ..*self }.turned(&merged(self.sum), 1, target).is_some()
     }
 
     /// The right side where it lies, if that is turned and rows are few: packed for lanes along columns, all of it would be read and
     /// written for few multiply-adds.
-    fn turned(&self, sum: &[Axis], panel: u64, target: &Target) -> Option<(Order, Read)> {
+    fn turned(&self, sum: &[Axis], panel: u64, target: &Target) -> Option<(PanelOrder, Read)> {
         let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
         let (batch, column) = (u64::try_from(batch.b).ok()?, u64::try_from(columns.b).ok()?);
-        let is_plain = self.side == Side::Computed
+        let is_plain = self.side == RightSide::Computed
             && self.right == self.dtype
             && self.is_plain_left()
             && self.b0 == 0
@@ -233,7 +241,7 @@ impl Product<'_> {
         let is_few = product(self.rows) <= MOST_TURNED_ROWS.min(product(sum) / FEWEST_TURNED_TERMS);
         let fits = is_plain && is_along && is_few && merged(self.rows).len() <= 1 && is_turned(self.columns);
         let panel = panel.checked_mul(column)?;
-        fits.then_some((Order::Turned(column), Read::Turned { panel, batch }))
+        fits.then_some((PanelOrder::Turned(column), Read::Turned { panel, batch }))
     }
 
     /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
@@ -246,7 +254,7 @@ impl Product<'_> {
         let is_near = (term * size).is_multiple_of(LINE) && product(sum) * term * size <= target.caches.l1d;
         let overlaps = term < columns.extent;
         let is_worth = overlaps || is_once || is_near || term == panel;
-        let is_plain = self.side == Side::Computed && self.right == self.dtype.accumulator() && !self.is_bare;
+        let is_plain = self.side == RightSide::Computed && self.right == self.dtype.accumulator() && !self.is_bare;
         let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes);
         (fits && is_worth).then_some(Read::Lying { batch })
     }
@@ -256,7 +264,7 @@ impl Product<'_> {
         let panels = product(self.columns).div_ceil(panel);
         let elements = panels.checked_mul(product(sum)).and_then(|n| n.checked_mul(panel));
         let bytes = elements.and_then(|n| n.checked_mul(self.right.bytes() as u64));
-        self.side == Side::Computed
+        self.side == RightSide::Computed
             && has_own(self.batch)
             && product(self.batch) >= ENOUGH_CHUNKS
             && bytes.is_some_and(|bytes| bytes <= target.caches.l1d / OF_FIRST_LEVEL)
@@ -310,14 +318,14 @@ mod tests {
         ]
     }
 
-    fn product_of(axes: &[Vec<Axis>; 4], side: Side) -> Product<'_> {
+    fn product_of(axes: &[Vec<Axis>; 4], side: RightSide) -> Product<'_> {
         let [batch, rows, columns, sum] = axes;
         let left = (DType::F32, rows[0].extent * sum[0].extent * batch[0].extent);
         let (right, is_bare) = (DType::F32, false);
         Product { dtype: DType::F32, left, right, side, b0: 0, batch, rows, columns, sum, inside: None, is_bare }
     }
 
-    fn read(sizes: [u64; 4], turned: bool, side: Side) -> Read {
+    fn read(sizes: [u64; 4], turned: bool, side: RightSide) -> Read {
         let axes = axes(sizes, turned);
         product_of(&axes, side).method((&merged_or_one(&axes[1]), &axes[3]), None, &avx512()).read
     }
@@ -329,40 +337,40 @@ mod tests {
     #[test]
     fn few_columns_of_a_constant_are_summed_along_lanes() {
         let is_narrow = |sizes, side| product_of(&axes(sizes, false), side).is_narrow(&avx512());
-        assert!(is_narrow([1, 64, 3, 256], Side::Constant));
+        assert!(is_narrow([1, 64, 3, 256], RightSide::Constant));
         // as many as there are lanes along them, too many, too short, not known now
-        assert!(!is_narrow([1, 64, 16, 256], Side::Constant));
-        assert!(!is_narrow([1, 64, 9, 256], Side::Constant));
-        assert!(!is_narrow([1, 64, 3, 16], Side::Constant));
-        assert!(!is_narrow([1, 64, 3, 256], Side::Computed));
+        assert!(!is_narrow([1, 64, 16, 256], RightSide::Constant));
+        assert!(!is_narrow([1, 64, 9, 256], RightSide::Constant));
+        assert!(!is_narrow([1, 64, 3, 16], RightSide::Constant));
+        assert!(!is_narrow([1, 64, 3, 256], RightSide::Computed));
     }
 
     #[test]
     fn a_right_side_is_read_where_it_lies_if_it_is_read_once_or_stays_near() {
-        assert_eq!(read([1, 1, 512, 512], false, Side::Computed), Read::Lying { batch: 0 });
-        assert_eq!(read([1, 64, 64, 64], false, Side::Computed), Read::Lying { batch: 0 });
-        assert_eq!(read([1, 512, 512, 512], false, Side::Computed), Read::Panels);
-        assert_eq!(read([1, 1, 512, 512], false, Side::Constant), Read::Panels);
+        assert_eq!(read([1, 1, 512, 512], false, RightSide::Computed), Read::Lying { batch: 0 });
+        assert_eq!(read([1, 64, 64, 64], false, RightSide::Computed), Read::Lying { batch: 0 });
+        assert_eq!(read([1, 512, 512, 512], false, RightSide::Computed), Read::Panels);
+        assert_eq!(read([1, 1, 512, 512], false, RightSide::Constant), Read::Panels);
     }
 
     #[test]
     fn few_rows_read_a_turned_right_side_where_it_lies() {
-        assert!(matches!(read([4, 1, 512, 64], true, Side::Computed), Read::Turned { batch: 32768, .. }));
-        assert_eq!(read([4, 64, 512, 64], true, Side::Computed), Read::Panels);
+        assert!(matches!(read([4, 1, 512, 64], true, RightSide::Computed), Read::Turned { batch: 32768, .. }));
+        assert_eq!(read([4, 64, 512, 64], true, RightSide::Computed), Read::Panels);
     }
 
     #[test]
     fn small_right_sides_of_many_batches_are_packed_on_the_stack() {
-        assert_eq!(read([16, 64, 48, 32], true, Side::Computed), Read::Stack);
-        assert_eq!(read([15, 64, 48, 32], true, Side::Computed), Read::Panels);
-        assert_eq!(read([16, 64, 512, 512], true, Side::Computed), Read::Panels);
+        assert_eq!(read([16, 64, 48, 32], true, RightSide::Computed), Read::Stack);
+        assert_eq!(read([15, 64, 48, 32], true, RightSide::Computed), Read::Panels);
+        assert_eq!(read([16, 64, 512, 512], true, RightSide::Computed), Read::Panels);
     }
 
     #[test]
     fn bands_of_rows_are_shared_where_the_right_side_is_less_than_what_they_move() {
         let is_in_bands = |rows| {
             let axes = axes([1, rows, 512, 64], false);
-            product_of(&axes, Side::Constant).method((&axes[1], &axes[3]), None, &avx512()).is_in_bands
+            product_of(&axes, RightSide::Constant).method((&axes[1], &axes[3]), None, &avx512()).is_in_bands
         };
         assert!(is_in_bands(20_000));
         assert!(!is_in_bands(16));

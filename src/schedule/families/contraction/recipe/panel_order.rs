@@ -3,7 +3,7 @@ use crate::target::PairSums;
 
 /// How the numbers of a panel of columns lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum PanelOrder {
     /// Term after term, column after column.
     #[default]
     Plain,
@@ -18,19 +18,19 @@ pub enum Order {
     Turned(u64),
 }
 
-impl Order {
+impl PanelOrder {
     /// Where column `column` of `panel` columns has its number in term `term`.
     pub fn place(self, term: u64, column: u64, panel: u64) -> u64 {
         match self {
-            Order::Plain => term * panel + column,
-            Order::Terms(_) | Order::Tiles => (term / 2 * panel + column) * 2 + term % 2,
-            Order::Vectors(lanes) => {
+            PanelOrder::Plain => term * panel + column,
+            PanelOrder::Terms(_) | PanelOrder::Tiles => (term / 2 * panel + column) * 2 + term % 2,
+            PanelOrder::Vectors(lanes) => {
                 let (vector, lane) = (column / lanes, column % lanes);
                 let even = vector / 2 * 2;
                 let inside = if even + 1 < panel / lanes { even * lanes + 2 * lane + vector % 2 } else { column };
                 term * panel + inside
             }
-            Order::Turned(apart) => column * apart + term,
+            PanelOrder::Turned(apart) => column * apart + term,
         }
     }
 }

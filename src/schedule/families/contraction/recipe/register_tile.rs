@@ -38,7 +38,7 @@ impl Tile {
     }
 }
 
-/// What tiles must cover.
+/// The extents of a contraction that register tiles must cover.
 #[derive(Clone, Copy, Debug)]
 pub struct Cover {
     /// The extent of the last row axis but one.
@@ -112,7 +112,7 @@ pub fn packed_columns(target: &Target, tile: &Tile, dtype: DType, form: &str) ->
     }
 }
 
-/// What the tuned choices call this product.
+/// The name of a product in tuned choices.
 pub fn form(target: &Target, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
     let Cover { height, width, columns, sum, stride } = cover;
     format!(
@@ -159,8 +159,7 @@ pub fn predicted(target: &Target, dtype: DType, cover: Cover) -> f64 {
     tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// Which loop is outside, so that the least is read from far away, unless that was measured: of `rows` and the bytes of the left
-/// side, and of the bytes of the right side and its columns.
+/// Chooses the outermost loop so that the fewest bytes come from far memory, unless one was measured to be better.
 pub fn order(
     target: &Target,
     tile: &Tile,

@@ -6,16 +6,16 @@ use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::convolution::recipe::Direct;
-use crate::schedule::families::convolution::recipe::algorithm::{Convolution, Way};
+use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Convolution};
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::winograd::loops::Plane;
 use crate::schedule::loops::nest;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::fuse::Fate;
-use crate::schedule::plan::placement::Spot;
+use crate::schedule::plan::fuse::FusionDecision;
+use crate::schedule::plan::placement::Placement;
 
-/// What becomes of a convolution that is a contraction.
+/// A continuation that receives each part of a convolution as a contraction.
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
 
 /// Each phase along one axis with each along the others.
@@ -36,14 +36,14 @@ fn from_first_window(mut view: View, d: &ConvDims) -> View {
 /// A convolution without results takes no kernel.
 pub const EMPTY: Family = Family {
     name: "empty",
-    recipe: |_, asked| Ok(asked.convolution()?.filter(|_| asked.is_empty()).map(|_| Setup::Plain)),
+    recipe: |_, request| Ok(request.convolution()?.filter(|_| request.is_empty()).map(|_| Setup::Plain)),
     emit: |_, _, _| Ok(()),
 };
 
 /// A convolution as a contraction for each group and combination of phases.
 pub const FAMILY: Family = Family {
     name: "direct",
-    recipe: |planner, asked| planner.direct(asked),
+    recipe: |planner, request| planner.direct(request),
     emit: |s, root, setup| match setup {
         Setup::Direct(direct) => s.direct(root, direct),
         other => other.unfit(),
@@ -51,7 +51,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// What the plan says of convolution `id`.
+    /// The algorithm that the plan has for convolution `id`, and the convolution's dimension numbers.
     pub(in crate::schedule) fn convolution(&self, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
         let comp: &'a crate::hlo::Computation = self.scope.comp;
         match (self.plan.convolutions(self.scope.id).get(&id), &comp[id].op) {
@@ -134,8 +134,8 @@ impl<'a> Emitter<'a> {
         let is_far = matches!(right, Right::Buffer(_)) && sum.iter().all(|tap: &Axis| tap.a.abs() < feature.a.abs());
         sum.insert(if is_far && !convolution.leaves_rows_out() { 0 } else { sum.len() }, feature);
         // which row is read comes from both loops together
-        let inside = match convolution.way {
-            Way::Direct { inside: Some(inside) } => {
+        let inside = match convolution.algorithm {
+            Algorithm::Direct { inside: Some(inside) } => {
                 let (inside, first) = inside.lying(xs[d.input_spatial[0]]);
                 (a0, rows[1].a, sum[0].a) = (a0 + first, 0, 0);
                 Some(inside)
@@ -204,9 +204,9 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(anchor)?;
         let whole = comp[anchor].operands[0];
-        let parts = match self.scope.fusion.fate[whole] {
-            Fate::Materialised => std::slice::from_ref(&whole),
-            Fate::Inlined(_) => &comp[whole].operands,
+        let parts = match self.scope.fusion.decision[whole] {
+            FusionDecision::Materialised => std::slice::from_ref(&whole),
+            FusionDecision::Inlined(_) => &comp[whole].operands,
         };
         let mut planes = Vec::new();
         for &part in parts {
@@ -246,8 +246,8 @@ impl<'a> Emitter<'a> {
         if let Some(copy) = copy {
             return Ok(copy.clone());
         }
-        let (low, high) = match self.scope.stages.spots[operand].clone() {
-            Spot::Margin { low, high, .. } if fits(&Layout::with_margin(&shape.dims, &low, &high)) => (low, high),
+        let (low, high) = match self.scope.stages.placements[operand].clone() {
+            Placement::Margin { low, high, .. } if fits(&Layout::with_margin(&shape.dims, &low, &high)) => (low, high),
             _ => (margins[0].clone(), margins[1].clone()),
         };
         let copy = self.with_margin(&shape, &low, &high)?;

@@ -4,7 +4,7 @@ use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Module, Op};
 use crate::schedule::families::convolution::recipe::phases::{self, Phase};
 use crate::schedule::families::convolution::recipe::tap_rows;
-use crate::schedule::families::convolution::recipe::tap_rows::Inside;
+use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::families::winograd::recipe::{self as winograd, Winograd};
 use crate::target::{Method, Target};
@@ -19,7 +19,7 @@ const MOST_PARTS: u64 = 16;
 
 /// The method of a convolution.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Algorithm {
     /// Winograd's.
     Winograd(Box<Winograd>),
     /// One channel a group, which makes one or a few: lanes are channels.
@@ -32,7 +32,7 @@ pub enum Way {
     /// One sum over the window and the channels, a contraction for each group and phase.
     Direct {
         /// Where rows of taps on the padding are left out.
-        inside: Option<Inside>,
+        inside: Option<TapRows>,
     },
 }
 
@@ -40,37 +40,37 @@ pub enum Way {
 #[derive(Clone, Debug)]
 pub struct Convolution {
     /// The method.
-    pub way: Way,
+    pub algorithm: Algorithm,
     /// The margins that the operand needs along each spatial axis, before and after; `None` where it must be written out with
     /// holes.
     pub margins: Option<Vec<(u64, u64)>>,
     /// The parts, a contraction each, that need no margins of the operand: the results at edges with fewer taps.
     pub at_edges: Option<Vec<Vec<Phase>>>,
-    /// What it is called in tuned choices and how it is done, where it can be done by Winograd's method.
+    /// The name of the convolution in tuned choices and its algorithm, where Winograd's method is possible.
     pub named: Option<(String, Method)>,
 }
 
 impl Convolution {
     fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Convolution {
-        let (way, named) = way(comp, id, d, target);
-        let mut of = Convolution { margins: margins(comp, id, d, &way), at_edges: None, way, named };
+        let (algorithm, named) = algorithm(comp, id, d, target);
+        let mut of = Convolution { margins: margins(comp, id, d, &algorithm), at_edges: None, algorithm, named };
         of.at_edges = of.edges(comp, id, d);
         of
     }
 
     /// Whether it is done by Winograd's method, whose tiles need no margins.
     pub fn is_winograd(&self) -> bool {
-        matches!(self.way, Way::Winograd(_))
+        matches!(self.algorithm, Algorithm::Winograd(_))
     }
 
     /// Whether it has one channel a group and lanes along channels.
     pub fn is_depthwise(&self) -> bool {
-        matches!(self.way, Way::Depthwise { .. })
+        matches!(self.algorithm, Algorithm::Depthwise { .. })
     }
 
     /// Whether rows of taps on the padding are left out.
     pub fn leaves_rows_out(&self) -> bool {
-        matches!(self.way, Way::Direct { inside: Some(_) })
+        matches!(self.algorithm, Algorithm::Direct { inside: Some(_) })
     }
 
     /// Whether it needs zeros around its operand.
@@ -80,7 +80,7 @@ impl Convolution {
 
     /// The parts that need no margins, unless they are many.
     fn edges(&self, comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
-        let Way::Direct { inside: None } = self.way else { return None };
+        let Algorithm::Direct { inside: None } = self.algorithm else { return None };
         let parts = phases::at_edges(comp, id, d)?;
         let kernels: u64 = parts.iter().map(|along| along.len() as u64).product();
         (kernels.saturating_mul(d.feature_group_count) <= MOST_PARTS).then_some(parts)
@@ -90,7 +90,7 @@ impl Convolution {
 /// The convolutions of one computation.
 pub type Convolutions = HashMap<InstId, Convolution>;
 
-/// Those of each computation of a module.
+/// The convolutions of each computation of a module.
 #[derive(Clone, Debug)]
 pub struct Methods(IdVec<CompId, Convolutions>);
 
@@ -116,28 +116,28 @@ pub fn convolutions(comp: &Computation, target: &Target) -> Convolutions {
 }
 
 /// The method, and what the tuned choices call the convolution.
-fn way(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> (Way, Option<(String, Method)>) {
+fn algorithm(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> (Algorithm, Option<(String, Method)>) {
     let Some(w) = winograd::possible(comp, id, target) else { return (without_winograd(comp, id, d, target), None) };
     let named = w.method(target);
     match named.1 {
-        Method::Winograd => (Way::Winograd(Box::new(w)), Some(named)),
+        Method::Winograd => (Algorithm::Winograd(Box::new(w)), Some(named)),
         Method::Direct => (without_winograd(comp, id, d, target), Some(named)),
     }
 }
 
-fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Way {
+fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Algorithm {
     if is_by_channel(comp, id, d) {
         let padded = |w: &WindowDim| w.lhs_dilate == 1 && w.pad_low >= 0 && w.pad_high >= 0;
         // taps are left out one by one where those of the last axis are written out
         let leaves_out = d.window.iter().all(padded)
             && d.window.last().is_some_and(|w| w.size <= MOST_TAPS)
             && comp.array(comp[id].operands[0]).elements() > 0;
-        return Way::Depthwise { has_margin: !leaves_out };
+        return Algorithm::Depthwise { has_margin: !leaves_out };
     }
     if let Some(filter) = Filter::of(comp, id, d, target) {
-        return Way::Filter(Box::new(filter));
+        return Algorithm::Filter(Box::new(filter));
     }
-    Way::Direct { inside: tap_rows::of(comp, id, d, target) }
+    Algorithm::Direct { inside: tap_rows::of(comp, id, d, target) }
 }
 
 /// Whether `id` makes one channel of one, or as many as [`ConvDims::repeats`], channels being the last axis everywhere.
@@ -153,7 +153,7 @@ fn is_by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
         && minor(d.output_feature, result)
 }
 
-fn margins(comp: &Computation, id: InstId, d: &ConvDims, way: &Way) -> Option<Vec<(u64, u64)>> {
+fn margins(comp: &Computation, id: InstId, d: &ConvDims, algorithm: &Algorithm) -> Option<Vec<(u64, u64)>> {
     let phases = phases::split(comp, id, d)?;
     let input = comp.array(comp[id].operands[0]);
     let margin = |(i, w): (usize, &WindowDim)| match w.lhs_dilate {
@@ -161,9 +161,11 @@ fn margins(comp: &Computation, id: InstId, d: &ConvDims, way: &Way) -> Option<Ve
         _ => phases::margin(&phases[i], input.dims[d.input_spatial[i]]),
     };
     let all = || d.window.iter().enumerate().map(margin);
-    Some(match way {
-        Way::Winograd(_) | Way::Filter(_) | Way::Depthwise { has_margin: false } => vec![(0, 0); d.window.len()],
-        Way::Depthwise { has_margin: true } | Way::Direct { inside: None } => all().collect(),
-        Way::Direct { inside: Some(_) } => std::iter::once((0, 0)).chain(all().skip(1)).collect(),
+    Some(match algorithm {
+        Algorithm::Winograd(_) | Algorithm::Filter(_) | Algorithm::Depthwise { has_margin: false } => {
+            vec![(0, 0); d.window.len()]
+        }
+        Algorithm::Depthwise { has_margin: true } | Algorithm::Direct { inside: None } => all().collect(),
+        Algorithm::Direct { inside: Some(_) } => std::iter::once((0, 0)).chain(all().skip(1)).collect(),
     })
 }

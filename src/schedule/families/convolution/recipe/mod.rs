@@ -6,7 +6,7 @@ pub mod tap_rows;
 use crate::diag::Result;
 use crate::schedule::plan::Planner;
 use crate::schedule::plan::recipe::Setup;
-use crate::schedule::plan::request::Asked;
+use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::refuse;
 use phases::Phase;
 
@@ -24,14 +24,14 @@ pub struct Direct {
 
 impl Planner<'_> {
     /// A convolution as contractions. Errors: `Code::HloUnsupported` for too many groups.
-    pub fn direct(&mut self, asked: &Asked<'_>) -> Result<Option<Setup>> {
-        let Some((convolution, d)) = asked.convolution()? else { return Ok(None) };
-        let (comp, id) = (asked.context.comp, asked.anchor);
+    pub fn direct(&mut self, request: &RecipeRequest<'_>) -> Result<Option<Setup>> {
+        let Some((convolution, d)) = request.convolution()? else { return Ok(None) };
+        let (comp, id) = (request.context.comp, request.anchor);
         if d.feature_group_count > MOST_GROUPS {
             let why = format!(" in {} groups of several channels each (at most {MOST_GROUPS})", d.feature_group_count);
-            return Err(refuse(comp, asked.id, &why));
+            return Err(refuse(comp, request.id, &why));
         }
-        let is_asked = asked.comp == self.module.entry && self.choices.in_parts.contains(&comp[id].operands[0]);
+        let is_asked = request.comp == self.module.entry && self.choices.in_parts.contains(&comp[id].operands[0]);
         let at_edges = convolution.at_edges.clone().filter(|_| is_asked);
         let is_at_edges = at_edges.is_some();
         let phases = at_edges.or_else(|| phases::split(comp, id, d)).unwrap_or_else(|| {

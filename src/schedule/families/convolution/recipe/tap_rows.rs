@@ -9,10 +9,10 @@ use crate::target::{MathType, Target};
 /// Most of the predicted time that leaving rows out may leave, to be done.
 const MOST_TIME: f64 = 0.97;
 
-/// Which row of the operand a row of taps reads, along the first axis of a window.
+/// A linear map from a row of results and a row of taps to the row of the operand that they read, along the first axis of a window.
 #[derive(Clone, Copy, Debug)]
-pub struct Inside {
-    /// That of the first tap of the first result.
+pub struct TapRows {
+    /// The row that the first tap of the first result reads.
     pub first: i64,
     /// How far the next result reads from it, and the next tap.
     pub steps: [i64; 2],
@@ -22,9 +22,9 @@ pub struct Inside {
     pub apart: i64,
 }
 
-impl Inside {
-    fn new(w: &WindowDim, rows: u64) -> Inside {
-        Inside { first: -w.pad_low, steps: [w.stride as i64, w.rhs_dilate as i64], rows: rows as i64, apart: 0 }
+impl TapRows {
+    fn new(w: &WindowDim, rows: u64) -> TapRows {
+        TapRows { first: -w.pad_low, steps: [w.stride as i64, w.rhs_dilate as i64], rows: rows as i64, apart: 0 }
     }
 
     /// Pairs of one of `results` rows and one of `taps` that read a row of the operand.
@@ -41,7 +41,7 @@ impl Inside {
 
 /// Of the convolution `id`, by direct sums of several channels, where rows of taps are left out: its rows have the first spatial axis behind that of
 /// images, its terms begin with that of the window.
-pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Inside> {
+pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<TapRows> {
     let [input, kernel] = comp[id].operands[..] else { return None };
     let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
     let columns = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
@@ -55,7 +55,7 @@ pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Opti
     if !plain {
         return None;
     }
-    let inside = Inside::new(&d.window[0], input.dims[d.input_spatial[0]]);
+    let inside = TapRows::new(&d.window[0], input.dims[d.input_spatial[0]]);
     let (high, taps) = (result.dims[d.output_spatial[0]], d.window[0].size);
     let (pairs, all) = (inside.pairs(high, taps), high * taps);
     let [.., height, width] = d.output_spatial.iter().map(|&a| result.dims[a]).collect::<Vec<u64>>()[..] else {

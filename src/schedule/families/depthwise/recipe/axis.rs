@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A spatial axis.
 #[derive(Clone, Copy, Debug)]
-pub struct Side {
+pub struct WindowAxis {
     /// Pixels of the result.
     pub extent: u64,
     /// Taps of the window.
@@ -21,17 +21,18 @@ pub struct Side {
 
 /// Tiles of a row that read alike.
 pub struct Run {
-    /// Which.
+    /// The tiles, by their numbers along the axis.
     pub numbers: Range<u64>,
     /// Pixels of each.
     pub pixels: u64,
-    /// What is read, counted from what the first pixel's first tap would read.
+    /// The elements that each tile reads, relative to the one that its first pixel's first tap would read.
     pub elements: Range<u64>,
 }
 
-impl Side {
+impl WindowAxis {
     /// The axis that is not there.
-    pub const NONE: Side = Side { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, edges: None };
+    pub const NONE: WindowAxis =
+        WindowAxis { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, edges: None };
 
     /// The elements that a tile reads, counted as its run counts them, and for each the pixels that read it, with the tap.
     pub fn uses(&self, run: &Run) -> BTreeMap<u64, Vec<(u64, u64)>> {
@@ -80,7 +81,7 @@ impl Side {
         (pixels - 1) * self.stride + (self.size - 1) * self.dilation + 1
     }
 
-    /// What `pixels` from the `first` on read, as a run counts it.
+    /// The elements that `pixels` from the `first` on read, relative to the one that the first pixel's first tap would read.
     pub fn elements(&self, first: u64, pixels: u64) -> Range<u64> {
         let all = self.reach(pixels);
         let Some((before, n)) = self.edges else { return 0..all };

@@ -3,8 +3,8 @@ pub mod axis;
 
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::convolution::recipe::algorithm::{MOST_TAPS, Way};
-use crate::schedule::families::depthwise::recipe::axis::{Run, Side};
+use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, MOST_TAPS};
+use crate::schedule::families::depthwise::recipe::axis::{Run, WindowAxis};
 use crate::schedule::plan::context::PlanContext;
 
 /// Fewest chunks that threads should find.
@@ -16,9 +16,9 @@ const FEW_VECTORS: u64 = 4;
 #[derive(Clone, Debug)]
 pub struct Window {
     /// All spatial axes but the last, whose taps are loops.
-    pub outer: Vec<Side>,
+    pub outer: Vec<WindowAxis>,
     /// The last one.
-    pub wide: Side,
+    pub wide: WindowAxis,
     /// Whether the loops over taps are written out too.
     pub is_whole: bool,
     /// Pixels of a tile along the last axis.
@@ -29,8 +29,8 @@ impl Window {
     /// Of convolution `id`.
     pub fn of(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> Window {
         let (result, operand) = (context.comp.array(id), context.comp.array(context.comp[id].operands[0]));
-        let inside = matches!(context.convolutions[&id].way, Way::Depthwise { has_margin: false });
-        let side = |i: usize| Side {
+        let inside = matches!(context.convolutions[&id].algorithm, Algorithm::Depthwise { has_margin: false });
+        let side = |i: usize| WindowAxis {
             extent: result.dims[d.output_spatial[i]],
             size: d.window[i].size,
             stride: d.window[i].stride,
@@ -38,8 +38,8 @@ impl Window {
             reversed: d.window[i].reversal,
             edges: inside.then(|| (d.window[i].pad_low, operand.dims[d.input_spatial[i]] as i64)),
         };
-        let mut outer: Vec<Side> = (0..d.window.len()).map(side).collect();
-        let wide = outer.pop().unwrap_or(Side::NONE);
+        let mut outer: Vec<WindowAxis> = (0..d.window.len()).map(side).collect();
+        let wide = outer.pop().unwrap_or(WindowAxis::NONE);
         let mut window = Window { outer, wide, is_whole: false, tile: 1 };
         let registers = context.target.vector_registers;
         window.is_whole = window.rows() * wide.size <= MOST_TAPS && registers >= 32;
@@ -48,8 +48,8 @@ impl Window {
     }
 
     /// The last axis with the taps that are written out.
-    pub fn written(&self) -> Side {
-        if self.wide.size <= MOST_TAPS { self.wide } else { Side { size: 1, ..self.wide } }
+    pub fn written(&self) -> WindowAxis {
+        if self.wide.size <= MOST_TAPS { self.wide } else { WindowAxis { size: 1, ..self.wide } }
     }
 
     /// Taps of the axes that are loops.
@@ -78,7 +78,7 @@ impl Window {
     /// Floating-point operations of all pixels and channels, without those on the padding and with them.
     pub fn flops(&self, batch: u64, channels: u64) -> [u64; 2] {
         let sides = || self.outer.iter().chain([&self.wide]);
-        let taps = sides().map(Side::taps).product::<u64>();
+        let taps = sides().map(WindowAxis::taps).product::<u64>();
         [taps, sides().map(|s| s.size * s.extent).product()].map(|taps| 2 * batch * channels * taps)
     }
 }

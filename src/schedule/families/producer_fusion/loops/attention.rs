@@ -1,10 +1,10 @@
 //! The kernel of a block (`families/producer_fusion/recipe/attention.rs`): two products and the rows between them.
 use crate::schedule::families::contraction::loops::Nest;
-use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
+use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
-use crate::schedule::families::producer_fusion::recipe::Block;
+use crate::schedule::families::producer_fusion::recipe::Attention;
 use crate::schedule::families::rows::loops as rows;
 use crate::schedule::loops::grid::{numbered, within};
 use crate::schedule::loops::prelude::*;
@@ -12,7 +12,7 @@ use crate::target::LoopOrder;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the dot `anchor`.
-    pub(in crate::schedule) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Block) -> Result<()> {
+    pub(in crate::schedule) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Attention) -> Result<()> {
         let comp = self.scope.comp;
         let mut e = self.elements(id);
         let types = [comp.array(block.scores).dtype, comp.array(block.left).dtype];
@@ -24,7 +24,8 @@ impl<'a> Emitter<'a> {
         made.c.rows = one_axis(merged(&made.c.rows));
         let in_block = |e: &mut Elements, tile: Tile| e.k.var(block.height / tile.wide);
         let number = in_block(&mut e, block.tiles[0]);
-        let strip = Strip { held: Held::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
+        let strip =
+            LocalRows { held: LocalSide::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
         let sink = Value { leaves: vec![from], layout: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.place(k, b, r, c);
         let root = Root { id: block.scores, anchor: first, out: &sink };
@@ -34,7 +35,7 @@ impl<'a> Emitter<'a> {
         let mut read = self.product(anchor, to)?;
         read.c = from_block(&read.c, block);
         let reader = in_block(&mut e, block.tiles[1]);
-        let strip = Strip { held: Held::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
+        let strip = LocalRows { held: LocalSide::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.place(k, b, r, c);
         let fold = self.nest(&mut e, Root { id, anchor, out }, &read.c, Some(&strip), &place)?;
         e.forget();
@@ -49,11 +50,11 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// What is between the two products, for each row of a block.
+    /// Writes the row operations between the two products, for each row of a block.
     fn block_rows(
         &mut self,
         mut e: Elements,
-        block: &Block,
+        block: &Attention,
         (from, to): (BufId, BufId),
         blocks: &Blocks,
         body: &mut Vec<Stmt>,
@@ -125,7 +126,7 @@ impl Blocks {
 }
 
 /// `c` with the left side read from a block of rows.
-fn from_block(c: &Contraction, block: &Block) -> Contraction {
+fn from_block(c: &Contraction, block: &Attention) -> Contraction {
     let batch = c.batch.iter().map(|x| Axis { a: 0, ..*x }).collect();
     let rows = vec![Axis { extent: product(&c.rows), a: block.stride as i64, b: 0 }];
     Contraction { a0: 0, batch, rows, ..c.clone() }

@@ -1,14 +1,18 @@
 //! The kernel of a chain (`families/producer_fusion/recipe/depthwise_chain.rs`): a depthwise convolution and the one that makes its operand, row by row.
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
+use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
-use crate::schedule::families::producer_fusion::loops::line_buffer::{Band, Chunks, Made, Rows};
-use crate::schedule::families::producer_fusion::recipe::{Chain, span};
+use crate::schedule::families::producer_fusion::loops::line_buffer::{Band, Chunks, RowStatements, Rows};
+use crate::schedule::families::producer_fusion::recipe::{DepthwiseChain, span};
 use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.
-    pub(in crate::schedule) fn chain(&mut self, root @ Root { id, anchor, .. }: Root<'_>, chain: &Chain) -> Result<()> {
+    pub(in crate::schedule) fn chain(
+        &mut self,
+        root @ Root { id, anchor, .. }: Root<'_>,
+        chain: &DepthwiseChain,
+    ) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(anchor)?;
         let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());
@@ -54,18 +58,23 @@ impl<'a> Emitter<'a> {
     }
 
     /// One row of one panel of the producer.
-    fn strip(&mut self, e: &mut Elements, chain: &Chain, (rows, d): (&Rows, &ConvDims)) -> Result<Made> {
+    fn strip(
+        &mut self,
+        e: &mut Elements,
+        chain: &DepthwiseChain,
+        (rows, d): (&Rows, &ConvDims),
+    ) -> Result<RowStatements> {
         let producer = chain.producer;
         let first = self.scope.fusion.anchor[producer].unwrap_or(producer);
         let input = self.padded((producer, first), self.scope.comp[first].operands[0])?;
         let slot = e.k.var(rows.held);
         let form = Some(chain.form.clone());
-        let strip = Strip { held: Held::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
+        let strip = LocalRows { held: LocalSide::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);
         let sink = Value { leaves: vec![rows.buf], layout: Some(layout) };
         let root = Root { id: producer, anchor: first, out: &sink };
         let ([batch, row], nest) = self.product_rows(e, root, (&input, &strip))?;
         let body = vec![each(nest.grid.tile, LoopKind::Seq, nest.body)];
-        Ok(Made { batch, row, slot, panel: nest.grid.panel, body })
+        Ok(RowStatements { batch, row, slot, panel: nest.grid.panel, body })
     }
 }

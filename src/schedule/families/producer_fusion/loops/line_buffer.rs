@@ -1,4 +1,4 @@
-//! The loops around the rows of a chain (`chain.rs`): which are made when, and where they lie.
+//! The loops around the rows of a chain (`depthwise_chain.rs`): which are made when, and where they lie.
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::Atom;
 use crate::schedule::loops::grid::{counted, guarded, shares, within};
@@ -120,8 +120,8 @@ impl Chunks {
     }
 }
 
-/// What makes a row, inside the loops over its variables.
-pub(in crate::schedule) struct Made {
+/// Statements that make one row of pixels, and the variables that they depend on.
+pub(in crate::schedule) struct RowStatements {
     pub batch: VarId,
     pub panel: VarId,
     /// The row.
@@ -138,7 +138,7 @@ pub(in crate::schedule) struct Rows {
     pub held: u64,
     /// From one to the next.
     pub stride: u64,
-    /// Those of a vector.
+    /// The widths of vectors of channels.
     pub width: Width,
 }
 
@@ -158,7 +158,7 @@ impl Rows {
     pub(in crate::schedule) fn one(
         &self,
         k: &mut Kernel,
-        made: Made,
+        made: RowStatements,
         padded: &Index,
         (before, height): (i64, i64),
     ) -> Vec<Stmt> {

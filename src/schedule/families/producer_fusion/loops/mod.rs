@@ -1,5 +1,5 @@
-//! What kernels that make an operand themselves (`families/producer_fusion/recipe/`) have in common: rows of a product of which one side lies in memory
-//! of the kernel, and rows of a depthwise window.
+//! Kernels that compute a producer inside their consumer: rows of a product of which one side lies in memory of the kernel, and rows of a
+//! depthwise window.
 pub(in crate::schedule) mod attention;
 pub(in crate::schedule) mod depthwise_chain;
 pub(in crate::schedule) mod line_buffer;
@@ -8,25 +8,25 @@ pub(in crate::schedule) mod separable;
 
 use crate::diag::Error;
 use crate::schedule::families::contraction::loops::Nest;
-use crate::schedule::families::contraction::loops::local_rows::Strip;
+use crate::schedule::families::contraction::loops::local_rows::LocalRows;
 use crate::schedule::families::contraction::loops::operands::Coordinates;
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::depthwise::loops::Place;
 use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::families::plane_sums::loops::Sum;
-use crate::schedule::families::producer_fusion::recipe::Within;
+use crate::schedule::families::producer_fusion::recipe::FusedProducer;
 use crate::schedule::loops::grid::{Share, guarded, shares};
 use crate::schedule::loops::prelude::*;
 
-/// What makes what it reads.
+/// Kernels with a producer fused at one of their loop levels.
 pub const FAMILY: Family = Family {
     name: "within",
-    recipe: |planner, asked| planner.within(asked),
+    recipe: |planner, request| planner.fused_producer(request),
     emit: |s, root, setup| match setup {
-        Setup::Within(Within::Chain(chain), _) => s.chain(root, chain),
-        Setup::Within(Within::Separable(separable), _) => s.separable(root, separable),
-        Setup::Within(Within::Block(block), _) => s.block(root, block),
-        Setup::Within(Within::Pooled(pooled), Some(setup)) => s.winograd(root, (setup, Some(pooled))),
+        Setup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => s.chain(root, chain),
+        Setup::FusedProducer(FusedProducer::Separable(separable), _) => s.separable(root, separable),
+        Setup::FusedProducer(FusedProducer::Attention(block), _) => s.block(root, block),
+        Setup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => s.winograd(root, (setup, Some(pooled))),
         other => other.unfit(),
     },
 };
@@ -50,7 +50,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut Elements,
         root @ Root { anchor, .. }: Root<'_>,
-        (input, strip): (&View, &Strip),
+        (input, strip): (&View, &LocalRows),
     ) -> Result<([VarId; 2], Nest)> {
         let comp = self.scope.comp;
         let (_, p) = self.convolution(anchor)?;

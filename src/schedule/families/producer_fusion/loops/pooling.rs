@@ -1,7 +1,7 @@
 //! A window of maxima where its convolution is made (`families/producer_fusion/recipe/pooling.rs`).
 use crate::hlo::Fold;
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::families::producer_fusion::recipe::Pooled;
+use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::forward;
 
@@ -10,7 +10,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn of_window(
         &mut self,
         e: &mut Elements,
-        (id, pooled): (InstId, &Pooled),
+        (id, pooled): (InstId, &Pooling),
         taken: &mut Vec<ExprId>,
         at: &[Index],
     ) -> Result<Option<(Vec<Index>, ExprId)>> {
@@ -32,7 +32,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// The largest of the elements of a window.
-fn largest(k: &mut Kernel, pooled: &Pooled, taken: &[ExprId]) -> ExprId {
+fn largest(k: &mut Kernel, pooled: &Pooling, taken: &[ExprId]) -> ExprId {
     match pooled.fold {
         Fold::By(op) => taken.iter().copied().reduce(|best, x| k.op(op, &[best, x], DType::F32)).unwrap_or(taken[0]),
         Fold::Larger => {

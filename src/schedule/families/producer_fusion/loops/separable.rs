@@ -1,6 +1,6 @@
 //! The kernel of a separable convolution (`families/producer_fusion/recipe/separable.rs`): a depthwise window and the 1x1 convolution that reads it.
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::loops::local_rows::{Held, Strip};
+use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
 use crate::schedule::families::producer_fusion::recipe::Separable;
 use crate::schedule::loops::grid::chunked;
@@ -21,7 +21,8 @@ impl<'a> Emitter<'a> {
         let layout = layout_of_row(operand.rank(), d, separable.stride);
         let mut e = self.elements(root.id);
         let input = self.padded((producer, window), comp[window].operands[0])?;
-        let strip = Strip { held: Held::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
+        let strip =
+            LocalRows { held: LocalSide::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
         let left = View::new(row, layout.clone());
         let ([batch, line], nest) = self.product_rows(&mut e, root, (&left, &strip))?;
         e.forget();

@@ -24,10 +24,10 @@ const FEW_THREADS: f64 = 4.0;
 
 /// A product that makes its left side itself.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct Attention {
     /// The left side: full rows with reductions.
     pub left: InstId,
-    /// What those rows are computed from: a product, finished.
+    /// The product that the rows are computed from, with its epilogue.
     pub scores: InstId,
     /// The rows of both.
     pub rows: Rows,
@@ -58,7 +58,7 @@ impl Sizes {
 }
 
 /// The block that ends in `id`.
-pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Block> {
+pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Attention> {
     let PlanContext { comp, users, target, .. } = *context;
     let anchor = dot_kernel(comp, fusion, id)?;
     let left = comp[anchor].operands[0];
@@ -91,7 +91,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);
     let (time, height, tiles) = height(&candidates, [made.rows.min(evenly), target.caches.l1d], lines * LINE, saved)?;
     let blocks = made.batch * made.rows.div_ceil(height);
-    (idle(blocks, made.batch as f64 * time) <= made.batch as f64 * saved + WORTH_SHARING as f64).then_some(Block {
+    (idle(blocks, made.batch as f64 * time) <= made.batch as f64 * saved + WORTH_SHARING as f64).then_some(Attention {
         left,
         scores,
         rows,
@@ -151,8 +151,8 @@ fn operand_of_rows(
     let is_member = |id: InstId| fusion.is_in_rows(id, left);
     let is_full = |id: InstId, user: InstId| {
         let operands = comp[user].operands.iter().enumerate().filter(|(_, o)| **o == id);
-        let mut asked = operands.map(|(i, _)| demand(comp, user, i, fusion.role[user], rows));
-        is_member(user) && asked.all(|role| role == Role::Full)
+        let mut request = operands.map(|(i, _)| demand(comp, user, i, fusion.role[user], rows));
+        is_member(user) && request.all(|role| role == Role::Full)
     };
     let members = fusion.members_of_rows(comp, left);
     members.into_iter().flat_map(|m| comp[m].operands.iter().copied()).find(|&o| {

@@ -8,7 +8,7 @@
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
-use crate::schedule::families::convolution::recipe::algorithm::Way;
+use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
 use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::families::producer_fusion::recipe::Pair;
 use crate::schedule::plan::context::PlanContext;
@@ -26,12 +26,12 @@ const FEWEST_VECTORS: u64 = 2;
 
 /// A depthwise convolution that makes its operand itself.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct DepthwiseChain {
     /// The instruction that is its operand.
     pub producer: InstId,
     /// The tile of the producer's convolution.
     pub tile: Tile,
-    /// What the tuned choices call it.
+    /// The name of the producer's product in tuned choices.
     pub form: String,
     /// Bands of rows.
     pub bands: u64,
@@ -52,7 +52,7 @@ struct Panels {
 }
 
 /// The chain that ends in `id`, where the time of what goes through far caches is more than that of what is done twice.
-pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Chain> {
+pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<DepthwiseChain> {
     let PlanContext { comp, target, .. } = *context;
     let pair = Pair::ending(context, fusion, id)?;
     let Pair { made: producer, first, anchor } = pair;
@@ -78,7 +78,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         let made_again = again as f64 * (terms as f64 + F32_ENDS) / F32_FMAS;
         let pays = made_again < operand.elements() as f64 * L3_THERE_AND_BACK;
         let window = || Window::of(context, anchor, d);
-        pays.then(|| Chain { producer, tile: panels.tile, form: panels.form, bands, window: window() })
+        pays.then(|| DepthwiseChain { producer, tile: panels.tile, form: panels.form, bands, window: window() })
     })
 }
 
@@ -112,7 +112,7 @@ pub fn is_product(context: &PlanContext<'_>, id: InstId, p: &ConvDims) -> bool {
         && p.batch_group_count == 1
         && p.window.iter().all(|w| w.lhs_dilate == 1)
         && p.output_feature + 1 == comp.array(id).rank()
-        && matches!(convolutions[&id].way, Way::Direct { .. })
+        && matches!(convolutions[&id].algorithm, Algorithm::Direct { .. })
 }
 
 /// Terms of a sum of the convolution `id`.
@@ -130,5 +130,5 @@ pub fn is_window(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> bool {
         && comp.array(comp[id].operands[1]).dtype == DType::F32
         && comp.array(id).elements() > 0
         && comp.array(id).dims[d.output_feature] == d.feature_group_count
-        && matches!(convolutions[&id].way, Way::Depthwise { has_margin: false })
+        && matches!(convolutions[&id].algorithm, Algorithm::Depthwise { has_margin: false })
 }

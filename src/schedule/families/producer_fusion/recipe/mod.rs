@@ -1,27 +1,26 @@
-//! What is made inside its reader: an operand of which a kernel needs only a few rows, tiles or elements at a time is made in that
-//! kernel, on the stack or in registers, and has no memory of its own. Each element is computed as by a kernel of its own, so that
-//! the bits are the same.
+//! Chooses producers that are computed inside the kernel of their only consumer, at one of its loop levels: a few rows, tiles or elements
+//! at a time, on the stack or in registers.
 pub mod attention;
 pub mod depthwise_chain;
 pub mod pooling;
 pub mod separable;
 
-pub use attention::Block;
-pub use depthwise_chain::{Chain, span};
-pub use pooling::Pooled;
+pub use attention::Attention;
+pub use depthwise_chain::{DepthwiseChain, span};
+pub use pooling::Pooling;
 pub use separable::Separable;
 
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{InstId, Op};
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::fuse::{Fusion, FusionDecision};
 use crate::tensor::DType;
 use std::collections::HashMap;
 
 /// Two kernels, of which the second alone reads what the first makes.
 #[derive(Clone, Copy)]
 pub struct Pair {
-    /// What is read: the first operand of the anchor.
+    /// The instruction between the two kernels: the first operand of the anchor.
     pub made: InstId,
     /// The anchor of the kernel that makes it.
     pub first: InstId,
@@ -56,52 +55,52 @@ impl Pair {
 
 /// A kernel that makes what it reads.
 #[derive(Clone, Debug)]
-pub enum Within {
+pub enum FusedProducer {
     /// A depthwise window and the convolution before it: some rows of pixels of one panel of channels at a time.
-    Chain(Chain),
+    DepthwiseChain(DepthwiseChain),
     /// A product and the product of rows before it (attention): a block of rows at a time.
-    Block(Block),
+    Attention(Attention),
     /// A 1x1 convolution and the depthwise window before it: a row of pixels at a time.
     Separable(Separable),
     /// A window of maxima and the convolution before it: the results of a tile at a time.
-    Pooled(Pooled),
+    Pooling(Pooling),
 }
 
-impl Within {
-    /// What it makes that then has no buffer.
+impl FusedProducer {
+    /// The fused producers, which have no buffer.
     fn taken(&self) -> Vec<InstId> {
         match self {
-            Within::Chain(chain) => vec![chain.producer],
-            Within::Block(block) => vec![block.left, block.scores],
-            Within::Separable(separable) => vec![separable.producer],
-            Within::Pooled(pooled) => vec![pooled.producer],
+            FusedProducer::DepthwiseChain(chain) => vec![chain.producer],
+            FusedProducer::Attention(block) => vec![block.left, block.scores],
+            FusedProducer::Separable(separable) => vec![separable.producer],
+            FusedProducer::Pooling(pooled) => vec![pooled.producer],
         }
     }
 }
 
 /// How the kernel that ends in an instruction makes what it reads, if it does.
-type Choose = fn(&PlanContext<'_>, &Fusion, InstId) -> Option<Within>;
+type Choose = fn(&PlanContext<'_>, &Fusion, InstId) -> Option<FusedProducer>;
 
 /// All ways, those first that have the first choice.
 const WAYS: [Choose; 4] = [
-    |context, fusion, id| depthwise_chain::choose(context, fusion, id).map(Within::Chain),
-    |context, fusion, id| attention::choose(context, fusion, id).map(Within::Block),
-    |context, fusion, id| separable::choose(context, fusion, id).map(Within::Separable),
-    |context, fusion, id| pooling::choose(context, fusion, id).map(Within::Pooled),
+    |context, fusion, id| depthwise_chain::choose(context, fusion, id).map(FusedProducer::DepthwiseChain),
+    |context, fusion, id| attention::choose(context, fusion, id).map(FusedProducer::Attention),
+    |context, fusion, id| separable::choose(context, fusion, id).map(FusedProducer::Separable),
+    |context, fusion, id| pooling::choose(context, fusion, id).map(FusedProducer::Pooling),
 ];
 
-/// Those of a computation, by the instruction that their kernel ends in. What they take in has no buffer any more, and makes nothing
-/// of what it reads itself.
-pub fn choose(context: &PlanContext<'_>, fusion: &mut Fusion) -> HashMap<InstId, Within> {
+/// Chooses the fused producers of a computation, by the instruction that their kernel ends in. A fused producer has no buffer any more, and
+/// fuses no producer itself.
+pub fn choose(context: &PlanContext<'_>, fusion: &mut Fusion) -> HashMap<InstId, FusedProducer> {
     let order = context.comp.post_order();
-    let mut within: HashMap<InstId, Within> = HashMap::new();
+    let mut within: HashMap<InstId, FusedProducer> = HashMap::new();
     for choose in WAYS {
         for &id in &order {
             let found = choose(context, fusion, id);
             let Some(found) = found.filter(|f| f.taken().iter().all(|taken| !within.contains_key(taken))) else {
                 continue;
             };
-            found.taken().into_iter().for_each(|taken| fusion.fate[taken] = Fate::Inlined(Some(id)));
+            found.taken().into_iter().for_each(|taken| fusion.decision[taken] = FusionDecision::Inlined(Some(id)));
             within.insert(id, found);
         }
     }

@@ -4,7 +4,7 @@
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, Fold, InstId, Literal, Op};
 use crate::scalar::ScalarOp;
-use crate::schedule::families::convolution::recipe::algorithm::Way;
+use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
 use crate::schedule::families::producer_fusion::recipe::Pair;
 use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::plan::context::PlanContext;
@@ -13,7 +13,7 @@ use crate::tensor::DType;
 
 /// A window of maxima whose kernel makes its operand too.
 #[derive(Clone, Debug)]
-pub struct Pooled {
+pub struct Pooling {
     /// The instruction that is its operand: a convolution or its epilogue.
     pub producer: InstId,
     /// The convolution.
@@ -22,14 +22,14 @@ pub struct Pooled {
     pub axis: usize,
     /// How many.
     pub count: u64,
-    /// What takes the largest.
+    /// The fold that takes the larger of two elements.
     pub fold: Fold,
-    /// What it starts from.
+    /// The value that each maximum starts from.
     pub start: f32,
 }
 
 /// The window that `id` is or ends in, where it takes whole parts of the tiles of a convolution.
-pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Pooled> {
+pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Pooling> {
     let PlanContext { module, comp, convolutions, .. } = *context;
     let Pair { made: producer, first: convolution, anchor: pool } = Pair::ending(context, fusion, id)?;
     let Op::ReduceWindow { window, comp: reducer } = &comp[pool].op else { return None };
@@ -42,13 +42,13 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     if !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
         return None;
     }
-    let Way::Winograd(w) = &convolutions[&convolution].way else { return None };
+    let Algorithm::Winograd(w) = &convolutions[&convolution].algorithm else { return None };
     let [along] = &w.along[..] else { return None };
     let (axis, count) = only_axis(window)?;
     let dims = &comp.array(producer).dims;
     let same = same_axis((&comp.array(convolution).dims, d.output_spatial[along.axis]), (dims, axis));
     let fits = RESULTS.is_multiple_of(count) && dims[axis].is_multiple_of(count) && along.phases == 1;
-    (same && fits).then_some(Pooled { producer, convolution, axis, count, fold, start })
+    (same && fits).then_some(Pooling { producer, convolution, axis, count, fold, start })
 }
 
 /// The one axis along which a window takes several elements, each once, and how many.

@@ -26,7 +26,7 @@ pub struct Separable {
     pub producer: InstId,
     /// The tile of the product.
     pub tile: Tile,
-    /// What the tuned choices call it.
+    /// The name of the 1x1 convolution's product in tuned choices.
     pub form: String,
     /// Elements from a pixel in memory to the next.
     pub stride: u64,

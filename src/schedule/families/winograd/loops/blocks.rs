@@ -40,7 +40,7 @@ impl<'a> Emitter<'a> {
 
 /// The block that is being done.
 struct Place<'b> {
-    /// Its image, and its numbers along both axes.
+    /// The image, and the numbers of the block along both axes.
     loops: [VarId; 3],
     blocks: &'b Blocks,
 }
@@ -51,7 +51,7 @@ impl Place<'_> {
         [0, 1].map(|i| Index::var(self.loops[i + 1]).scale(of_block[i] as i64).add(&Index::var(steps[i])))
     }
 
-    /// What the block reads, at all points.
+    /// Transforms the inputs that the block reads, to the values at all points.
     fn inputs(&self, k: &mut Kernel, lanes: u64, conv: &Conv<'_>, (to, of_inputs): (BufId, u64)) -> Vec<Stmt> {
         let Conv { d, w, .. } = *conv;
         let Blocks { across, made, read, .. } = *self.blocks;

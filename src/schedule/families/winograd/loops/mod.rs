@@ -5,11 +5,11 @@
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::Place;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
-use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
-use crate::schedule::families::producer_fusion::recipe::Pooled;
+use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::families::winograd::recipe::points::apart;
 use crate::schedule::families::winograd::recipe::{self as method, Cut, Inputs, Rows, Winograd};
 use crate::schedule::loops::grid::{chunked, guarded, shares};
@@ -48,7 +48,7 @@ struct Conv<'c> {
     /// Whether they could be, had that been asked for.
     may_be_known: bool,
     /// The window that is done with it.
-    pooled: Option<&'c Pooled>,
+    pooled: Option<&'c Pooling>,
     /// The channels that it reads.
     input: &'c [Plane],
     out: &'c Value,
@@ -65,7 +65,9 @@ struct Products<'c> {
 /// A convolution by Winograd's method.
 pub const FAMILY: Family = Family {
     name: "winograd",
-    recipe: |planner, asked| Ok(planner.winograd(asked.context, (asked.comp, asked.anchor)).map(Setup::Winograd)),
+    recipe: |planner, request| {
+        Ok(planner.winograd(request.context, (request.comp, request.anchor)).map(Setup::Winograd))
+    },
     emit: |s, root, setup| match setup {
         Setup::Winograd(setup) => s.winograd(root, (setup, None)),
         other => other.unfit(),
@@ -77,7 +79,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn winograd(
         &mut self,
         Root { id, anchor, out }: Root<'_>,
-        (setup, pooled): (&method::Setup, Option<&Pooled>),
+        (setup, pooled): (&method::Setup, Option<&Pooling>),
     ) -> Result<()> {
         let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
         let (w, (_, d)) = (&setup.w, self.convolution(ids.1)?);
@@ -151,7 +153,7 @@ impl<'a> Emitter<'a> {
         products: &Products<'_>,
         (weights, first): (&weights::Plain, &Index),
         row: &Index,
-        right: &Part,
+        right: &RegisterBlock,
     ) -> Result<Vec<Stmt>> {
         let (w, panel) = (conv.w, right.term);
         let of_point = w.of_row_apart(panel);
@@ -167,7 +169,7 @@ impl<'a> Emitter<'a> {
             }
         };
         let point = row.scale(further as i64).add(&at);
-        let of_it = Part {
+        let of_it = RegisterBlock {
             a: point.scale(products.c.batch[0].a),
             b: right.b.add(&at.scale(of_point as i64)),
             batch: right.batch.add(&point),
@@ -187,7 +189,7 @@ impl<'a> Emitter<'a> {
         e: &mut Elements,
         ids: (InstId, InstId),
         Products { c, rows: Rows { axes: rows, tile, .. }, sums, .. }: &Products<'_>,
-        right: &Part,
+        right: &RegisterBlock,
     ) -> Result<Vec<Stmt>> {
         let width = rows.last().map_or(1, |x| x.extent);
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
@@ -200,7 +202,7 @@ impl<'a> Emitter<'a> {
         for row in shares(&mut e.k, number, tiled, tall) {
             let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
             let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), (high, wide));
-            let part = Part { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
+            let part = RegisterBlock { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
             let root = Root { id: ids.0, anchor: ids.1, out: sums };
             let one = self.tile_body(e, root, c, &merged(&c.sum), part, &nowhere)?;
             body.extend(guarded(&mut e.k, &[&row], one));

@@ -1,7 +1,7 @@
 //! Winograd's method panel by panel, of weights that are transformed on the way (`recipe/panels.rs`).
 use super::tiles::{Spot, number_of};
 use super::{Conv, Products, Right, products};
-use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::winograd::recipe::points::apart;
 use crate::schedule::families::winograd::recipe::{Inputs, Panels};
 use crate::schedule::loops::grid::{guarded, numbered, shares};
@@ -36,13 +36,13 @@ impl<'a> Emitter<'a> {
         let mut body = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let column = columns.at.scale(panel as i64);
-            let right = Part {
+            let right = RegisterBlock {
                 b: b.clone(),
                 packed,
                 term: panel,
                 column: column.clone(),
                 columns: columns.count,
-                ..Part::default()
+                ..RegisterBlock::default()
             };
             let from = (&weights, &column);
             let number = Index::var(part).scale(own as i64).add(&Index::var(i));
@@ -104,8 +104,14 @@ impl<'a> Emitter<'a> {
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let (first, count) = (columns.at.scale(panel as i64), columns.count);
             let row = e.k.var(w.point_rows());
-            let right =
-                Part { b: b.clone(), packed, term: panel, columns: count, batch: batch.clone(), ..Part::default() };
+            let right = RegisterBlock {
+                b: b.clone(),
+                packed,
+                term: panel,
+                columns: count,
+                batch: batch.clone(),
+                ..RegisterBlock::default()
+            };
             let from = (&weights, &first);
             let made = self.products_of_row(&mut e, conv, &products, from, &Index::var(row), &right)?;
             let mut inside = vec![each(row, LoopKind::Seq, made)];

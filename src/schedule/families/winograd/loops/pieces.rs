@@ -1,11 +1,11 @@
-//! What the kernels of strips and of blocks have in common: the products of a piece (`recipe/pieces.rs`).
+//! The products of a piece (`recipe/pieces.rs`), which kernels of strips and of blocks share.
 use super::{Conv, Products, Right, products};
-use crate::schedule::families::contraction::loops::register_block::Part;
+use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::winograd::recipe::{Piece, Winograd};
 use crate::schedule::loops::grid::{guarded, shares};
 use crate::schedule::loops::prelude::*;
 
-/// What becomes of the sums of a panel: of the columns from one on, and how many.
+/// A continuation that receives the sums of a panel: the first column, and the number of columns.
 type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Elements, (Index, u64)) -> Result<Vec<Stmt>>;
 
 impl<'a> Emitter<'a> {
@@ -43,7 +43,8 @@ impl<'a> Emitter<'a> {
             let batch = of_piece.add(&Index::var(point));
             let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
             let (a, b) = (batch.scale(products.c.batch[0].a), of_panel.scale(w.panels_apart(panel) as i64));
-            let right = Part { a, b, packed, term: panel, columns: columns.count, batch, ..Part::default() };
+            let right =
+                RegisterBlock { a, b, packed, term: panel, columns: columns.count, batch, ..RegisterBlock::default() };
             let made = self.products_of_point(e, conv.ids, products, &right)?;
             let mut inside = vec![each(point, LoopKind::Seq, made)];
             inside.extend(back(self, e, (columns.at.scale(panel as i64), columns.count))?);

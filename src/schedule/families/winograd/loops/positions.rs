@@ -6,7 +6,7 @@ use crate::schedule::loops::prelude::*;
 pub(in crate::schedule) struct Positions {
     /// The nearest position inside of each, and whether that is it, where it may not be.
     all: Vec<(Index, Option<ExprId>)>,
-    /// What has to be computed before: variables, and registers.
+    /// Variables and registers that have to be computed before the index.
     vars: Vec<(VarId, Index)>,
     flags: Vec<Stmt>,
 }

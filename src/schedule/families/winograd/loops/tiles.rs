@@ -3,7 +3,7 @@ use super::Conv;
 use super::positions::Positions;
 use super::transform::Transform;
 use crate::schedule::families::winograd::recipe::points::RESULTS;
-use crate::schedule::families::winograd::recipe::{Along, Inputs, Winograd};
+use crate::schedule::families::winograd::recipe::{Inputs, TransformedAxis, Winograd};
 use crate::schedule::loops::grid::{Share, chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::forward;
@@ -39,7 +39,7 @@ fn phase_of(k: &Kernel, v: VarId) -> Index {
 }
 
 /// The position at which a tile begins in the padded input, along an axis of the method.
-pub(super) fn first_of_tile(along: &Along, tile: &Index, phase: &Index) -> Index {
+pub(super) fn first_of_tile(along: &TransformedAxis, tile: &Index, phase: &Index) -> Index {
     tile.scale((RESULTS * along.phases) as i64).add(phase)
 }
 
@@ -49,7 +49,7 @@ pub(super) fn number_of(k: &Kernel, loops: &[VarId]) -> Index {
     all.fold(Index::default(), |number, &v| number.scale(k.vars[v] as i64).add(&Index::var(v)))
 }
 
-/// What lies along several axes while one after another of them is transformed: how many numbers along each.
+/// The extents of an array whose axes are transformed one after another.
 struct Grid(Vec<u64>);
 
 impl Grid {
@@ -126,7 +126,7 @@ impl<'a> Emitter<'a> {
         Ok(body)
     }
 
-    /// Those of a vector of channels, as many as `shares` have along each axis.
+    /// Writes the results of a vector of channels, as many as `shares` have along each axis.
     fn results_of_vector(
         &mut self,
         e: &mut Elements,

@@ -91,7 +91,8 @@ impl<'k> Transform<'k> {
         })
     }
 
-    /// What a tile reads at all points: for each the polynomial that is 0 at the others, its powers being the elements.
+    /// Evaluates the elements that a tile reads at all points: for each point the polynomial that is 0 at the others, its powers being the
+    /// elements.
     pub fn inputs(&mut self, points: &Points, d: &[ExprId]) -> Vec<ExprId> {
         let d = self.all_held(d);
         let odd = usize::from(points.has_zero);

@@ -17,7 +17,7 @@ pub(super) struct Plain {
     dtype: DType,
     /// Where that is bytes, a scale for each channel made.
     scales: Option<BufId>,
-    /// What each tap is multiplied by at each point of the first axis.
+    /// The factor of each tap at each point of the first axis.
     factors: BufId,
 }
 

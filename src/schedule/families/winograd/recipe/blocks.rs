@@ -19,7 +19,7 @@ pub struct Blocks {
     pub across: usize,
     /// Lines and tiles that a block makes.
     pub made: [u64; 2],
-    /// Those that it reads.
+    /// Lines and tiles that a block reads.
     pub read: [u64; 2],
     /// Blocks along both axes.
     pub count: [u64; 2],

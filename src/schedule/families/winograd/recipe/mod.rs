@@ -53,7 +53,7 @@ const OF_SQUARE: [u64; 3] = [144, 130, 90];
 
 /// An axis of the window along which the method is used.
 #[derive(Clone, Debug)]
-pub struct Along {
+pub struct TransformedAxis {
     /// The axis, of those of the window.
     pub axis: usize,
     /// Taps along it.
@@ -70,7 +70,7 @@ pub struct Along {
     pub tiles: u64,
 }
 
-impl Along {
+impl TransformedAxis {
     /// Tiles of the input in a phase.
     pub fn reads(&self) -> u64 {
         self.tiles + self.groups - 1
@@ -110,7 +110,7 @@ pub struct Winograd {
     /// The weights.
     pub weights: Weights,
     /// The axes of the method, one or both of a window of two.
-    pub along: Vec<Along>,
+    pub along: Vec<TransformedAxis>,
     /// Images.
     pub images: u64,
     /// Results along each axis of the window.
@@ -238,14 +238,13 @@ impl Winograd {
         let [there, back, _] = OF_SQUARE;
         if self.is_line() { [3 * self.points(); 2] } else { [there, back] }
     }
-    /// Those of the transform of all weights.
+    /// Operations of the transform of all weights.
     pub fn weight_flops(&self) -> u64 {
         let of_term = if self.is_line() { 2 * self.points() * self.along[0].taps } else { OF_SQUARE[2] };
         of_term * self.terms() * self.outputs
     }
 
-    /// What the tuned choices call this convolution, and how it is done: as was measured, else in the way that is expected to be
-    /// faster.
+    /// The name of this convolution in tuned choices and its algorithm: the measured one, or else the one that is expected to be faster.
     pub fn method(&self, target: &Target) -> (String, Method) {
         let form = format!("{} f32 convolution {}", target.cpu, self.form());
         let of_model = if self.gain(target) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
@@ -256,7 +255,7 @@ impl Winograd {
     fn form(&self) -> String {
         let Winograd { images, inputs, outputs, across, size, .. } = self;
         match &self.along[..] {
-            [Along { axis, size: along, phases, .. }] => {
+            [TransformedAxis { axis, size: along, phases, .. }] => {
                 let (lines, results): (u64, u64) = (self.others().map(|i| size[i]).product(), size[*axis]);
                 format!(
                     "along={along} across={across} dilation={phases} images={images} lines={lines} results={results} inputs={inputs} outputs={outputs}"
@@ -359,7 +358,7 @@ fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Opti
         let (of_group, groups) = if taps <= Points::MOST_TAPS { (taps, 1) } else { (GROUP, taps.div_ceil(GROUP)) };
         let points = if axes.len() == 1 { Points::of(of_group)? } else { Points::SQUARE };
         let tiles = (size[axis] / phases).div_ceil(RESULTS);
-        Some(Along { axis, size: taps, taps: of_group, groups, points, phases, tiles })
+        Some(TransformedAxis { axis, size: taps, taps: of_group, groups, points, phases, tiles })
     };
     let reach = |(w, &n): (&WindowDim, &u64)| (n - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1;
     Some(Winograd {

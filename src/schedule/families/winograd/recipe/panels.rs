@@ -33,7 +33,7 @@ pub struct Panels {
 }
 
 impl Panels {
-    /// What they take in the workspace where they are transformed back at once.
+    /// Bytes of workspace that the panels take where they are transformed back at once.
     pub fn bytes(&self, w: &Winograd) -> u64 {
         let of_group = of_panel(w, self.rows.panel()).into_iter().zip(self.on_stack);
         let own: u64 = of_group.filter(|(_, on_stack)| !on_stack).map(|(bytes, _)| bytes).sum();

@@ -1,5 +1,4 @@
-//! What the kernels of Winograd's method multiply: rows of tiles, of all of them or of a piece that is transformed, multiplied and
-//! transformed back before the next one begins.
+//! Pieces: the rows of tiles that a kernel of Winograd's method transforms, multiplies and transforms back before the next piece begins.
 use super::{Winograd, apart};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, product};
@@ -14,7 +13,7 @@ pub struct Rows {
     pub axes: Vec<Axis>,
     /// The register tile.
     pub tile: Tile,
-    /// What the tuned choices call them.
+    /// The name of the products in tuned choices.
     pub form: String,
 }
 
@@ -59,7 +58,7 @@ impl Piece {
     pub fn apart(&self, w: &Winograd) -> [u64; 2] {
         [self.tiles[0] * w.inputs, self.tiles[1] * self.rows.panel()].map(apart)
     }
-    /// What it takes.
+    /// Bytes of scratch memory that the piece takes.
     pub fn bytes(&self, w: &Winograd) -> u64 {
         4 * w.points() * self.apart(w).iter().sum::<u64>()
     }
@@ -77,7 +76,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Those of `w`.
+    /// The layout of the transformed inputs of `w`.
     pub fn new(w: &Winograd) -> Inputs {
         let others: Vec<usize> = w.others().collect();
         let mut extents = vec![w.images];

@@ -18,11 +18,11 @@ pub struct Points {
 impl Points {
     /// Most taps that there are points for.
     pub const MOST_TAPS: u64 = 5;
-    /// Those for 3 taps along two axes: with them the largest error of sums of 9·64 and 9·256 terms is about twice that of direct
+    /// The points for 3 taps along two axes: with them the largest error of sums of 9·64 and 9·256 terms is about twice that of direct
     /// sums, with the usual 0, ±1, ±2 five times that of these.
     pub const SQUARE: Points = Points { has_zero: true, pairs: &[FRAC_1_SQRT_2, SQRT_2] };
 
-    /// Those for so many taps along one axis.
+    /// The points for so many taps along one axis.
     pub fn of(taps: u64) -> Option<Points> {
         Some(match taps {
             2 => Points { has_zero: false, pairs: &[0.45, 4.0 / 3.0] },
@@ -38,7 +38,7 @@ impl Points {
         u64::from(self.has_zero) + 2 * self.pairs.len() as u64 + 1
     }
 
-    /// What a tap is multiplied by at each point: the powers of the point over the product of its distances from the others.
+    /// The factor of a tap at each point: the powers of the point over the product of its distances from the others.
     pub fn factors(&self, taps: u64) -> Vec<f64> {
         let zero = self.has_zero.then_some(0.0);
         let finite: Vec<f64> = zero.into_iter().chain(self.pairs.iter().flat_map(|&p| [p, -p])).collect();

@@ -10,7 +10,7 @@ use crate::target::Target;
 use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
 
-/// What they may have where they come from the third level: of 2.2 MB (80 channels to 192) strips of 9 tiles take as long as
+/// Most bytes of weights that strips read from the third level of cache: of 2.2 MB (80 channels to 192) strips of 9 tiles take as long as
 /// of 27, and a twentieth less than three kernels.
 const MOST_WEIGHTS: u64 = 3 << 20;
 /// Sixteenths of a second level that all strips may have that are under way at once.
@@ -52,7 +52,7 @@ pub struct Strips {
 }
 
 impl Strips {
-    /// What they take in the workspace, with the weights where those are not known.
+    /// Bytes of workspace that the strips take, with the weights where those are not known.
     pub fn bytes(&self, w: &Winograd, is_known: bool) -> u64 {
         let weights = if is_known { 0 } else { w.weight_bytes() };
         weights + if self.on_stack { 0 } else { self.bands * self.piece.bytes(w) }
