@@ -1,6 +1,7 @@
 //! The opcodes, one variant each; the pointwise ones are one variant over [`ScalarOp`].
 use super::CompId;
 use super::attrs::*;
+use super::schema::{Attrs, Field};
 use super::size::Size;
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::Tensor;
@@ -27,8 +28,39 @@ impl Literal {
     }
 }
 
+/// How many operands an opcode takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arity {
+    /// This many.
+    Exactly(usize),
+    /// This many or more.
+    AtLeast(usize),
+    /// Arrays and as many initial values.
+    Pairs,
+    /// Arrays, one array of indices, and as many updates.
+    ScatterGroups,
+}
+
+impl Arity {
+    /// Whether `count` operands are as many as it takes.
+    pub fn allows(self, count: usize) -> bool {
+        match self {
+            Arity::Exactly(n) => count == n,
+            Arity::AtLeast(n) => count >= n,
+            Arity::Pairs => count >= 2 && count.is_multiple_of(2),
+            Arity::ScatterGroups => count >= 3 && count % 2 == 1,
+        }
+    }
+}
+
+/// Makes [`Op`] of a table, a row per opcode: the variant with its payload, XLA's name, the arity, and attributes that are only carried.
+///
+/// A field that is one attribute in text and messages has the name of the attribute behind its type. A prefix says when it is written:
+/// `!name` always, `?name` unless it is false, `+name` where it is missing it is true. A field of several attributes has none; its type
+/// reads and writes them ([`Field`]).
 macro_rules! hlo_ops {
-    ($($(#[$doc:meta])* $variant:ident $(($payload:ty))? $({ $($(#[$fdoc:meta])* $field:ident: $fty:ty),* $(,)? })?, $name:literal;)*) => {
+    ($($(#[$doc:meta])* $variant:ident $(($bind:ident: $payload:ty $(= $own:literal)?))? $({ $($(#[$fdoc:meta])* $field:ident: $fty:ty $(= $fown:literal)?),* $(,)? })?,
+        $name:literal, $arity:expr, [$($more:literal),* $(,)?];)*) => {
         /// What an instruction computes.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op<D: Size = u64> {
@@ -47,140 +79,181 @@ macro_rules! hlo_ops {
                     Op::Foreign(f) => &f.opcode,
                 }
             }
+            /// How many operands it takes.
+            pub fn arity(&self) -> Arity {
+                match self {
+                    $(Op::$variant { .. } => $arity,)*
+                    Op::Elementwise(op) => Arity::Exactly(op.arity()),
+                    Op::Foreign(_) => Arity::AtLeast(0),
+                }
+            }
+        }
+        /// The attributes of an opcode that is a row of the table, with their prefixes.
+        pub(super) fn attributes(opcode: &str) -> Option<&'static [&'static str]> {
+            match opcode {
+                $($name => Some(&[$($($own,)?)? $($($($fown,)?)*)? $($more),*]),)*
+                _ => None,
+            }
+        }
+        /// The op of a row, made of its attributes, which are taken; `None` for an opcode that is no row.
+        pub(super) fn read(opcode: &str, attrs: &mut Attrs) -> Result<Option<Op>, String> {
+            Ok(match opcode {
+                $($name => Some(Op::$variant
+                    $(({ let $bind = Field::read(attrs, concat!("" $(, $own)?))?; $bind }))?
+                    $({ $($field: Field::read(attrs, concat!("" $(, $fown)?))?),* })?),)*
+                _ => None,
+            })
+        }
+        /// Adds the attributes of an op that is a row; the inverse of [`read`].
+        pub(super) fn write(op: &Op, out: &mut Attrs) {
+            match op {
+                $(Op::$variant $(($bind))? $({ $($field),* })? => {
+                    $(Field::write($bind, concat!("" $(, $own)?), out);)?
+                    $($(Field::write($field, concat!("" $(, $fown)?), out);)*)?
+                })*
+                Op::Elementwise(_) | Op::Foreign(_) => {}
+            }
         }
     };
 }
 
 hlo_ops! {
     /// Argument number `n` of the computation.
-    Parameter(usize), "parameter";
+    Parameter(number: usize), "parameter", Arity::Exactly(0), [];
     /// A value known now.
-    Constant(Literal), "constant";
+    Constant(value: Literal), "constant", Arity::Exactly(0), [];
     /// Its own index along one dimension.
-    Iota(usize), "iota";
+    Iota(axis: usize = "!iota_dimension"), "iota", Arity::Exactly(0), [];
     /// Operand dimension `i` becomes result dimension `dims[i]`; the others repeat.
-    Broadcast(Vec<usize>), "broadcast";
+    Broadcast(dims: Vec<usize> = "dimensions"), "broadcast", Arity::Exactly(1), [];
     /// The same elements in row-major order, other sizes.
-    Reshape, "reshape";
+    Reshape, "reshape", Arity::Exactly(1), ["inferred_dimension"];
     /// The same bytes in another shape.
-    Bitcast, "bitcast";
+    Bitcast, "bitcast", Arity::Exactly(1), [];
     /// Its operand.
-    Copy, "copy";
+    Copy, "copy", Arity::Exactly(1), [];
     /// Its operand; nothing moves across it.
-    OptimizationBarrier, "opt-barrier";
+    OptimizationBarrier, "opt-barrier", Arity::Exactly(1), [];
     /// `bitcast-convert` between widths: the last dimension splits or joins.
-    BitcastConvertWidth, "bitcast-convert";
+    BitcastConvertWidth, "bitcast-convert", Arity::Exactly(1), [];
     /// Result dimension `i` is operand dimension `perm[i]`.
-    Transpose(Vec<usize>), "transpose";
+    Transpose(perm: Vec<usize> = "!dimensions"), "transpose", Arity::Exactly(1), [];
     /// Backwards along these dimensions.
-    Reverse(Vec<usize>), "reverse";
+    Reverse(dims: Vec<usize> = "!dimensions"), "reverse", Arity::Exactly(1), [];
     /// A strided box.
-    Slice(Vec<SliceDim<D>>), "slice";
+    Slice(dims: Vec<SliceDim<D>> = "!slice"), "slice", Arity::Exactly(1), [];
     /// Grown or cropped at the edges and between elements; operand 1 fills.
-    Pad(Vec<PadDim<D>>), "pad";
+    Pad(dims: Vec<PadDim<D>> = "!padding"), "pad", Arity::Exactly(2), [];
     /// Operands one after another along a dimension.
-    Concatenate(usize), "concatenate";
+    Concatenate(axis: usize = "!dimensions"), "concatenate", Arity::AtLeast(1), [];
     /// A box of these sizes at run-time starts (one scalar an axis), clamped so that it fits.
-    DynamicSlice(Vec<D>), "dynamic-slice";
+    DynamicSlice(sizes: Vec<D> = "!dynamic_slice_sizes"), "dynamic-slice", Arity::AtLeast(1), [];
     /// Operand 0 with operand 1 written at run-time starts, clamped so that it fits.
-    DynamicUpdateSlice, "dynamic-update-slice";
+    DynamicUpdateSlice, "dynamic-update-slice", Arity::AtLeast(2), [];
     /// Slices at indices; starts are clamped.
-    Gather(GatherDims<D>), "gather";
+    Gather(dims: GatherDims<D>), "gather", Arity::Exactly(2), [
+        "!offset_dims", "!collapsed_slice_dims", "!start_index_map", "!index_vector_dim", "!slice_sizes", "operand_batching_dims",
+        "start_indices_batching_dims", "indices_are_sorted"];
     /// Updates combined into operands at indices; windows that do not fit are skipped.
     Scatter { /// Axes.
         dims: ScatterDims, /// (old.., new..) -> combined.
-        comp: CompId }, "scatter";
+        comp: CompId = "!to_apply" }, "scatter", Arity::ScatterGroups, [
+        "!update_window_dims", "!inserted_window_dims", "!scatter_dims_to_operand_dims", "!index_vector_dim", "input_batching_dims",
+        "scatter_indices_batching_dims", "indices_are_sorted", "unique_indices"];
     /// n arrays and n scalars folded over dimensions.
     Reduce { /// Folded dimensions.
-        dims: Vec<usize>, /// (acc.., value..) -> acc.
-        comp: CompId }, "reduce";
+        dims: Vec<usize> = "!dimensions", /// (acc.., value..) -> acc.
+        comp: CompId = "!to_apply" }, "reduce", Arity::Pairs, [];
     /// n arrays and n scalars folded over windows.
     ReduceWindow { /// One entry a dimension.
-        window: Vec<WindowDim<D>>, /// (acc.., value..) -> acc.
-        comp: CompId }, "reduce-window";
+        window: Vec<WindowDim<D>> = "window", /// (acc.., value..) -> acc.
+        comp: CompId = "!to_apply" }, "reduce-window", Arity::Pairs, [];
     /// Each source element goes to the selected element of its window.
     SelectAndScatter { /// One entry a dimension.
-        window: Vec<WindowDim<D>>, /// (a, b) -> keep a.
-        select: CompId, /// (old, source) -> combined.
-        scatter: CompId }, "select-and-scatter";
+        window: Vec<WindowDim<D>> = "window", /// (a, b) -> keep a.
+        select: CompId = "!select", /// (old, source) -> combined.
+        scatter: CompId = "!scatter" }, "select-and-scatter", Arity::Exactly(3), [];
     /// Operands sorted together along one dimension.
     Sort { /// The dimension.
-        dim: usize, /// Whether equal keys keep their order.
-        is_stable: bool, /// (a0, b0, a1, b1, …) -> a goes first.
-        comp: CompId }, "sort";
+        dim: usize = "!dimensions", /// Whether equal keys keep their order.
+        is_stable: bool = "?is_stable", /// (a0, b0, a1, b1, …) -> a goes first.
+        comp: CompId = "!to_apply" }, "sort", Arity::AtLeast(1), [];
     /// Largest (or smallest) `k` of the last dimension, and their s32 indices.
     TopK { /// How many.
-        k: D, /// Largest, not smallest.
-        largest: bool, /// `Total`: in the total order. `Partial`: the largest by `<`, in the steps of TensorFlow's kernel, which
+        k: D = "!k", /// Largest, not smallest.
+        largest: bool = "+largest", /// `Total`: in the total order. `Partial`: the largest by `<`, in the steps of TensorFlow's kernel, which
         /// decide where a NaN goes.
-        kind: CompareKind }, "topk";
+        kind: CompareKind }, "topk", Arity::Exactly(1), [];
     /// Batched matrix product.
-    Dot(DotDims), "dot";
+    Dot(dims: DotDims), "dot", Arity::Exactly(2), [
+        "lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims", "operand_precision", "algorithm", "sparsity"];
     /// Convolution (cross-correlation unless reversed).
-    Convolution(Box<ConvDims<D>>), "convolution";
+    Convolution(dims: Box<ConvDims<D>>), "convolution", Arity::Exactly(2), [
+        "window", "!dim_labels", "feature_group_count", "batch_group_count", "operand_precision", "sparsity"];
     /// A scalar computation applied point by point.
-    Map { /// The computation.
-        comp: CompId, /// All dimensions, in order.
-        dims: Vec<usize> }, "map";
+    Map { /// All dimensions, in order.
+        dims: Vec<usize> = "dimensions", /// The computation.
+        comp: CompId = "!to_apply" }, "map", Arity::AtLeast(1), [];
     /// Several values as one.
-    Tuple, "tuple";
+    Tuple, "tuple", Arity::AtLeast(0), [];
     /// One part of a tuple.
-    GetTupleElement(usize), "get-tuple-element";
+    GetTupleElement(part: usize = "!index"), "get-tuple-element", Arity::Exactly(1), [];
     /// State is `body(state)` while `cond(state)`.
     While { /// state -> pred.
-        cond: CompId, /// state -> state.
-        body: CompId }, "while";
+        cond: CompId = "!condition", /// state -> state.
+        body: CompId = "!body" }, "while", Arity::Exactly(1), [];
     /// Runs one of several computations: operand 0 chooses, operand `1 + i` is the argument of branch `i`. A `pred` chooses branch 0 when true.
-    Conditional(Vec<CompId>), "conditional";
+    Conditional(branches: Vec<CompId>), "conditional", Arity::AtLeast(1), [
+        "true_computation", "false_computation", "branch_computations"];
     /// Runs a computation.
-    Call(CompId), "call";
+    Call(comp: CompId = "!to_apply"), "call", Arity::AtLeast(0), ["is_composite", "output_to_operand_aliasing"];
     /// Instructions that become one kernel.
-    Fusion { /// Its body.
-        comp: CompId, /// What kind of kernel.
-        kind: FusionKind }, "fusion";
+    Fusion { /// What kind of kernel.
+        kind: FusionKind = "!kind", /// Its body.
+        comp: CompId = "!calls" }, "fusion", Arity::AtLeast(0), ["output_to_operand_aliasing"];
     /// Discrete Fourier transform over the last dimensions.
     Fft { /// Direction and types.
-        kind: FftKind, /// Lengths of the transformed dimensions.
-        length: Vec<D> }, "fft";
+        kind: FftKind = "!fft_type", /// Lengths of the transformed dimensions.
+        length: Vec<D> = "!fft_length" }, "fft", Arity::Exactly(1), [];
     /// Lower (or upper) Cholesky factor of the last two dimensions.
     Cholesky { /// Lower, not upper.
-        lower: bool }, "cholesky";
+        lower: bool = "lower" }, "cholesky", Arity::Exactly(1), [];
     /// x of a·x = b (or x·a = b), a triangular.
     TriangularSolve { /// a stands left of x.
-        left_side: bool, /// The lower triangle is read.
-        lower: bool, /// The diagonal is taken as ones.
-        unit_diagonal: bool, /// How a is read.
-        transpose_a: Transpose }, "triangular-solve";
+        left_side: bool = "left_side", /// The lower triangle is read.
+        lower: bool = "lower", /// The diagonal is taken as ones.
+        unit_diagonal: bool = "unit_diagonal", /// How a is read.
+        transpose_a: Transpose = "transpose_a" }, "triangular-solve", Arity::Exactly(2), [];
     /// (y, mean, biased variance) of (x, scale, offset).
     BatchNormTraining { /// Bits of the f32 added to the variance.
-        epsilon_bits: u32, /// The channel dimension.
-        feature_index: usize }, "batch-norm-training";
+        epsilon_bits: u32 = "!epsilon", /// The channel dimension.
+        feature_index: usize = "!feature_index" }, "batch-norm-training", Arity::Exactly(3), [];
     /// y of (x, scale, offset, mean, variance).
     BatchNormInference { /// Bits of the f32 added to the variance.
-        epsilon_bits: u32, /// The channel dimension.
-        feature_index: usize }, "batch-norm-inference";
+        epsilon_bits: u32 = "!epsilon", /// The channel dimension.
+        feature_index: usize = "!feature_index" }, "batch-norm-inference", Arity::Exactly(5), [];
     /// (grad x, grad scale, grad offset) of (x, scale, mean, variance, grad y).
     BatchNormGrad { /// Bits of the f32 added to the variance.
-        epsilon_bits: u32, /// The channel dimension.
-        feature_index: usize }, "batch-norm-grad";
+        epsilon_bits: u32 = "!epsilon", /// The channel dimension.
+        feature_index: usize = "!feature_index" }, "batch-norm-grad", Arity::Exactly(5), [];
     /// Random numbers of a distribution (`rng_uniform`, `rng_normal`); not reproducible.
     Rng { /// Normal, not uniform.
-        normal: bool }, "rng";
+        normal: bool }, "rng", Arity::Exactly(2), ["!distribution"];
     /// (new state, bits) of a state.
     RngBitGenerator { /// `rng_philox`, `rng_three_fry` or `rng_default`.
-        algorithm: String }, "rng-bit-generator";
+        algorithm: String = "!algorithm" }, "rng-bit-generator", Arity::Exactly(1), [];
     /// Size of one dimension, s32.
-    GetDimensionSize(usize), "get-dimension-size";
+    GetDimensionSize(axis: usize = "!dimensions"), "get-dimension-size", Arity::Exactly(1), [];
     /// The operand with one dimension bounded.
-    SetDimensionSize(usize), "set-dimension-size";
+    SetDimensionSize(axis: usize = "!dimensions"), "set-dimension-size", Arity::Exactly(2), [];
     /// Joins tokens.
-    AfterAll, "after-all";
+    AfterAll, "after-all", Arity::AtLeast(0), [];
     /// Its first operand, after its second.
-    AddDependency, "add-dependency";
+    AddDependency, "add-dependency", Arity::Exactly(2), [];
     /// The index of this partition: 0.
-    PartitionId, "partition-id";
+    PartitionId, "partition-id", Arity::Exactly(0), [];
     /// The index of this replica: 0.
-    ReplicaId, "replica-id";
+    ReplicaId, "replica-id", Arity::Exactly(0), [];
 }
 
 impl<D: Size> Op<D> {

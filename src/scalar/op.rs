@@ -221,6 +221,10 @@ impl ScalarOp {
                 | ScalarOp::Remainder
         )
     }
+    /// Whether it is a function of one number that is approximated, so that XLA takes the accuracy of its result as an attribute.
+    pub const fn is_approximate(self) -> bool {
+        self.arity() == 1 && (self.is_long() || matches!(self, ScalarOp::Sqrt | ScalarOp::Rsqrt))
+    }
     /// The type of the result for operands of these types.
     pub fn result(self, operands: &[DType]) -> DType {
         let last = operands.last().copied().unwrap_or(DType::F32);

@@ -1,4 +1,4 @@
-//! The op of a message: its fields as attribute values, from which [`op_from_attrs`] makes the op.
+//! The op of a message: its fields as attribute values, from which [`schema::op`] makes the op.
 use std::collections::HashMap;
 
 use super::generated::hlo::HloInstructionProto;
@@ -6,8 +6,8 @@ use super::read::bad;
 use super::{carried, dims, literal};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{PadDim, SliceDim};
-use crate::hlo::text::op_from_attrs::{self, Attrs, Value};
-use crate::hlo::text::{self, table};
+use crate::hlo::schema::{self, Attrs, Value, table};
+use crate::hlo::text;
 use crate::hlo::{CompId, Op, Shape};
 use crate::tensor::DType;
 
@@ -29,7 +29,7 @@ pub(super) fn read(
     let selector = operands.first().and_then(|s| s.as_array());
     let by_pred = selector.is_some_and(|a| a.dtype == DType::Pred);
     let mut calls = Calls { rest: calls, by_pred };
-    for name in own.iter().map(|n| n.trim_start_matches('!')).chain(table::COMMON.iter().copied()) {
+    for name in own.iter().map(|n| table::bare(n)).chain(table::COMMON.iter().copied()) {
         match value(name, p, &mut calls)? {
             Some(value) => {
                 let source = carried::read(name, p, names)?.unwrap_or_default();
@@ -51,7 +51,7 @@ pub(super) fn read(
             Op::Parameter(number.map_err(|_| bad(format!("the parameter number {}", p.parameter_number)))?)
         }
         "constant" => constant(p, shape)?,
-        _ => op_from_attrs::op(opcode, shape, operands, &mut attrs).map_err(bad)?,
+        _ => schema::op(opcode, shape, operands, &mut attrs).map_err(bad)?,
     };
     Ok((op, attrs.into_extra()))
 }

@@ -5,29 +5,18 @@ use protobuf::MessageField;
 
 use super::generated::hlo::HloInstructionProto;
 use super::generated::hlo::hlo_instruction_proto::SliceDimensions;
+use super::generated::xla_data::PaddingConfig;
 use super::generated::xla_data::padding_config::PaddingConfigDimension;
-use super::generated::xla_data::{
-    CholeskyOptions, DotDimensionNumbers, GatherDimensionNumbers, PaddingConfig, ScatterDimensionNumbers,
-    TriangularSolveOptions,
-};
 use super::write::comp_id;
 use super::{carried, dims, literal};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::*;
-use crate::hlo::text::op_from_attrs::BY_COMPARISON;
+use crate::hlo::schema::{self, Value, Words};
 use crate::hlo::{Inst, Op, Shape, text};
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::DTypeClass;
 
-fn axes(dims: &[usize]) -> Vec<i64> {
-    dims.iter().map(|&d| d as i64).collect()
-}
-
-fn sizes(dims: &[u64]) -> Vec<i64> {
-    dims.iter().map(|&d| d as i64).collect()
-}
-
-/// Fills in what `inst.op` says.
+/// Fills in the fields that `inst.op` is.
 pub(super) fn write(
     inst: &Inst,
     operands: &[&Shape],
@@ -38,45 +27,10 @@ pub(super) fn write(
     match &inst.op {
         Op::Parameter(n) => p.parameter_number = *n as i64,
         Op::Constant(value) => p.literal = MessageField::some(literal::write(value, &inst.shape)?),
-        Op::Elementwise(op) => scalar(*op, operands, p),
-        Op::Iota(d) | Op::Concatenate(d) | Op::GetDimensionSize(d) | Op::SetDimensionSize(d) => {
-            p.dimensions = vec![*d as i64]
-        }
-        Op::Broadcast(d) | Op::Transpose(d) | Op::Reverse(d) => p.dimensions = axes(d),
-        Op::Reduce { dims: d, .. } | Op::Map { dims: d, .. } => p.dimensions = axes(d),
-        Op::Slice(all) => {
-            let one = |d: &SliceDim| {
-                let (start, limit, stride) = (d.start as i64, d.limit as i64, d.stride as i64);
-                SliceDimensions { start, limit, stride, ..Default::default() }
-            };
-            p.slice_dimensions = all.iter().map(one).collect();
-        }
-        Op::Pad(all) => p.padding_config = MessageField::some(padding(all)),
-        Op::DynamicSlice(all) => p.dynamic_slice_sizes = sizes(all),
-        Op::Gather(d) => gather(d, p),
-        Op::Scatter { dims: d, .. } => scatter(d, p),
-        Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => {
-            p.window = MessageField::some(dims::write_window(window));
-        }
-        Op::Sort { dim, is_stable, .. } => {
-            p.dimensions = vec![*dim as i64];
-            p.is_stable = *is_stable;
-        }
-        Op::TopK { k, largest, kind } => {
-            p.k = *k as i64;
-            p.largest = *largest;
-            if *kind == CompareKind::Partial {
-                p.frontend_attributes = MessageField::some(carried::frontend(BY_COMPARISON)?);
-            }
-        }
-        Op::Dot(d) => {
-            p.dot_dimension_numbers = MessageField::some(DotDimensionNumbers {
-                lhs_contracting_dimensions: axes(&d.lhs_contracting),
-                rhs_contracting_dimensions: axes(&d.rhs_contracting),
-                lhs_batch_dimensions: axes(&d.lhs_batch),
-                rhs_batch_dimensions: axes(&d.rhs_batch),
-                ..Default::default()
-            });
+        // XLA names the body first.
+        Op::While { cond, body } => p.called_computation_ids = vec![comp_id(*body), comp_id(*cond)],
+        Op::Dot(_) => {
+            p.dot_dimension_numbers.mut_or_insert_default();
             p.precision_config.mut_or_insert_default().operand_precision = vec![0; 2];
         }
         Op::Convolution(d) => {
@@ -86,62 +40,127 @@ pub(super) fn write(
             p.batch_group_count = d.batch_group_count as i64;
             p.precision_config.mut_or_insert_default().operand_precision = vec![0; 2];
         }
-        Op::GetTupleElement(i) => p.tuple_index = *i as i64,
-        // XLA names the body first.
-        Op::While { cond, body } => p.called_computation_ids = vec![comp_id(*body), comp_id(*cond)],
-        Op::Fusion { kind, .. } => p.fusion_kind = fusion_kind(*kind).to_string(),
-        Op::Fft { kind, length } => {
-            p.fft_type = match kind {
-                FftKind::Fft => 0,
-                FftKind::Ifft => 1,
-                FftKind::Rfft => 2,
-                FftKind::Irfft => 3,
+        Op::Foreign(f) => foreign(f, ids, p)?,
+        _ => {}
+    }
+    for (name, value, source) in schema::own(&inst.op).iter() {
+        field(name, value, source, p)?;
+    }
+    if let Op::Elementwise(ScalarOp::Compare(_, kind)) = inst.op {
+        p.comparison_type = comparison_type(kind, operands).to_string();
+    }
+    Ok(())
+}
+
+/// Fills in the field of one attribute; `source` is the text of one that is only carried.
+fn field(name: &str, value: &Value, source: &str, p: &mut HloInstructionProto) -> Result<()> {
+    match value {
+        Value::Bool(b) => bool_field(name, *b, p),
+        Value::Int(n) => int_field(name, *n, p),
+        Value::Float(v) => p.epsilon = *v as f32,
+        Value::Ints(all) => ints_field(name, all, p),
+        Value::Window(window) => p.window = MessageField::some(dims::write_window(window)),
+        Value::Slices(all) => {
+            let one = |d: &SliceDim| {
+                let (start, limit, stride) = (d.start as i64, d.limit as i64, d.stride as i64);
+                SliceDimensions { start, limit, stride, ..Default::default() }
             };
-            p.fft_length = sizes(length);
+            p.slice_dimensions = all.iter().map(one).collect();
         }
-        Op::Cholesky { lower } => {
-            p.cholesky_options = MessageField::some(CholeskyOptions { lower: *lower, ..Default::default() });
+        Value::Pads(all) => p.padding_config = MessageField::some(padding(all)),
+        Value::Word(word) => word_field(name, word, p),
+        Value::Text if name == "frontend_attributes" => {
+            p.frontend_attributes = MessageField::some(carried::frontend(source)?);
         }
-        Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
-            let transpose_a = match transpose_a {
-                Transpose::No => 1,
-                Transpose::Yes => 2,
-                Transpose::Adjoint => 3,
-            };
-            let (left_side, lower, unit_diagonal) = (*left_side, *lower, *unit_diagonal);
-            let options = TriangularSolveOptions { left_side, lower, unit_diagonal, transpose_a, ..Default::default() };
-            p.triangular_solve_options = MessageField::some(options);
+        // Computations have a field of their own, and a convolution's axes are written with it.
+        Value::Comp(_) | Value::Comps(_) | Value::Labels(_) | Value::Metadata(_) | Value::Text => {}
+    }
+    Ok(())
+}
+
+fn bool_field(name: &str, value: bool, p: &mut HloInstructionProto) {
+    let is_cholesky = p.opcode == "cholesky";
+    match name {
+        "is_stable" => p.is_stable = value,
+        "largest" => p.largest = value,
+        "indices_are_sorted" => p.indices_are_sorted = value,
+        "unique_indices" => p.unique_indices = value,
+        "lower" if is_cholesky => p.cholesky_options.mut_or_insert_default().lower = value,
+        "lower" => p.triangular_solve_options.mut_or_insert_default().lower = value,
+        "left_side" => p.triangular_solve_options.mut_or_insert_default().left_side = value,
+        "unit_diagonal" => p.triangular_solve_options.mut_or_insert_default().unit_diagonal = value,
+        _ => {}
+    }
+}
+
+fn int_field(name: &str, value: i64, p: &mut HloInstructionProto) {
+    match name {
+        "iota_dimension" => p.dimensions = vec![value],
+        "index_vector_dim" if p.opcode == "gather" => {
+            p.gather_dimension_numbers.mut_or_insert_default().index_vector_dim = value;
         }
-        Op::BatchNormTraining { epsilon_bits, feature_index }
-        | Op::BatchNormInference { epsilon_bits, feature_index }
-        | Op::BatchNormGrad { epsilon_bits, feature_index } => {
-            p.epsilon = f32::from_bits(*epsilon_bits);
-            p.feature_index = *feature_index as i64;
+        "index_vector_dim" => p.scatter_dimension_numbers.mut_or_insert_default().index_vector_dim = value,
+        "exponent_bits" => p.exponent_bits = value as i32,
+        "mantissa_bits" => p.mantissa_bits = value as i32,
+        "k" => p.k = value,
+        "index" => p.tuple_index = value,
+        "feature_index" => p.feature_index = value,
+        _ => {}
+    }
+}
+
+fn ints_field(name: &str, value: &[i64], p: &mut HloInstructionProto) {
+    let gather = &mut p.gather_dimension_numbers;
+    let scatter = &mut p.scatter_dimension_numbers;
+    let dot = &mut p.dot_dimension_numbers;
+    let field = match name {
+        "dimensions" => &mut p.dimensions,
+        "dynamic_slice_sizes" => &mut p.dynamic_slice_sizes,
+        "fft_length" => &mut p.fft_length,
+        "offset_dims" => &mut gather.mut_or_insert_default().offset_dims,
+        "collapsed_slice_dims" => &mut gather.mut_or_insert_default().collapsed_slice_dims,
+        "start_index_map" => &mut gather.mut_or_insert_default().start_index_map,
+        "operand_batching_dims" => &mut gather.mut_or_insert_default().operand_batching_dims,
+        "start_indices_batching_dims" => &mut gather.mut_or_insert_default().start_indices_batching_dims,
+        "slice_sizes" => &mut p.gather_slice_sizes,
+        "update_window_dims" => &mut scatter.mut_or_insert_default().update_window_dims,
+        "inserted_window_dims" => &mut scatter.mut_or_insert_default().inserted_window_dims,
+        "scatter_dims_to_operand_dims" => &mut scatter.mut_or_insert_default().scatter_dims_to_operand_dims,
+        "input_batching_dims" => &mut scatter.mut_or_insert_default().input_batching_dims,
+        "scatter_indices_batching_dims" => &mut scatter.mut_or_insert_default().scatter_indices_batching_dims,
+        "lhs_batch_dims" => &mut dot.mut_or_insert_default().lhs_batch_dimensions,
+        "rhs_batch_dims" => &mut dot.mut_or_insert_default().rhs_batch_dimensions,
+        "lhs_contracting_dims" => &mut dot.mut_or_insert_default().lhs_contracting_dimensions,
+        "rhs_contracting_dims" => &mut dot.mut_or_insert_default().rhs_contracting_dimensions,
+        _ => return,
+    };
+    *field = value.to_vec();
+}
+
+fn word_field(name: &str, word: &str, p: &mut HloInstructionProto) {
+    match name {
+        "direction" => p.comparison_direction = word.to_string(),
+        "kind" => p.fusion_kind = word.to_string(),
+        "fft_type" => p.fft_type = position::<FftKind>(word),
+        // this enumeration and the next begin with an invalid value
+        "transpose_a" => {
+            p.triangular_solve_options.mut_or_insert_default().transpose_a = 1 + position::<Transpose>(word);
         }
-        Op::Rng { normal } => p.distribution = if *normal { 2 } else { 1 },
-        Op::RngBitGenerator { algorithm } => {
-            p.rng_algorithm = match algorithm.as_str() {
+        "distribution" => p.distribution = if word == "rng_normal" { 2 } else { 1 },
+        "algorithm" => {
+            p.rng_algorithm = match word {
                 "rng_three_fry" => 1,
                 "rng_philox" => 2,
                 _ => 0,
             };
         }
-        Op::Reshape
-        | Op::Bitcast
-        | Op::Copy
-        | Op::OptimizationBarrier
-        | Op::BitcastConvertWidth
-        | Op::DynamicUpdateSlice
-        | Op::Tuple
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::AfterAll
-        | Op::AddDependency
-        | Op::PartitionId
-        | Op::ReplicaId => {}
-        Op::Foreign(f) => foreign(f, ids, p)?,
+        _ => {}
     }
-    Ok(())
+}
+
+/// The number of a word in its enumeration.
+fn position<T: Words>(word: &str) -> i32 {
+    T::WORDS.iter().position(|(known, _)| *known == word).unwrap_or(0) as i32
 }
 
 fn foreign(f: &Foreign, ids: &HashMap<&str, i64>, p: &mut HloInstructionProto) -> Result<()> {
@@ -161,34 +180,14 @@ fn foreign(f: &Foreign, ids: &HashMap<&str, i64>, p: &mut HloInstructionProto) -
     Ok(())
 }
 
-pub(super) fn fusion_kind(kind: FusionKind) -> &'static str {
-    match kind {
-        FusionKind::Loop => "kLoop",
-        FusionKind::Input => "kInput",
-        FusionKind::Output => "kOutput",
-        FusionKind::Custom => "kCustom",
-    }
-}
-
-fn scalar(op: ScalarOp, operands: &[&Shape], p: &mut HloInstructionProto) {
-    match op {
-        ScalarOp::Compare(direction, kind) => {
-            p.comparison_direction = direction.name().to_string();
-            let class = operands.first().and_then(|s| s.as_array()).map(|a| a.dtype.class());
-            let word = match (kind, class) {
-                (CompareKind::Total, _) => "TOTALORDER",
-                (CompareKind::Partial, Some(DTypeClass::Signed)) => "SIGNED",
-                (CompareKind::Partial, Some(DTypeClass::Unsigned | DTypeClass::Pred)) => "UNSIGNED",
-                (CompareKind::Partial, Some(DTypeClass::Float | DTypeClass::Complex) | None) => "FLOAT",
-            };
-            p.comparison_type = word.to_string();
-        }
-        ScalarOp::ReducePrecision { exponent_bits, mantissa_bits } => {
-            p.exponent_bits = exponent_bits as i32;
-            p.mantissa_bits = mantissa_bits as i32;
-        }
-        // Every other meaning is the opcode and the shape.
-        _ => {}
+/// The type of a comparison, which text leaves out where the elements tell it.
+fn comparison_type(kind: CompareKind, operands: &[&Shape]) -> &'static str {
+    let class = operands.first().and_then(|s| s.as_array()).map(|a| a.dtype.class());
+    match (kind, class) {
+        (CompareKind::Total, _) => "TOTALORDER",
+        (CompareKind::Partial, Some(DTypeClass::Signed)) => "SIGNED",
+        (CompareKind::Partial, Some(DTypeClass::Unsigned | DTypeClass::Pred)) => "UNSIGNED",
+        (CompareKind::Partial, Some(DTypeClass::Float | DTypeClass::Complex) | None) => "FLOAT",
     }
 }
 
@@ -200,32 +199,4 @@ fn padding(all: &[PadDim]) -> PaddingConfig {
         ..Default::default()
     };
     PaddingConfig { dimensions: all.iter().map(one).collect(), ..Default::default() }
-}
-
-fn gather(d: &GatherDims, p: &mut HloInstructionProto) {
-    p.gather_dimension_numbers = MessageField::some(GatherDimensionNumbers {
-        offset_dims: axes(&d.offset_dims),
-        collapsed_slice_dims: axes(&d.collapsed_slice_dims),
-        start_index_map: axes(&d.start_index_map),
-        index_vector_dim: d.index_vector_dim as i64,
-        operand_batching_dims: axes(&d.operand_batching_dims),
-        start_indices_batching_dims: axes(&d.start_indices_batching_dims),
-        ..Default::default()
-    });
-    p.gather_slice_sizes = sizes(&d.slice_sizes);
-    p.indices_are_sorted = d.indices_are_sorted;
-}
-
-fn scatter(d: &ScatterDims, p: &mut HloInstructionProto) {
-    p.scatter_dimension_numbers = MessageField::some(ScatterDimensionNumbers {
-        update_window_dims: axes(&d.update_window_dims),
-        inserted_window_dims: axes(&d.inserted_window_dims),
-        scatter_dims_to_operand_dims: axes(&d.scatter_dims_to_operand_dims),
-        index_vector_dim: d.index_vector_dim as i64,
-        input_batching_dims: axes(&d.input_batching_dims),
-        scatter_indices_batching_dims: axes(&d.scatter_indices_batching_dims),
-        ..Default::default()
-    });
-    p.indices_are_sorted = d.indices_are_sorted;
-    p.unique_indices = d.unique_indices;
 }

@@ -3,10 +3,26 @@ use super::given::{Found, Out, dict, entry, flag, int, int_or, ints, ints_or, si
 use super::tree::{Attr, Operation};
 use super::{collectives, custom_call};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
-use crate::hlo::text::op_from_attrs::{Attrs, Value};
+use crate::hlo::op;
+use crate::hlo::schema::table::{self, Form, bare};
+use crate::hlo::schema::{Attrs, Value};
 use crate::hlo::text::print_dim_labels;
 use crate::hlo::{CompId, Shape};
 use crate::scalar::ScalarOp;
+
+/// Opcodes that StableHLO has no operation of this name for; some of them are read as operations with regions, or by other names.
+const HLO_ONLY: &[&str] = &[
+    "parameter",
+    "constant",
+    "bitcast",
+    "copy",
+    "opt-barrier",
+    "tuple",
+    "while",
+    "conditional",
+    "fusion",
+    "add-dependency",
+];
 
 /// HLO's opcode of an operation; `None` for those that are not read.
 pub(super) fn opcode(name: &str) -> Option<String> {
@@ -25,41 +41,7 @@ pub(super) fn opcode(name: &str) -> Option<String> {
         "square" => "multiply",
         "compare"
         | "convert"
-        | "bitcast-convert"
         | "reduce-precision"
-        | "iota"
-        | "broadcast"
-        | "reshape"
-        | "transpose"
-        | "reverse"
-        | "slice"
-        | "pad"
-        | "concatenate"
-        | "dynamic-slice"
-        | "dynamic-update-slice"
-        | "gather"
-        | "scatter"
-        | "reduce"
-        | "reduce-window"
-        | "select-and-scatter"
-        | "sort"
-        | "dot"
-        | "convolution"
-        | "map"
-        | "get-tuple-element"
-        | "fft"
-        | "cholesky"
-        | "triangular-solve"
-        | "batch-norm-training"
-        | "batch-norm-inference"
-        | "batch-norm-grad"
-        | "rng"
-        | "rng-bit-generator"
-        | "get-dimension-size"
-        | "set-dimension-size"
-        | "after-all"
-        | "partition-id"
-        | "replica-id"
         | "all-reduce"
         | "all-gather"
         | "reduce-scatter"
@@ -73,6 +55,8 @@ pub(super) fn opcode(name: &str) -> Option<String> {
         | "atanh"
         | "cosh"
         | "sinh" => &dashed,
+        other if HLO_ONLY.contains(&other) => return None,
+        other if op::attributes(other).is_some() => &dashed,
         other => ScalarOp::parse(other)?.name(),
     };
     Some(known.to_string())
@@ -86,11 +70,6 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
         out.put(name, Value::Comp(comp));
     }
     match opcode {
-        "transpose" | "reverse" => out.ints("dimensions", ints(op, &["dims", "permutation", "dimensions"])?),
-        "iota" => out.put("iota_dimension", Value::Int(int(op, &["dim", "iota_dimension"])?)),
-        "concatenate" | "get-dimension-size" | "set-dimension-size" => {
-            out.ints("dimensions", vec![int(op, &["dim", "dimension"])?]);
-        }
         "broadcast" => {
             let sizes = ints(op, &["sizes", "broadcast_sizes"])?;
             let rank = operands.first().and_then(|s| s.as_array()).map_or(0, |a| a.rank());
@@ -98,7 +77,6 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
         }
         "slice" => out.put("slice", Value::Slices(slices(op)?)),
         "pad" => out.put("padding", Value::Pads(pads(op)?)),
-        "dynamic-slice" => out.ints("dynamic_slice_sizes", ints(op, &["sizes", "slice_sizes"])?),
         "compare" => {
             let direction = word(op, &["comparison_direction", "word0"]).ok_or("a comparison has a direction")?;
             out.put("direction", Value::Word(direction));
@@ -106,7 +84,7 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
                 out.put("type", Value::Word(kind));
             }
         }
-        "reduce" | "map" => out.ints("dimensions", ints(op, &["dimensions"])?),
+        "map" => out.ints("dimensions", ints(op, &["dimensions"])?),
         "reduce-window" | "select-and-scatter" => out.put("window", Value::Window(window(op)?)),
         "sort" => {
             let rank = operands.first().and_then(|s| s.as_array()).map_or(0, |a| a.rank()) as i64;
@@ -114,36 +92,10 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
             out.ints("dimensions", vec![if dim < 0 { dim + rank } else { dim }]);
             out.put("is_stable", Value::Bool(flag(op, "is_stable")));
         }
-        "topk" => {
-            out.put("k", Value::Int(int(op, &["k"])?));
-            out.put("largest", Value::Bool(!matches!(op.attr(&["largest"]), Some(Attr::Bool(false)))));
-        }
         "dot" => dot(op, operands, &mut out)?,
         "convolution" => convolution(op, operands, &mut out)?,
         "gather" => gather(op, &mut out)?,
         "scatter" => scatter(op, &mut out)?,
-        "get-tuple-element" => out.put("index", Value::Int(int(op, &["index"])?)),
-        "fft" => {
-            let kind = word(op, &["type", "fft_type"]).ok_or("a transform has a type")?;
-            out.put("fft_type", Value::Word(kind));
-            out.ints("fft_length", ints(op, &["length", "fft_length"])?);
-        }
-        "cholesky" => out.put("lower", Value::Bool(flag(op, "lower"))),
-        "triangular-solve" => {
-            out.put("left_side", Value::Bool(flag(op, "left_side")));
-            out.put("lower", Value::Bool(flag(op, "lower")));
-            out.put("unit_diagonal", Value::Bool(flag(op, "unit_diagonal")));
-            out.put("transpose_a", Value::Word(word(op, &["transpose_a"]).unwrap_or_default()));
-        }
-        "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => {
-            let epsilon = match op.attr(&["epsilon"]) {
-                Some(Attr::Float(v)) => *v,
-                Some(Attr::Int(v)) => *v as f64,
-                _ => return Err("`epsilon` is expected but not seen".to_string()),
-            };
-            out.put("epsilon", Value::Float(epsilon));
-            out.put("feature_index", Value::Int(int(op, &["feature_index"])?));
-        }
         "rng" => match word(op, &["distribution", "rng_distribution"]).as_deref() {
             Some("UNIFORM") => out.put("distribution", Value::Word("rng_uniform".to_string())),
             Some("NORMAL") => out.put("distribution", Value::Word("rng_normal".to_string())),
@@ -169,12 +121,50 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
         "all-reduce" | "all-gather" | "reduce-scatter" | "collective-permute" | "collective-broadcast" => {
             collectives::attributes(op, opcode, &mut out)?;
         }
-        _ => {}
+        _ => by_schema(op, opcode, &mut out)?,
     }
     if matches!(opcode, "dot" | "convolution") {
         precision(op, &mut out);
     }
     Ok(out.0)
+}
+
+/// The names that StableHLO's textual forms and dialects have for an attribute of HLO.
+fn names(attribute: &str) -> Vec<&str> {
+    match attribute {
+        "dimensions" => vec!["dims", "permutation", "dimensions", "dim", "dimension"],
+        "iota_dimension" => vec!["dim", "iota_dimension"],
+        "dynamic_slice_sizes" => vec!["sizes", "slice_sizes"],
+        "fft_type" => vec!["type", "fft_type"],
+        "fft_length" => vec!["length", "fft_length"],
+        other => vec![other],
+    }
+}
+
+/// The attributes that the table of opcodes lists, read by their forms.
+fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> Found<()> {
+    for attribute in op::attributes(opcode).unwrap_or_default() {
+        let (name, names) = (bare(attribute), names(bare(attribute)));
+        let Some(given) = op.attr(&names) else {
+            if attribute.starts_with('!') && !out.0.has(name) {
+                return Err(format!("`{}` is expected but not seen", names[0]));
+            }
+            continue;
+        };
+        match table::form(name) {
+            Some(Form::Ints) => out.ints(name, ints(op, &names)?),
+            Some(Form::Int) => out.put(name, Value::Int(int(op, &names)?)),
+            Some(Form::Bool) => out.put(name, Value::Bool(matches!(given, Attr::Bool(true)))),
+            Some(Form::Word) => out.put(name, Value::Word(word(op, &names).unwrap_or_default())),
+            Some(Form::Float) => match given {
+                Attr::Float(v) => out.put(name, Value::Float(*v)),
+                Attr::Int(v) => out.put(name, Value::Float(*v as f64)),
+                _ => return Err(format!("`{name}` is a number")),
+            },
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn precision(op: &Operation, out: &mut Out) {

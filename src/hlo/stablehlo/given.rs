@@ -1,6 +1,6 @@
 //! The attributes of an operation as values: whole numbers, words, dictionaries; and those that are gathered under HLO's names.
 use super::tree::{Attr, Operation};
-use crate::hlo::text::op_from_attrs::{Attrs, Value};
+use crate::hlo::schema::{Attrs, Value};
 
 pub(super) type Found<T> = Result<T, String>;
 

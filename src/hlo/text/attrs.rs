@@ -1,10 +1,10 @@
 //! Reads attribute values.
 use super::lexer::Kind;
-use super::op_from_attrs::Value;
 use super::parser::Parser;
-use super::table::{self, Form};
 use crate::diag::Result;
 use crate::hlo::attrs::*;
+use crate::hlo::schema::Value;
+use crate::hlo::schema::table::{self, Form};
 use crate::hlo::{CompId, Metadata};
 
 impl<'a> Parser<'a> {

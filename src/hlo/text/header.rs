@@ -1,10 +1,9 @@
 //! The header of a module, and parts of modules that stand alone.
 use super::lexer::Kind;
-use super::op_from_attrs;
 use super::parser::Parser;
 use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, WindowDim};
-use crate::hlo::{ArrayShape, Literal, Shape};
+use crate::hlo::{ArrayShape, Literal, Shape, schema};
 use crate::tensor::Tensor;
 
 impl Parser<'_> {
@@ -123,5 +122,5 @@ pub(in crate::hlo) fn parse_window(text: &str) -> Result<Vec<WindowDim>> {
 /// `b01f_01io->b01f`: the axes, without window or groups.
 pub(in crate::hlo) fn parse_dim_labels(text: &str) -> Result<ConvDims> {
     let p = Parser::over(text);
-    op_from_attrs::dim_labels(text.trim()).or_else(|message| p.fail(message))
+    schema::dim_labels(text.trim()).or_else(|message| p.fail(message))
 }

@@ -6,14 +6,12 @@ mod attrs;
 mod header;
 mod lexer;
 mod literal;
-pub(in crate::hlo) mod op_from_attrs;
 mod parser;
 mod print_attrs;
 mod print_literal;
 mod printer;
 mod shape;
 mod skipped;
-pub(in crate::hlo) mod table;
 mod tokens;
 
 pub use header::parse_elements;
@@ -26,6 +24,8 @@ pub(in crate::hlo) use printer::{callees_first, operands_first};
 pub use printer::{Style, unique_names};
 
 use super::Module;
+pub(in crate::hlo) use super::schema as op_from_attrs;
+use super::schema::table;
 use crate::diag::{Error, Result};
 use crate::tensor::Tensor;
 

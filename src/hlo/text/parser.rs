@@ -2,9 +2,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::lexer::{Kind, Lexer, Token};
-use super::op_from_attrs::{self, Attrs, Value};
-use super::table;
 use crate::diag::Result;
+use crate::hlo::schema::{self, Attrs, table};
 use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, infer};
 use crate::util::id_vec::IdVec;
 
@@ -242,7 +241,7 @@ impl<'a> Parser<'a> {
             None => {
                 let scope = &self.scopes[self.scopes.len() - 1].insts;
                 let shapes: Vec<&Shape> = operands.iter().map(|&i| &scope[i].shape).collect();
-                op_from_attrs::op(opcode, &shape, &shapes, &mut attrs).or_else(|message| self.fail(message))?
+                schema::op(opcode, &shape, &shapes, &mut attrs).or_else(|message| self.fail(message))?
             }
         };
         if shape.is_none() {
@@ -369,7 +368,7 @@ impl<'a> Parser<'a> {
                 return self.fail("expects attribute name");
             }
             let name = self.tok.text;
-            let mine = own.iter().any(|a| a.trim_start_matches('!') == name);
+            let mine = own.iter().any(|a| table::bare(a) == name);
             let wrapped = !suffix.is_empty() && matches!(name, "async_execution_thread" | "calls");
             if !mine && !wrapped && !table::COMMON.contains(&name) {
                 return self.fail(format!("unexpected attribute \"{name}\" of {opcode}"));
@@ -420,14 +419,5 @@ impl<'a> Parser<'a> {
             depth: 0,
             lone: false,
         }
-    }
-}
-
-/// Collects the computations among attribute values.
-pub(super) fn calls(name: &str, value: &Value) -> Vec<(String, CompId)> {
-    match value {
-        Value::Comp(id) => vec![(name.to_string(), *id)],
-        Value::Comps(ids) => ids.iter().map(|&id| (name.to_string(), id)).collect(),
-        _ => vec![],
     }
 }

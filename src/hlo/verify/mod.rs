@@ -19,7 +19,7 @@ mod calls;
 mod foreign;
 mod indexing;
 
-use super::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape, infer};
+use super::{Arity, ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape, infer};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, element_count};
@@ -184,43 +184,11 @@ fn sizes(shape: &ArrayShape) -> Check {
 
 /// Rule 3.
 fn operand_count(op: &Op, n: usize) -> Check {
-    let want = match op {
-        Op::Parameter(_) | Op::Constant(_) | Op::Iota(_) | Op::PartitionId | Op::ReplicaId => 0,
-        Op::Elementwise(op) => op.arity(),
-        Op::Broadcast(_)
-        | Op::Reshape
-        | Op::Bitcast
-        | Op::Copy
-        | Op::OptimizationBarrier
-        | Op::BitcastConvertWidth
-        | Op::Transpose(_)
-        | Op::Reverse(_)
-        | Op::Slice(_)
-        | Op::TopK { .. }
-        | Op::GetTupleElement(_)
-        | Op::While { .. }
-        | Op::Fft { .. }
-        | Op::Cholesky { .. }
-        | Op::RngBitGenerator { .. }
-        | Op::GetDimensionSize(_) => 1,
-        Op::Pad(_)
-        | Op::Gather(_)
-        | Op::Dot(_)
-        | Op::Convolution(_)
-        | Op::TriangularSolve { .. }
-        | Op::Rng { .. }
-        | Op::SetDimensionSize(_)
-        | Op::AddDependency => 2,
-        Op::BatchNormTraining { .. } | Op::SelectAndScatter { .. } => 3,
-        Op::BatchNormInference { .. } | Op::BatchNormGrad { .. } => 5,
-        Op::Reduce { .. } | Op::ReduceWindow { .. } if n >= 2 && n.is_multiple_of(2) => n,
-        Op::Scatter { .. } if n >= 3 && n % 2 == 1 => n,
-        Op::DynamicSlice(_) | Op::Concatenate(_) | Op::Sort { .. } | Op::Map { .. } | Op::Conditional(_) if n >= 1 => n,
-        Op::DynamicUpdateSlice if n >= 2 => n,
-        Op::Tuple | Op::Call(_) | Op::Fusion { .. } | Op::AfterAll | Op::Foreign(_) => n,
-        _ => return Err(format!("{n} operands are not what {} takes", op.name())),
-    };
-    if want == n { Ok(()) } else { Err(format!("{} takes {want} operands, not {n}", op.name())) }
+    match op.arity() {
+        arity if arity.allows(n) => Ok(()),
+        Arity::Exactly(want) => Err(format!("{} takes {want} operands, not {n}", op.name())),
+        _ => Err(format!("{n} operands are not what {} takes", op.name())),
+    }
 }
 
 /// Rule 7.

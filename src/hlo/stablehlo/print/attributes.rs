@@ -1,7 +1,8 @@
 //! The name of an instruction's operation, and its attributes.
-use crate::hlo::attrs::{ConvDims, DotDims, FftKind, Foreign, GatherDims, ScatterDims, Transpose, WindowDim};
+use crate::hlo::attrs::{ConvDims, DotDims, Foreign, GatherDims, ScatterDims, WindowDim};
 use crate::hlo::groups;
 use crate::hlo::proto::quoted;
+use crate::hlo::schema::{self, Value};
 use crate::hlo::{Inst, Op, Shape};
 use crate::scalar::{CompareKind, ScalarOp};
 use std::fmt::Display;
@@ -19,26 +20,7 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
             let attrs = call.attrs.iter().chain(&inst.extra).cloned().collect();
             return foreign(&Foreign { attrs, ..(**call).clone() }, operands, &inst.shape);
         }
-        Op::Iota(dim) => {
-            put("iota_dimension", int(*dim));
-            "iota"
-        }
-        Op::Broadcast(dims) => {
-            put("broadcast_dimensions", array(dims));
-            "broadcast_in_dim"
-        }
-        Op::Reshape => "reshape",
         Op::Bitcast if has_same_elements(inst, operands) => "reshape",
-        Op::BitcastConvertWidth => "bitcast_convert",
-        Op::OptimizationBarrier => "optimization_barrier",
-        Op::Transpose(perm) => {
-            put("permutation", array(perm));
-            "transpose"
-        }
-        Op::Reverse(dims) => {
-            put("dimensions", array(dims));
-            "reverse"
-        }
         Op::Slice(dims) => {
             put("start_indices", array(dims.iter().map(|d| d.start)));
             put("limit_indices", array(dims.iter().map(|d| d.limit)));
@@ -51,15 +33,6 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
             put("interior_padding", array(dims.iter().map(|d| d.interior)));
             "pad"
         }
-        Op::Concatenate(dim) => {
-            put("dimension", int(*dim));
-            "concatenate"
-        }
-        Op::DynamicSlice(sizes) => {
-            put("slice_sizes", array(sizes));
-            "dynamic_slice"
-        }
-        Op::DynamicUpdateSlice => "dynamic_update_slice",
         Op::Gather(dims) => {
             gather(dims, &mut attrs);
             "gather"
@@ -67,10 +40,6 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
         Op::Scatter { dims, .. } => {
             scatter(dims, &mut attrs);
             "scatter"
-        }
-        Op::Reduce { dims, .. } => {
-            put("dimensions", array(dims));
-            "reduce"
         }
         Op::ReduceWindow { window, .. } => {
             put("window_dimensions", array(window.iter().map(|w| w.size)));
@@ -109,48 +78,6 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
             convolution(conv, &mut attrs);
             "convolution"
         }
-        Op::Map { dims, .. } => {
-            put("dimensions", array(dims));
-            "map"
-        }
-        Op::Fft { kind, length } => {
-            let kind = match kind {
-                FftKind::Fft => "FFT",
-                FftKind::Ifft => "IFFT",
-                FftKind::Rfft => "RFFT",
-                FftKind::Irfft => "IRFFT",
-            };
-            put("fft_type", format!("#stablehlo<fft_type {kind}>"));
-            put("fft_length", array(length));
-            "fft"
-        }
-        Op::Cholesky { lower } => {
-            put("lower", lower.to_string());
-            "cholesky"
-        }
-        Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
-            let transposed = match transpose_a {
-                Transpose::No => "NO_TRANSPOSE",
-                Transpose::Yes => "TRANSPOSE",
-                Transpose::Adjoint => "ADJOINT",
-            };
-            put("left_side", left_side.to_string());
-            put("lower", lower.to_string());
-            put("unit_diagonal", unit_diagonal.to_string());
-            put("transpose_a", format!("#stablehlo<transpose {transposed}>"));
-            "triangular_solve"
-        }
-        Op::BatchNormTraining { epsilon_bits, feature_index }
-        | Op::BatchNormInference { epsilon_bits, feature_index }
-        | Op::BatchNormGrad { epsilon_bits, feature_index } => {
-            put("epsilon", format!("0x{epsilon_bits:08X} : f32"));
-            put("feature_index", int(*feature_index));
-            match inst.op {
-                Op::BatchNormTraining { .. } => "batch_norm_training",
-                Op::BatchNormInference { .. } => "batch_norm_inference",
-                _ => "batch_norm_grad",
-            }
-        }
         Op::Rng { normal } => {
             let kind = if *normal { "NORMAL" } else { "UNIFORM" };
             put("rng_distribution", format!("#stablehlo<rng_distribution {kind}>"));
@@ -161,13 +88,7 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
             put("rng_algorithm", format!("#stablehlo<rng_algorithm {name}>"));
             "rng_bit_generator"
         }
-        Op::GetDimensionSize(dim) => {
-            put("dimension", int(*dim));
-            "get_dimension_size"
-        }
         Op::AfterAll | Op::Constant(_) => "after_all",
-        Op::PartitionId => "partition_id",
-        Op::ReplicaId => "replica_id",
         Op::Bitcast
         | Op::TopK { .. }
         | Op::SetDimensionSize(_)
@@ -180,7 +101,46 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
         | Op::Call(_)
         | Op::Fusion { .. }
         | Op::AddDependency => return Err("it has no such operation".to_string()),
+        other => return by_schema(other),
     };
+    Ok((format!("stablehlo.{name}"), attrs))
+}
+
+/// The operation and attributes of an op that the table of opcodes describes in full.
+fn by_schema(op: &Op) -> Found<(String, Attributes)> {
+    let opcode = op.name();
+    let name = match opcode {
+        "broadcast" => "broadcast_in_dim".to_string(),
+        "opt-barrier" => "optimization_barrier".to_string(),
+        other => other.replace('-', "_"),
+    };
+    let (own, mut attrs) = (schema::own(op), Attributes::new());
+    for (attribute, value, _) in own.iter() {
+        let stable = match (opcode, attribute) {
+            ("broadcast", "dimensions") => "broadcast_dimensions",
+            ("transpose", "dimensions") => "permutation",
+            ("concatenate" | "get-dimension-size", "dimensions") => "dimension",
+            (_, "dynamic_slice_sizes") => "slice_sizes",
+            (_, other) => other,
+        };
+        let text = match value {
+            Value::Bool(b) => b.to_string(),
+            Value::Int(n) => int(n),
+            Value::Float(v) => format!("0x{:08X} : f32", (*v as f32).to_bits()),
+            Value::Ints(all) if stable == "dimension" => int(all.first().copied().unwrap_or(0)),
+            Value::Ints(all) => array(all),
+            Value::Word(word) => format!("#stablehlo<{} {word}>", attribute.trim_end_matches("_a")),
+            // regions of the operation
+            Value::Comp(_) | Value::Comps(_) => continue,
+            Value::Window(_)
+            | Value::Labels(_)
+            | Value::Slices(_)
+            | Value::Pads(_)
+            | Value::Metadata(_)
+            | Value::Text => return Err(format!("`{attribute}` has no form in it")),
+        };
+        attrs.push((stable, text));
+    }
     Ok((format!("stablehlo.{name}"), attrs))
 }
 

@@ -1,8 +1,11 @@
-//! Which attributes an opcode takes in text, and how their values are written.
+//! Attributes of opcodes that are only carried, and the form of each attribute.
+
+use crate::hlo::op;
+use crate::scalar::ScalarOp;
 
 /// How an attribute's value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(in crate::hlo) enum Form {
     /// `true`, `false`, `0`, `1`.
     Bool,
     /// An integer.
@@ -42,7 +45,7 @@ pub(super) enum Form {
 }
 
 /// The form of the attribute `name` wherever it is known.
-pub(super) fn form(name: &str) -> Option<Form> {
+pub(in crate::hlo) fn form(name: &str) -> Option<Form> {
     Some(match name {
         "is_stable"
         | "largest"
@@ -140,131 +143,52 @@ pub(in crate::hlo) const COMMON: &[&str] = &[
     "backend_config",
 ];
 
-const DOT: &[&str] = &[
-    "lhs_batch_dims",
-    "lhs_contracting_dims",
-    "rhs_batch_dims",
-    "rhs_contracting_dims",
-    "operand_precision",
-    "algorithm",
-    "sparsity",
-];
-
-/// Attributes of an opcode: a leading `!` marks those that must be there. `None` for an unknown opcode.
+/// The attributes of an opcode with their prefixes (see `hlo_ops`); `None` for an unknown opcode.
 pub(in crate::hlo) fn attributes(opcode: &str) -> Option<&'static [&'static str]> {
+    if let Some(op) = ScalarOp::parse(opcode) {
+        return Some(if op.is_approximate() { &["result_accuracy"] } else { &[] });
+    }
+    scalar_attributes(opcode).or_else(|| op::attributes(opcode)).or_else(|| foreign_attributes(opcode))
+}
+
+/// The name of an attribute without its prefix.
+pub(in crate::hlo) fn bare(attribute: &str) -> &str {
+    attribute.trim_start_matches(['!', '?', '+'])
+}
+
+/// The attributes of a pointwise opcode whose op has a payload.
+fn scalar_attributes(opcode: &str) -> Option<&'static [&'static str]> {
     Some(match opcode {
-        "abs"
-        | "negate"
-        | "sign"
-        | "not"
-        | "popcnt"
-        | "count-leading-zeros"
-        | "ceil"
-        | "floor"
-        | "round-nearest-afz"
-        | "round-nearest-even"
-        | "real"
-        | "imag"
-        | "is-finite"
-        | "convert"
-        | "bitcast-convert"
-        | "copy"
-        | "bitcast"
-        | "opt-barrier"
-        | "optimization-barrier"
-        | "add"
-        | "subtract"
-        | "multiply"
-        | "divide"
-        | "remainder"
-        | "maximum"
-        | "minimum"
-        | "power"
-        | "atan2"
-        | "and"
-        | "or"
-        | "xor"
-        | "shift-left"
-        | "shift-right-arithmetic"
-        | "shift-right-logical"
-        | "complex"
-        | "stochastic-convert"
-        | "select"
-        | "clamp"
+        "compare" => &["!direction", "type"],
+        "convert" => &[],
+        "reduce-precision" => &["!exponent_bits", "!mantissa_bits"],
+        _ => return None,
+    })
+}
+
+/// The attributes of an opcode that is only carried.
+fn foreign_attributes(opcode: &str) -> Option<&'static [&'static str]> {
+    Some(match opcode {
+        // the older name of `opt-barrier`
+        "optimization-barrier" => &[],
+        "stochastic-convert"
         | "dynamic-reshape"
-        | "dynamic-update-slice"
-        | "tuple"
-        | "parameter"
-        | "constant"
-        | "after-all"
-        | "add-dependency"
-        | "partition-id"
-        | "replica-id"
         | "copy-done"
         | "all-reduce-done"
         | "all-gather-done"
         | "collective-permute-done" => &[],
         "async-update" | "async-done" => &["calls", "async_execution_thread"],
-        "exponential"
-        | "exponential-minus-one"
-        | "log"
-        | "log-plus-one"
-        | "logistic"
-        | "sqrt"
-        | "rsqrt"
-        | "cbrt"
-        | "tanh"
-        | "sine"
-        | "cosine"
-        | "tan"
-        | "erf"
-        | "acos"
-        | "acosh"
-        | "asin"
-        | "asinh"
-        | "atanh"
-        | "cosh"
-        | "sinh" => &["result_accuracy"],
-        "reduce-precision" => &["!exponent_bits", "!mantissa_bits"],
-        "compare" => &["!direction", "type"],
-        "broadcast" => &["dimensions"],
-        "reshape" => &["inferred_dimension"],
-        "transpose" | "reverse" | "concatenate" | "get-dimension-size" | "set-dimension-size" => &["!dimensions"],
-        "slice" => &["!slice"],
-        "dynamic-slice" => &["!dynamic_slice_sizes"],
-        "pad" => &["!padding"],
-        "iota" => &["!iota_dimension"],
-        "gather" => &[
-            "!offset_dims",
-            "!collapsed_slice_dims",
-            "!start_index_map",
-            "!index_vector_dim",
-            "!slice_sizes",
-            "operand_batching_dims",
-            "start_indices_batching_dims",
-            "indices_are_sorted",
-        ],
-        "scatter" => &[
-            "!update_window_dims",
-            "!inserted_window_dims",
-            "!scatter_dims_to_operand_dims",
-            "!index_vector_dim",
-            "!to_apply",
-            "input_batching_dims",
-            "scatter_indices_batching_dims",
-            "indices_are_sorted",
-            "unique_indices",
-        ],
-        "sort" => &["!dimensions", "is_stable", "!to_apply"],
-        "topk" => &["!k", "largest"],
-        "reduce" => &["!dimensions", "!to_apply"],
+        "acos" | "acosh" | "asin" | "asinh" | "atanh" | "cosh" | "sinh" => &["result_accuracy"],
         "scan" => &["!dimensions", "!to_apply", "num_carries", "is_reverse", "is_associative"],
-        "reduce-window" => &["window", "!to_apply"],
-        "select-and-scatter" => &["!select", "!scatter", "window"],
-        "map" => &["!to_apply", "dimensions"],
-        "get-tuple-element" => &["!index"],
-        "dot" => DOT,
-        "scaled-dot" => DOT,
+        "scaled-dot" => &[
+            "lhs_batch_dims",
+            "lhs_contracting_dims",
+            "rhs_batch_dims",
+            "rhs_contracting_dims",
+            "operand_precision",
+            "algorithm",
+            "sparsity",
+        ],
         "ragged-dot" => &[
             "lhs_batch_dims",
             "lhs_contracting_dims",
@@ -275,20 +199,7 @@ pub(in crate::hlo) fn attributes(opcode: &str) -> Option<&'static [&'static str]
             "lhs_ragged_dims",
             "rhs_group_dims",
         ],
-        "convolution" => {
-            &["window", "!dim_labels", "feature_group_count", "batch_group_count", "operand_precision", "sparsity"]
-        }
-        "fft" => &["!fft_type", "!fft_length"],
-        "cholesky" => &["lower"],
-        "triangular-solve" => &["left_side", "lower", "unit_diagonal", "transpose_a"],
-        "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => &["!epsilon", "!feature_index"],
-        "rng" => &["!distribution"],
-        "rng-bit-generator" => &["!algorithm"],
         "rng-get-and-update-state" => &["!delta"],
-        "call" => &["!to_apply", "is_composite", "output_to_operand_aliasing"],
-        "fusion" => &["!calls", "!kind", "output_to_operand_aliasing"],
-        "while" => &["!condition", "!body"],
-        "conditional" => &["true_computation", "false_computation", "branch_computations"],
         "custom-call" => &[
             "!custom_call_target",
             "window",
@@ -331,7 +242,7 @@ pub(in crate::hlo) fn attributes(opcode: &str) -> Option<&'static [&'static str]
 }
 
 /// Splits `foo-start`, `foo-update`, `foo-done` of an opcode `foo` that has no form of its own into the opcode and the suffix.
-pub(super) fn sugar(opcode: &str) -> Option<(&str, &str)> {
+pub(in crate::hlo) fn sugar(opcode: &str) -> Option<(&str, &str)> {
     ["-start", "-update", "-done"].iter().find_map(|suffix| {
         let base = opcode.strip_suffix(suffix)?;
         attributes(base).map(|_| (base, *suffix))
@@ -339,7 +250,7 @@ pub(super) fn sugar(opcode: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether an instruction of this opcode must have its shape written.
-pub(super) fn shape_is_written(opcode: &str) -> bool {
+pub(in crate::hlo) fn shape_is_written(opcode: &str) -> bool {
     matches!(
         opcode,
         "bitcast"
