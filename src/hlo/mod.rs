@@ -30,7 +30,7 @@ pub use builder::{Builder, Mark};
 pub use decision::Decision;
 pub use fold::Fold;
 pub use known::Known;
-pub use op::{Arity, Literal, Op};
+pub use op::{Arity, Elements, Literal, Op};
 pub use said::{Anchor, Asked, Assumed, Check, Checks, Claim, Found, Place};
 pub use shape::{ArrayShape, Layout, Shape};
 pub use size::{Size, are_same};

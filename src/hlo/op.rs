@@ -53,14 +53,32 @@ impl Arity {
     }
 }
 
-/// Makes [`Op`] of a table, a row per opcode: the variant with its payload, XLA's name, the arity, and attributes that are only carried.
+/// How the elements of an op's result follow from those of its operands. Fusion decides by it, and analyses that know nothing better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// Each is computed from the elements of all operands at the same index; an operand may also be a scalar.
+    Pointwise,
+    /// The operand's, in the same row-major order.
+    SameOrder,
+    /// Each is an element of the operand, or a number, that the index and the attributes tell.
+    Rearranged,
+    /// Each is an element of one of the operands: the index, the attributes and numbers in later operands tell which.
+    Selected,
+    /// Each is computed from many elements.
+    Folded,
+    /// Anything else: tuples, tokens, calls, constants, random numbers.
+    Opaque,
+}
+
+/// Makes [`Op`] of a table, a row per opcode: the variant with its payload, XLA's name, the arity, how elements follow from those of the
+/// operands, and attributes that are only carried.
 ///
 /// A field that is one attribute in text and messages has the name of the attribute behind its type. A prefix says when it is written:
 /// `!name` always, `?name` unless it is false, `+name` where it is missing it is true. A field of several attributes has none; its type
 /// reads and writes them ([`Field`]).
 macro_rules! hlo_ops {
     ($($(#[$doc:meta])* $variant:ident $(($bind:ident: $payload:ty $(= $own:literal)?))? $({ $($(#[$fdoc:meta])* $field:ident: $fty:ty $(= $fown:literal)?),* $(,)? })?,
-        $name:literal, $arity:expr, [$($more:literal),* $(,)?];)*) => {
+        $name:literal, $arity:expr, $elements:expr, [$($more:literal),* $(,)?];)*) => {
         /// What an instruction computes.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op<D: Size = u64> {
@@ -85,6 +103,14 @@ macro_rules! hlo_ops {
                     $(Op::$variant { .. } => $arity,)*
                     Op::Elementwise(op) => Arity::Exactly(op.arity()),
                     Op::Foreign(_) => Arity::AtLeast(0),
+                }
+            }
+            /// How its elements follow from those of its operands.
+            pub fn elements(&self) -> Elements {
+                match self {
+                    $(Op::$variant { .. } => $elements,)*
+                    Op::Elementwise(_) => Elements::Pointwise,
+                    Op::Foreign(_) => Elements::Opaque,
                 }
             }
         }
@@ -119,141 +145,141 @@ macro_rules! hlo_ops {
 
 hlo_ops! {
     /// Argument number `n` of the computation.
-    Parameter(number: usize), "parameter", Arity::Exactly(0), [];
+    Parameter(number: usize), "parameter", Arity::Exactly(0), Elements::Opaque, [];
     /// A value known now.
-    Constant(value: Literal), "constant", Arity::Exactly(0), [];
+    Constant(value: Literal), "constant", Arity::Exactly(0), Elements::Opaque, [];
     /// Its own index along one dimension.
-    Iota(axis: usize = "!iota_dimension"), "iota", Arity::Exactly(0), [];
+    Iota(axis: usize = "!iota_dimension"), "iota", Arity::Exactly(0), Elements::Rearranged, [];
     /// Operand dimension `i` becomes result dimension `dims[i]`; the others repeat.
-    Broadcast(dims: Vec<usize> = "dimensions"), "broadcast", Arity::Exactly(1), [];
+    Broadcast(dims: Vec<usize> = "dimensions"), "broadcast", Arity::Exactly(1), Elements::Rearranged, [];
     /// The same elements in row-major order, other sizes.
-    Reshape, "reshape", Arity::Exactly(1), ["inferred_dimension"];
+    Reshape, "reshape", Arity::Exactly(1), Elements::SameOrder, ["inferred_dimension"];
     /// The same bytes in another shape.
-    Bitcast, "bitcast", Arity::Exactly(1), [];
+    Bitcast, "bitcast", Arity::Exactly(1), Elements::SameOrder, [];
     /// Its operand.
-    Copy, "copy", Arity::Exactly(1), [];
+    Copy, "copy", Arity::Exactly(1), Elements::SameOrder, [];
     /// Its operand; nothing moves across it.
-    OptimizationBarrier, "opt-barrier", Arity::Exactly(1), [];
+    OptimizationBarrier, "opt-barrier", Arity::Exactly(1), Elements::SameOrder, [];
     /// `bitcast-convert` between widths: the last dimension splits or joins.
-    BitcastConvertWidth, "bitcast-convert", Arity::Exactly(1), [];
+    BitcastConvertWidth, "bitcast-convert", Arity::Exactly(1), Elements::Opaque, [];
     /// Result dimension `i` is operand dimension `perm[i]`.
-    Transpose(perm: Vec<usize> = "!dimensions"), "transpose", Arity::Exactly(1), [];
+    Transpose(perm: Vec<usize> = "!dimensions"), "transpose", Arity::Exactly(1), Elements::Rearranged, [];
     /// Backwards along these dimensions.
-    Reverse(dims: Vec<usize> = "!dimensions"), "reverse", Arity::Exactly(1), [];
+    Reverse(dims: Vec<usize> = "!dimensions"), "reverse", Arity::Exactly(1), Elements::Rearranged, [];
     /// A strided box.
-    Slice(dims: Vec<SliceDim<D>> = "!slice"), "slice", Arity::Exactly(1), [];
+    Slice(dims: Vec<SliceDim<D>> = "!slice"), "slice", Arity::Exactly(1), Elements::Rearranged, [];
     /// Grown or cropped at the edges and between elements; operand 1 fills.
-    Pad(dims: Vec<PadDim<D>> = "!padding"), "pad", Arity::Exactly(2), [];
+    Pad(dims: Vec<PadDim<D>> = "!padding"), "pad", Arity::Exactly(2), Elements::Selected, [];
     /// Operands one after another along a dimension.
-    Concatenate(axis: usize = "!dimensions"), "concatenate", Arity::AtLeast(1), [];
+    Concatenate(axis: usize = "!dimensions"), "concatenate", Arity::AtLeast(1), Elements::Selected, [];
     /// A box of these sizes at run-time starts (one scalar an axis), clamped so that it fits.
-    DynamicSlice(sizes: Vec<D> = "!dynamic_slice_sizes"), "dynamic-slice", Arity::AtLeast(1), [];
+    DynamicSlice(sizes: Vec<D> = "!dynamic_slice_sizes"), "dynamic-slice", Arity::AtLeast(1), Elements::Selected, [];
     /// Operand 0 with operand 1 written at run-time starts, clamped so that it fits.
-    DynamicUpdateSlice, "dynamic-update-slice", Arity::AtLeast(2), [];
+    DynamicUpdateSlice, "dynamic-update-slice", Arity::AtLeast(2), Elements::Selected, [];
     /// Slices at indices; starts are clamped.
-    Gather(dims: GatherDims<D>), "gather", Arity::Exactly(2), [
+    Gather(dims: GatherDims<D>), "gather", Arity::Exactly(2), Elements::Selected, [
         "!offset_dims", "!collapsed_slice_dims", "!start_index_map", "!index_vector_dim", "!slice_sizes", "operand_batching_dims",
         "start_indices_batching_dims", "indices_are_sorted"];
     /// Updates combined into operands at indices; windows that do not fit are skipped.
     Scatter { /// Axes.
         dims: ScatterDims, /// (old.., new..) -> combined.
-        comp: CompId = "!to_apply" }, "scatter", Arity::ScatterGroups, [
+        comp: CompId = "!to_apply" }, "scatter", Arity::ScatterGroups, Elements::Folded, [
         "!update_window_dims", "!inserted_window_dims", "!scatter_dims_to_operand_dims", "!index_vector_dim", "input_batching_dims",
         "scatter_indices_batching_dims", "indices_are_sorted", "unique_indices"];
     /// n arrays and n scalars folded over dimensions.
     Reduce { /// Folded dimensions.
         dims: Vec<usize> = "!dimensions", /// (acc.., value..) -> acc.
-        comp: CompId = "!to_apply" }, "reduce", Arity::Pairs, [];
+        comp: CompId = "!to_apply" }, "reduce", Arity::Pairs, Elements::Folded, [];
     /// n arrays and n scalars folded over windows.
     ReduceWindow { /// One entry a dimension.
         window: Vec<WindowDim<D>> = "window", /// (acc.., value..) -> acc.
-        comp: CompId = "!to_apply" }, "reduce-window", Arity::Pairs, [];
+        comp: CompId = "!to_apply" }, "reduce-window", Arity::Pairs, Elements::Folded, [];
     /// Each source element goes to the selected element of its window.
     SelectAndScatter { /// One entry a dimension.
         window: Vec<WindowDim<D>> = "window", /// (a, b) -> keep a.
         select: CompId = "!select", /// (old, source) -> combined.
-        scatter: CompId = "!scatter" }, "select-and-scatter", Arity::Exactly(3), [];
+        scatter: CompId = "!scatter" }, "select-and-scatter", Arity::Exactly(3), Elements::Folded, [];
     /// Operands sorted together along one dimension.
     Sort { /// The dimension.
         dim: usize = "!dimensions", /// Whether equal keys keep their order.
         is_stable: bool = "?is_stable", /// (a0, b0, a1, b1, …) -> a goes first.
-        comp: CompId = "!to_apply" }, "sort", Arity::AtLeast(1), [];
+        comp: CompId = "!to_apply" }, "sort", Arity::AtLeast(1), Elements::Folded, [];
     /// Largest (or smallest) `k` of the last dimension, and their s32 indices.
     TopK { /// How many.
         k: D = "!k", /// Largest, not smallest.
         largest: bool = "+largest", /// `Total`: in the total order. `Partial`: the largest by `<`, in the steps of TensorFlow's kernel, which
         /// decide where a NaN goes.
-        kind: CompareKind }, "topk", Arity::Exactly(1), [];
+        kind: CompareKind }, "topk", Arity::Exactly(1), Elements::Folded, [];
     /// Batched matrix product.
-    Dot(dims: DotDims), "dot", Arity::Exactly(2), [
+    Dot(dims: DotDims), "dot", Arity::Exactly(2), Elements::Folded, [
         "lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims", "operand_precision", "algorithm", "sparsity"];
     /// Convolution (cross-correlation unless reversed).
-    Convolution(dims: Box<ConvDims<D>>), "convolution", Arity::Exactly(2), [
+    Convolution(dims: Box<ConvDims<D>>), "convolution", Arity::Exactly(2), Elements::Folded, [
         "window", "!dim_labels", "feature_group_count", "batch_group_count", "operand_precision", "sparsity"];
     /// A scalar computation applied point by point.
     Map { /// All dimensions, in order.
         dims: Vec<usize> = "dimensions", /// The computation.
-        comp: CompId = "!to_apply" }, "map", Arity::AtLeast(1), [];
+        comp: CompId = "!to_apply" }, "map", Arity::AtLeast(1), Elements::Pointwise, [];
     /// Several values as one.
-    Tuple, "tuple", Arity::AtLeast(0), [];
+    Tuple, "tuple", Arity::AtLeast(0), Elements::Opaque, [];
     /// One part of a tuple.
-    GetTupleElement(part: usize = "!index"), "get-tuple-element", Arity::Exactly(1), [];
+    GetTupleElement(part: usize = "!index"), "get-tuple-element", Arity::Exactly(1), Elements::Opaque, [];
     /// State is `body(state)` while `cond(state)`.
     While { /// state -> pred.
         cond: CompId = "!condition", /// state -> state.
-        body: CompId = "!body" }, "while", Arity::Exactly(1), [];
+        body: CompId = "!body" }, "while", Arity::Exactly(1), Elements::Opaque, [];
     /// Runs one of several computations: operand 0 chooses, operand `1 + i` is the argument of branch `i`. A `pred` chooses branch 0 when true.
-    Conditional(branches: Vec<CompId>), "conditional", Arity::AtLeast(1), [
+    Conditional(branches: Vec<CompId>), "conditional", Arity::AtLeast(1), Elements::Opaque, [
         "true_computation", "false_computation", "branch_computations"];
     /// Runs a computation.
-    Call(comp: CompId = "!to_apply"), "call", Arity::AtLeast(0), ["is_composite", "output_to_operand_aliasing"];
+    Call(comp: CompId = "!to_apply"), "call", Arity::AtLeast(0), Elements::Opaque, ["is_composite", "output_to_operand_aliasing"];
     /// Instructions that become one kernel.
     Fusion { /// What kind of kernel.
         kind: FusionKind = "!kind", /// Its body.
-        comp: CompId = "!calls" }, "fusion", Arity::AtLeast(0), ["output_to_operand_aliasing"];
+        comp: CompId = "!calls" }, "fusion", Arity::AtLeast(0), Elements::Opaque, ["output_to_operand_aliasing"];
     /// Discrete Fourier transform over the last dimensions.
     Fft { /// Direction and types.
         kind: FftKind = "!fft_type", /// Lengths of the transformed dimensions.
-        length: Vec<D> = "!fft_length" }, "fft", Arity::Exactly(1), [];
+        length: Vec<D> = "!fft_length" }, "fft", Arity::Exactly(1), Elements::Folded, [];
     /// Lower (or upper) Cholesky factor of the last two dimensions.
     Cholesky { /// Lower, not upper.
-        lower: bool = "lower" }, "cholesky", Arity::Exactly(1), [];
+        lower: bool = "lower" }, "cholesky", Arity::Exactly(1), Elements::Folded, [];
     /// x of a·x = b (or x·a = b), a triangular.
     TriangularSolve { /// a stands left of x.
         left_side: bool = "left_side", /// The lower triangle is read.
         lower: bool = "lower", /// The diagonal is taken as ones.
         unit_diagonal: bool = "unit_diagonal", /// How a is read.
-        transpose_a: Transpose = "transpose_a" }, "triangular-solve", Arity::Exactly(2), [];
+        transpose_a: Transpose = "transpose_a" }, "triangular-solve", Arity::Exactly(2), Elements::Folded, [];
     /// (y, mean, biased variance) of (x, scale, offset).
     BatchNormTraining { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
-        feature_index: usize = "!feature_index" }, "batch-norm-training", Arity::Exactly(3), [];
+        feature_index: usize = "!feature_index" }, "batch-norm-training", Arity::Exactly(3), Elements::Folded, [];
     /// y of (x, scale, offset, mean, variance).
     BatchNormInference { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
-        feature_index: usize = "!feature_index" }, "batch-norm-inference", Arity::Exactly(5), [];
+        feature_index: usize = "!feature_index" }, "batch-norm-inference", Arity::Exactly(5), Elements::Folded, [];
     /// (grad x, grad scale, grad offset) of (x, scale, mean, variance, grad y).
     BatchNormGrad { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
-        feature_index: usize = "!feature_index" }, "batch-norm-grad", Arity::Exactly(5), [];
+        feature_index: usize = "!feature_index" }, "batch-norm-grad", Arity::Exactly(5), Elements::Folded, [];
     /// Random numbers of a distribution (`rng_uniform`, `rng_normal`); not reproducible.
     Rng { /// Normal, not uniform.
-        normal: bool }, "rng", Arity::Exactly(2), ["!distribution"];
+        normal: bool }, "rng", Arity::Exactly(2), Elements::Opaque, ["!distribution"];
     /// (new state, bits) of a state.
     RngBitGenerator { /// `rng_philox`, `rng_three_fry` or `rng_default`.
-        algorithm: String = "!algorithm" }, "rng-bit-generator", Arity::Exactly(1), [];
+        algorithm: String = "!algorithm" }, "rng-bit-generator", Arity::Exactly(1), Elements::Opaque, [];
     /// Size of one dimension, s32.
-    GetDimensionSize(axis: usize = "!dimensions"), "get-dimension-size", Arity::Exactly(1), [];
+    GetDimensionSize(axis: usize = "!dimensions"), "get-dimension-size", Arity::Exactly(1), Elements::Opaque, [];
     /// The operand with one dimension bounded.
-    SetDimensionSize(axis: usize = "!dimensions"), "set-dimension-size", Arity::Exactly(2), [];
+    SetDimensionSize(axis: usize = "!dimensions"), "set-dimension-size", Arity::Exactly(2), Elements::Opaque, [];
     /// Joins tokens.
-    AfterAll, "after-all", Arity::AtLeast(0), [];
+    AfterAll, "after-all", Arity::AtLeast(0), Elements::Opaque, [];
     /// Its first operand, after its second.
-    AddDependency, "add-dependency", Arity::Exactly(2), [];
+    AddDependency, "add-dependency", Arity::Exactly(2), Elements::Opaque, [];
     /// The index of this partition: 0.
-    PartitionId, "partition-id", Arity::Exactly(0), [];
+    PartitionId, "partition-id", Arity::Exactly(0), Elements::Opaque, [];
     /// The index of this replica: 0.
-    ReplicaId, "replica-id", Arity::Exactly(0), [];
+    ReplicaId, "replica-id", Arity::Exactly(0), Elements::Opaque, [];
 }
 
 impl<D: Size> Op<D> {

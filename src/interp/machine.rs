@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::operands::{Operands, invalid, unsupported};
 use super::rank::Rank;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Module, Op, Shape, actual, infer};
+use crate::hlo::{CompId, Computation, Elements, Inst, InstId, Literal, Module, Op, Shape, actual, infer};
 use crate::tensor::element_count;
 
 /// Calls nest at most this deep, so that the stack holds.
@@ -329,23 +329,17 @@ pub(super) fn check(comp: &Computation, order: &[InstId], module: &Module) -> Re
 
 /// Ops whose payload indexes dimensions; the others check themselves.
 fn inferable(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Transpose(_)
-            | Op::Reverse(_)
-            | Op::Slice(_)
-            | Op::Pad(_)
-            | Op::Concatenate(_)
-            | Op::DynamicSlice(_)
-            | Op::DynamicUpdateSlice
-            | Op::Gather(_)
-            | Op::Reduce { .. }
-            | Op::ReduceWindow { .. }
-            | Op::TopK { .. }
-            | Op::Fft { .. }
-            | Op::BatchNormTraining { .. }
-            | Op::BatchNormGrad { .. }
-    )
+    let moves = matches!(op.elements(), Elements::Rearranged | Elements::Selected);
+    moves && !matches!(op, Op::Iota(_) | Op::Broadcast(_))
+        || matches!(
+            op,
+            Op::Reduce { .. }
+                | Op::ReduceWindow { .. }
+                | Op::TopK { .. }
+                | Op::Fft { .. }
+                | Op::BatchNormTraining { .. }
+                | Op::BatchNormGrad { .. }
+        )
 }
 
 fn same_sizes(a: &Shape, b: &Shape) -> bool {

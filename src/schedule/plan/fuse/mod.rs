@@ -12,7 +12,7 @@ mod cone;
 mod path;
 mod rows;
 
-use crate::hlo::{Computation, InstId, Module, Op};
+use crate::hlo::{Computation, Elements, InstId, Module, Op};
 use crate::util::id_vec::{Id, IdVec};
 pub use path::{Move, forward};
 pub use rows::{FEW_COLUMNS, Role, Rows, demand};
@@ -98,52 +98,43 @@ pub enum Use {
     Memory,
 }
 
-/// How `op` uses that operand.
+/// How `op` uses an operand.
 pub fn use_of(op: &Op, operand: usize) -> Use {
     match op {
         Op::Broadcast(_) => Use::Often,
-        Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice | Op::Gather(_) | Op::ReduceWindow { .. }
-            if operand > 0 =>
-        {
-            Use::Often
-        }
-        Op::Elementwise(_) | Op::Map { .. } | Op::Reduce { .. } | Op::Sort { .. } | Op::TopK { .. } => Use::Once,
-        Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier | Op::Transpose(_) | Op::Reverse(_) => Use::Once,
-        Op::Slice(_) | Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice | Op::Gather(_) => Use::Once,
-        Op::Concatenate(_) => Use::Once,
-        _ => Use::Memory,
+        Op::ReduceWindow { .. } if operand > 0 => Use::Often,
+        Op::Concatenate(_) | Op::Reduce { .. } | Op::Sort { .. } | Op::TopK { .. } => Use::Once,
+        _ => match op.elements() {
+            Elements::Pointwise | Elements::SameOrder | Elements::Rearranged => Use::Once,
+            Elements::Selected if operand > 0 => Use::Often,
+            Elements::Selected => Use::Once,
+            Elements::Folded | Elements::Opaque => Use::Memory,
+        },
     }
 }
 
-/// Only moves elements, and for free.
+/// Whether an op only moves elements, and for free.
 pub fn index_only(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Broadcast(_)
-            | Op::Reshape
-            | Op::Bitcast
-            | Op::Transpose(_)
-            | Op::Slice(_)
-            | Op::Reverse(_)
-            | Op::Iota(_)
-            | Op::Copy
-            | Op::OptimizationBarrier
-    )
+    matches!(op.elements(), Elements::SameOrder | Elements::Rearranged)
 }
 
 /// Whether each element is computed from a few of others, so that it may be where those are read.
 pub fn inlineable(op: &Op) -> bool {
-    index_only(op)
-        || matches!(op, Op::Elementwise(_) | Op::Map { .. } | Op::Pad(_) | Op::DynamicSlice(_) | Op::Gather(_))
+    match op.elements() {
+        Elements::Pointwise | Elements::SameOrder | Elements::Rearranged => true,
+        // one that writes into an array, or joins several, has loops of its own
+        Elements::Selected => !matches!(op, Op::Concatenate(_) | Op::DynamicUpdateSlice),
+        Elements::Folded | Elements::Opaque => false,
+    }
 }
 
 fn can_anchor(op: &Op) -> bool {
     matches!(op, Op::Dot(_) | Op::Convolution(_) | Op::Reduce { .. } | Op::ReduceWindow { .. })
 }
 
-/// Keeps every element, in row-major order.
+/// Whether an op keeps every element in row-major order.
 fn linear(op: &Op) -> bool {
-    matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier)
+    op.elements() == Elements::SameOrder || matches!(op, Op::Elementwise(_))
 }
 
 /// Decides for every instruction of `comp`. Of several that may be the anchor of a kernel, the last one of `order` is, which has
