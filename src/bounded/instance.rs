@@ -64,7 +64,7 @@ impl Elements {
 }
 
 /// The instructions of a computation that count, operands first, and how they vary.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Form {
     /// The order.
     pub order: Vec<InstId>,

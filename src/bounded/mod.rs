@@ -47,9 +47,12 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact, traced
     let way = Way { exact: &of_steps, traced, steps: &steps, args: &args };
     let counted = steps.counted(given);
     let once = way.lowered_once(&counted)?;
-    let (function, derived, mut all) = match once {
-        Some(found) => found,
-        None => way.looked_at(&counted)?,
+    let (function, derived, mut all, exact) = match once {
+        Some((found, exact)) => (found.0, found.1, found.2, exact),
+        None => {
+            let (function, derived, all) = way.looked_at(&counted)?;
+            (function, derived, all, exact)
+        }
     };
     let (_, largest) = &function.bounds[0];
     let module = all.remove(0).module;
@@ -140,17 +143,19 @@ type Found = (Function, Derived, Vec<Rung>);
 
 impl Way<'_> {
     /// The function of one lowering; `None` where it can't be told so.
-    fn lowered_once(&self, given: &[Size]) -> Result<Option<Found>> {
+    fn lowered_once(&self, given: &[Size]) -> Result<Option<(Found, Exact)>> {
         let Some(traced) = self.traced else { return Ok(None) };
-        let way = once::Way { exact: self.exact, traced, steps: self.steps };
-        let Some(function) = self.once(given, way, true) else { return Ok(None) };
+        let way = once::Way { traced, steps: self.steps };
+        let Some((first, function)) = self.once(given, way, true) else { return Ok(None) };
+        let mut each = vec![first];
         let derived = Derived::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
         let mut all = function.rungs(&derived, self.steps)?;
         let mut todo: Vec<(Vec<Size>, usize)> =
             function.apart.iter().map(|&size| (function.given.clone(), size)).collect();
         while let Some((mut given, size)) = todo.pop() {
             given[size].most = given[size].least;
-            let Some(own) = self.once(&given, way, false) else { return Ok(None) };
+            let Some((once, own)) = self.once(&given, way, false) else { return Ok(None) };
+            each.push(once);
             if !derived.are_dims(&own) {
                 return Err(other_results(&own.given));
             }
@@ -158,10 +163,23 @@ impl Way<'_> {
             all.extend(rungs.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
             todo.extend(own.apart.iter().map(|&other| (own.given.clone(), other)));
         }
-        Ok(Some((function, derived, all)))
+        Ok(Some(((function, derived, all), self.exactly(each))))
     }
 
-    fn once(&self, given: &[Size], way: once::Way, with_halves: bool) -> Option<Function> {
+    /// A function for exactly some sizes; `each` are the functions that serve them, those of smallest sizes behind the others.
+    fn exactly(&self, each: Vec<Once>) -> Exact {
+        let (steps, args) = (self.steps.clone(), self.args.to_vec());
+        Exact(Arc::new(move |sizes| {
+            let counts = steps.counts(sizes)?;
+            let once = each.iter().rev().find(|once| once.serves(&counts));
+            once.and_then(|once| once.exact(&counts, &steps, &args)).ok_or_else(|| {
+                Diagnostic::new(Code::BadInputs, format!("there is no function for the sizes {sizes:?}")).into()
+            })
+        }))
+    }
+
+    /// The function of one lowering, and what it is for its bounds; `None` where it can't be told so.
+    fn once(&self, given: &[Size], way: once::Way, with_halves: bool) -> Option<(Once, Function)> {
         let given = instances::sound(given, self.exact);
         let once = Once::new(&given, way)?;
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
@@ -170,7 +188,8 @@ impl Way<'_> {
         let bounds = std::iter::once(most).chain(halves).map(at).collect::<Option<Vec<_>>>()?;
         let bounds = bounds.into_iter().map(|(lowered, most)| (most, lowered)).collect();
         let least = given.iter().map(|s| s.least).chain(once.ranges.iter().skip(given.len()).map(|_| 0)).collect();
-        Some(Function { given, least, bounds, forms: once.forms, apart: once.apart, is_roomy: true })
+        let (forms, apart) = (once.forms.clone(), once.apart.clone());
+        Some((once, Function { given, least, bounds, forms, apart, is_roomy: true }))
     }
 
     /// The function as it looks at several sizes.

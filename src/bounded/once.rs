@@ -8,14 +8,14 @@ use super::degenerate::equal_at;
 use super::extent::Extent;
 use super::instance::{Elements, Form, Varying, numbers, order};
 use super::steps::Steps;
-use crate::hlo::{ArrayShape, CompId, InstId, Resized, Shape, open};
-use crate::lower::{Exact, Lowered, OpenLowered, Traced};
+use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Resized, Shape, open};
+use crate::lower::{Lowered, OpenLowered, Traced};
 use crate::symbolic::trace::{ExprId, Guard, Record, SizeNumber};
 use crate::symbolic::{Dim, Interval};
-use crate::tensor::Size;
-use std::cell::RefCell;
+use crate::tensor::{Size, Tensor};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A comparison is answered for so many combinations of sizes at most.
 const MOST_POINTS: u64 = 1 << 17;
@@ -27,8 +27,6 @@ const TRIES: u64 = 3;
 /// How a function is lowered.
 #[derive(Clone, Copy)]
 pub struct Way<'a> {
-    /// For exactly some sizes, counted in steps.
-    pub exact: &'a Exact,
     /// With sizes that are expressions.
     pub traced: &'a Traced,
     /// The steps of the sizes that the caller says.
@@ -56,13 +54,14 @@ struct Expressions {
     record: Record,
     /// The numbers of the record's variables among the sizes of the function.
     places: BTreeMap<SizeNumber, usize>,
-    known: RefCell<HashMap<ExprId, Option<Extent>>>,
+    known: Mutex<HashMap<ExprId, Option<Extent>>>,
 }
 
 impl Expressions {
     fn of(&self, dim: Dim) -> Option<Extent> {
         let Some(id) = dim.expr() else { return Some(Extent::constant(dim.at_hand())) };
-        self.known.borrow_mut().entry(id).or_insert_with(|| self.renumbered(&self.record.expr(dim))).clone()
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(id).or_insert_with(|| self.renumbered(&self.record.expr(dim))).clone()
     }
     fn renumbered(&self, expr: &Extent) -> Option<Extent> {
         expr.substituted(&|v| self.places.get(v).copied().map(Extent::var))
@@ -87,22 +86,22 @@ impl Once {
         for (&number, &place) in &places {
             ranges[place] = record.ranges()[number];
         }
-        let expressions = Expressions { record, places, known: RefCell::default() };
+        let expressions = Expressions { record, places, known: Mutex::default() };
         let forms = forms(&open.module, &expressions)?;
         let given = given.to_vec();
         let mut once = Once { given, apart: Vec::new(), forms, ranges, open, expressions, base: base.to_vec() };
-        once.settle(way.exact)?;
+        once.settle(way)?;
         Some(once)
     }
 
     /// Finds at which sizes the function is another one. `None` where these are others than the smallest of one size.
-    fn settle(&mut self, exact: &Exact) -> Option<()> {
+    fn settle(&mut self, way: Way) -> Option<()> {
         let guards = self.expressions.record.guards().to_vec();
         let mut departures: Vec<BTreeMap<usize, u64>> = Vec::new();
         for guard in &guards {
             let others = self.others(guard)?;
             for other in others {
-                if !departures.contains(&other) && !self.is_alike(&other, exact) {
+                if !departures.contains(&other) && !self.is_alike(&other, way) {
                     departures.push(other);
                 }
             }
@@ -150,12 +149,13 @@ impl Once {
     }
 
     /// Whether the function is this one where some sizes have these values, and the others are those for which it was lowered.
-    fn is_alike(&self, other: &BTreeMap<usize, u64>, exact: &Exact) -> bool {
+    fn is_alike(&self, other: &BTreeMap<usize, u64>, way: Way) -> bool {
         let mut point = self.base.clone();
         for (&size, &n) in other {
             point[size] = n;
         }
-        let Ok(lowered) = (exact.0)(&point) else { return false };
+        let Some((lowered, _)) = (way.traced.0)(&way.steps.traced(&self.given, &point)) else { return false };
+        let lowered = lowered.lowered;
         point.extend(lowered.found.iter().map(|f| f.0));
         equal_at(&self.open.lowered.module, &self.forms, &point, &lowered.module)
     }
@@ -164,30 +164,70 @@ impl Once {
     /// the sizes of counts, and `args` say which axes of the arguments have them.
     pub fn bound(&self, most: &[u64], steps: &Steps, args: &[Vec<Option<usize>>]) -> Option<Lowered> {
         let all = self.largest(most)?;
-        let failed = RefCell::new(false);
         let least = self.given.iter().map(|s| s.least).chain(self.open.sizes.iter().map(|_| 0));
         let ranges: Vec<Interval> = least.zip(&all).map(|(a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
         let within = Interval::of_each(&ranges);
-        let known: RefCell<HashMap<ExprId, Option<i64>>> = RefCell::default();
         let largest = |d: Dim| self.expressions.of(d).and_then(|e| i64::try_from(e.extremes(&within)?.most).ok());
-        let value = |d: Dim| {
+        let mut lowered = self.resized(&largest, &steps.sizes(most), args)?;
+        for (found, &most) in lowered.found.iter_mut().zip(&all[self.given.len()..]) {
+            *found = (most, most);
+        }
+        Some(lowered)
+    }
+
+    /// The function for exactly some sizes: those that the caller says, counted in steps, and behind them the first of those that values
+    /// say; further ones are taken to be the largest that they may be.
+    pub fn exact(&self, counts: &[u64], steps: &Steps, args: &[Vec<Option<usize>>]) -> Option<Lowered> {
+        let mut all = counts.to_vec();
+        let mut most = Vec::with_capacity(self.open.sizes.len());
+        for (i, found) in self.open.sizes.iter().enumerate() {
+            let largest = u64::try_from(self.expressions.of(found.most)?.at(&all)?).unwrap_or(0);
+            match all.get_mut(self.given.len() + i) {
+                Some(known) => *known = (*known).min(largest),
+                None => all.push(largest),
+            }
+            most.push(largest);
+        }
+        let value = |d: Dim| self.expressions.of(d).and_then(|e| e.at(&all));
+        let mut lowered = self.resized(&value, &steps.sizes(&counts[..self.given.len()]), args)?;
+        for (id, comp) in self.open.module.comps.iter() {
+            for (constant, elements) in &comp.size_constants {
+                let elements = elements.iter().map(|&e| value(e)).collect::<Option<Vec<i64>>>()?;
+                let inst = &mut lowered.module.comps[id].insts[*constant];
+                let shape = inst.shape.as_array()?;
+                let bytes = elements.iter().flat_map(|&n| Tensor::scalar_of_int(shape.dtype, n).bytes.to_vec());
+                let value = Tensor::new(shape.dtype, shape.dims.clone(), bytes.collect::<Vec<u8>>());
+                inst.op = Op::Constant(Literal::Array(value));
+            }
+        }
+        lowered.found = all[self.given.len()..].iter().copied().zip(most).collect();
+        Some(lowered)
+    }
+
+    /// The function with other sizes: those that `value` gives, and of the arguments those that the caller says.
+    fn resized(
+        &self,
+        value: &dyn Fn(Dim) -> Option<i64>,
+        said: &[u64],
+        args: &[Vec<Option<usize>>],
+    ) -> Option<Lowered> {
+        let failed = Cell::new(false);
+        let known: RefCell<HashMap<ExprId, Option<i64>>> = RefCell::default();
+        let signed = |d: Dim| {
             let Some(id) = d.expr() else { return d.at_hand() };
-            let n = *known.borrow_mut().entry(id).or_insert_with(|| largest(d));
-            n.unwrap_or_else(|| {
-                *failed.borrow_mut() = true;
-                d.at_hand()
-            })
+            let n = *known.borrow_mut().entry(id).or_insert_with(|| value(d));
+            failed.set(failed.get() || n.is_none());
+            n.unwrap_or(d.at_hand())
         };
-        let size = |d: Dim| u64::try_from(value(d)).unwrap_or(0);
-        let module = self.open.module.resized(Resized { size: &size, signed: &value });
-        if *failed.borrow() {
+        let size = |d: Dim| u64::try_from(signed(d)).unwrap_or(0);
+        let module = self.open.module.resized(Resized { size: &size, signed: &signed });
+        if failed.get() {
             return None;
         }
         let mut lowered = Lowered { module, ..self.open.lowered.clone() };
-        let sizes = steps.sizes(most);
         for (info, axes) in lowered.args.iter_mut().zip(args) {
             for (n, size) in info.dims.iter_mut().zip(axes) {
-                *n = size.map_or(*n, |size| sizes[size]);
+                *n = size.map_or(*n, |size| said[size]);
             }
         }
         let root = lowered.module.entry();
@@ -198,10 +238,12 @@ impl Once {
         for (info, part) in lowered.results.iter_mut().zip(&parts) {
             info.dims.clone_from(&part.as_array()?.dims);
         }
-        for (found, &most) in lowered.found.iter_mut().zip(&all[self.given.len()..]) {
-            *found = (most, most);
-        }
         Some(lowered)
+    }
+
+    /// Whether the function serves these counts of the sizes that the caller says.
+    pub fn serves(&self, counts: &[u64]) -> bool {
+        self.given.iter().zip(counts).all(|(size, n)| (size.least..=size.most).contains(n))
     }
 
     /// All sizes where those that the caller says are these and those that values say are the largest that they may be.

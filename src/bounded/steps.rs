@@ -1,5 +1,6 @@
 //! Sizes that are taken in steps: an image that is halved three times and joined with its halves has a height that is a multiple of 8.
 use super::extent::Extent;
+use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{Asked, Claim, InstId};
 use crate::lower::{Exact, TracedSize};
 use crate::symbolic::Interval;
@@ -86,6 +87,19 @@ impl Steps {
     pub fn sizes(&self, numbers: &[u64]) -> Vec<u64> {
         let step = |i: usize| self.all.get(i).copied().unwrap_or(Step { by: 1, rest: 0 });
         numbers.iter().enumerate().map(|(i, &n)| step(i).size(n)).collect()
+    }
+    /// How many steps these sizes are; what is behind those that the caller says stays.
+    ///
+    /// # Errors
+    /// `Code::BadInputs` for a size between two steps.
+    pub fn counts(&self, sizes: &[u64]) -> Result<Vec<u64>> {
+        let one = |(i, &n): (usize, &u64)| {
+            let Step { by, rest } = self.all.get(i).copied().unwrap_or(Step { by: 1, rest: 0 });
+            let told = || format!("a size of {n}, where it must be a multiple of {by} and {rest}");
+            let count = n.checked_sub(rest).filter(|n| n % by == 0).map(|n| n / by);
+            count.ok_or_else(|| Diagnostic::new(Code::BadInputs, told()).into())
+        };
+        sizes.iter().enumerate().map(one).collect()
     }
     /// The function for sizes that are so many steps.
     pub fn exact(&self, exact: &Exact) -> Exact {

@@ -3,6 +3,8 @@ use super::attrs::{ConvDims, GatherDims, PadDim, SliceDim, WindowDim};
 use super::size::{Signed, Size};
 use super::{ArrayShape, Computation, Inst, Module, Op, Shape};
 use crate::symbolic::Dim;
+use crate::util::id_vec::Id;
+use std::cell::RefCell;
 
 /// What becomes of each size.
 #[derive(Clone, Copy)]
@@ -131,6 +133,20 @@ impl<D: Size> Op<D> {
     pub fn at_hand(&self) -> Op {
         self.resized(at_hand())
     }
+    /// Whether both are one op in every call, as far as the expressions of sizes tell; nothing is recorded.
+    pub fn is_same(&self, other: &Op<D>) -> bool {
+        let expressions = RefCell::new(Vec::new());
+        let number = |dim: Dim| {
+            let mut known = expressions.borrow_mut();
+            let place = known.iter().position(|&other| dim.is_same(other));
+            place.unwrap_or_else(|| {
+                known.push(dim);
+                known.len() - 1
+            })
+        };
+        let to = Resized { size: &|d: D| number(d.into()) as u64, signed: &|d: D::Signed| number(d.into()) as i64 };
+        self.resized(to) == other.resized(to)
+    }
     fn resized<E: Size>(&self, to: Resized<D, E>) -> Op<E> {
         match self.clone() {
             Op::Slice(dims) => Op::Slice(dims.iter().map(|d| d.resized(to)).collect()),
@@ -224,9 +240,18 @@ impl<D: Size> Computation<D> {
         self.resized(at_hand())
     }
     fn resized(&self, to: Resized<D, u64>) -> Computation {
+        let mut insts: Vec<Inst> = self.insts.values().map(|inst| inst.resized(to)).collect();
+        for i in 0..insts.len() {
+            if let Op::Foreign(call) = &insts[i].op {
+                let operands: Vec<&Shape> = insts[i].operands.iter().map(|&id| &insts[Id::index(id)].shape).collect();
+                if let Some(call) = call.with_operand_sizes(&operands) {
+                    insts[i].op = Op::Foreign(Box::new(call));
+                }
+            }
+        }
         Computation {
             name: self.name.clone(),
-            insts: self.insts.values().map(|inst| inst.resized(to)).collect(),
+            insts: insts.into_iter().collect(),
             params: self.params.clone(),
             root: self.root,
             sizes: self.sizes.clone(),

@@ -331,4 +331,23 @@ impl Foreign {
         let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
         Some(parse_shapes(inside))
     }
+    /// The same call whose `operand_layout_constraints` have the sizes of these operands; `None` where there is nothing to change.
+    pub fn with_operand_sizes(&self, operands: &[&Shape]) -> Option<Foreign> {
+        let mut layouts = self.operand_layouts()?.ok()?;
+        let mut is_other = false;
+        for (layout, operand) in layouts.iter_mut().zip(operands) {
+            if let (Shape::Array(layout), Shape::Array(operand)) = (layout, operand)
+                && layout.rank() == operand.rank()
+                && layout.dims != operand.dims
+            {
+                layout.dims.clone_from(&operand.dims);
+                is_other = true;
+            }
+        }
+        let text: Vec<String> = layouts.iter().map(Shape::to_string).collect();
+        let mut call = self.clone();
+        let attr = call.attrs.iter_mut().find(|a| a.0 == "operand_layout_constraints")?;
+        attr.1 = format!("{{{}}}", text.join(", "));
+        is_other.then_some(call)
+    }
 }

@@ -594,6 +594,13 @@ impl<D: Size> Builder<D> {
     pub fn pad(&mut self, x: InstId, fill: InstId, dims: &[PadDim<D>]) -> InstId {
         self.add_inst(Op::Pad(dims.to_vec()), &[x, fill])
     }
+    /// `x` with `more` zeros behind its elements along `axis`.
+    pub fn pad_axis(&mut self, x: InstId, axis: usize, more: D::Signed) -> InstId {
+        let mut dims = vec![PadDim::default(); self.rank(x)];
+        dims[axis].high = more;
+        let zero = self.scalar(self.dtype(x), 0.0);
+        self.pad(x, zero, &dims)
+    }
     /// Arrays one after another.
     pub fn concatenate(&mut self, parts: &[InstId], axis: usize) -> InstId {
         if let [one] = parts { *one } else { self.add_inst(Op::Concatenate(axis), parts) }

@@ -220,14 +220,17 @@ fn concatenate<D: Size>(shapes: &[&Shape<D>], axis: usize) -> Inferred<D> {
 }
 
 fn dynamic_slice<D: Size>(x: &ArrayShape<D>, sizes: &[D]) -> Inferred<D> {
-    if sizes.len() != x.rank() || sizes.iter().zip(&x.dims).any(|(s, n)| s > n) {
+    if sizes.len() != x.rank() || sizes.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s)) {
         return Err(format!("slice sizes {sizes:?} do not fit {x}"));
     }
     Ok(Shape::array(x.dtype, sizes.to_vec()))
 }
 
 fn dynamic_update_slice<D: Size>(x: &ArrayShape<D>, update: &ArrayShape<D>) -> Inferred<D> {
-    if update.dtype != x.dtype || update.rank() != x.rank() || update.dims.iter().zip(&x.dims).any(|(s, n)| s > n) {
+    if update.dtype != x.dtype
+        || update.rank() != x.rank()
+        || update.dims.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s))
+    {
         return Err(format!("{update} does not fit into {x}"));
     }
     Ok(Shape::Array(plain(x)))

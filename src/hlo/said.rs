@@ -1,7 +1,8 @@
 //! What values at run time say: sizes of arrays, and what a call asks for beyond them.
-use super::{CompId, InstId};
-use crate::symbolic::Dim;
-use crate::tensor::Bounds;
+use super::{Builder, CompId, InstId};
+use crate::scalar::Direction;
+use crate::symbolic::{Dim, trace};
+use crate::tensor::{Bounds, DType};
 
 /// A size that values at run time say, such as how many elements are not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,4 +145,38 @@ pub struct Assumed {
     pub checks: Checks,
     /// The sizes of each feed, where they are recorded; those that the feeds say where there are none.
     pub feeds: Vec<Vec<Dim>>,
+}
+
+impl Builder<Dim> {
+    /// Lets calls fail in which the value of `claim` is above `most`, which may be another size in each call.
+    pub fn claim_up_to(&mut self, most: Dim, claim: Claim) {
+        if !most.varies() {
+            return self.claim(Claim { most: most.known(), ..claim });
+        }
+        let room = u64::try_from(trace::range(most).most).unwrap_or(u64::MAX).min(i32::MAX as u64 - 1);
+        let (limit, beyond) = (self.scalar(DType::S32, most), self.scalar(DType::S32, Dim::from(room + 1)));
+        let is_more = self.compare(Direction::Gt, claim.value, limit);
+        let value = self.select(is_more, beyond, claim.value);
+        self.claim(Claim { value, most: room, ..claim });
+    }
+    /// The largest that `size` is whatever values say: it follows from the sizes that the caller says.
+    pub fn room(&self, size: Dim) -> Dim {
+        match self.founds().iter().find(|found| size.varies() && found.assumed.is_same(size)) {
+            Some(found) => self.room(found.most),
+            None if trace::follows_values(size) => {
+                Dim::from(u64::try_from(trace::range(size).most).unwrap_or(u64::MAX))
+            }
+            None => size,
+        }
+    }
+    /// Whether `a` is less than `b` in every call that does not fail: where sizes that values say decide, calls fail in which it is not.
+    pub fn require_less(&mut self, a: Dim, b: Dim) -> bool {
+        if !trace::values_decide(a, trace::Relation::Less, b) {
+            return a < b;
+        }
+        let value = self.scalar(DType::S32, b - a - 1);
+        let node = self.metadata.op_name.clone();
+        self.claim(Claim { node, asks: Asked::Size, value, most: i32::MAX as u64, is_allowed: false });
+        true
+    }
 }

@@ -1,5 +1,5 @@
 //! The shape of a value: arrays, tuples, tokens.
-use super::size::Size;
+use super::size::{Size, are_same};
 use crate::tensor::DType;
 
 /// A memory layout: dimensions from fastest to slowest, and whatever XLA writes behind the colon, kept as text.
@@ -60,6 +60,10 @@ impl<D: Size> ArrayShape<D> {
     pub fn same(&self, other: &ArrayShape<D>) -> bool {
         self.dtype == other.dtype && self.dims == other.dims
     }
+    /// Equal types, and sizes that are the same in every call, whatever the layouts; nothing is recorded.
+    pub fn is_same(&self, other: &ArrayShape<D>) -> bool {
+        self.dtype == other.dtype && are_same(&self.dims, &other.dims)
+    }
     /// Distance in elements between neighbours along each dimension (row-major).
     pub fn strides(&self) -> Vec<D> {
         let mut strides = vec![D::from(1); self.rank()];
@@ -96,6 +100,16 @@ impl<D: Size> Shape<D> {
             (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y)),
             (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
             (Shape::Buffer(a), Shape::Buffer(b)) => a.same(b),
+            _ => false,
+        }
+    }
+    /// Equal in every call but for layouts and dynamic bounds, as far as the expressions of sizes tell; nothing is recorded.
+    pub fn is_same(&self, other: &Shape<D>) -> bool {
+        match (self, other) {
+            (Shape::Array(a), Shape::Array(b)) => a.is_same(b),
+            (Shape::Buffer(a), Shape::Buffer(b)) => a.is_same(b),
+            (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.is_same(y)),
+            (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
             _ => false,
         }
     }

@@ -379,7 +379,7 @@ impl Walker<'_> {
         let more = self.b.convert(goes_on, DType::S64);
         let asked = self.b.add(rounds, more);
         let (node, value) = (self.b.metadata.op_name.clone(), self.b.convert(asked, DType::S32));
-        self.b.claim(Claim { node, asks: Asked::Rounds, value, most: most.known(), is_allowed: true });
+        self.b.claim_up_to(most, Claim { node, asks: Asked::Rounds, value, most: 0, is_allowed: true });
         Ok(())
     }
 }

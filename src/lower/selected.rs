@@ -5,7 +5,6 @@
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
-use crate::hlo::open::PadDim;
 use crate::hlo::open::{Claim, Dim, InstId};
 use crate::ops::Value;
 use crate::scalar::{Direction, ScalarOp};
@@ -68,7 +67,7 @@ impl Walker<'_> {
             });
             let dims: Vec<Vec<Dim>> = dims.collect();
             for (result, (a, b)) in first.iter().flatten().zip(&dims).enumerate() {
-                let axes = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b);
+                let axes = a.iter().zip(b).enumerate().filter(|(_, (a, b))| !a.is_same(**b));
                 apart.extend(axes.map(|(axis, _)| (result, axis)));
             }
             first.get_or_insert(dims);
@@ -128,8 +127,7 @@ impl Walker<'_> {
         let (mut x, mut y) = (x, y);
         for &axis in apart {
             let (ours, theirs) = (self.b.dims(x)[axis], self.b.dims(y)[axis]);
-            let number = |w: &mut Self, n: Dim| w.b.constant(Tensor::scalar(i32::try_from(n).unwrap_or(i32::MAX)));
-            let (of_x, of_y) = (number(self, ours), number(self, theirs));
+            let (of_x, of_y) = (self.b.scalar(DType::S32, ours), self.b.scalar(DType::S32, theirs));
             let count = self.b.select(counts, of_x, of_y);
             let told = "how large what a branch leaves is depends on values at run time";
             let size = self.b.found(count, ours.max(theirs)).ok_or_else(|| Error::user(Code::DynamicShape, told))?;
@@ -143,10 +141,7 @@ impl Walker<'_> {
 
     /// `x` with `size` elements along an axis, which are no more than it has and `more`.
     fn resized(&mut self, x: InstId, axis: usize, more: Dim, size: Dim) -> InstId {
-        let mut pads = vec![PadDim::default(); self.b.rank(x)];
-        pads[axis].high = more;
-        let zero = self.b.scalar(self.b.dtype(x), 0.0);
-        let roomy = self.b.pad(x, zero, &pads);
+        let roomy = self.b.pad_axis(x, axis, more);
         self.b.slice_axis(roomy, axis, Dim::from(0), size)
     }
 }

@@ -11,6 +11,7 @@ use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic;
+use crate::symbolic::trace::{self, Relation};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -269,11 +270,12 @@ impl LowerCtx<'_> {
     /// # Errors
     /// `DynamicShape` in a computation of scalars, where sizes are fixed.
     pub fn found(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
-        let known = interp::constant_value(self.b, count).and_then(|t| t.get_i64(0));
-        let varies = self.b.computes() && self.b.follows_sizes(count);
-        if let Some(known) =
-            known.filter(|_| !varies).filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count))
-        {
+        let known = interp::known_value(self.b, count);
+        if let Some(&[size]) = known.as_ref().and_then(|known| known.sizes.as_deref()) {
+            return Ok(size.max(Dim::from(0)).min(most));
+        }
+        let known = known.and_then(|known| known.value.get_i64(0));
+        if let Some(known) = known.filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count)) {
             return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
         let is_count = |f: &&Found| f.most.is_same(most) && element::same(self.b, f.count, count);
@@ -309,12 +311,15 @@ impl LowerCtx<'_> {
     /// # Errors
     /// `ShapeMismatch` where there are less: another shape asks for as many.
     pub fn first(&mut self, x: InstId, size: Dim) -> Result<InstId> {
-        match self.b.dims(x).first() {
-            Some(&n) if n >= size => Ok(self.b.slice_axis(x, 0, Dim::from(0), size)),
-            _ => {
-                Err(self.mismatch(format!("{} has less than the {size} elements that are asked for", self.b.shape(x))))
-            }
-        }
+        let n = self.b.dims(x).first().copied();
+        let Some(n) = n.filter(|&n| self.b.require_less(size, n + 1)) else {
+            let told = format!("{} has less than the {size} elements that are asked for", self.b.shape(x));
+            return Err(self.mismatch(told));
+        };
+        // a call in which they are less fails, and has memory for them
+        let may_lack = trace::values_decide(size, Relation::Less, n + 1);
+        let x = if may_lack { self.b.pad_axis(x, 0, size) } else { x };
+        Ok(self.b.slice_axis(x, 0, Dim::from(0), size))
     }
     /// The size that element `at` of an array of integers says; what is `made` of it is told where it can't be.
     ///
@@ -445,9 +450,9 @@ impl LowerCtx<'_> {
     fn claim(&mut self, asked: InstId, (most, is_allowed): (Dim, bool)) {
         let value = self.b.convert(asked, DType::S32);
         let claims = self.b.claims();
-        if !claims.iter().any(|c| c.most == most && element::same(self.b, c.value, value)) {
+        if !claims.iter().any(|c| most.is_same(c.most.into()) && element::same(self.b, c.value, value)) {
             let node = self.node.name.to_string();
-            self.b.claim(Claim { node, asks: Asked::Size, value, most: most.known(), is_allowed });
+            self.b.claim_up_to(most, Claim { node, asks: Asked::Size, value, most: 0, is_allowed });
         }
     }
     /// Whether a value is computed from arrays without elements. It may be known only because a size that other values say is taken to be

@@ -110,7 +110,11 @@ impl<'b> Reader<'b> {
         if x == y || self.equal.contains(&(x, y)) {
             return true;
         }
-        if depth == 0 || a.shape != b.shape || a.operands.len() != b.operands.len() || !self.is_one_op(&a.op, &b.op) {
+        if depth == 0
+            || !a.shape.is_same(&b.shape)
+            || a.operands.len() != b.operands.len()
+            || !self.is_one_op(&a.op, &b.op)
+        {
             return false;
         }
         self.comparisons = self.comparisons.saturating_sub(1);
@@ -133,7 +137,7 @@ impl<'b> Reader<'b> {
                 *there = own;
             }
         }
-        *x == y
+        x.is_same(&y)
     }
 
     /// What the instruction that makes the element says of it, if it is one that is looked through.

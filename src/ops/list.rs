@@ -16,7 +16,7 @@ use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Node, PartialShape, TfType};
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::open::{Builder, Dim, InstId, Literal, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::symbolic::product;
@@ -334,7 +334,10 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let length = *length;
             room::number(cx.b, length)?
         }
-        Value::Unlike(list) => cx.b.constant(Tensor::scalar(list.items.len() as i32)),
+        Value::Unlike(list) => {
+            let length = list.length();
+            room::number(cx.b, length)?
+        }
         Value::Structured(list) => {
             let first = list.parts.first().cloned();
             match first {
@@ -444,16 +447,45 @@ pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(y), Value::Array(lengths)])
 }
 
-/// Whether a vector is 0, 1, 2 and so on.
+/// Whether a vector is 0, 1, 2 and so on, as a range from 0 by 1 is made.
 pub(super) fn is_iota(b: &Builder, id: InstId) -> bool {
-    b.current().insts.get(id).is_some_and(|inst| matches!(inst.op, Op::Iota(_)))
+    let mut id = id;
+    loop {
+        let Some(inst) = b.current().insts.get(id) else { return false };
+        id = match (&inst.op, &inst.operands[..]) {
+            (Op::Iota(_), _) => return b.rank(id) == 1,
+            (Op::Elementwise(ScalarOp::Convert(_)), &[x]) => x,
+            (Op::Elementwise(ScalarOp::Add), &[x, y]) if is_each(b, y, 0) => x,
+            (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_each(b, y, 1) => x,
+            _ => return false,
+        };
+    }
+}
+
+/// Whether an array is this constant everywhere.
+fn is_each(b: &Builder, id: InstId, value: i64) -> bool {
+    let mut id = id;
+    loop {
+        let Some(inst) = b.current().insts.get(id) else { return false };
+        id = match (&inst.op, &inst.operands[..]) {
+            (Op::Broadcast(_) | Op::Reshape, &[x]) => x,
+            (Op::Constant(Literal::Array(t)), []) => {
+                let varies = b.size_constant_elements(id).is_some_and(|all| all.iter().any(|n| n.varies()));
+                return t.dims.is_empty() && !varies && t.get_i64(0) == Some(value);
+            }
+            _ => return false,
+        };
+    }
 }
 
 /// How many lengths input `i` has, a vector of a size that varies, and the one number that all are; `None` of others.
 fn equal_lengths(cx: &LowerCtx, i: usize) -> Option<(Dim, Dim)> {
     let id = cx.arg(i).ok()?;
     let [n] = cx.b.dims(id)[..] else { return None };
-    let inst = cx.b.current().insts.get(id).filter(|_| n.varies())?;
+    let mut inst = cx.b.current().insts.get(id).filter(|_| n.varies())?;
+    while let (Op::Elementwise(ScalarOp::Convert(_)), &[x]) = (&inst.op, &inst.operands[..]) {
+        inst = cx.b.current().insts.get(x)?;
+    }
     match (&inst.op, &inst.operands[..]) {
         (Op::Broadcast(_), &[one]) if cx.b.rank(one) == 0 => {
             let known = interp::known_value(cx.b, one)?.of_sizes();

@@ -124,6 +124,8 @@ pub struct UnshapedSpec {
 pub struct UnlikeSpec {
     /// The specs of the elements; `None` for those that were never set.
     pub items: Vec<Option<ValueSpec>>,
+    /// The number of elements where it varies from call to call: none of them was set, and `items` is empty.
+    pub open_length: Option<Dim>,
     /// The type of each element.
     pub dtype: TfType,
     /// What the node that made it says of the shape of each.
@@ -214,6 +216,7 @@ impl ValueSpec {
             }
             Value::Unlike(list) => ValueSpec::Unlike(UnlikeSpec {
                 items: list.items.iter().map(|item| item.as_ref().map(|item| ValueSpec::inside(b, item))).collect(),
+                open_length: list.open_length,
                 dtype: list.dtype,
                 declared: list.declared.clone(),
                 name: list.name.clone(),
@@ -313,7 +316,7 @@ impl ValueSpec {
             ValueSpec::Unlike(list) => {
                 let items = list.items.iter().map(|item| item.as_ref().map(|item| item.value(b, part))).collect();
                 let (dtype, declared, name) = (list.dtype, list.declared.clone(), list.name.clone());
-                Value::Unlike(UnlikeList { items, dtype, declared, name })
+                Value::Unlike(UnlikeList { items, open_length: list.open_length, dtype, declared, name })
             }
             ValueSpec::Structured(list) => {
                 let buffers: Vec<InstId> = list.parts.iter().map(|_| part(b)).collect();

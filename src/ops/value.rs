@@ -26,6 +26,8 @@ pub struct ListValue {
 pub struct UnlikeList {
     /// The elements; `None` where none was set.
     pub items: Vec<Option<Value>>,
+    /// The number of elements where it varies from call to call: none of them was set, and `items` is empty.
+    pub open_length: Option<Dim>,
     /// The type of each.
     pub dtype: TfType,
     /// What the node that made it says of the shape of each.

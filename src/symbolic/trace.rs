@@ -100,6 +100,17 @@ impl Guard {
     }
 }
 
+/// A size that values say is never larger than an expression.
+#[derive(Clone, Debug)]
+struct Fact {
+    size: SizeNumber,
+    /// The expression less the size, which is never negative.
+    room: Expr<SizeNumber>,
+}
+
+/// Facts that are taken together to show that an expression is never negative.
+const MOST_FACTS: usize = 4;
+
 /// What lowering recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
@@ -110,8 +121,10 @@ pub struct Record {
     /// The answers, in the order in which they were taken; each once.
     guards: Vec<Guard>,
     known: HashSet<(Expr<SizeNumber>, bool, bool)>,
-    /// What is never negative, beside what the ranges say.
-    facts: Vec<Expr<SizeNumber>>,
+    /// How many sizes the caller says; those behind them values say.
+    said: usize,
+    /// What is known of sizes beside their ranges.
+    facts: Vec<Fact>,
     node: (String, String),
 }
 
@@ -162,7 +175,17 @@ impl Record {
 
     /// Whether a fact shows that an expression is never negative.
     fn follows(&self, expr: &Expr<SizeNumber>) -> bool {
-        self.facts.iter().any(|fact| expr.sub(fact).is_some_and(|rest| self.interval(&rest).least >= 0))
+        self.follows_by(expr, MOST_FACTS)
+    }
+
+    /// Whether so many facts together show that an expression is never negative.
+    fn follows_by(&self, expr: &Expr<SizeNumber>, facts: usize) -> bool {
+        let shows = |fact: &Fact| {
+            let Some(rest) = expr.sub(&fact.room) else { return false };
+            self.interval(&rest).least >= 0 || (facts > 1 && self.follows_by(&rest, facts - 1))
+        };
+        let vars = expr.vars();
+        self.facts.iter().filter(|fact| vars.contains(&fact.size)).any(shows)
     }
 
     /// What the ranges and facts say of how an expression compares with 0.
@@ -253,7 +276,7 @@ thread_local! {
 
 /// Runs `work` with sizes that lie within `ranges` and are `at_hand` at hand, and gives back what was recorded.
 pub fn record<R>(ranges: &[Interval], at_hand: &[i64], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
-    let mut fresh = Record { ranges: ranges.to_vec(), ..Record::default() };
+    let mut fresh = Record { ranges: ranges.to_vec(), said: ranges.len(), ..Record::default() };
     let mut dims = Vec::with_capacity(at_hand.len());
     for (number, &value) in at_hand.iter().enumerate() {
         let size = fresh.interned(Expr::var(number));
@@ -275,7 +298,7 @@ pub fn variable(at_hand: i64, most: Dim) -> Dim {
         let most = record.expr(most);
         record.ranges.push(Interval::new(0, record.interval(&most).most));
         let size = Expr::var(number);
-        record.facts.extend(most.sub(&size));
+        record.facts.extend(most.sub(&size).map(|room| Fact { size: number, room }));
         record.interned(size)
     });
     match made {
@@ -301,6 +324,21 @@ pub fn range(dim: Dim) -> Interval {
 pub fn is_within(dim: Dim, within: Interval) -> bool {
     let own = range(dim);
     own.least >= within.least && own.most <= within.most
+}
+
+/// Whether sizes that values say are in the expression of a number; nothing is recorded.
+pub fn follows_values(dim: Dim) -> bool {
+    with(|record| record.expr(dim).vars().into_iter().any(|size| size >= record.said)).unwrap_or(false)
+}
+
+/// Whether sizes that values say decide how two numbers compare; nothing is recorded.
+pub fn values_decide(a: Dim, relation: Relation, b: Dim) -> bool {
+    let decide = |record: &mut Record| {
+        let difference = record.expr(a).sub(&record.expr(b))?;
+        let is_open = record.decided(&difference, relation).is_none();
+        Some(is_open && difference.vars().into_iter().any(|size| size >= record.said))
+    };
+    with(decide).flatten().unwrap_or(false)
 }
 
 /// Says which node is lowered from now on, for guards that are recorded.

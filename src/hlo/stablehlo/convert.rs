@@ -332,10 +332,10 @@ impl<'a, 'h> Converter<'a, 'h> {
             all => Shape::Tuple(all.to_vec()),
         };
         let b = self.host.builder();
-        // of sizes these alone are looked at
-        let reads_sizes = matches!(&*opcode, "convolution" | "custom-call");
-        let shape = |&o: &InstId| if reads_sizes { b.shape(o).pinned() } else { b.shape(o).at_hand() };
-        let shapes: Vec<Shape> = operands.iter().map(shape).collect();
+        // of sizes those of a convolution's kernel alone are looked at
+        let is_read = |i: usize| &*opcode == "convolution" && i == 1;
+        let shape = |(i, &o)| if is_read(i) { b.shape(o).pinned() } else { b.shape(o).at_hand() };
+        let shapes: Vec<Shape> = operands.iter().enumerate().map(shape).collect();
         let shapes: Vec<&Shape> = shapes.iter().collect();
         let mut attrs = attributes::of(op, &opcode, &shapes, comps).map_err(refuse)?;
         let made = op_from_attrs::op(&opcode, &Some(declared.clone()), &shapes, &mut attrs).map_err(refuse)?;

@@ -287,7 +287,17 @@ pub(super) fn set_numbers(op: &mut open::Op, numbers: &[Vec<Dim>]) {
             }
         }
         Op::TopK { k, .. } => set(k, 0, 0),
-        // windows and the like, of which the sizes at hand were written
+        Op::ReduceWindow { window, .. } => {
+            for (i, w) in window.iter_mut().enumerate() {
+                set(&mut w.size, 0, i);
+                set(&mut w.stride, 1, i);
+                set(&mut w.lhs_dilate, 2, i);
+                set(&mut w.rhs_dilate, 3, i);
+                set(&mut w.pad_low, 4, 2 * i);
+                set(&mut w.pad_high, 4, 2 * i + 1);
+            }
+        }
+        // random bits and the like, of which the sizes at hand were written
         _ => {
             for n in numbers.iter().flatten() {
                 n.pinned();

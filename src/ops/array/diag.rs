@@ -12,8 +12,8 @@ use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
-use crate::tensor::{DType, element_count, elements_of};
+use crate::symbolic::product;
+use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -56,17 +56,17 @@ impl Band {
         Dim::from(self.high - self.low + 1)
     }
     /// The length of diagonal `d` of a matrix.
-    fn length(d: i64, rows: Dim, columns: Dim) -> i64 {
-        (rows.pinned() + d.min(0)).min(columns.pinned() - d.max(0)).max(0)
+    fn length(d: i64, rows: Dim, columns: Dim) -> Dim {
+        (rows + d.min(0)).min(columns - d.max(0)).max(0)
     }
     /// The length of the longest one.
     fn longest(&self, rows: Dim, columns: Dim) -> Dim {
-        Dim::from(rows.pinned() + self.high.min(0)).min(columns.pinned() - self.low.max(0)).max(0)
+        (rows + self.high.min(0)).min(columns - self.low.max(0)).max(0)
     }
     /// Where diagonal `d` starts in its row of `longest` elements.
     fn offset(&self, d: i64, rows: Dim, columns: Dim, longest: Dim) -> i64 {
         let left = (d >= 0 && self.left_above) || (d <= 0 && self.left_below);
-        if left { 0 } else { longest.pinned() - Self::length(d, rows, columns) }
+        if left { 0 } else { (longest - Self::length(d, rows, columns)).pinned() }
     }
     /// For each element of the matrix, its place among the packed diagonals.
     pub fn unpacking(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
@@ -85,7 +85,7 @@ impl Band {
     pub fn packing(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((self.count() * longest).index());
         for d in (self.low..=self.high).rev() {
-            let (length, offset) = (Self::length(d, rows, columns), self.offset(d, rows, columns, longest));
+            let (length, offset) = (Self::length(d, rows, columns).pinned(), self.offset(d, rows, columns, longest));
             for p in 0..longest.pinned() {
                 let n = p - offset;
                 let (i, j) = (n - d.min(0), n + d.max(0));
@@ -132,7 +132,7 @@ fn check_table(cx: &LowerCtx, rows: Dim, columns: Dim) -> Result<()> {
 /// Elements of the flattened last dimension of `x` (`[batch, n]`) at the table's places, where it has one, else `other`.
 fn look_up(cx: &mut LowerCtx, x: InstId, table: &Table, other: InstId) -> Result<InstId> {
     let (batch, n) = (cx.b.dims(x)[0], cx.b.dims(table.places)[0]);
-    if batch == 0 || n == 0 || cx.b.dims(x)[1] == 0 {
+    if [batch, n, cx.b.dims(x)[1]].iter().any(|size| size.is_zero()) {
         return Ok(cx.b.broadcast_to(other, &[batch, n]));
     }
     let found = super::gather::take_axis(cx, x, table.places, 1, 0)?;
@@ -153,7 +153,7 @@ fn padding(cx: &mut LowerCtx, i: Option<usize>, like: InstId) -> Result<InstId> 
 }
 
 fn flat(cx: &mut LowerCtx, x: InstId, batch: &[Dim], n: Dim) -> InstId {
-    let count = elements_of(&known(batch));
+    let count: Dim = batch.iter().product();
     cx.b.reshape(x, &dims![count, n])
 }
 
@@ -169,17 +169,16 @@ fn matrix_diag(cx: &mut LowerCtx, band: Band, sizes: [i64; 2], pad: Option<usize
         return Err(cx.mismatch(format!("{dims:?} does not hold {} diagonals", band.count())));
     }
     let (batch, longest) = (dims[..dims.len() - packed].to_vec(), dims[dims.len() - 1]);
-    let least = [longest.pinned() - band.high.min(0), longest.pinned() + band.low.max(0)];
+    let least = [longest - band.high.min(0), longest + band.low.max(0)];
     let [rows, columns] = match sizes {
         [-1, -1] => [least[0].max(least[1]); 2],
-        [-1, columns] => [least[0], columns],
-        [rows, -1] => [rows, least[1]],
-        both => both,
+        [-1, columns] => [least[0], Dim::from(columns)],
+        [rows, -1] => [Dim::from(rows), least[1]],
+        both => both.map(Dim::from),
     };
     if rows < least[0] || columns < least[1] || (rows != least[0] && columns != least[1]) {
         return Err(cx.mismatch(format!("{rows} by {columns} does not fit diagonals of {longest}")));
     }
-    let (rows, columns) = (Dim::from(rows), Dim::from(columns));
     check_table(cx, rows, columns)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, band.count() * longest);
@@ -195,7 +194,7 @@ fn matrix_diag_part_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn check_band(cx: &LowerCtx, band: Band, rows: Dim, columns: Dim) -> Result<()> {
-    let inside = |k: i64| k == 0 || (-rows.pinned() < k && k < columns.pinned());
+    let inside = |k: i64| k == 0 || (rows > -k && columns > k);
     if inside(band.low) && inside(band.high) {
         return Ok(());
     }
@@ -251,11 +250,11 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: Band) -> Result<Vec<Value>> {
 /// A tensor of twice the rank with the input on its diagonal.
 fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let n = element_count(&known(&dims)).ok_or_else(|| cx.mismatch("the size overflows"))?;
-    check_table(cx, Dim::from(n), Dim::from(n))?;
+    let n = product(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    check_table(cx, n, n)?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n]);
-    let table = Table::unpacking(cx.b, Band::MAIN, (Dim::from(n), Dim::from(n)), Dim::from(n));
+    let table = Table::unpacking(cx.b, Band::MAIN, (n, n), n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
     cx.one(y)
@@ -267,10 +266,10 @@ fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims.len() % 2 != 0 || dims[..half] != dims[half..] {
         return Err(cx.mismatch(format!("{dims:?} has no diagonal")));
     }
-    let n = element_count(&known(&dims[..half])).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let n = product(&dims[..half]).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n * n]);
-    let table = Table::packing(cx.b, Band::MAIN, (Dim::from(n), Dim::from(n)), Dim::from(n));
+    let table = Table::packing(cx.b, Band::MAIN, (n, n), n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &dims[..half]);
     cx.one(y)

@@ -203,7 +203,7 @@ impl Bounds {
             return Ok(Part::new(Some(start), one(Dim::from(0))));
         };
         let start = begin.is_less(0).select(begin + d, begin);
-        if start < 0 || start >= d {
+        if !cx.b.require_less(Dim::from(-1), start) || !cx.b.require_less(start, d) {
             return Err(cx.mismatch(format!("index {begin} is out of range for size {d}")));
         }
         Ok(Part::new(None, one(start)))

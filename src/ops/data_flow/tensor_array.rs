@@ -179,6 +179,11 @@ fn holding_all(cx: &mut LowerCtx, elements: ListValue, dynamic: bool, indices: u
     if !dynamic {
         return Ok(elements);
     }
+    let each = cx.arg(indices)?;
+    if list::is_iota(cx.b, each) {
+        let count = cx.b.dims(each)[0];
+        return elements.at_least(cx.b, count);
+    }
     let largest = match cx.constant_ints(indices) {
         Ok(all) => all.into_iter().max().unwrap_or(-1),
         Err(_) => {

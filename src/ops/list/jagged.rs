@@ -3,13 +3,11 @@
 //! The elements are rows of one array, each filled up with zeros to the size of the largest. So a loop can fill such a list, whose state has
 //! fixed sizes.
 use crate::diag::{Code, Error, Result};
-use crate::dims;
-use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::gather::take_axis;
 use crate::ops::value::{JaggedList, RaggedValue, UnlikeList};
 use crate::ops::{LowerCtx, Value, ragged};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 use std::sync::Arc;
 
 impl JaggedList {
@@ -31,16 +29,13 @@ impl JaggedList {
             let told = format!("the list `{}` gets longer rows in a loop than it has room for", self.name);
             return Err(Error::user(Code::DynamicShape, told));
         }
-        if dims[0] == 0 {
+        if dims[0].is_zero() {
             return Err(cx.mismatch("the list has no elements"));
         }
-        let mut pads = vec![PadDim::default(); own.len()];
-        pads[0].high = most;
-        let zero = cx.b.scalar(cx.b.dtype(item), 0.0);
-        let roomy = cx.b.pad(item, zero, &pads);
+        let roomy = cx.b.pad_axis(item, 0, most);
         let filled = cx.b.slice_axis(roomy, 0, Dim::from(0), most);
         let row = super::as_row(cx.b, filled);
-        let length = cx.b.constant(Tensor::of(&[1], &[i32::try_from(count).unwrap_or(i32::MAX)]));
+        let length = cx.b.numbers(DType::S32, &[count]);
         let (buffer, lengths) =
             (super::put(cx.b, self.buffer, row, index), super::put(cx.b, self.lengths, length, index));
         Ok(JaggedList { buffer, lengths, name: self.name.clone() })
@@ -89,7 +84,8 @@ pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
             if own.is_empty() {
                 return Ok(None);
             }
-            let dims = [&dims![list.items.len()][..], &own].concat();
+            let room = cx.b.room(own[0]);
+            let dims = [&[list.length(), room][..], &own[1..]].concat();
             JaggedList::empty(cx.b, cx.b.dtype(item), &dims, &list.name)
         }
         _ => return Ok(None),
@@ -102,6 +98,10 @@ pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
 }
 
 impl UnlikeList {
+    /// The number of elements.
+    pub fn length(&self) -> Dim {
+        self.open_length.unwrap_or_else(|| Dim::from(self.items.len()))
+    }
     /// Whether none of its elements was set.
     pub fn is_unset(&self) -> bool {
         self.items.iter().all(Option::is_none)

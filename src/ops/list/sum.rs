@@ -3,7 +3,6 @@ use super::structured;
 use super::unlike::rows_of;
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::open::Dim;
 use crate::ops::value::{ListValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 
@@ -28,7 +27,8 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
             let [x, y] = [a, b].map(|list| {
                 let dtype = TfType::Data(cx.b.dtype(list.buffer));
                 let items = rows_of(cx.b, list.buffer);
-                Value::Unlike(UnlikeList { items, dtype, declared: list.open.unwrap_or_default(), name: list.name })
+                let declared = list.open.unwrap_or_default();
+                Value::Unlike(UnlikeList { items, open_length: None, dtype, declared, name: list.name })
             });
             of_two(cx, x, y)?
         }
@@ -52,18 +52,18 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
             Value::UnshapedList { length, now, dtype, name, open }
         }
         (Value::Unlike(a), Value::List(list)) | (Value::List(list), Value::Unlike(a))
-            if list.count.is_none() && list.room(cx.b) == Dim::from(a.items.len()) =>
+            if list.count.is_none() && list.room(cx.b) == a.length() =>
         {
             let b = UnlikeList { items: rows_of(cx.b, list.buffer), name: list.name, ..a.clone() };
             of_two(cx, Value::Unlike(a), Value::Unlike(b))?
         }
         (Value::Unlike(a), Value::UnshapedList { length, now: None, .. })
         | (Value::UnshapedList { length, now: None, .. }, Value::Unlike(a))
-            if length == Dim::from(a.items.len()) =>
+            if length == a.length() =>
         {
             Value::Unlike(a)
         }
-        (Value::Unlike(a), Value::Unlike(b)) if a.items.len() == b.items.len() && a.dtype == b.dtype => {
+        (Value::Unlike(a), Value::Unlike(b)) if a.length() == b.length() && a.dtype == b.dtype => {
             let mut items = Vec::with_capacity(a.items.len());
             for pair in a.items.into_iter().zip(b.items) {
                 items.push(match pair {
@@ -71,7 +71,7 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
                     (one, other) => one.or(other),
                 });
             }
-            Value::Unlike(UnlikeList { items, dtype: a.dtype, declared: a.declared, name: a.name })
+            Value::Unlike(UnlikeList { items, ..a })
         }
         (x @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_)), y) => structured::sum(cx, &x, &y)?,
         (x, y @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_))) => structured::sum(cx, &y, &x)?,

@@ -25,7 +25,19 @@ impl UnlikeList {
             Some(Value::Ragged(ragged)) if !ragged.is_rows => Some(ragged.clone()),
             _ => None,
         };
-        self.items.iter().map(one).collect()
+        self.open_length.is_none().then(|| self.items.iter().map(one).collect()).flatten()
+    }
+
+    /// # Errors
+    /// `DynamicShape` where the number of elements varies: they can't be told apart.
+    fn check_length(&self) -> Result<()> {
+        match self.open_length {
+            None => Ok(()),
+            Some(_) => {
+                let told = format!("one element of the list `{}`, whose length varies from call to call", self.name);
+                Err(Error::user(Code::DynamicShape, told))
+            }
+        }
     }
 
     /// The same elements as the rows of an array.
@@ -70,10 +82,16 @@ fn array(item: &Value) -> Option<InstId> {
 
 /// A list of lists of this length, none of which was set.
 pub(super) fn of_length(cx: &LowerCtx, length: Dim) -> Result<Vec<Value>> {
-    check(length)?;
-    let items = vec![None; length.index()];
+    let open_length = Some(length).filter(|length| length.varies());
+    let items = match open_length {
+        Some(_) => Vec::new(),
+        None => {
+            check(length)?;
+            vec![None; length.index()]
+        }
+    };
     let declared = Arc::new(PartialShape(None));
-    Ok(vec![Value::Unlike(UnlikeList { items, dtype: TfType::Variant, declared, name: name_of(cx) })])
+    Ok(vec![Value::Unlike(UnlikeList { items, open_length, dtype: TfType::Variant, declared, name: name_of(cx) })])
 }
 
 fn check(length: Dim) -> Result<()> {
@@ -109,7 +127,7 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList
             }
             let (buffer, declared, name) = (*buffer, open.clone(), name.clone());
             let (dtype, items) = (TfType::Data(cx.b.dtype(buffer)), rows_of(cx.b, buffer));
-            Ok(Some(UnlikeList { items, dtype, declared, name }))
+            Ok(Some(UnlikeList { items, open_length: None, dtype, declared, name }))
         }
         _ => Ok(None),
     }
@@ -160,6 +178,7 @@ fn index(cx: &LowerCtx) -> Result<usize> {
 /// The list with the element of input 2 at the index of input 1.
 pub(super) fn set(cx: &mut LowerCtx, mut list: UnlikeList, grows: bool) -> Result<Vec<Value>> {
     let at = index(cx)?;
+    list.check_length()?;
     if grows && at >= list.items.len() {
         check(Dim::from(at) + 1)?;
         list.items.resize(at + 1, None);
@@ -199,6 +218,7 @@ fn item_or_zeros(cx: &mut LowerCtx, item: Option<Value>, dtype: TfType, i: usize
 
 /// The list with the element of input 1 behind the others.
 pub(super) fn pushed(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
+    list.check_length()?;
     check(Dim::from(list.items.len()) + 1)?;
     list.items.push(known_item(cx, 1)?);
     nested(list)
@@ -218,6 +238,7 @@ fn nested(list: UnlikeList) -> Result<Vec<Value>> {
 
 /// The list without its last element, and that element.
 pub(super) fn popped(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
+    list.check_length()?;
     let Some(item) = list.items.pop() else { return Err(cx.mismatch("the list has no elements")) };
     let item = item_or_zeros(cx, item, list.dtype, 1)?;
     Ok(vec![Value::Unlike(list), item])
@@ -225,6 +246,7 @@ pub(super) fn popped(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Valu
 
 /// The list with as many elements.
 pub(super) fn resized(mut list: UnlikeList, length: Dim) -> Result<Vec<Value>> {
+    list.check_length()?;
     check(length)?;
     list.items.resize(length.index(), None);
     Ok(vec![Value::Unlike(list)])
@@ -265,5 +287,6 @@ pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[Dim]) -> Result<Vec
     }
     let dtype: DType = cx.b.dtype(x);
     let declared = told_shape(cx, 1).unwrap_or_else(|| Arc::new(PartialShape(None)));
-    Ok(vec![Value::Unlike(UnlikeList { items, dtype: TfType::Data(dtype), declared, name: name_of(cx) })])
+    let (dtype, name) = (TfType::Data(dtype), name_of(cx));
+    Ok(vec![Value::Unlike(UnlikeList { items, open_length: None, dtype, declared, name })])
 }

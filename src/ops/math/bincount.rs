@@ -49,7 +49,7 @@ fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
 fn filled(cx: &mut LowerCtx, sizes: Vec<Dim>, ids: InstId, weights: InstId) -> Result<Vec<Value>> {
     let sizes = fitting(sizes)?;
     let bins = cx.b.full(cx.b.dtype(weights), &sizes, 0.0);
-    if sizes.last() == Some(&Dim::from(0)) {
+    if sizes.last().is_some_and(|bins| bins.is_zero()) {
         return cx.one(bins);
     }
     let y = match cx.flag("binary_output") {

@@ -20,7 +20,7 @@ pub const ROWS: &[OpRow] = &[op("HistogramFixedWidth", "values value_range nbins
 /// which takes no NaN.
 fn histogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (values, range, n) = (cx.arg(0)?, cx.arg(1)?, cx.size(2)?);
-    if cx.b.dims(range) != [2] || n == 0 {
+    if cx.b.dims(range) != [2] || !cx.b.require_less(Dim::from(0), n) {
         return Err(cx.mismatch(format!("{n} bins over a range of {:?} numbers; two are needed", cx.b.dims(range))));
     }
     let count = cx.b.dims(values).iter().product();

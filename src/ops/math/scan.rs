@@ -48,8 +48,10 @@ pub fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral:
     let n = cx.b.dims(x)[axis];
     let (exclusive, reverse) = (i64::from(cx.flag("exclusive")), cx.flag("reverse"));
     let mut window = vec![WindowDim::default(); cx.b.rank(x)];
-    let (near, far) = (Dim::from(-exclusive), n - 1 + exclusive);
-    window[axis].size = n;
+    // a window has an element also where the array has none
+    let size = n.max(1);
+    let (near, far) = (Dim::from(-exclusive), size - 1 + exclusive);
+    window[axis].size = size;
     let (low, high) = if reverse { (near, far) } else { (far, near) };
     (window[axis].pad_low, window[axis].pad_high) = (low, high);
     let init = cx.b.scalar(cx.b.dtype(x), neutral);

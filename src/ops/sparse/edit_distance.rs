@@ -153,9 +153,10 @@ fn next_row(b: &mut Builder, before: InstId, value: InstId, others: InstId) -> I
 /// The least element of each row up to each place.
 fn running_minimum(b: &mut Builder, x: InstId) -> InstId {
     let comp = b.scalar_computation(ScalarOp::Minimum, DType::S32);
-    let n = b.dims(x)[1];
+    // a window has an element also where the array has none
+    let size = b.dims(x)[1].max(1);
     let mut window = vec![WindowDim::default(); 2];
-    window[1] = WindowDim { size: n, pad_low: n - 1, ..WindowDim::default() };
+    window[1] = WindowDim { size, pad_low: size - 1, ..WindowDim::default() };
     let most = b.scalar(DType::S32, f64::from(i32::MAX));
     b.add_inst(Op::ReduceWindow { window, comp }, &[x, most])
 }

@@ -77,7 +77,7 @@ impl Cast<'_> {
                 Ok(vec![if rank == 0 { one } else { self.b.broadcast(one, &all, &axes) }])
             }
             (ValueSpec::Array(found), ValueSpec::Array(want)) => {
-                if found.same(want) {
+                if found.is_same(want) {
                     Ok(vec![self.next()?])
                 } else {
                     self.differs(&format!("it is {want} and {found}"))
@@ -213,13 +213,9 @@ impl Cast<'_> {
     }
 
     fn unlike(&mut self, from: &UnlikeSpec, to: &UnlikeSpec) -> Result<Vec<InstId>> {
-        if from.items.len() != to.items.len() {
-            return self.differs(&format!(
-                "the list `{}` has {} elements and {}",
-                to.name,
-                to.items.len(),
-                from.items.len()
-            ));
+        let (own, want) = (from.length(), to.length());
+        if own != want {
+            return self.differs(&format!("the list `{}` has {want} elements and {own}", to.name));
         }
         let mut out = Vec::new();
         for (from, to) in from.items.iter().zip(&to.items) {
@@ -250,7 +246,7 @@ impl Cast<'_> {
             }
         }
         let mut out = Vec::new();
-        let exact = StructuredSpec::new((*to.element).clone(), Dim::from(from.items.len()), &to.name);
+        let exact = StructuredSpec::new((*to.element).clone(), from.length(), &to.name);
         for ((row, own), want) in rows.iter().zip(&exact.parts).zip(&to.parts) {
             self.has_room((own, &to.name), want)?;
             let none = self.filled(&own.buffer(), 0.0);

@@ -62,6 +62,11 @@ impl StructuredSpec {
 }
 
 impl UnlikeSpec {
+    /// The number of elements.
+    pub fn length(&self) -> Dim {
+        self.open_length.unwrap_or_else(|| Dim::from(self.items.len()))
+    }
+
     /// Whether no element was set.
     pub fn is_unset(&self) -> bool {
         self.items.iter().all(Option::is_none)
@@ -77,12 +82,12 @@ impl UnlikeSpec {
             });
         }
         let element = element.filter(|_| self.dtype == TfType::Variant)?;
-        Some(StructuredSpec::new(element, Dim::from(self.items.len()), &self.name))
+        Some(StructuredSpec::new(element, self.length(), &self.name))
     }
 
     /// The spec of a list of as many elements where each is of one of two specs.
     fn joined(&self, other: &UnlikeSpec) -> Option<UnlikeSpec> {
-        if self.items.len() != other.items.len() || self.dtype != other.dtype {
+        if self.length() != other.length() || self.dtype != other.dtype {
             return None;
         }
         let one = |(a, b): (&Option<ValueSpec>, &Option<ValueSpec>)| match (a, b) {
@@ -148,7 +153,7 @@ impl ValueSpec {
             }
             (ValueSpec::Optional(a), ValueSpec::Optional(b)) => Some(ValueSpec::Optional(alternatives(a, b)?)),
             (ValueSpec::Unlike(list), ValueSpec::Jagged(JaggedSpec { dims, .. })) => {
-                (list.is_unset() && dims.first() == Some(&Dim::from(list.items.len()))).then(|| other.clone())
+                (list.is_unset() && dims.first() == Some(&list.length())).then(|| other.clone())
             }
             (ValueSpec::Unlike(a), ValueSpec::Unlike(b)) => {
                 if let Some(each) = a.joined(b) {
