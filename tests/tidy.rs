@@ -295,3 +295,75 @@ fn nothing_is_left_undone() {
     }
     assert!(wrong.is_empty(), "left undone:\n{}", wrong.join("\n"));
 }
+
+/// Folders whose comments and signatures [`comments_and_signatures_are_plain`] holds.
+const PLAIN: &[&str] = &["src/schedule"];
+/// Words that stand for something which a reader of the first sentence has not seen.
+const PRONOUNS: &[&str] = &["What", "Its", "Those", "That", "It", "They", "These", "Which", "Their"];
+/// Most lines of a function.
+const MOST_LINES: usize = 80;
+
+/// The parameters of the function that a line begins, as text.
+fn parameters(text: &str, line: &str) -> Vec<String> {
+    let at = text.as_ptr() as usize;
+    let from = line.as_ptr() as usize - at + line.find("fn ").unwrap_or(0);
+    let Some(open) = text[from..].find('(') else { return Vec::new() };
+    let (mut depth, mut all, mut before) = (0, vec![String::new()], ' ');
+    for c in text[from + open..].chars() {
+        let is_arrow = std::mem::replace(&mut before, c) == '-' && c == '>';
+        match c {
+            '(' | '[' | '{' | '<' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            '>' if !is_arrow => depth -= 1,
+            ',' if depth == 1 => {
+                all.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        match depth {
+            0 => break,
+            1 if c == '(' && all == [""] => {}
+            _ => all.last_mut().expect("there is one").push(c),
+        }
+    }
+    all.iter().map(|parameter| parameter.trim().to_string()).filter(|p| !p.is_empty()).collect()
+}
+
+/// Whether a parameter is a tuple, or is taken apart as one.
+fn is_tuple(parameter: &str) -> bool {
+    let of_type = parameter.split_once(": ").map_or("", |(_, of_type)| of_type.trim_start_matches("&mut "));
+    parameter.starts_with('(') || of_type.trim_start_matches('&').starts_with('(')
+}
+
+#[test]
+fn comments_and_signatures_are_plain() {
+    let mut wrong = Vec::new();
+    for (path, text) in PLAIN.iter().flat_map(|folder| files(&root().join(folder))) {
+        let lines: Vec<&str> = text.lines().collect();
+        let is_doc = |line: &str| line.trim_start().starts_with("///") || line.trim_start().starts_with("//!");
+        for (i, line) in lines.iter().enumerate() {
+            let place = format!("{}:{}", path.display(), i + 1);
+            if is_doc(line) && (i == 0 || !is_doc(lines[i - 1])) {
+                let first = first_word(&line.trim_start()[3..]).unwrap_or_default();
+                if PRONOUNS.contains(&first.as_str()) {
+                    wrong.push(format!("{place}: the first sentence begins with `{first}`"));
+                }
+            }
+            let start = line.trim_start();
+            let is_function = ["fn ", "pub fn ", "pub(super) fn ", "pub(in crate::schedule) fn "];
+            if is_function.iter().any(|begin| start.starts_with(begin)) {
+                if parameters(&text, line).iter().any(|parameter| is_tuple(parameter)) {
+                    wrong.push(format!("{place}: a tuple is a parameter; make it a struct, or several parameters"));
+                }
+                let end = format!("{}}}", &line[..line.len() - start.len()]);
+                let length = lines[i..].iter().position(|l| *l == end).map_or(0, |n| n + 1);
+                let is_one_line = line.ends_with(['}', ';']);
+                if length > MOST_LINES && !is_one_line {
+                    wrong.push(format!("{place}: {length} lines are more than {MOST_LINES}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -45,7 +45,7 @@ use crate::lower::Lowered;
 use crate::target::Target;
 use crate::tensor::TensorInfo;
 pub use emit::Packings;
-use emit::{Detail, SearchFacts};
+use emit::{Detail, EmitInputs, SearchFacts};
 use families::convolution::recipe::algorithm::Methods;
 use plan::choices::Choices;
 use plan::demand::Demand;
@@ -176,22 +176,25 @@ impl Maker<'_> {
             base.module,
             &self.variables,
             self.target,
-            (&base.methods, &base.needed),
+            &base.methods,
+            &base.needed,
             choices,
             families::recipe,
         )?;
-        let (program, found) = self.emitted(base, (&plan, choices), detail)?;
+        let (program, found) = self.emitted(base, &plan, choices, detail)?;
         Ok(Candidate { plan, program, found })
     }
 
     fn emitted(
         &self,
         base: &Base<'_>,
-        (plan, choices): (&Plan<'_>, &Choices),
+        plan: &Plan<'_>,
+        choices: &Choices,
         detail: Detail,
     ) -> Result<(Program, SearchFacts)> {
-        let begun = (self.empty.clone(), self.packings);
-        emit::emit(base.module, plan, self.target, begun, (detail, choices.in_results), families::FAMILIES)
+        let (empty, in_results) = (self.empty.clone(), choices.in_results);
+        let start = EmitInputs { empty, packings: self.packings, detail, in_results };
+        emit::emit(base.module, plan, self.target, start, families::FAMILIES)
     }
 
     /// The choices of the search, and what comes of them.
@@ -207,10 +210,10 @@ impl Maker<'_> {
         let drawn = program.workspace_bytes;
         let program = match detail {
             Detail::Whole => program,
-            Detail::Sketch => self.emitted(base, (&plan, choices), Detail::Whole)?.0,
+            Detail::Sketch => self.emitted(base, &plan, choices, Detail::Whole)?.0,
         };
         debug_assert!(drawn == program.workspace_bytes || !base.needed.is_empty(), "a sketch takes what it is one of");
-        let text = text::print((base.module, &plan), (choices, base.halves), &program, self.target);
+        let text = text::print(base.module, &plan, choices, base.halves, &program, self.target);
         Ok(Program { plan: text, ..program })
     }
 }

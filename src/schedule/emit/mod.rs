@@ -55,6 +55,18 @@ impl Detail {
     }
 }
 
+/// Inputs of the emitter that do not follow from the plan's computations.
+pub struct EmitInputs<'p> {
+    /// A program without kernels, with its name, arguments and results.
+    pub empty: Program,
+    /// Constants that were packed before.
+    pub packings: &'p Packings,
+    /// How much of each kernel is written.
+    pub detail: Detail,
+    /// Whether the memory of results holds other values before.
+    pub in_results: bool,
+}
+
 /// The program of `module` by its plan: the kernels of `empty`, which has names, arguments and results. Results hold other values
 /// before they are made where `in_results`. Also what memory is for what.
 ///
@@ -63,10 +75,10 @@ pub fn emit(
     module: &Module,
     plan: &Plan<'_>,
     target: &Target,
-    (empty, packings): (Program, &Packings),
-    (detail, in_results): (Detail, bool),
+    start: EmitInputs<'_>,
     families: &'static [&'static Family],
 ) -> Result<(Program, SearchFacts)> {
+    let EmitInputs { empty, packings, detail, in_results } = start;
     let mut s = Emitter {
         module,
         plan,

@@ -1,6 +1,7 @@
 //! One element of an instruction as an expression: inlined producers are followed down to buffers.
 use crate::diag::{Code, Error};
-use crate::hlo::{CompId, Literal, Shape};
+use crate::hlo::attrs::{GatherDims, PadDim};
+use crate::hlo::{CompId, Inst, Literal, Shape};
 use crate::kernel::Atom;
 use crate::scalar::{CompareKind, Direction};
 use crate::schedule::loops::idioms::constant;
@@ -122,20 +123,7 @@ impl<'a> Emitter<'a> {
                 self.element(e, inst.operands[0], &from)
             }
             Op::Iota(axis) => Ok(e.k.expr(Expr::Number(at[*axis].clone(), comp.array(id).dtype))),
-            Op::Pad(pads) => {
-                let sizes = dims(0);
-                let mut inside: Option<ExprId> = None;
-                let mut from = Vec::new();
-                for ((x, p), &n) in at.iter().zip(pads).zip(&sizes) {
-                    from.push(element_at(&mut e.k, &x.offset(-p.low), (n, p.interior + 1), &mut inside));
-                }
-                let fill = self.element(e, inst.operands[1], &[])?;
-                if sizes.contains(&0) {
-                    return Ok(fill);
-                }
-                let x = self.element(e, inst.operands[0], &from)?;
-                Ok(select(&mut e.k, inside, x, fill, comp.array(id).dtype))
-            }
+            Op::Pad(pads) => self.padded_element(e, inst, pads, at),
             Op::DynamicSlice(window) => {
                 let sizes = dims(0);
                 let mut from = Vec::new();
@@ -146,37 +134,58 @@ impl<'a> Emitter<'a> {
                 }
                 self.element(e, inst.operands[0], &from)
             }
-            Op::Gather(g) => {
-                let (sizes, index_dims) = (dims(0), dims(1));
-                let batch: Vec<&Index> = (0..at.len()).filter(|d| !g.offset_dims.contains(d)).map(|d| &at[d]).collect();
-                let mut window = g.offset_dims.iter().map(|&d| at[d].clone());
-                let dropped = |a: &usize| g.collapsed_slice_dims.contains(a) || g.operand_batching_dims.contains(a);
-                let mut from: Vec<Index> = (0..sizes.len())
-                    .map(|a| if dropped(&a) { Index::constant(0) } else { window.next().unwrap_or_default() })
-                    .collect();
-                for (component, &axis) in g.start_index_map.iter().enumerate() {
-                    let mut place: Vec<Index> = Vec::new();
-                    let mut rest = batch.iter();
-                    for d in 0..index_dims.len() {
-                        let x = if d == g.index_vector_dim {
-                            Some(Index::constant(component as i64))
-                        } else {
-                            rest.next().map(|x| (*x).clone())
-                        };
-                        place.push(x.unwrap_or_default());
-                    }
-                    let start = self.element(e, inst.operands[1], &place)?;
-                    let start = self.start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
-                    from[axis] = from[axis].add(&start);
-                }
-                for (&axis, &d) in g.operand_batching_dims.iter().zip(&g.start_indices_batching_dims) {
-                    let before = (0..d).filter(|&i| i != g.index_vector_dim).count();
-                    from[axis] = batch.get(before).map(|x| (*x).clone()).unwrap_or_default();
-                }
-                self.element(e, inst.operands[0], &from)
-            }
+            Op::Gather(g) => self.gathered(e, inst, g, at),
             _ => Err(refuse(comp, id, " inside a kernel")),
         }
+    }
+
+    /// Element `at` of a pad: of its operand, or of what fills the holes and the margins.
+    fn padded_element(&mut self, e: &mut Elements, inst: &Inst, pads: &[PadDim], at: &[Index]) -> Result<ExprId> {
+        let sizes = self.scope.comp.array(inst.operands[0]).dims.clone();
+        let dtype = self.scope.comp.array(inst.operands[0]).dtype;
+        let mut inside: Option<ExprId> = None;
+        let mut from = Vec::new();
+        for ((x, p), &n) in at.iter().zip(pads).zip(&sizes) {
+            from.push(element_at(&mut e.k, &x.offset(-p.low), n, p.interior + 1, &mut inside));
+        }
+        let fill = self.element(e, inst.operands[1], &[])?;
+        if sizes.contains(&0) {
+            return Ok(fill);
+        }
+        let x = self.element(e, inst.operands[0], &from)?;
+        Ok(select(&mut e.k, inside, x, fill, dtype))
+    }
+
+    /// Element `at` of a gather.
+    fn gathered(&mut self, e: &mut Elements, inst: &Inst, g: &GatherDims, at: &[Index]) -> Result<ExprId> {
+        let dims = |i: usize| self.scope.comp.array(inst.operands[i]).dims.clone();
+        let (sizes, index_dims) = (dims(0), dims(1));
+        let batch: Vec<&Index> = (0..at.len()).filter(|d| !g.offset_dims.contains(d)).map(|d| &at[d]).collect();
+        let mut window = g.offset_dims.iter().map(|&d| at[d].clone());
+        let dropped = |a: &usize| g.collapsed_slice_dims.contains(a) || g.operand_batching_dims.contains(a);
+        let mut from: Vec<Index> = (0..sizes.len())
+            .map(|a| if dropped(&a) { Index::constant(0) } else { window.next().unwrap_or_default() })
+            .collect();
+        for (component, &axis) in g.start_index_map.iter().enumerate() {
+            let mut place: Vec<Index> = Vec::new();
+            let mut rest = batch.iter();
+            for d in 0..index_dims.len() {
+                let x = if d == g.index_vector_dim {
+                    Some(Index::constant(component as i64))
+                } else {
+                    rest.next().map(|x| (*x).clone())
+                };
+                place.push(x.unwrap_or_default());
+            }
+            let start = self.element(e, inst.operands[1], &place)?;
+            let start = self.start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
+            from[axis] = from[axis].add(&start);
+        }
+        for (&axis, &d) in g.operand_batching_dims.iter().zip(&g.start_indices_batching_dims) {
+            let before = (0..d).filter(|&i| i != g.index_vector_dim).count();
+            from[axis] = batch.get(before).map(|x| (*x).clone()).unwrap_or_default();
+        }
+        self.element(e, inst.operands[0], &from)
     }
 
     /// The start of a window in dimension `d`: an operand of its own, or an element of the only one.

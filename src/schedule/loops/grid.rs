@@ -67,7 +67,7 @@ impl Grid {
 }
 
 /// `body` where `low <= at < high`; nothing where that never holds.
-pub fn within(k: &mut Kernel, at: &Index, (low, high): (i64, i64), body: Vec<Stmt>) -> Vec<Stmt> {
+pub fn within(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<Stmt>) -> Vec<Stmt> {
     let (least, most) = at.range(&k.vars);
     if most < low || least >= high {
         return Vec::new();
@@ -83,7 +83,7 @@ pub fn within(k: &mut Kernel, at: &Index, (low, high): (i64, i64), body: Vec<Stm
 pub fn numbered(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
     let all = k.vars[var];
     let value = number.limit(0, all as i64 - 1, &k.vars);
-    within(k, &number, (0, all as i64), vec![Stmt::Let { var, value, body }])
+    within(k, &number, 0, all as i64, vec![Stmt::Let { var, value, body }])
 }
 
 /// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.

@@ -72,7 +72,8 @@ pub(in crate::schedule) fn select(
 pub(in crate::schedule) fn element_at(
     k: &mut Kernel,
     i: &Index,
-    (n, step): (u64, u64),
+    n: u64,
+    step: u64,
     inside: &mut Option<ExprId>,
 ) -> Index {
     let (step, span) = (step as i64, (n.max(1) as i64 - 1) * step as i64);

@@ -38,7 +38,7 @@ pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
     let rest = across.map_or(Vec::new(), |row| {
         parts.truncate(1);
         let first = k.vars[inner] / lanes * lanes;
-        row_tails::rest(k, (&vars[1..], row), (inner, first), &body, lanes)
+        row_tails::rest(k, &vars[1..], row, inner, first, &body, lanes)
     });
     let inside = parts.into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
     let mut inside = looped(&vars[1..], inside);

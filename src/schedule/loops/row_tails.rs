@@ -29,8 +29,10 @@ pub(in crate::schedule) fn along(k: &Kernel, vars: &[VarId], inner: VarId, body:
 /// The elements of `inner` from `first` on, one after another, in vectors along `row`, inside the loops over `vars`.
 pub(in crate::schedule) fn rest(
     k: &mut Kernel,
-    (vars, row): (&[VarId], VarId),
-    (inner, first): (VarId, u64),
+    vars: &[VarId],
+    row: VarId,
+    inner: VarId,
+    first: u64,
     body: &[Stmt],
     lanes: u64,
 ) -> Vec<Stmt> {

@@ -24,7 +24,7 @@ pub fn taps(
             i = i.add(&tap.scale(w.rhs_dilate as i64));
         }
         // base dilation: holes lie between elements
-        from.push(element_at(k, &i, (n, w.lhs_dilate), &mut inside));
+        from.push(element_at(k, &i, n, w.lhs_dilate, &mut inside));
     }
     (loops, from, inside)
 }

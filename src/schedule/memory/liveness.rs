@@ -125,7 +125,8 @@ impl Need {
     /// Of `comp` in `order`, which has operands before their readers.
     pub fn of(
         comp: &Computation,
-        (fusion, placements): (&Fusion, &IdVec<InstId, Placement>),
+        fusion: &Fusion,
+        placements: &IdVec<InstId, Placement>,
         order: &[InstId],
         sharing: Sharing,
     ) -> Need {

@@ -25,7 +25,7 @@ pub fn merge(program: &mut Program, least: u64) {
     let mut at = 1;
     while at < steps.len() {
         let mut before = (at.saturating_sub(FARTHEST)..at).rev();
-        match before.find_map(|first| pair((program, &arrays), &steps, (first, at), least)) {
+        match before.find_map(|first| pair(program, &arrays, &steps, first, at, least)) {
             Some(found) => {
                 arrays[found.kept] = touched(&found.merged);
                 program.kernels[found.kept] = found.merged;
@@ -58,12 +58,7 @@ struct Pair {
 type Arrays = IdVec<KernelId, BTreeSet<BufId>>;
 
 /// The kernels of steps `first` and `second` as one.
-fn pair(
-    (program, arrays): (&Program, &Arrays),
-    steps: &[Step],
-    (first, second): (usize, usize),
-    least: u64,
-) -> Option<Pair> {
+fn pair(program: &Program, arrays: &Arrays, steps: &[Step], first: usize, second: usize, least: u64) -> Option<Pair> {
     let (Step::Launch(a), Step::Launch(b)) = (&steps[first], &steps[second]) else { return None };
     let (x, y) = (&arrays[*a], &arrays[*b]);
     let is_large = |buf: &&BufId| program.buffers[**buf].bytes() >= least;

@@ -63,7 +63,7 @@ fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<Ker
         left -= part;
         let place = Place::Weights(start + left);
         let slice = program.buffers.push(Buffer { dtype, elements: part / size, place });
-        beside(&mut program.kernels[id].body, (panels, first), slice);
+        beside(&mut program.kernels[id].body, panels, first, slice);
         if left < size {
             return;
         }
@@ -83,7 +83,7 @@ fn asked(kernel: &Kernel, body: &[Stmt]) -> Vec<(BufId, i64)> {
 }
 
 /// Wherever an element of `panels` is asked for, that of `more` is too, counted from element `first` of those.
-fn beside(body: &mut Vec<Stmt>, (panels, first): (BufId, i64), more: BufId) {
+fn beside(body: &mut Vec<Stmt>, panels: BufId, first: i64, more: BufId) {
     let mut added = Vec::new();
     for (i, s) in body.iter_mut().enumerate() {
         match s {
@@ -91,7 +91,7 @@ fn beside(body: &mut Vec<Stmt>, (panels, first): (BufId, i64), more: BufId) {
                 added.push((i, Stmt::Prefetch { buf: more, index: index.offset(-first) }));
             }
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
-                beside(body, (panels, first), more)
+                beside(body, panels, first, more)
             }
             Stmt::Prefetch { .. } | Stmt::Store { .. } | Stmt::Tiles(_) | Stmt::Set { .. } | Stmt::Release => {}
         }

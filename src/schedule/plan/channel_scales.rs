@@ -32,7 +32,7 @@ pub fn into_weights(module: &Module) -> Option<Module> {
             let Some((x, by)) = factors(comp, conv, d) else { continue };
             let shared = users[x].iter().any(|&u| u != comp[conv].operands[0]) || !is_made(&comp[x].op);
             if shared && users[comp[conv].operands[0]] == [conv] && comp.root != comp[conv].operands[0] {
-                move_to_weights(&mut out.get_or_insert_with(|| module.clone()).comps[id], conv, d, (x, by));
+                move_to_weights(&mut out.get_or_insert_with(|| module.clone()).comps[id], conv, d, x, by);
             }
         }
     }
@@ -70,7 +70,7 @@ fn factors(comp: &Computation, conv: InstId, d: &ConvDims) -> Option<(InstId, In
 }
 
 /// Has `conv` read `x`, and weights times `by`.
-fn move_to_weights(comp: &mut Computation, conv: InstId, d: &ConvDims, (x, by): (InstId, InstId)) {
+fn move_to_weights(comp: &mut Computation, conv: InstId, d: &ConvDims, x: InstId, by: InstId) {
     let [product, weights] = comp[conv].operands[..] else { return };
     let shape = ArrayShape::new(DType::F32, comp.array(weights).dims.clone());
     let mut add = |op: Op, operands: Vec<InstId>| {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 const LONG: u64 = 48;
 
 /// Whether what is inlined between `anchor` and `root` is long.
-pub fn is_long(module: &Module, comp: &Computation, fusion: &Fusion, (root, anchor): (InstId, InstId)) -> bool {
+pub fn is_long(module: &Module, comp: &Computation, fusion: &Fusion, root: InstId, anchor: InstId) -> bool {
     let (mut open, mut seen, mut sum) = (vec![root], HashSet::from([anchor]), 0);
     while let Some(id) = open.pop() {
         if !seen.insert(id) {

@@ -107,7 +107,8 @@ impl<'a> Plan<'a> {
         module: &'a Module,
         variables: &Variables,
         target: &'a Target,
-        (methods, needed): (&'a Methods, &'a Demand),
+        methods: &'a Methods,
+        needed: &'a Demand,
         choices: &Choices,
         families: Families,
     ) -> Result<Plan<'a>> {
@@ -171,7 +172,7 @@ pub struct Planned {
 fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> Planned {
     let Fused { fusion, placements, .. } = fused(context, &plain);
     let order = sink::order(context.comp, plain);
-    let need = Need::of(context.comp, (&fusion, &placements), &order, Sharing::Planned);
+    let need = Need::of(context.comp, &fusion, &placements, &order, Sharing::Planned);
     Planned { fusion, order, need }
 }
 
@@ -242,7 +243,7 @@ impl Planner<'_> {
             self.called(comp, inst)?;
             let is_root = fused.fusion.is_made(inst) && !stored.contains(&inst);
             if is_root && has_kernels(comp, inst) {
-                let recipe = self.recipe(&context, (&fused, &summed), (id, inst))?;
+                let recipe = self.recipe(&context, &fused, &summed, id, inst)?;
                 if !recipe.setup.leaves_sums() {
                     summed.remove(&inst);
                 }
@@ -346,16 +347,16 @@ ENTRY e {
     }
 
     /// The plan of a computation for a processor of that name.
-    fn stages(module: &Module, cpu: &str, choices: &Choices, (comp, params): (CompId, Params)) -> Stages {
+    fn stages(module: &Module, cpu: &str, choices: &Choices, comp: CompId, params: Params) -> Stages {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
-        let facts = (&Methods::of(module, &target), &Demand::default());
-        let plan = Plan::of(module, &Variables::default(), &target, facts, choices, families::recipe);
+        let (methods, demand) = (Methods::of(module, &target), Demand::default());
+        let plan = Plan::of(module, &Variables::default(), &target, &methods, &demand, choices, families::recipe);
         plan.expect("a plan").comps.remove(&(comp, params)).expect("a plan of the computation")
     }
 
     /// Whether the operand of the window is made in its kernel, of a processor of that name.
     fn is_chain(module: &Module, cpu: &str) -> bool {
-        let stages = stages(module, cpu, &Choices::default(), (module.entry, Params::Borrowed));
+        let stages = stages(module, cpu, &Choices::default(), module.entry, Params::Borrowed);
         stages
             .recipes
             .values()
@@ -377,7 +378,7 @@ ENTRY e {
         let mut all = module.comps.iter().flat_map(|(id, comp)| comp.insts.ids().map(move |inst| (id, comp, inst)));
         let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
         let known = |choices: &Choices| {
-            let stages = stages(&module, "x86-64-v4", choices, (body, Params::Owned));
+            let stages = stages(&module, "x86-64-v4", choices, body, Params::Owned);
             match &stages.recipes[&convolution].setup {
                 Setup::Winograd(setup) => setup.is_known,
                 other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 use super::choices::Key;
 use super::fuse::Rows;
 use crate::diag::{Error, Result};
-use crate::hlo::{InstId, Op};
+use crate::hlo::{CompId, InstId, Op};
 use crate::schedule::families::convolution::recipe::Direct;
 use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
 use crate::schedule::families::depthwise::recipe::Window;
@@ -93,8 +93,10 @@ impl Planner<'_> {
     pub fn recipe(
         &mut self,
         context: &PlanContext<'_>,
-        (fused, summed): (&Fused, &HashSet<InstId>),
-        (comp, id): Key,
+        fused: &Fused,
+        summed: &HashSet<InstId>,
+        comp: CompId,
+        id: InstId,
     ) -> Result<Recipe> {
         let anchor = fused.fusion.anchor[id].unwrap_or(id);
         (self.families)(self, &RecipeRequest { context, fused, summed, comp, id, anchor })

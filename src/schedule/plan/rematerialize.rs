@@ -26,7 +26,7 @@ pub fn in_readers(module: &Module) -> Option<Module> {
             }
             let (with, owners) = values.copied();
             let after = fuse::fuse(module, &with, &with.post_order());
-            let spoilt = values.spoilt((&with, &owners), &after);
+            let spoilt = values.spoilt(&with, &owners, &after);
             if spoilt.is_empty() {
                 out.get_or_insert_with(|| module.clone()).comps[id] = with;
                 break;
@@ -145,7 +145,7 @@ impl<'a> Values<'a> {
     }
 
     /// The values that are arrays all the same, or whose readers became other kernels.
-    fn spoilt(&self, (with, owners): (&Computation, &BTreeMap<InstId, InstId>), after: &Fusion) -> Vec<InstId> {
+    fn spoilt(&self, with: &Computation, owners: &BTreeMap<InstId, InstId>, after: &Fusion) -> Vec<InstId> {
         let value_of = |id: InstId| owners.get(&id).copied().unwrap_or(id);
         let made: HashSet<InstId> = with.insts.ids().filter(|&id| after.is_made(id)).map(value_of).collect();
         let members = |comp: &Computation, fusion: &Fusion, root: InstId| -> BTreeSet<InstId> {

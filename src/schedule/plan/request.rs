@@ -57,7 +57,7 @@ impl RecipeRequest<'_> {
     /// Whether what is computed of each element of the anchor is long.
     pub fn has_long_epilogue(&self) -> bool {
         self.id != self.anchor
-            && epilogue::is_long(self.context.module, self.context.comp, &self.fused.fusion, (self.id, self.anchor))
+            && epilogue::is_long(self.context.module, self.context.comp, &self.fused.fusion, self.id, self.anchor)
     }
 
     /// Whether each element of the root is computed from a few of others.

@@ -23,6 +23,7 @@ use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Most pairs that are cut: each takes a look at the whole computation.
 const MOST_CUTS: usize = 6;
@@ -62,7 +63,7 @@ pub fn dense(module: &Module, target: &Target) -> u64 {
     let order = comp.post_order();
     let fusion = fuse::fuse(module, comp, &order);
     let placements = placement::placements(comp, &fusion, &convolutions(comp, target));
-    Need::of(comp, (&fusion, &placements), &order, Sharing::Views).bytes
+    Need::of(comp, &fusion, &placements, &order, Sharing::Views).bytes
 }
 
 /// When most memory is needed, as far as that can be told before there are kernels.
@@ -102,7 +103,7 @@ fn pair_at(comp: &Computation, peak: &Peak, cuts: SplitScope, target: &Target) -
     let users = comp.users();
     let fusion = &peak.fusion;
     let found =
-        |last: InstId| pair(comp, peak, &users, (last, cuts), target).filter(|p| p.last == now || p.between == now);
+        |last: InstId| pair(comp, peak, &users, last, cuts, target).filter(|p| p.last == now || p.between == now);
     let readers = users[now].iter().filter_map(|&u| fusion.root_of(u));
     std::iter::once(now).chain(readers).find_map(found)
 }
@@ -112,7 +113,8 @@ fn pair(
     comp: &Computation,
     Peak { fusion, convolutions, .. }: &Peak,
     users: &IdVec<InstId, Vec<InstId>>,
-    (last, cuts): (InstId, SplitScope),
+    last: InstId,
+    cuts: SplitScope,
     target: &Target,
 ) -> Option<Pair> {
     let anchor = fusion.anchor[last].unwrap_or(last);
@@ -187,9 +189,9 @@ impl Pair {
         let mut cut = Cut { comp: comp.clone(), fusion, pair: self, made: HashMap::new() };
         let all = comp.array(self.last).dims[self.axis];
         let mut halves = Vec::new();
-        for range in [(0, self.at), (self.at, all)] {
+        for range in [0..self.at, self.at..all] {
             cut.made.clear();
-            halves.push(cut.part(self.last, self.axis, range, 0)?);
+            halves.push(cut.part(self.last, self.axis, &range, 0)?);
         }
         let old = &comp[self.last];
         let inst = Inst { op: Op::Concatenate(self.axis), operands: halves, ..old.clone() };
@@ -210,13 +212,13 @@ struct Cut<'a> {
     fusion: &'a Fusion,
     pair: &'a Pair,
     /// The parts of this half.
-    made: HashMap<(InstId, usize, (u64, u64)), InstId>,
+    made: HashMap<(InstId, usize, Range<u64>), InstId>,
 }
 
 impl Cut<'_> {
-    /// The elements of `id` from `from` to `to` along `axis`.
-    fn part(&mut self, id: InstId, axis: usize, (from, to): (u64, u64), depth: usize) -> Option<InstId> {
-        if let Some(&part) = self.made.get(&(id, axis, (from, to))) {
+    /// Adds the elements of `id` in `range` along `axis`, or returns them if they were added before.
+    fn part(&mut self, id: InstId, axis: usize, range: &Range<u64>, depth: usize) -> Option<InstId> {
+        if let Some(&part) = self.made.get(&(id, axis, range.clone())) {
             return Some(part);
         }
         if depth > MOST_DEPTH {
@@ -226,18 +228,17 @@ impl Cut<'_> {
         let shape = inst.shape.as_array()?;
         let own = id == self.pair.last || id == self.pair.between || !self.fusion.is_made(id);
         let mut operands = inst.operands.clone();
-        let mut recut = |s: &mut Self, number: usize, axis: usize, range: (u64, u64)| -> Option<()> {
+        let mut recut = |s: &mut Self, number: usize, axis: usize, range: &Range<u64>| -> Option<()> {
             let operand = operands.get_mut(number)?;
             *operand = s.part(*operand, axis, range, depth + 1)?;
             Some(())
         };
-        let range = (from, to);
         let below = match inst.op {
             Op::Reshape if own => same_axis(self.comp.array(inst.operands[0]), &shape.dims, axis),
             _ => None,
         };
         let op = match &inst.op {
-            Op::Constant(Literal::Array(t)) => Op::Constant(Literal::Array(numbers(t, axis, (from, to))?)),
+            Op::Constant(Literal::Array(t)) => Op::Constant(Literal::Array(numbers(t, axis, range)?)),
             Op::Broadcast(map) => {
                 if let Some(own) = map.iter().position(|&a| a == axis) {
                     recut(self, 0, own, range)?;
@@ -267,10 +268,10 @@ impl Cut<'_> {
                 let rows = self.comp.array(inst.operands[0]).dims[axis];
                 // what another kernel made is read where it is
                 let is_last = self.fusion.anchor[self.pair.last].unwrap_or(self.pair.last) == id;
-                let read = if is_last || is_plain(w) { read_by(w, range, rows)? } else { (0, rows) };
-                *w = window_of(w, range, read);
-                if read != (0, rows) {
-                    recut(self, 0, axis, read)?;
+                let read = if is_last || is_plain(w) { read_by(w, range, rows)? } else { 0..rows };
+                *w = window_of(w, range, &read);
+                if read != (0..rows) {
+                    recut(self, 0, axis, &read)?;
                 }
                 Op::Convolution(d)
             }
@@ -281,18 +282,18 @@ impl Cut<'_> {
             _ => {
                 operands = vec![id];
                 let along = |(i, &n): (usize, &u64)| match i == axis {
-                    true => SliceDim { start: from, limit: to, stride: 1 },
+                    true => SliceDim { start: range.start, limit: range.end, stride: 1 },
                     false => SliceDim { start: 0, limit: n, stride: 1 },
                 };
                 Op::Slice(shape.dims.iter().enumerate().map(along).collect())
             }
         };
         let mut dims = shape.dims.clone();
-        dims[axis] = to - from;
+        dims[axis] = range.end - range.start;
         let shape = Shape::Array(ArrayShape { dims, ..shape.clone() });
-        let name = format!("{}.{from}", inst.name);
+        let name = format!("{}.{}", inst.name, range.start);
         let part = self.comp.insts.push(Inst { name, op, operands, shape, ..inst });
-        self.made.insert((id, axis, (from, to)), part);
+        self.made.insert((id, axis, range.clone()), part);
         Some(part)
     }
 }
@@ -303,34 +304,34 @@ fn same_axis(from: &ArrayShape, to: &[u64], axis: usize) -> Option<usize> {
     (0..from.rank()).find(|&i| from.dims[i] == to[axis] && before(&from.dims[..i]) == before(&to[..axis]))
 }
 
-/// The elements of `rows` that results from `from` to `to` of a window read.
-fn read_by(w: &WindowDim, (from, to): (u64, u64), rows: u64) -> Option<(u64, u64)> {
-    let first = (from * w.stride) as i64 - w.pad_low;
-    let end = ((to - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1) as i64 - w.pad_low;
-    let read = (u64::try_from(first).unwrap_or(0), u64::try_from(end).unwrap_or(0).min(rows));
-    (read.0 < read.1).then_some(read)
+/// The elements of `rows` that some results of a window read.
+fn read_by(w: &WindowDim, results: &Range<u64>, rows: u64) -> Option<Range<u64>> {
+    let first = (results.start * w.stride) as i64 - w.pad_low;
+    let end = ((results.end - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1) as i64 - w.pad_low;
+    let read = u64::try_from(first).unwrap_or(0)..u64::try_from(end).unwrap_or(0).min(rows);
+    (!read.is_empty()).then_some(read)
 }
 
-/// The window that makes results from `from` to `to` alone of what `w` makes, of the elements that are `read`.
-fn window_of(w: &WindowDim, (from, to): (u64, u64), read: (u64, u64)) -> WindowDim {
-    let dilated = ((read.1 - read.0 - 1) * w.lhs_dilate + 1) as i64;
-    let pad_low = w.pad_low - (from * w.stride) as i64 + (read.0 * w.lhs_dilate) as i64;
-    let reach = ((to - from - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1) as i64;
+/// The part of window `w` that makes some of its results from the elements that are `read`.
+fn window_of(w: &WindowDim, results: &Range<u64>, read: &Range<u64>) -> WindowDim {
+    let dilated = ((read.end - read.start - 1) * w.lhs_dilate + 1) as i64;
+    let pad_low = w.pad_low - (results.start * w.stride) as i64 + (read.start * w.lhs_dilate) as i64;
+    let reach = ((results.end - results.start - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1) as i64;
     WindowDim { pad_low, pad_high: reach - pad_low - dilated, ..*w }
 }
 
 /// A part of a constant.
-fn numbers(t: &Tensor, axis: usize, (from, to): (u64, u64)) -> Option<Tensor> {
+fn numbers(t: &Tensor, axis: usize, range: &Range<u64>) -> Option<Tensor> {
     if t.dtype != DType::F32 {
         return None;
     }
     let inner = t.dims[axis + 1..].iter().product::<u64>() as usize * t.dtype.bytes();
     let row = t.dims[axis] as usize * inner;
-    let (from_byte, to_byte) = (from as usize * inner, to as usize * inner);
+    let [from_byte, to_byte] = [range.start, range.end].map(|at| at as usize * inner);
     let rows = t.bytes.chunks_exact(row.max(1));
     let bytes: Vec<u8> = rows.flat_map(|row| &row[from_byte..to_byte]).copied().collect();
     let mut dims = t.dims.clone();
-    dims[axis] = to - from;
+    dims[axis] = range.end - range.start;
     Some(Tensor::new(t.dtype, dims, Bytes::from(bytes)))
 }
 

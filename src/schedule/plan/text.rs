@@ -18,12 +18,6 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::text::unique_names;
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::Program;
-use crate::schedule::families::contraction::recipe::register_tile::Tile;
-use crate::schedule::families::depthwise::recipe::Window;
-use crate::schedule::families::producer_fusion::recipe::FusedProducer;
-use crate::schedule::families::reduce::recipe::{Lanes, Parts, Reduction};
-use crate::schedule::families::select_and_scatter::recipe::Selected;
-use crate::schedule::families::winograd::recipe::{self as winograd, Cut};
 use crate::schedule::memory::liveness::Span;
 use crate::schedule::plan::placement::Placement;
 use crate::schedule::plan::split_level::SplitLevel;
@@ -56,15 +50,17 @@ impl Names {
         &self.comps[id.index()]
     }
 
-    fn inst(&self, (comp, id): Key) -> &str {
-        &self.insts[comp.index()][id.index()]
+    fn inst(&self, key: Key) -> &str {
+        &self.insts[key.0.index()][key.1.index()]
     }
 }
 
 /// The text of `plan`, which follows from `choices` for `module` with `halves`, and became `program`.
 pub fn print(
-    (module, plan): (&Module, &Plan<'_>),
-    (choices, halves): (&Choices, SplitLevel),
+    module: &Module,
+    plan: &Plan<'_>,
+    choices: &Choices,
+    halves: SplitLevel,
     program: &Program,
     target: &Target,
 ) -> String {
@@ -154,97 +150,20 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
         Setup::Plain => return recipe.family.to_string(),
         Setup::Concatenate(axis) => format!("along {axis}"),
         Setup::Rows(rows) => format!("{} of {}", rows.rows, rows.columns),
-        Setup::Scan(scan) => {
-            let way = if scan.backwards { "backwards" } else { "forwards" };
-            format!("along {} {way}, {} of {} ahead {}", scan.axis, scan.outputs, scan.inputs, scan.ahead)
-        }
-        Setup::Reduce(reduction) => folded(reduction),
-        Setup::Solve(solve) => format!("{} vectors of {}", solve.vectors, solve.lanes),
-        Setup::Selected(selected) => match selected {
-            Selected::Apart { covers: true } => "of windows that cover all".to_string(),
-            Selected::Apart { covers: false } => "of windows apart".to_string(),
-            Selected::Gathered => "gathered".to_string(),
-            Selected::TapByTap => "tap by tap".to_string(),
-        },
-        Setup::Direct(direct) => {
-            let phases: Vec<String> = direct.phases.iter().map(|axis| axis.len().to_string()).collect();
-            let edges = if direct.at_edges { ", results at edges apart" } else { "" };
-            format!("phases {}{edges}", phases.join("x"))
-        }
-        Setup::Filter(filter) => {
-            let products: usize = filter.phases.iter().map(Vec::len).product();
-            format!("in {products} products of {} results along rows", filter.results)
-        }
-        Setup::Depthwise(window) => taps(window),
-        Setup::Winograd(setup) => winograd(setup),
-        Setup::FusedProducer(within, setup) => {
-            let setup = setup.as_ref().map_or(String::new(), |setup| format!(", {}", winograd(setup)));
-            format!("{}{setup}", made_within(within, name))
+        Setup::Scan(scan) => scan.to_string(),
+        Setup::Reduce(reduction) => reduction.to_string(),
+        Setup::Solve(solve) => solve.to_string(),
+        Setup::Selected(selected) => selected.to_string(),
+        Setup::Direct(direct) => direct.to_string(),
+        Setup::Filter(filter) => filter.to_string(),
+        Setup::Depthwise(window) => window.to_string(),
+        Setup::Winograd(setup) => setup.to_string(),
+        Setup::FusedProducer(producer, setup) => {
+            let setup = setup.as_ref().map_or(String::new(), |setup| format!(", {setup}"));
+            format!("{}{setup}", producer.text(name))
         }
     };
     format!("{} {parameters}", recipe.family)
-}
-
-/// The text of a producer that is fused into its consumer.
-fn made_within<'n>(within: &FusedProducer, name: &impl Fn(InstId) -> &'n str) -> String {
-    match within {
-        FusedProducer::DepthwiseChain(chain) => {
-            let (of, window) = (name(chain.producer), taps(&chain.window));
-            format!("chain of {of} in {} bands, {window}, products {}", chain.bands, tile(chain.tile))
-        }
-        FusedProducer::Separable(s) => {
-            format!("separable of {}, {}, products {}", name(s.producer), taps(&s.window), tile(s.tile))
-        }
-        FusedProducer::Attention(block) => {
-            let (scores, [made, read]) = (name(block.scores), block.tiles.map(tile));
-            format!("block of {scores} in blocks of {} rows, products {made} and {read}", block.height)
-        }
-        FusedProducer::Pooling(p) => format!("pooled of {} by {} along {}", name(p.producer), p.count, p.axis),
-    }
-}
-
-/// A fold: in parts, or where lanes lie.
-fn folded(reduction: &Reduction) -> String {
-    let lanes = match reduction.lanes {
-        Lanes::Terms => "lanes along terms",
-        Lanes::ShortRows => "lanes along short rows",
-        Lanes::Results => "lanes along results",
-        Lanes::Windows => "lanes along windows",
-        Lanes::None => "without lanes",
-    };
-    match &reduction.planes {
-        Some((_, Parts::Left)) => "of sums that are left of planes".to_string(),
-        Some((_, Parts::Bands)) => format!("in bands of planes, if rows are shared, else {lanes}"),
-        None => lanes.to_string(),
-    }
-}
-
-/// A depthwise window: pixels of a tile, taps.
-fn taps(window: &Window) -> String {
-    let sizes: Vec<String> = window.outer.iter().chain([&window.wide]).map(|s| s.size.to_string()).collect();
-    let written = if window.is_whole { "all written out" } else { "rows in loops" };
-    format!("{} pixels of {} taps, {written}", window.tile, sizes.join("x"))
-}
-
-fn tile(t: Tile) -> String {
-    format!("{}x{}x{}x{}", t.high, t.wide, t.vectors, t.lanes)
-}
-
-fn winograd(setup: &winograd::Setup) -> String {
-    let axes: Vec<String> = setup.w.along.iter().map(|a| format!("{}:{}", a.axis, a.size)).collect();
-    let weights = if setup.is_known { "known" } else { "transformed" };
-    let stack = |is: bool| if is { " on the stack" } else { "" };
-    let (cut, rows) = match &setup.cut {
-        Cut::Whole(panels) => ("whole".to_string(), panels.as_ref().map(|p| &p.rows)),
-        Cut::Strips(s) => {
-            let of = format!("{} bands of {} strips of {} tiles", s.bands, s.own, s.tiles * s.lines);
-            (format!("{of}{}", stack(s.on_stack)), Some(&s.piece.rows))
-        }
-        Cut::Blocks(b) => (format!("blocks of {} by {}", b.made[0], b.made[1]), Some(&b.piece.rows)),
-        Cut::Panels(p) => (format!("panels in {} groups{}", p.groups, stack(p.on_stack[0])), Some(&p.rows)),
-    };
-    let products = rows.map_or(String::new(), |rows| format!(", products {}", tile(rows.tile)));
-    format!("axes {}, weights {weights}, {cut}{products}", axes.join(" "))
 }
 
 /// A plan that was given.

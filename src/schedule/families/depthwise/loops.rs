@@ -27,6 +27,16 @@ pub(in crate::schedule) struct Depthwise<'d> {
     made: i64,
 }
 
+/// The operands of the first tap of a tile.
+struct WindowStart<'p> {
+    /// The element of the input.
+    x: Index,
+    /// The weight.
+    k: Index,
+    /// The places of the pixels along all axes but the last.
+    places: &'p [VarId],
+}
+
 impl Depthwise<'_> {
     /// How far the next element of the input is along the last axis, and the next weight.
     fn wide_step(&self) -> (i64, i64) {
@@ -45,8 +55,9 @@ impl Depthwise<'_> {
         &self,
         e: &mut Elements,
         run: &Run,
-        (x, k, places): (Index, Index, &[VarId]),
-        (acc, lanes): (RegId, u64),
+        WindowStart { x, k, places }: WindowStart<'_>,
+        acc: RegId,
+        lanes: u64,
     ) -> Vec<Stmt> {
         let zero = number(&mut e.k, self.dtype, 0.0);
         let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::set(acc, i, zero)).collect();
@@ -63,19 +74,13 @@ impl Depthwise<'_> {
             loops.push(of_axis);
         }
         let kind = if self.window.is_whole { LoopKind::Unroll } else { LoopKind::Seq };
-        let row = self.row_of_taps(e, run, (&x, &k), (acc, lanes));
+        let row = self.row_of_taps(e, run, &x, &k, acc, lanes);
         body.extend(loops.into_iter().rev().fold(row, |inside, of_axis| of_axis.around(kind, inside)));
         body
     }
 
     /// Adds the products of one row of taps to the sums: the first pixel's window begins at `x`, its channel's weights at `k`.
-    fn row_of_taps(
-        &self,
-        e: &mut Elements,
-        run: &Run,
-        (x, k): (&Index, &Index),
-        (acc, lanes): (RegId, u64),
-    ) -> Vec<Stmt> {
+    fn row_of_taps(&self, e: &mut Elements, run: &Run, x: &Index, k: &Index, acc: RegId, lanes: u64) -> Vec<Stmt> {
         let at = |i: u64| Index::constant(i as i64);
         let (wide, step) = (self.window.written(), self.wide_step());
         let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
@@ -187,7 +192,7 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let result = comp.array(anchor).clone();
         let (_, d) = self.convolution(anchor)?;
-        let input = self.padded((id, anchor), comp[anchor].operands[0])?;
+        let input = self.padded(id, anchor, comp[anchor].operands[0])?;
         let c = self.depthwise_at(anchor, &input, window)?;
         let (wide, tile) = (window.wide, window.tile);
         let all = result.dims[d.output_feature];
@@ -294,7 +299,7 @@ impl<'a> Emitter<'a> {
         let acc = e.k.reg(c.dtype, place.lanes, run.pixels);
         let k = place.channel.scale(weight as i64);
         let mut body = match self.detail {
-            Detail::Whole => c.sums(e, run, (x, k, place.outer), (acc, place.lanes)),
+            Detail::Whole => c.sums(e, run, WindowStart { x, k, places: place.outer }, acc, place.lanes),
             Detail::Sketch => {
                 e.k.load(c.left, x);
                 e.k.load(c.weights, k);

@@ -36,13 +36,13 @@ impl<'a> Emitter<'a> {
         let read = self.with_zeros_around(root.id, gradient, &margins)?.view(&right.dims)?;
         let from = self.value(input)?.view(&left.dims)?;
         for phases in together(&filter.phases) {
-            self.taps(root, filter, (&from, &read), &phases)?;
+            self.taps(root, filter, &from, &read, &phases)?;
         }
         Ok(())
     }
 
     /// The results of one combination of `phases`, of all features and along the whole last axis.
-    fn taps(&mut self, root: Root<'_>, filter: &Filter, (from, read): (&View, &View), phases: &[Phase]) -> Result<()> {
+    fn taps(&mut self, root: Root<'_>, filter: &Filter, from: &View, read: &View, phases: &[Phase]) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(root.anchor)?;
         let result = comp.array(root.anchor).clone();

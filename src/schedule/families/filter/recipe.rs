@@ -3,6 +3,7 @@ use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::schedule::families::convolution::recipe::phases::{self, Phase};
 use crate::target::Target;
+use std::fmt;
 
 /// Most results along the last axis: their features side by side are the columns of one product.
 const MOST_RESULTS: u64 = 8;
@@ -76,6 +77,13 @@ fn positions(w: &WindowDim, n: u64, results: u64) -> Option<(u64, u64)> {
     let start = w.pad_low.checked_neg()?.max(0);
     let end = size?.checked_add(results? - 1)?.checked_sub(w.pad_low)?.min(n?);
     (start < end).then_some((start as u64, end as u64))
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let products: usize = self.phases.iter().map(Vec::len).product();
+        write!(f, "in {products} products of {} results along rows", self.results)
+    }
 }
 
 #[cfg(test)]

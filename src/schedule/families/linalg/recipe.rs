@@ -2,6 +2,7 @@
 use crate::hlo::Op;
 use crate::schedule::plan::request::RecipeRequest;
 use crate::target::Target;
+use std::fmt;
 
 /// Fewest tiles of right-hand sides in vectors, so that threads share them.
 const FEWEST_TILES: u64 = 2;
@@ -34,5 +35,11 @@ impl Solve {
         let most = if target.vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS };
         let vectors = (1..=most).rev().find(are_enough).unwrap_or(1);
         Some(Solve { vectors, lanes })
+    }
+}
+
+impl fmt::Display for Solve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} vectors of {}", self.vectors, self.lanes)
     }
 }

@@ -36,6 +36,13 @@ impl System {
     }
 }
 
+/// Vectors of right-hand sides.
+struct Lines {
+    /// The first right-hand side of each vector, by lane.
+    lines: Vec<Index>,
+    lanes: u64,
+}
+
 /// The remainders of some right-hand sides after the products with the unknowns that are known.
 struct Sums<'l> {
     reg: RegId,
@@ -60,7 +67,8 @@ impl Sums<'_> {
         s: &System,
         x: &Matrices,
         unknown: usize,
-        (factor, earlier): (ExprId, &Index),
+        factor: ExprId,
+        earlier: &Index,
     ) -> Vec<Stmt> {
         let one = |(v, line): (usize, &Index)| {
             let (row, column) = s.place(earlier, line);
@@ -108,22 +116,23 @@ impl<'a> Emitter<'a> {
         let x = Matrices::new(&mut e.k, self.scope.comp.array(id), out)?;
         let (tile, lane) = (e.k.var(side.tiles), e.k.var(side.lanes));
         let first = Index::var(tile).scale(side.columns() as i64).add(&Index::var(lane)).offset(side.first as i64);
-        let lines = ((0..side.vectors).map(|v| first.offset((v * side.lanes) as i64)).collect(), side.lanes);
+        let lines = (0..side.vectors).map(|v| first.offset((v * side.lanes) as i64)).collect();
+        let lines = Lines { lines, lanes: side.lanes };
         let (groups, rest) = (s.n / UNKNOWNS, s.n % UNKNOWNS);
         let group = e.k.var(groups.saturating_sub(1));
         let nth = |group: Index| group.scale(UNKNOWNS as i64);
         let mut body = Vec::new();
         if groups > 0 {
-            body = self.unknowns(&mut e, s, &x, &lines, (Index::constant(0), UNKNOWNS))?;
+            body = self.unknowns(&mut e, s, &x, &lines, Index::constant(0), UNKNOWNS)?;
         }
         if groups > 1 {
-            let steps = (nth(Index::var(group).offset(1)), UNKNOWNS);
-            let inside = self.unknowns(&mut e, s, &x, &lines, steps)?;
+            let first = nth(Index::var(group).offset(1));
+            let inside = self.unknowns(&mut e, s, &x, &lines, first, UNKNOWNS)?;
             body.push(each(group, LoopKind::Seq, inside));
         }
         if rest > 0 {
-            let steps = (nth(Index::constant(groups as i64)), rest);
-            body.extend(self.unknowns(&mut e, s, &x, &lines, steps)?);
+            let first = nth(Index::constant(groups as i64));
+            body.extend(self.unknowns(&mut e, s, &x, &lines, first, rest)?);
         }
         let vars: Vec<VarId> = x.batch.iter().copied().chain([tile]).collect();
         e.k.flops = x.dims.iter().product::<u64>() * s.n;
@@ -138,8 +147,9 @@ impl<'a> Emitter<'a> {
         e: &mut Elements,
         s: &System,
         x: &Matrices,
-        (lines, lanes): &(Vec<Index>, u64),
-        (first, unknowns): (Index, u64),
+        Lines { lines, lanes }: &Lines,
+        first: Index,
+        unknowns: u64,
     ) -> Result<Vec<Stmt>> {
         let rows: Vec<Index> = (0..unknowns).map(|r| s.row_of(&first.offset(r as i64))).collect();
         let sums = Sums { reg: e.k.reg(x.wide, *lanes, unknowns * lines.len() as u64), lines };
@@ -158,7 +168,7 @@ impl<'a> Emitter<'a> {
             let mut inside = Vec::new();
             for (r, row) in rows.iter().enumerate() {
                 let factor = self.entry(e, s, x, row, &earlier)?;
-                inside.extend(sums.less(&mut e.k, s, x, r, (factor, &earlier)));
+                inside.extend(sums.less(&mut e.k, s, x, r, factor, &earlier));
             }
             let to = s64(&mut e.k, &first);
             body.extend(count(&mut e.k, known, &Index::constant(0), to, inside));
@@ -166,7 +176,7 @@ impl<'a> Emitter<'a> {
         for (r, row) in rows.iter().enumerate() {
             for earlier in &rows[..r] {
                 let factor = self.entry(e, s, x, row, earlier)?;
-                body.extend(sums.less(&mut e.k, s, x, r, (factor, earlier)));
+                body.extend(sums.less(&mut e.k, s, x, r, factor, earlier));
             }
             let pivot = if s.unit_diagonal { None } else { Some(self.entry(e, s, x, row, row)?) };
             for (v, line) in lines.iter().enumerate() {

@@ -113,7 +113,7 @@ impl<'a> Emitter<'a> {
             None => {
                 let partial = self.buffer(DType::F32, BANDS * channels);
                 for cut in &cuts {
-                    let kernel = self.bands(root.id, p, cut, (partial, channels))?;
+                    let kernel = self.bands(root.id, p, cut, partial, channels)?;
                     self.launch(kernel);
                 }
                 LeftSums { buf: partial, count: BANDS, channels }
@@ -169,7 +169,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The kernel that sums each band of the channels of `cut`.
-    fn bands(&mut self, id: InstId, p: &Planes, cut: &Cut, (partial, channels): (BufId, u64)) -> Result<Kernel> {
+    fn bands(&mut self, id: InstId, p: &Planes, cut: &Cut, partial: BufId, channels: u64) -> Result<Kernel> {
         let mut e = Elements::new(id, format!("bands of {}", label(self.scope.comp, id)));
         let dims = self.scope.comp.array(p.input).dims.clone();
         let side = cut.side_by_side(SIDE_BY_SIDE);

@@ -67,13 +67,13 @@ impl<'a> Emitter<'a> {
         let across = (recipe.lanes == Lanes::Terms).then_some(width.lanes);
         // each cut has a kernel of its own
         for cut in cuts {
-            self.reduce_cut(&fold, &dims, (axis, cut), across)?;
+            self.reduce_cut(&fold, &dims, axis, cut, across)?;
         }
         Ok(())
     }
 
     /// Writes the kernel for the results in one cut of dimension `axis`.
-    fn reduce_cut(&mut self, f: &Fold, dims: &[u64], (axis, cut): (usize, Cut), across: Option<u64>) -> Result<()> {
+    fn reduce_cut(&mut self, f: &Fold, dims: &[u64], axis: usize, cut: Cut, across: Option<u64>) -> Result<()> {
         let comp = self.scope.comp;
         let mut e = self.elements(f.root.id);
         // an epilogue that is long, as that of short rows is, stands there once

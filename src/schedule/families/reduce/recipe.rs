@@ -8,6 +8,7 @@ use crate::schedule::plan::fuse::{FEW_COLUMNS, FusionDecision};
 use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::refuse;
 use crate::target::Target;
+use std::fmt;
 
 /// A reduction or a window.
 #[derive(Clone, Debug)]
@@ -90,5 +91,22 @@ fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &Target) -> Lanes
         (true, false) => Lanes::None,
         (false, _) if dims.is_empty() => Lanes::None,
         (false, _) => Lanes::Results,
+    }
+}
+
+impl fmt::Display for Reduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lanes = match self.lanes {
+            Lanes::Terms => "lanes along terms",
+            Lanes::ShortRows => "lanes along short rows",
+            Lanes::Results => "lanes along results",
+            Lanes::Windows => "lanes along windows",
+            Lanes::None => "without lanes",
+        };
+        match &self.planes {
+            Some((_, Parts::Left)) => f.write_str("of sums that are left of planes"),
+            Some((_, Parts::Bands)) => write!(f, "in bands of planes, if rows are shared, else {lanes}"),
+            None => f.write_str(lanes),
+        }
     }
 }

@@ -47,6 +47,14 @@ pub(in crate::schedule) struct Held {
     pub at: Index,
 }
 
+/// The place of a vector of columns in a row.
+struct VectorNumber {
+    /// The number of the vector among those of the same loop.
+    i: u64,
+    /// The lanes that are elements, where some are not.
+    real: Option<ExprId>,
+}
+
 /// A reduction while its pass runs.
 struct Folding {
     id: InstId,
@@ -71,7 +79,7 @@ impl<'a> Emitter<'a> {
         let mut e = self.elements(id);
         let row_var = e.k.var(r.rows);
         let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
-        let (mut e, body) = self.row(e, (id, r, row), out, None)?;
+        let (mut e, body) = self.row(e, id, r, row, out, None)?;
         if r.rows > 1 {
             e.k.chunks = Some(row_var);
         }
@@ -85,7 +93,9 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn row(
         &mut self,
         e: Elements,
-        (id, r, row): (InstId, Rows, Index),
+        id: InstId,
+        r: Rows,
+        row: Index,
         out: &Value,
         held: Option<&Held>,
     ) -> Result<(Elements, Vec<Stmt>)> {
@@ -195,21 +205,36 @@ impl<'a> Emitter<'a> {
             for i in 0..side {
                 let vector = if rounds == 1 { Index::constant(0) } else { Index::var(round).scale(side as i64) };
                 let column = vector.offset(i as i64).scale(k.cut.lanes as i64).add(&Index::var(lane));
-                all.extend(self.vector(k, (pass, stores.then_some(root)), &folds, &column, (i, None))?);
+                all.extend(self.vector(
+                    k,
+                    pass,
+                    stores.then_some(root),
+                    &folds,
+                    &column,
+                    VectorNumber { i, real: None },
+                )?);
             }
             inside.push(each(round, LoopKind::Seq, all));
         }
         for vector in rounds * side..k.cut.whole {
             let column = Index::constant((vector * k.cut.lanes) as i64).add(&Index::var(lane));
             let i = vector - rounds * side;
-            inside.extend(self.vector(k, (pass, stores.then_some(root)), &folds, &column, (i, None))?);
+            inside.extend(self.vector(
+                k,
+                pass,
+                stores.then_some(root),
+                &folds,
+                &column,
+                VectorNumber { i, real: None },
+            )?);
         }
         body.push(each(lane, LoopKind::Vector, inside));
         if k.cut.tail > 0 {
             let lane = k.e.k.var(k.cut.lanes);
             let column = Index::constant((k.cut.whole * k.cut.lanes) as i64).add(&Index::var(lane));
             let real = k.e.k.expr(Expr::Within(Index::var(lane), 0, k.cut.tail as i64));
-            let all = self.vector(k, (pass, stores.then_some(root)), &folds, &column, (0, Some(real)))?;
+            let all =
+                self.vector(k, pass, stores.then_some(root), &folds, &column, VectorNumber { i: 0, real: Some(real) })?;
             body.push(each(lane, LoopKind::Masked(k.cut.tail), all));
         }
         self.finish(k, &folds, side, body)
@@ -219,10 +244,11 @@ impl<'a> Emitter<'a> {
     fn vector(
         &mut self,
         k: &mut Row,
-        (pass, stored): (usize, Option<InstId>),
+        pass: usize,
+        stored: Option<InstId>,
         folds: &[Folding],
         column: &Index,
-        (i, real): (u64, Option<ExprId>),
+        VectorNumber { i, real }: VectorNumber,
     ) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let mut body = Vec::new();

@@ -1,5 +1,6 @@
 //! When windows are a running fold, and along which axis.
 use crate::hlo::attrs::WindowDim;
+use std::fmt;
 
 /// A running fold along one dimension.
 #[derive(Clone, Copy, Debug)]
@@ -44,5 +45,13 @@ impl Scan {
         let silent = self.ahead.clamp(0, self.inputs);
         let both = (self.inputs - silent).min(self.outputs - before).max(0);
         [before, silent, both, self.outputs - before - both]
+    }
+}
+
+impl fmt::Display for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Scan { axis, inputs, outputs, ahead, backwards } = self;
+        let way = if *backwards { "backwards" } else { "forwards" };
+        write!(f, "along {axis} {way}, {outputs} of {inputs} ahead {ahead}")
     }
 }

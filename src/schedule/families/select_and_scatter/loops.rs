@@ -23,8 +23,8 @@ impl<'a> Emitter<'a> {
         let (dims, source_dims) = (&comp.array(x).dims, &comp.array(source).dims);
         let windows = Windows { window, dims, counts: source_dims };
         match selected {
-            Selected::Apart { covers } => return self.write_windows(root, &windows, (*select, *scatter), covers),
-            Selected::Gathered => return self.gather_windows(root, &windows, (*select, *scatter)),
+            Selected::Apart { covers } => return self.write_windows(root, &windows, *select, *scatter, covers),
+            Selected::Gathered => return self.gather_windows(root, &windows, *select, *scatter),
             Selected::TapByTap => {}
         }
         self.splat(id, init, dims, out)?;

@@ -2,6 +2,7 @@
 use crate::hlo::Op;
 use crate::hlo::attrs::WindowDim;
 use crate::schedule::plan::request::RecipeRequest;
+use std::fmt;
 
 /// Windows of more taps are looked at tap after tap.
 const MOST_TAPS: u64 = 32;
@@ -84,6 +85,17 @@ impl Windows<'_> {
     /// Whether every element is in one of them that lie apart and inside.
     fn cover_all(&self) -> bool {
         self.axes().all(|(w, n, count)| (w.size == w.stride || count == 1) && count * w.size == n)
+    }
+}
+
+impl fmt::Display for Selected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Selected::Apart { covers: true } => "of windows that cover all",
+            Selected::Apart { covers: false } => "of windows apart",
+            Selected::Gathered => "gathered",
+            Selected::TapByTap => "tap by tap",
+        })
     }
 }
 

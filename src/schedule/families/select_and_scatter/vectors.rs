@@ -44,7 +44,7 @@ impl Windows<'_> {
         let (mut from, mut inside) = (Vec::with_capacity(at.len()), None);
         for (d, w) in self.window.iter().enumerate() {
             let i = at[d].scale(w.stride as i64).offset(tap[d] as i64 - w.pad_low);
-            from.push(element_at(&mut e.k, &i, (self.dims[d], 1), &mut inside));
+            from.push(element_at(&mut e.k, &i, self.dims[d], 1, &mut inside));
         }
         (from, inside)
     }
@@ -99,7 +99,8 @@ impl<'a> Emitter<'a> {
         &mut self,
         Root { id, out, .. }: Root<'_>,
         windows: &Windows,
-        (keeps, scatter): (CompId, CompId),
+        keeps: CompId,
+        scatter: CompId,
         covers: bool,
     ) -> Result<()> {
         let comp = self.scope.comp;
@@ -161,7 +162,8 @@ impl<'a> Emitter<'a> {
         &mut self,
         Root { id, out, .. }: Root<'_>,
         windows: &Windows,
-        (keeps, scatter): (CompId, CompId),
+        keeps: CompId,
+        scatter: CompId,
     ) -> Result<()> {
         let numbers = self.selected_taps(id, windows, keeps)?;
         let comp = self.scope.comp;

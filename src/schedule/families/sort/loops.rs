@@ -17,6 +17,16 @@ pub struct Lines {
     pub axis: usize,
 }
 
+/// One line of the results of a sort.
+#[derive(Clone, Copy)]
+struct OutputLine<'l> {
+    lines: &'l Lines,
+    /// The coordinates of the line.
+    vars: &'l [VarId],
+    /// The buffers of the results.
+    to: &'l [BufId],
+}
+
 impl Lines {
     /// Elements of a line.
     pub fn length(&self) -> u64 {
@@ -106,7 +116,8 @@ impl<'a> Emitter<'a> {
         e: &mut Elements,
         order: CompId,
         sorted: &[BufId],
-        (a, b): (&[ExprId], &[ExprId]),
+        a: &[ExprId],
+        b: &[ExprId],
     ) -> Result<ExprId> {
         let args: Vec<ExprId> = a.iter().zip(b).flat_map(|(&a, &b)| [a, b]).collect();
         let types: Vec<DType> = sorted.iter().flat_map(|&b| [self.program.buffers[b].dtype; 2]).collect();
@@ -134,7 +145,7 @@ impl<'a> Emitter<'a> {
         let new = self.keys(&mut e, operands, &lines.at(&vars, &i))?;
         let held: Vec<Local> = to.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
         let mut body: Vec<Stmt> = held.iter().zip(&new).map(|(x, &value)| x.set(value)).collect();
-        body.extend(self.insert(&mut e, order, lines, (&vars, to), &held, (&next.index(), &start))?);
+        body.extend(self.insert(&mut e, order, OutputLine { lines, vars: &vars, to }, &held, &next.index(), &start)?);
         all.extend(count(&mut e.k, next, &start.offset(1), last, body));
         vars.push(block);
         e.k.flops = lines.dims.iter().product::<u64>() * 4;
@@ -148,15 +159,15 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut Elements,
         order: CompId,
-        lines: &Lines,
-        (vars, to): (&[VarId], &[BufId]),
+        OutputLine { lines, vars, to }: OutputLine<'_>,
         held: &[Local],
-        (slot, start): (&Index, &Index),
+        slot: &Index,
+        start: &Index,
     ) -> Result<Vec<Stmt>> {
         let place = Local::new(&mut e.k, DType::S64);
         let before = lines.load(&mut e.k, to, vars, &place.index().offset(-1));
         let values: Vec<ExprId> = held.iter().map(|x| x.value).collect();
-        let first = self.goes_first(e, order, to, (&values, &before))?;
+        let first = self.goes_first(e, order, to, &values, &before)?;
         let behind = e.k.expr(Expr::Within(place.index().add(&start.scale(-1)), 1, i64::MAX));
         let cond = both(&mut e.k, behind, first);
         let mut body = lines.store(&e.k, to, vars, &place.index(), &before);
@@ -182,7 +193,7 @@ impl<'a> Emitter<'a> {
         let (more_left, more_right) = (less(&mut e.k, left.value, middle), less(&mut e.k, right.value, end));
         let (a, b) =
             (lines.load(&mut e.k, from, &vars, &right.index()), lines.load(&mut e.k, from, &vars, &left.index()));
-        let first = self.goes_first(&mut e, order, from, (&a, &b))?;
+        let first = self.goes_first(&mut e, order, from, &a, &b)?;
         let take_right = Local::new(&mut e.k, DType::S64);
         let flag = e.k.op(ScalarOp::Convert(DType::S64), &[first], DType::S64);
         let is_right = e.k.expr(Expr::Within(take_right.index(), 1, 2));

@@ -91,6 +91,15 @@ pub struct Rows {
     pub others: i64,
 }
 
+/// Elements that a statement stores.
+struct StoredSpan<'s> {
+    buf: BufId,
+    /// The first element.
+    index: &'s Index,
+    /// The offset of the last element from the first.
+    last: u64,
+}
+
 /// One kernel, with the elements that are needed of the memory that it writes.
 pub struct KernelContext<'a> {
     /// The program.
@@ -121,10 +130,13 @@ impl KernelContext<'_> {
     ) -> Option<()> {
         for stmt in body {
             match stmt {
-                Stmt::Store { buf, index, .. } => self.store(*buf, (index, 0), var, known, private, forms)?,
+                Stmt::Store { buf, index, .. } => {
+                    self.store(StoredSpan { buf: *buf, index, last: 0 }, var, known, private, forms)?
+                }
                 Stmt::Tiles(sums) => {
                     let span = sums.writes();
-                    self.store(span.buf, (span.first, span.last), var, known, private, forms)?;
+                    let stored = StoredSpan { buf: span.buf, index: span.first, last: span.last };
+                    self.store(stored, var, known, private, forms)?;
                 }
                 Stmt::For { body, .. } | Stmt::While { body, .. } => self.collect(body, var, known, private, forms)?,
                 Stmt::Let { var: own, value, body } => {
@@ -147,8 +159,7 @@ impl KernelContext<'_> {
 
     fn store(
         &self,
-        buf: BufId,
-        (index, last): (&Index, u64),
+        StoredSpan { buf, index, last }: StoredSpan<'_>,
         var: Option<VarId>,
         known: &Known,
         private: bool,
@@ -158,7 +169,7 @@ impl KernelContext<'_> {
             return Some(());
         }
         let regions = self.regions.get(buf).iter();
-        let all = regions.filter_map(|region| self.form(region, (index, last), var, known));
+        let all = regions.filter_map(|region| self.form(region, index, last, var, known));
         // the axis along which the fewest rounds are needed
         let (form, most, loose) = all.min_by_key(|(form, most, _)| Form { more: *most, ..*form }.at(1))?;
         forms.loose = forms.loose.max(loose);
@@ -172,7 +183,8 @@ impl KernelContext<'_> {
     fn form(
         &self,
         region: &Region,
-        (index, last): (&Index, u64),
+        index: &Index,
+        last: u64,
         var: Option<VarId>,
         known: &Known,
     ) -> Option<(Form, i64, i64)> {

@@ -33,7 +33,7 @@ pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
         kernel.limit = slot.map(|slot| (buf, slot));
         if slot.is_none() || !fine {
             let all = body.clone();
-            inside(&mut limits, (program, regions, kernel), &mut body, &all, true);
+            inside(&mut limits, program, regions, kernel, &mut body, &all, true);
         }
         kernel.body = body;
     }
@@ -139,7 +139,9 @@ impl Rows {
 /// ones, so that none behind them reads what they would have written there.
 fn inside(
     limits: &mut Limits,
-    (program, regions, kernel): (&Program, &Regions, &mut Kernel),
+    program: &Program,
+    regions: &Regions,
+    kernel: &mut Kernel,
     body: &mut [Stmt],
     all: &[Stmt],
     once: bool,
@@ -155,7 +157,7 @@ fn inside(
         let extent = var.map_or(1, |v| kernel.vars[v]);
         let context = KernelContext { program, regions, kernel };
         if live_out::leaves_registers(kernel, own, all) {
-            inside(limits, (program, regions, kernel), own, all, inner);
+            inside(limits, program, regions, kernel, own, all, inner);
             continue;
         }
         let private = once && !live_out::leaves_stack(program, kernel, own, all);
@@ -171,7 +173,7 @@ fn inside(
             None => rows.and_then(|rows| rows.needed(limits, kernel)),
         };
         if cond.is_none() || !fine {
-            inside(limits, (program, regions, kernel), own, all, inner);
+            inside(limits, program, regions, kernel, own, all, inner);
         }
         if let Some(cond) = cond {
             *own = vec![Stmt::If { cond, body: std::mem::take(own) }];

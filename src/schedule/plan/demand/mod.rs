@@ -99,7 +99,7 @@ impl Walk<'_> {
             };
             let needs = whole_lines(comp, inst, needs);
             own.insert(inst, needs.clone());
-            let needs = self.whole_tiles((id, inst), comp, needs);
+            let needs = self.whole_tiles(id, inst, comp, needs);
             let operands = self.operands(frame, &comp[inst], &needs);
             for (&operand, need) in comp[inst].operands.iter().zip(operands) {
                 join(own.entry(operand).or_default(), need);
@@ -112,7 +112,7 @@ impl Walk<'_> {
 
     /// The elements that a convolution computes where some of its results are needed: by Winograd's method those of whole tiles, whose
     /// results depend on all that the tile reads.
-    fn whole_tiles(&self, (id, inst): (CompId, InstId), comp: &Computation, mut needs: Vec<Need>) -> Vec<Need> {
+    fn whole_tiles(&self, id: CompId, inst: InstId, comp: &Computation, mut needs: Vec<Need>) -> Vec<Need> {
         let (Op::Convolution(d), [Some(axes)]) = (&comp[inst].op, &mut needs[..]) else { return needs };
         let Some(Algorithm::Winograd(w)) = self.methods.comp(id).get(&inst).map(|c| &c.algorithm) else { return needs };
         for along in &w.along {

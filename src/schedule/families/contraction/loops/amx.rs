@@ -1,6 +1,6 @@
 //! Products of bf16 by tiles: blocks of rows and columns whose sums go to the stack, from where the epilogue reads them.
 use crate::kernel::{TileRows, TileSums};
-use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
+use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, StackRows};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::loops::prelude::*;
 use crate::target::tiles::{COLUMNS, ROWS, TERMS};
@@ -9,13 +9,13 @@ use crate::target::tiles::{COLUMNS, ROWS, TERMS};
 /// to memory and back, take as long by the cycles of Intel's optimization manual.
 const MORE_ROUNDS: u64 = 3;
 
-/// The sums of a block, to `stack`: rows of `columns`.
+/// Writes the sums of a block to the stack.
 pub(in crate::schedule) fn sums(
     e: &mut Elements,
     left: BufId,
     sum: &[Axis],
     part: &RegisterBlock,
-    (stack, columns): (BufId, u64),
+    to: StackRows,
 ) -> Vec<Stmt> {
     let terms = sum.last().map_or(1, |x| x.extent);
     let (terms, whole) = (terms, cut(terms));
@@ -25,7 +25,7 @@ pub(in crate::schedule) fn sums(
         if at_once == 0 {
             continue;
         }
-        let (loops, a, position) = loops(&mut e.k, sum, (from, rounds, at_once), &part.a);
+        let (loops, a, position) = loops(&mut e.k, sum, from, rounds, at_once, &part.a);
         body.push(Stmt::Tiles(TileSums {
             loops,
             terms: at_once,
@@ -34,8 +34,8 @@ pub(in crate::schedule) fn sums(
             right: part.packed,
             first: part.b.add(&position.scale(part.term as i64)),
             stride: 2 * part.term,
-            across: columns / COLUMNS,
-            to: stack,
+            across: to.width / COLUMNS,
+            to: to.buf,
             at: Index::default(),
             adds: from > 0,
         }));
@@ -55,7 +55,9 @@ fn cut(terms: u64) -> u64 {
 fn loops(
     k: &mut Kernel,
     sum: &[Axis],
-    (from, rounds, at_once): (u64, u64, u64),
+    from: u64,
+    rounds: u64,
+    at_once: u64,
     left: &Index,
 ) -> (Vec<VarId>, Index, Index) {
     let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::default());

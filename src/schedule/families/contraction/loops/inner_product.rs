@@ -69,7 +69,7 @@ impl<'a> Emitter<'a> {
             for column0 in (0..n).step_by(block as usize) {
                 let (from, count) = (Index::constant((column0 * run) as i64), block.min(n - column0));
                 let right = Side { buf: packed, from, step: run as i64, count };
-                let (sums, totals) = sums(&mut e, c.dtype, &sum, (&left, &right), lanes);
+                let (sums, totals) = sums(&mut e, c.dtype, &sum, &left, &right, lanes);
                 inside.extend(sums);
                 for (i, total) in totals.into_iter().enumerate() {
                     let (r, column) = (i as u64 / count, column0 + i as u64 % count);
@@ -135,7 +135,8 @@ pub(in crate::schedule) fn sums(
     e: &mut Elements,
     dtype: DType,
     sum: &[Axis],
-    (left, right): (&Side, &Side),
+    left: &Side,
+    right: &Side,
     lanes: u64,
 ) -> (Vec<Stmt>, Vec<ExprId>) {
     let (rows, n) = (left.count, right.count);

@@ -23,7 +23,7 @@ use crate::schedule::families::contraction::loops::register_block::RegisterBlock
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::contraction::recipe::{Method, Product, Read, RightSide, TileConstraint};
-use crate::schedule::loops::grid::{Grid, chunked, guarded, shares};
+use crate::schedule::loops::grid::{Grid, Share, chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::forward;
 use crate::target::{Choice, LoopOrder, PanelSize};
@@ -39,6 +39,145 @@ pub(in crate::schedule) struct Nest {
     /// Statements that pack the right side of one batch, where no kernel of its own does.
     packs: Vec<Stmt>,
     pub body: Vec<Stmt>,
+}
+
+/// A contraction whose register tiles are being written.
+struct Tiling<'t> {
+    c: &'t Contraction,
+    /// The loops over rows.
+    rows: &'t [Axis],
+    method: &'t Method,
+    /// The right side.
+    packed: Panels,
+    grid: Grid,
+    /// The extent of the row axis along which tiles follow one another.
+    extent: u64,
+    /// Rows of a tile along that axis.
+    step: u64,
+    /// The rows in memory of the kernel, where it holds some.
+    strip: Option<&'t LocalRows>,
+    /// Whether the epilogue stands in a loop over the tile's sums.
+    looped: bool,
+    /// Whether the right side is packed, or lies as if it was.
+    is_packed: bool,
+    /// The loops of tiles that share the prefetches of the next panel, where that is worth it.
+    prefetching: Option<Vec<VarId>>,
+}
+
+impl<'t> Tiling<'t> {
+    /// The tiles of `method` over `rows`, with new variables for the loops but that over batches.
+    fn new(
+        k: &mut Kernel,
+        c: &'t Contraction,
+        rows: &'t [Axis],
+        method: &'t Method,
+        packed: Panels,
+        batch: VarId,
+    ) -> Tiling<'t> {
+        let tile = method.tile;
+        let width = rows.last().map_or(1, |x| x.extent);
+        let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
+        let (extent, step) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
+        let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
+        let grid = Grid {
+            batch,
+            outer: outer.iter().map(|x| k.var(x.extent)).collect(),
+            tile: k.var(extent.div_ceil(step)),
+            panel: k.var(product(&c.columns).div_ceil(tile.columns())),
+        };
+        let (strip, looped, is_packed, prefetching) = (None, false, false, None);
+        Tiling { c, rows, method, packed, grid, extent, step, strip, looped, is_packed, prefetching }
+    }
+
+    /// Decides whether tiles prefetch the next panel of a right side of so many bytes.
+    fn prefetch(&mut self, bytes: u64, sum: &[Axis]) {
+        self.is_packed = match self.packed.lying {
+            None => self.packed.term == self.method.panel,
+            // as if it was
+            Some(first) => first == 0 && matches!(sum[..], [axis] if axis.b == self.method.panel as i64),
+        };
+        let pass = match self.strip {
+            Some(strip) => matches!(strip.held, LocalSide::Pixels(_)),
+            None => self.method.order == LoopOrder::Panels,
+        };
+        self.prefetching = (Ahead::is_worth(bytes, pass) && self.is_packed).then(|| self.grid.rows());
+    }
+
+    /// The register block of one tile.
+    fn register_block(&self, k: &Kernel, row: &Share, column: &Share, detail: Detail) -> RegisterBlock {
+        let Tiling { c, method, packed, grid, .. } = self;
+        let (panel, packed_columns, n) = (method.tile.columns(), method.panel, product(&c.columns));
+        // tiles that lie beside one another in a panel that was packed, or else panels of a tile
+        let beside = if self.is_packed { (packed_columns / panel).max(1) } else { 1 };
+        let apart = if self.is_packed { (panel / packed_columns).max(1) * packed.panel } else { packed.panel };
+        let number = column.at.div(beside as i64, &k.vars);
+        let part_of_it = column.at.rem(beside as i64, &k.vars);
+        let whole = Index::var(grid.batch).scale(packed.batch as i64).add(&number.scale(apart as i64));
+        let whole = whole.offset(packed.lying.unwrap_or(0));
+        let of_batch = if packed.batch > 0 { n } else { 0 };
+        let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
+        let first = column.at.scale(panel as i64).offset(c.first_column as i64);
+        let ahead = self.prefetching.as_ref().and_then(|loops| {
+            let of_row = |&v: &VarId| if v == grid.tile { row.at.clone() } else { Index::var(v) };
+            let mut place = vec![(part_of_it.clone(), beside)];
+            place.extend(loops.iter().map(|v| (of_row(v), k.vars[*v])));
+            Ahead::of_panel(&place, whole.offset(apart as i64), self.terms(), panel.max(packed_columns))
+        });
+        let pixels = self.strip.filter(|s| matches!(s.held, LocalSide::Pixels(_)));
+        let results = self.strip.filter(|s| matches!(s.held, LocalSide::Result(_)));
+        RegisterBlock {
+            b: whole.add(&part_of_it.scale(panel as i64)),
+            ahead,
+            packed: packed.buf,
+            order: method.numbers,
+            scales: packed.scales.map(|buf| (buf, scale_at)),
+            term: packed.term,
+            is_lying: packed.lying.is_some(),
+            panel: packed.panel,
+            moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
+            near: results.map(|s| (s.first(), s.stride)),
+            column: first,
+            columns: column.count,
+            lanes: method.tile.lanes,
+            looped: self.looped,
+            inside: c.inside.map(|inside| inside.of_row(&Index::var(grid.outer[1]))),
+            ..self.left_side(k, row, detail)
+        }
+    }
+
+    /// Terms of a sum.
+    fn terms(&self) -> u64 {
+        product(&self.c.sum)
+    }
+
+    /// The left side of the tile at `row`.
+    fn left_side(&self, k: &Kernel, row: &Share, detail: Detail) -> RegisterBlock {
+        let Tiling { c, grid, method, .. } = self;
+        let (wide, high) = if method.tile.high == 1 { (row.count, 1) } else { (method.tile.wide, row.count) };
+        let extents: Vec<u64> = c.batch.iter().map(|x| x.extent).collect();
+        let batch = reshape(&[Index::var(grid.batch)], &[k.vars[grid.batch]], &extents, &k.vars);
+        let mut a = Index::constant(c.a0);
+        for (x, axis) in batch.iter().zip(&c.batch) {
+            a = a.add(&x.scale(axis.a));
+        }
+        let at = row.at.scale(self.step as i64);
+        let (first, all) = rows_of_tile(self.rows, &grid.outer, at, detail.of(high), detail.of(wide));
+        let first = self.strip.filter(|s| matches!(s.held, LocalSide::Left(_))).map_or(first, LocalRows::first);
+        RegisterBlock { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..RegisterBlock::default() }
+    }
+}
+
+/// Adds the operations of a contraction to the kernel.
+fn note_work(k: &mut Kernel, c: &Contraction, rows: &[Axis], sum: &[Axis]) {
+    let all = product(rows) * product(&c.batch);
+    let terms = match c.inside {
+        Some(inside) => {
+            inside.pairs(rows[1].extent, sum[0].extent) * (all / rows[1].extent) * (product(sum) / sum[0].extent)
+        }
+        None => all * product(sum),
+    };
+    k.flops += 2 * product(&c.columns) * terms;
+    k.direct_flops = c.direct_flops;
 }
 
 impl<'a> Emitter<'a> {
@@ -83,6 +222,50 @@ impl<'a> Emitter<'a> {
         // the result is that of the epilogue, whose elements may lie elsewhere
         let path = self.scope.fusion.path[root.anchor].clone();
         let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
+        let (rows, sum) = self.nest_axes(root, c, strip, place)?;
+        let width = rows.last().map_or(1, |x| x.extent);
+        let given =
+            strip.map(|s| TileConstraint { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
+        let method = self.facts(c).method(&rows, &sum, given.as_ref(), self.target);
+        let batch = e.k.var(product(&c.batch));
+        let (packed, packs) = self.right_panels(&mut e.k, c, &sum, &method, batch)?;
+        let may_loop = strip.is_none_or(|s| !matches!(s.held, LocalSide::Pixels(_))) && c.sums_apart.is_none();
+        let looped = may_loop
+            && self.detail == Detail::Whole
+            && self.scope.stages.recipes.get(&root.id).is_some_and(|recipe| recipe.is_looped);
+        let mut tiling = Tiling::new(&mut e.k, c, &rows, &method, packed, batch);
+        (tiling.strip, tiling.looped) = (strip, looped);
+        let right = product(&sum) * product(&c.columns) * self.right_type(c).bytes() as u64;
+        tiling.prefetch(right, &sum);
+        if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
+            e.k.streamed = Some(tiling.packed.buf);
+        }
+        let mut body = Vec::new();
+        for column in shares(&mut e.k, tiling.grid.panel, product(&c.columns), method.tile.columns()) {
+            for row in shares(&mut e.k, tiling.grid.tile, tiling.extent, tiling.step) {
+                let part = tiling.register_block(&e.k, &row, &column, self.detail);
+                let inside = self.tile_body(e, root, c, &sum, part, place)?;
+                body.extend(guarded(&mut e.k, &[&column, &row], inside));
+            }
+        }
+        let grid = tiling.grid;
+        note_work(&mut e.k, c, &rows, &sum);
+        if strip.is_none_or(|s| s.form.is_some()) {
+            let Tile { high, wide, vectors, lanes } = method.tile;
+            e.k.chosen = Some((method.form, Choice { high, wide, vectors, lanes, order: method.order }));
+            e.k.panels = Some(PanelSize { columns: method.panel, lanes });
+        }
+        Ok(Nest { grid, order: method.order, in_bands: method.is_in_bands, packs, body })
+    }
+
+    /// The loops over rows and over terms, with as few axes as addresses allow.
+    fn nest_axes(
+        &mut self,
+        root: Root<'_>,
+        c: &Contraction,
+        strip: Option<&LocalRows>,
+        place: Coordinates<'_>,
+    ) -> Result<(Vec<Axis>, Vec<Axis>)> {
         let sum = match c.inside {
             // the loop whose steps are left out stays apart, around others
             Some(_) => [&c.sum[..1], &one_axis(merged(&c.sum[1..]))].concat(),
@@ -94,106 +277,29 @@ impl<'a> Emitter<'a> {
             (None, Some(_)) => merged(&c.rows),
             (None, None) => self.row_axes(root, c, place)?,
         };
-        let (n, k) = (product(&c.columns), product(&sum));
-        let width = rows.last().map_or(1, |x| x.extent);
-        let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
-        let given =
-            strip.map(|s| TileConstraint { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
-        let Method { form, tile, numbers, panel: packed_columns, read, order, is_in_bands } =
-            self.facts(c).method((&rows, &sum), given.as_ref(), self.target);
-        let panel = tile.vectors * tile.lanes;
-        let batch = e.k.var(product(&c.batch));
-        let panels = n.div_ceil(panel);
-        let (packed, packs) = match (read, &c.right) {
+        Ok((rows, sum))
+    }
+
+    /// The right side as panels, where `method` reads it, and the statements that pack it inside the kernel.
+    fn right_panels(
+        &mut self,
+        k: &mut Kernel,
+        c: &Contraction,
+        sum: &[Axis],
+        method: &Method,
+        batch: VarId,
+    ) -> Result<(Panels, Vec<Stmt>)> {
+        let (columns, tile) = (method.panel, method.tile.columns());
+        Ok(match (method.read, &c.right) {
             (Read::Lying { batch }, &Right::Buffer(buf)) => {
-                (Panels { buf, term: panel, lying: Some(c.b0), batch, panel, scales: None }, Vec::new())
+                (Panels { buf, term: tile, lying: Some(c.b0), batch, panel: tile, scales: None }, Vec::new())
             }
             (Read::Turned { panel, batch }, &Right::Buffer(buf)) => {
                 (Panels { buf, term: 1, lying: None, batch, panel, scales: None }, Vec::new())
             }
-            (Read::Stack, &Right::Buffer(buf)) => self.pack_near(&mut e.k, (c, buf), &sum, batch, (panel, panels)),
-            _ => (self.pack(c, &sum, (packed_columns, n.div_ceil(packed_columns), numbers))?, Vec::new()),
-        };
-        let pixels = strip.filter(|s| matches!(s.held, LocalSide::Pixels(_)));
-        let may_loop = pixels.is_none() && c.sums_apart.is_none() && self.detail == Detail::Whole;
-        let looped = may_loop && self.scope.stages.recipes.get(&root.id).is_some_and(|recipe| recipe.is_looped);
-        let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
-        let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
-        let grid = Grid {
-            batch,
-            outer: outer.iter().map(|x| e.k.var(x.extent)).collect(),
-            tile: e.k.var(tiled.div_ceil(tall)),
-            panel: e.k.var(n.div_ceil(panel)),
-        };
-        let right = k * n * self.right_type(c).bytes() as u64;
-        let pass = pixels.is_some() || order == LoopOrder::Panels && strip.is_none();
-        let is_packed = match packed.lying {
-            None => packed.term == packed_columns,
-            // as if it was
-            Some(first) => first == 0 && matches!(sum[..], [axis] if axis.b == packed_columns as i64),
-        };
-        // tiles that lie beside one another in a panel that was packed, or else panels of a tile
-        let beside = if is_packed { (packed_columns / panel).max(1) } else { 1 };
-        let apart = if is_packed { (panel / packed_columns).max(1) * packed.panel } else { packed.panel };
-        let tiles = (Ahead::is_worth(right, pass) && is_packed).then(|| grid.rows());
-        if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
-            e.k.streamed = Some(packed.buf);
-        }
-        let mut body = Vec::new();
-        for column in shares(&mut e.k, grid.panel, n, panel) {
-            for row in shares(&mut e.k, grid.tile, tiled, tall) {
-                let at = row.at.scale(tall as i64);
-                let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
-                let rows_of = (self.detail.of(high), self.detail.of(wide));
-                let part = self.part(&e.k, c, &rows, &grid, at, rows_of, strip);
-                let number = column.at.div(beside as i64, &e.k.vars);
-                let part_of_it = column.at.rem(beside as i64, &e.k.vars);
-                let whole = Index::var(grid.batch).scale(packed.batch as i64).add(&number.scale(apart as i64));
-                let whole = whole.offset(packed.lying.unwrap_or(0));
-                let of_batch = if packed.batch > 0 { n } else { 0 };
-                let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
-                let first = column.at.scale(panel as i64).offset(c.first_column as i64);
-                let ahead = tiles.as_ref().and_then(|tiles| {
-                    let of_row = |&v: &VarId| if v == grid.tile { row.at.clone() } else { Index::var(v) };
-                    let mut place = vec![(part_of_it.clone(), beside)];
-                    place.extend(tiles.iter().map(|v| (of_row(v), e.k.vars[*v])));
-                    Ahead::of_panel(&place, whole.offset(apart as i64), (k, panel.max(packed_columns)))
-                });
-                let part = RegisterBlock {
-                    b: whole.add(&part_of_it.scale(panel as i64)),
-                    ahead,
-                    packed: packed.buf,
-                    order: numbers,
-                    scales: packed.scales.map(|buf| (buf, scale_at)),
-                    term: packed.term,
-                    is_lying: packed.lying.is_some(),
-                    panel: packed.panel,
-                    moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
-                    near: strip.filter(|s| matches!(s.held, LocalSide::Result(_))).map(|s| (s.first(), s.stride)),
-                    column: first,
-                    columns: column.count,
-                    lanes: tile.lanes,
-                    looped,
-                    inside: c.inside.map(|inside| inside.of_row(&Index::var(grid.outer[1]))),
-                    ..part
-                };
-                let inside = self.tile_body(e, root, c, &sum, part, place)?;
-                body.extend(guarded(&mut e.k, &[&column, &row], inside));
-            }
-        }
-        let Tile { high, wide, vectors, lanes } = tile;
-        if strip.is_none_or(|s| s.form.is_some()) {
-            e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
-            e.k.panels = Some(PanelSize { columns: packed_columns, lanes });
-        }
-        let all = product(&rows) * product(&c.batch);
-        let terms = match c.inside {
-            Some(inside) => inside.pairs(rows[1].extent, sum[0].extent) * (all / rows[1].extent) * (k / sum[0].extent),
-            None => all * k,
-        };
-        e.k.flops += 2 * n * terms;
-        e.k.direct_flops = c.direct_flops;
-        Ok(Nest { grid, order, in_bands: is_in_bands, packs, body })
+            (Read::Stack, &Right::Buffer(buf)) => self.pack_near(k, c, buf, sum, batch, tile),
+            _ => (self.pack(c, sum, columns, product(&c.columns).div_ceil(columns), method.numbers)?, Vec::new()),
+        })
     }
 
     /// The facts about `c` from which its method follows.
@@ -264,37 +370,16 @@ impl<'a> Emitter<'a> {
         let loads = e.k.exprs.values().all(|e| !matches!(e, Expr::Load(_, x) if !is_linear(x)));
         Ok(if loads && is_linear(&stored) { rows } else { apart })
     }
-
-    /// Where the tile of `high` by `wide` rows that begins at `at` along its axis lies.
-    pub(in crate::schedule) fn part(
-        &self,
-        k: &Kernel,
-        c: &Contraction,
-        rows: &[Axis],
-        grid: &Grid,
-        at: Index,
-        (high, wide): (u64, u64),
-        strip: Option<&LocalRows>,
-    ) -> RegisterBlock {
-        let extents: Vec<u64> = c.batch.iter().map(|x| x.extent).collect();
-        let batch = reshape(&[Index::var(grid.batch)], &[k.vars[grid.batch]], &extents, &k.vars);
-        let mut a = Index::constant(c.a0);
-        for (x, axis) in batch.iter().zip(&c.batch) {
-            a = a.add(&x.scale(axis.a));
-        }
-        let (first, all) = rows_of_tile(rows, &grid.outer, at, (high, wide));
-        let first = strip.filter(|s| matches!(s.held, LocalSide::Left(_))).map_or(first, LocalRows::first);
-        RegisterBlock { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..RegisterBlock::default() }
-    }
 }
 
-/// Where the first of the `high` by `wide` rows begins that lie at `at` along their axis, where `outer` are at the others; and of each
-/// how far it is from the first, and its number.
+/// The offset of the first of `high` by `wide` rows that lie at `at` along their axis, where `outer` are at the others; and for each row its
+/// offset from the first, and its number.
 pub(in crate::schedule) fn rows_of_tile(
     rows: &[Axis],
     outer: &[VarId],
     at: Index,
-    (high, wide): (u64, u64),
+    high: u64,
+    wide: u64,
 ) -> (Index, Vec<(i64, Index)>) {
     let mut coordinates: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
     coordinates.push(at);

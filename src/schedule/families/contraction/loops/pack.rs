@@ -31,6 +31,34 @@ pub struct Panels {
     pub scales: Option<BufId>,
 }
 
+/// The panels of a constant right side.
+#[derive(Clone, Copy)]
+struct PanelShape {
+    /// Batches with elements of their own.
+    batch: u64,
+    /// Panels of a batch.
+    panels: u64,
+    /// Columns of a panel.
+    panel: u64,
+    /// The order of elements in a panel.
+    order: PanelOrder,
+}
+
+/// The memory that panels are packed into.
+struct Destination {
+    buf: BufId,
+    dtype: DType,
+    /// The first element.
+    first: Index,
+}
+
+/// A coordinate along several merged axes.
+struct Coordinate<'x> {
+    at: &'x Index,
+    /// The product of the extents of the axes.
+    extent: u64,
+}
+
 impl Emitter<'_> {
     /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
     /// in `order`.
@@ -38,11 +66,14 @@ impl Emitter<'_> {
         &mut self,
         c: &Contraction,
         sum: &[Axis],
-        (panel, panels, order): (u64, u64, PanelOrder),
+        panel: u64,
+        panels: u64,
+        order: PanelOrder,
     ) -> Result<Panels> {
         let (n, k) = (product(&c.columns), product(sum));
         let own = has_own(&c.batch);
         let batch = if own { product(&c.batch) } else { 1 };
+        let shape = PanelShape { batch, panels, panel, order };
         let dtype = self.right_type(c);
         let made = |buf: BufId, scales: Option<BufId>| Panels {
             buf,
@@ -55,16 +86,16 @@ impl Emitter<'_> {
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
         match &c.right {
-            Right::Constant(t) => Ok(made(self.packed(c, sum, t, (batch, panels, panel, order)), None)),
+            Right::Constant(t) => Ok(made(self.packed(c, sum, t, shape), None)),
             Right::Stored(stored) => {
-                let buf = self.packed(c, sum, &stored.numbers, (batch, panels, panel, order));
+                let buf = self.packed(c, sum, &stored.numbers, shape);
                 let scales = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
                 Ok(made(buf, scales))
             }
             Right::Scaled(t, by) => {
-                let from = self.packed(c, sum, t, (batch, panels, panel, PanelOrder::Plain));
+                let from = self.packed(c, sum, t, PanelShape { order: PanelOrder::Plain, ..shape });
                 let to = self.buffer(dtype, total);
-                let kernel = scaled((from, *by, to), [batch * panels, k, panel], self.lanes(dtype));
+                let kernel = scaled(from, *by, to, [batch * panels, k, panel], self.lanes(dtype));
                 self.launch(kernel);
                 Ok(made(to, None))
             }
@@ -76,7 +107,7 @@ impl Emitter<'_> {
                 let dims = [batch, panels, k, panel];
                 let kernel = match !is_turned(&c.columns) && n.is_multiple_of(panel) {
                     true => source.straight(to, dims, lanes),
-                    false => source.by_panel((to, dtype), dims, (n, few), lanes),
+                    false => source.by_panel(to, dtype, dims, few, lanes),
                 };
                 self.launch(kernel);
                 Ok(made(to, None))
@@ -88,31 +119,29 @@ impl Emitter<'_> {
     pub(in crate::schedule) fn pack_near(
         &mut self,
         k: &mut Kernel,
-        (c, from): (&Contraction, BufId),
+        c: &Contraction,
+        from: BufId,
         sum: &[Axis],
         b: VarId,
-        (panel, panels): (u64, u64),
+        panel: u64,
     ) -> (Panels, Vec<Stmt>) {
-        let (n, terms, batch) = (product(&c.columns), product(sum), product(&c.batch));
+        let (terms, batch) = (product(sum), product(&c.batch));
+        let panels = product(&c.columns).div_ceil(panel);
         let dtype = self.program.buffers[from].dtype;
         let buf = self.on_stack(dtype, panels * terms * panel);
         let few = if is_turned(&c.columns) { FEW_TERMS } else { 1 };
         let source = Source { c, sum, from, own: true };
         let dims = [batch, panels, terms, panel];
         let lanes = self.lanes(dtype);
-        let ([p, round], body) = source.panels(k, (buf, dtype, &Index::default()), (b, dims), (n, few), lanes);
+        let ([p, round], body) =
+            source.panels(k, &Destination { buf, dtype, first: Index::default() }, b, dims, few, lanes);
         let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
         (Panels { buf, term: panel, lying: None, batch: 0, panel: terms * panel, scales: None }, body)
     }
 
     /// The panels of a constant.
-    fn packed(
-        &mut self,
-        c: &Contraction,
-        sum: &[Axis],
-        t: &Tensor,
-        (batch, panels, panel, order): (u64, u64, u64, PanelOrder),
-    ) -> BufId {
+    fn packed(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, shape: PanelShape) -> BufId {
+        let PanelShape { batch, panels, panel, order } = shape;
         let (n, k) = (product(&c.columns), product(sum));
         let total = batch * panels * k * panel;
         let of = |axes: &[Axis], extent: u64| (0..extent).map(|i| offset_of(axes, i)).collect();
@@ -138,7 +167,7 @@ impl Emitter<'_> {
 }
 
 /// The kernel that writes panels `from`, of `[panels, terms, columns]`, times one factor a term.
-fn scaled((from, by, to): (BufId, BufId, BufId), dims: [u64; 3], lanes: u64) -> Kernel {
+fn scaled(from: BufId, by: BufId, to: BufId, dims: [u64; 3], lanes: u64) -> Kernel {
     let mut k = Kernel { label: "scale weights".to_string(), flops: dims.iter().product(), ..Kernel::default() };
     let (vars, at) = over(&mut k, &dims);
     let index = linear(&at, &dims);
@@ -160,10 +189,11 @@ struct Source<'c> {
 
 impl Source<'_> {
     /// The element of this batch, term and column.
-    fn at(&self, k: &Kernel, batch: (&Index, u64), term: (&Index, u64), column: (&Index, u64)) -> Index {
+    fn at(&self, k: &Kernel, batch: Coordinate<'_>, term: Coordinate<'_>, column: Coordinate<'_>) -> Index {
         let own_axes: &[Axis] = if self.own { &self.c.batch } else { &[] };
         let mut source = Index::constant(self.c.b0);
-        for ((x, extent), axes) in [(batch, own_axes), (term, self.sum), (column, &self.c.columns[..])] {
+        for (Coordinate { at: x, extent }, axes) in [(batch, own_axes), (term, self.sum), (column, &self.c.columns[..])]
+        {
             let sizes: Vec<u64> = axes.iter().map(|x| x.extent).collect();
             for (y, axis) in reshape(std::slice::from_ref(x), &[extent], &sizes, &k.vars).iter().zip(axes) {
                 source = source.add(&y.scale(axis.b));
@@ -178,7 +208,12 @@ impl Source<'_> {
         let (vars, at) = over(&mut k, &dims);
         let [batch, panels, terms, panel] = dims;
         let column = at[1].scale(panel as i64).add(&at[3]);
-        let source = self.at(&k, (&at[0], batch), (&at[2], terms), (&column, panels * panel));
+        let source = self.at(
+            &k,
+            Coordinate { at: &at[0], extent: batch },
+            Coordinate { at: &at[2], extent: terms },
+            Coordinate { at: &column, extent: panels * panel },
+        );
         let value = k.load(self.from, source);
         crate::schedule::loops::nest::nest(
             &mut k,
@@ -190,11 +225,11 @@ impl Source<'_> {
     }
 
     /// The kernel for any columns.
-    fn by_panel(&self, to: (BufId, DType), dims: [u64; 4], columns: (u64, u64), lanes: u64) -> Kernel {
+    fn by_panel(&self, buf: BufId, dtype: DType, dims: [u64; 4], most: u64, lanes: u64) -> Kernel {
         let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
         let b = k.var(dims[0]);
         let first = Index::var(b).scale((dims[1] * dims[2] * dims[3]) as i64);
-        let ([p, round], inside) = self.panels(&mut k, (to.0, to.1, &first), (b, dims), columns, lanes);
+        let ([p, round], inside) = self.panels(&mut k, &Destination { buf, dtype, first }, b, dims, most, lanes);
         chunked(&mut k, &[b, p, round], inside);
         k
     }
@@ -204,16 +239,18 @@ impl Source<'_> {
     fn panels(
         &self,
         k: &mut Kernel,
-        (to, dtype, first): (BufId, DType, &Index),
-        (b, [batch, panels, terms, panel]): (VarId, [u64; 4]),
-        (n, most): (u64, u64),
+        to: &Destination,
+        b: VarId,
+        [batch, panels, terms, panel]: [u64; 4],
+        most: u64,
         lanes: u64,
     ) -> ([VarId; 2], Vec<Stmt>) {
+        let n = product(&self.c.columns);
         let few = (1..=most).rfind(|f| terms.is_multiple_of(*f)).unwrap_or(1);
         let (p, round, i) = (k.var(panels), k.var(terms / few), k.var(few));
         let term = Index::var(round).scale(few as i64).add(&Index::var(i));
-        let row = first.add(&term.scale(panel as i64));
-        let zero = number(k, dtype, 0.0);
+        let row = to.first.add(&term.scale(panel as i64));
+        let zero = number(k, to.dtype, 0.0);
         let mut inside = Vec::new();
         for share in shares(k, p, n, panel) {
             let first = row.add(&share.at.scale((terms * panel) as i64));
@@ -226,12 +263,14 @@ impl Source<'_> {
                 let column = Index::var(j).offset(from as i64);
                 let value = if from == 0 {
                     let column = share.at.scale(panel as i64).add(&column);
-                    let source = self.at(k, (&Index::var(b), batch), (&term, terms), (&column, n));
+                    let batch = Coordinate { at: &Index::var(b), extent: batch };
+                    let term = Coordinate { at: &term, extent: terms };
+                    let source = self.at(k, batch, term, Coordinate { at: &column, extent: n });
                     k.load(self.from, source)
                 } else {
                     zero
                 };
-                let store = Stmt::Store { buf: to, index: first.add(&column), value };
+                let store = Stmt::Store { buf: to.buf, index: first.add(&column), value };
                 for (tile, vector) in crate::schedule::loops::nest::vectors(k, &[store], j, lanes) {
                     body.push(each(tile, LoopKind::Seq, vec![each(i, LoopKind::Seq, vec![vector])]));
                 }

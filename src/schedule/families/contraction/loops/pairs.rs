@@ -1,7 +1,7 @@
 //! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
-use crate::schedule::families::contraction::loops::sums::{Terms, term_loops};
+use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock};
+use crate::schedule::families::contraction::loops::sums::{TermRange, Terms, term_loops};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;
@@ -12,8 +12,10 @@ pub fn load_right(
     e: &mut Elements,
     part: &RegisterBlock,
     first: &Index,
-    (stored, dtype): (DType, DType),
-    (right, lane): (RegId, VarId),
+    stored: DType,
+    dtype: DType,
+    right: RegId,
+    lane: VarId,
 ) -> Vec<Stmt> {
     let lanes = part.lanes;
     let paired = |v: u64| matches!(part.order, PanelOrder::Vectors(_)) && v / 2 * 2 + 1 < part.term / lanes;
@@ -50,14 +52,14 @@ pub fn pair_loops(
     sums: PairSums,
     c: &Contraction,
     sum: &[Axis],
-    (start, count): (Index, u64),
+    range: &TermRange,
     part: &RegisterBlock,
-    (acc, lane): (RegId, VarId),
+    &Band { acc, lane, .. }: &Band,
 ) -> Vec<Stmt> {
     let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);
     let (right, left) = (e.k.reg(DType::U32, lanes, vectors), e.k.reg(DType::U32, 1, 1));
     let constant = |i: u64| Index::constant(i as i64);
-    let Terms { loops, left: a, position, .. } = term_loops(&mut e.k, sum, (&start, count), &part.a, 2);
+    let Terms { loops, left: a, position, .. } = term_loops(&mut e.k, sum, range, &part.a, 2);
     let first = part.b.add(&position.scale(part.term as i64)).add(&Index::var(lane).scale(2));
     let mut inside = Vec::new();
     for v in 0..vectors {

@@ -28,7 +28,7 @@ impl Ahead {
 
     /// The share of the tile at `place` of the loops that pass a panel, first which part of its columns, then which rows, each with
     /// its rounds: of the next panel, which begins at `next` and has `terms` times `columns` elements.
-    pub fn of_panel(place: &[(Index, u64)], next: Index, (terms, columns): (u64, u64)) -> Option<Ahead> {
+    pub fn of_panel(place: &[(Index, u64)], next: Index, terms: u64, columns: u64) -> Option<Ahead> {
         let (place, extents): (Vec<Index>, Vec<u64>) = place.iter().cloned().unzip();
         let all: u64 = extents.iter().product();
         if all < 2 || extents[1..].iter().product::<u64>() > MOST_TILES {

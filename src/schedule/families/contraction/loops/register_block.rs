@@ -52,6 +52,15 @@ impl RegisterBlock {
     }
 }
 
+/// Rows of sums on the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct StackRows {
+    /// The buffer that holds them.
+    pub buf: BufId,
+    /// Elements from a row to the next.
+    pub width: u64,
+}
+
 /// Vectors of one width: those of all columns, or where half a vector is enough for what is left, those before and that one.
 pub(in crate::schedule) struct Band {
     /// The first column.

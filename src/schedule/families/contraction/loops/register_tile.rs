@@ -5,8 +5,8 @@ use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::amx;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
 use crate::schedule::families::contraction::loops::pairs::pair_loops;
-use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, in_vectors};
-use crate::schedule::families::contraction::loops::sums::{in_parts, parts, sum_loops};
+use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, StackRows, in_vectors};
+use crate::schedule::families::contraction::loops::sums::{SideTypes, TermRange, in_parts, parts, sum_loops};
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::is_mixed;
@@ -26,7 +26,8 @@ impl<'a> Emitter<'a> {
         let dtype = c.dtype.accumulator();
         let rows = part.rows.len() as u64;
         let outputs = product(&c.rows) * product(&c.columns);
-        let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
+        let dtype_of = |buf: BufId| self.program.buffers[buf].dtype;
+        let types = SideTypes { left: dtype_of(c.left), right: dtype_of(part.packed) };
         let buf = out.buffer()?;
         let layout = out.layout(&self.scope.comp.array(id).dims);
         // `r` is the number of the row in the tile
@@ -62,37 +63,79 @@ impl<'a> Emitter<'a> {
         let first = part.rows.first().map(|r| r.1.clone()).filter(|first| in_a_row(&part, first));
         if let PanelOrder::Tiles | PanelOrder::Turned(_) = part.order {
             let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
-            let width = part.columns.next_multiple_of(part.lanes);
-            let buf = self.on_stack(dtype, rows * width);
-            let mut body = match part.order {
-                PanelOrder::Turned(apart) => self.turned_sums(e, c, sum, (&part, apart), (buf, width)),
-                _ => amx::sums(e, c.left, sum, &part, (buf, width)),
-            };
-            let whole = [(0, part.columns / part.lanes, part.lanes)];
-            let vectors = pieces(&mut e.k, &whole, part.columns);
-            body.push(self.stored_from_stack(e, &part, Stacked { buf, rows, first, width, vectors }, &mut store)?);
-            return Ok(body);
+            return self.sums_on_stack(e, c, sum, &part, first, &mut store);
         }
         let bands = bands(&mut e.k, &part, dtype);
-        let (mut body, sums) =
-            in_parts(e, &parts(dtype, sum, outputs), &bands, (rows, dtype), &mut |e, start, count| {
-                if let (PanelOrder::Terms(pairs), [all]) = (part.order, &bands[..]) {
-                    let loops = pair_loops(e, pairs, c, sum, (start, count), &part, (all.acc, all.lane));
-                    return vec![each(all.lane, LoopKind::Vector, loops)];
-                }
-                sum_loops(e, types, c, sum, (start, count), &part, &bands)
-            });
-        if let Some(first) = first.filter(|_| part.looped) {
-            let width = width(&bands);
-            let buf = self.on_stack(dtype, rows * width);
-            body.extend(spilled(e, &bands, &sums, rows, buf));
-            // constants of the epilogue would be kept where the sums were
-            body.push(Stmt::Release);
-            let whole: Vec<_> = bands.iter().map(|b| (b.first, b.whole(part.columns), b.lanes)).collect();
-            let vectors = pieces(&mut e.k, &whole, part.columns);
-            body.push(self.stored_from_stack(e, &part, Stacked { buf, rows, first, width, vectors }, &mut store)?);
-            return Ok(body);
-        }
+        let (mut body, sums) = in_parts(e, &parts(dtype, sum, outputs), &bands, rows, dtype, &mut |e, start, count| {
+            let range = TermRange { start, count };
+            if let (PanelOrder::Terms(pairs), [all]) = (part.order, &bands[..]) {
+                let loops = pair_loops(e, pairs, c, sum, &range, &part, all);
+                return vec![each(all.lane, LoopKind::Vector, loops)];
+            }
+            sum_loops(e, types, c, sum, &range, &part, &bands)
+        });
+        body.extend(match first.filter(|_| part.looped) {
+            Some(first) => self.looped_epilogue(e, &part, &bands, &sums, first, &mut store)?,
+            None => self.unrolled_epilogue(e, &part, &bands, &sums, &mut store)?,
+        });
+        Ok(body)
+    }
+
+    /// Sums of a tile that go to the stack, by AMX or along the terms of a right side that is read where it lies, and their epilogue.
+    fn sums_on_stack(
+        &mut self,
+        e: &mut Elements,
+        c: &Contraction,
+        sum: &[Axis],
+        part: &RegisterBlock,
+        first: Index,
+        store: Store<'_, 'a>,
+    ) -> Result<Vec<Stmt>> {
+        let (dtype, rows) = (c.dtype.accumulator(), part.rows.len() as u64);
+        let width = part.columns.next_multiple_of(part.lanes);
+        let to = StackRows { buf: self.on_stack(dtype, rows * width), width };
+        let mut body = match part.order {
+            PanelOrder::Turned(apart) => self.turned_sums(e, c, sum, part, apart, to),
+            _ => amx::sums(e, c.left, sum, part, to),
+        };
+        let whole = [(0, part.columns / part.lanes, part.lanes)];
+        let vectors = pieces(&mut e.k, &whole, part.columns);
+        let stacked = Stacked { buf: to.buf, rows, first, width, vectors };
+        body.push(self.stored_from_stack(e, part, stacked, store)?);
+        Ok(body)
+    }
+
+    /// Stores the sums of a tile to the stack, and the epilogue in loops over them.
+    fn looped_epilogue(
+        &mut self,
+        e: &mut Elements,
+        part: &RegisterBlock,
+        bands: &[Band],
+        sums: &[RegId],
+        first: Index,
+        store: Store<'_, 'a>,
+    ) -> Result<Vec<Stmt>> {
+        let (width, rows) = (width(bands), part.rows.len() as u64);
+        let dtype = bands.first().map_or(DType::F32, |band| e.k.regs[band.acc].dtype);
+        let buf = self.on_stack(dtype, rows * width);
+        let mut body = spilled(e, bands, sums, rows, buf);
+        // constants of the epilogue would be kept where the sums were
+        body.push(Stmt::Release);
+        let whole: Vec<_> = bands.iter().map(|b| (b.first, b.whole(part.columns), b.lanes)).collect();
+        let vectors = pieces(&mut e.k, &whole, part.columns);
+        body.push(self.stored_from_stack(e, part, Stacked { buf, rows, first, width, vectors }, store)?);
+        Ok(body)
+    }
+
+    /// The epilogue of sums in registers, written out for each vector.
+    fn unrolled_epilogue(
+        &mut self,
+        e: &mut Elements,
+        part: &RegisterBlock,
+        bands: &[Band],
+        sums: &[RegId],
+        store: Store<'_, 'a>,
+    ) -> Result<Vec<Stmt>> {
         let mut whole = Vec::new();
         for (r, (_, row)) in part.rows.iter().enumerate() {
             for (b, band) in bands.iter().enumerate() {
@@ -103,9 +146,9 @@ impl<'a> Emitter<'a> {
                 }
             }
         }
-        body.extend(in_vectors(&bands, whole));
+        let mut body = in_vectors(bands, whole);
         // What is left of the last vector: in narrower ones.
-        let Some((band, &acc)) = bands.iter().zip(&sums).next_back() else { return Ok(body) };
+        let Some((band, &acc)) = bands.iter().zip(sums).next_back() else { return Ok(body) };
         let first = band.first + band.whole(part.columns) * band.lanes;
         for cut in narrower(band.lanes, part.columns - first) {
             let lane = e.k.var(cut.lanes);

@@ -21,7 +21,8 @@ pub(in crate::schedule) fn in_parts(
     e: &mut Elements,
     parts: &Parts,
     bands: &[Band],
-    (rows, dtype): (u64, DType),
+    rows: u64,
+    dtype: DType,
     loops: &mut dyn FnMut(&mut Elements, Index, u64) -> Vec<Stmt>,
 ) -> (Vec<Stmt>, Vec<RegId>) {
     let at = |i: u64| Index::constant(i as i64);
@@ -93,19 +94,37 @@ pub struct Terms {
     pub position: Index,
 }
 
+/// A range of terms of the outermost contracted loop.
+#[derive(Clone, Debug)]
+pub struct TermRange {
+    /// The first term.
+    pub start: Index,
+    /// The number of terms.
+    pub count: u64,
+}
+
+/// The element types of both sides of a contraction in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct SideTypes {
+    /// The type of the left side.
+    pub left: DType,
+    /// The type of the right side.
+    pub right: DType,
+}
+
 /// Loops over the contracted axes, outermost first, `at_once` terms a step of the innermost and of the first
-/// axis `count` terms from `start`.
-pub fn term_loops(k: &mut Kernel, sum: &[Axis], (start, count): (&Index, u64), left: &Index, at_once: u64) -> Terms {
+/// axis those of `range`.
+pub fn term_loops(k: &mut Kernel, sum: &[Axis], range: &TermRange, left: &Index, at_once: u64) -> Terms {
     let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::constant(0));
     let mut right = Index::constant(0);
     for (i, axis) in sum.iter().enumerate() {
-        let extent = if i == 0 { count } else { axis.extent };
+        let extent = if i == 0 { range.count } else { axis.extent };
         let step = if i + 1 == sum.len() { at_once } else { 1 };
         let v = k.var(extent / step);
         loops.push(v);
         let mut x = Index::var(v).scale(step as i64);
         if i == 0 {
-            x = x.add(start);
+            x = x.add(&range.start);
         }
         left = left.add(&x.scale(axis.a));
         right = right.add(&x.scale(axis.b));
@@ -114,30 +133,29 @@ pub fn term_loops(k: &mut Kernel, sum: &[Axis], (start, count): (&Index, u64), l
     Terms { loops, left, right, position }
 }
 
-/// The contracted loops, `count` steps of the outermost from step `start`; the innermost does two or three steps at once
+/// The contracted loops, of the outermost the steps of `range`; the innermost does two or three steps at once
 /// where it comes out even.
 pub(in crate::schedule) fn sum_loops(
     e: &mut Elements,
-    (right_type, left_type): (DType, DType),
+    types: SideTypes,
     c: &Contraction,
     sum: &[Axis],
-    (start, count): (Index, u64),
+    range: &TermRange,
     part: &RegisterBlock,
     bands: &[Band],
 ) -> Vec<Stmt> {
-    let dtype = c.dtype.accumulator();
+    let (dtype, SideTypes { left: left_type, right: right_type }) = (c.dtype.accumulator(), types);
     let right: Vec<RegId> = bands.iter().map(|b| e.k.reg(dtype, b.lanes, b.count)).collect();
     let left = e.k.reg(dtype, 1, 1);
     let innermost = match sum {
         [] => 1,
-        [_] => count,
+        [_] => range.count,
         [.., last] => last.extent,
     };
     let unroll = (2..=3).find(|u| innermost % u == 0).unwrap_or(1);
-    let Terms { loops, left: mut a, right: lying, position } =
-        term_loops(&mut e.k, sum, (&start, count), &part.a, unroll);
+    let Terms { loops, left: mut a, right: lying, position } = term_loops(&mut e.k, sum, range, &part.a, unroll);
     let of_row = part.inside.as_ref().zip(loops.first());
-    let read = of_row.map(|(of_row, &v)| of_row.read(&e.k, &start.add(&Index::var(v))));
+    let read = of_row.map(|(of_row, &v)| of_row.read(&e.k, &range.start.add(&Index::var(v))));
     if let Some((_, row)) = &read {
         a = a.add(row);
     }
@@ -150,7 +168,7 @@ pub(in crate::schedule) fn sum_loops(
             false => part.b.add(&position.offset(u as i64).scale(part.term as i64)),
         };
         if let (PanelOrder::Vectors(_), [all]) = (part.order, bands) {
-            let loads = load_right(e, part, &first, (right_type, dtype), (right[0], all.lane));
+            let loads = load_right(e, part, &first, right_type, dtype, right[0], all.lane);
             inside.extend(loads.into_iter().map(|s| (0, s)));
         } else {
             for (b, band) in bands.iter().enumerate() {

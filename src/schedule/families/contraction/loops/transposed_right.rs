@@ -3,20 +3,21 @@
 //! written for few multiply-adds.
 use crate::schedule::families::contraction::loops::inner_product::{Side, sums};
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
+use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, StackRows};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
 use crate::schedule::loops::prelude::*;
 
 impl Emitter<'_> {
-    /// Writes the sums of a tile to `buf`, where a row is `width` from the next; columns of the right side are `apart`.
+    /// Writes the sums of a tile to the stack; columns of the right side are `apart`.
     pub(in crate::schedule) fn turned_sums(
         &self,
         e: &mut Elements,
         c: &Contraction,
         sum: &[Axis],
-        (part, apart): (&RegisterBlock, u64),
-        (buf, width): (BufId, u64),
+        part: &RegisterBlock,
+        apart: u64,
+        StackRows { buf, width }: StackRows,
     ) -> Vec<Stmt> {
         let step = part.rows.get(1).map_or(0, |row| row.0);
         let rows = Side { buf: c.left, from: part.a.clone(), step, count: part.rows.len() as u64 };
@@ -36,7 +37,7 @@ impl Emitter<'_> {
             let column = Index::var(round).scale(count as i64).offset(first as i64);
             let from = part.b.add(&column.scale(apart as i64));
             let columns = Side { buf: part.packed, from, step: apart as i64, count };
-            let (mut inside, totals) = sums(e, c.dtype, &swapped, (&columns, &rows), lanes);
+            let (mut inside, totals) = sums(e, c.dtype, &swapped, &columns, &rows, lanes);
             for (i, value) in totals.into_iter().enumerate() {
                 let (j, r) = (i as u64 / rows.count, i as u64 % rows.count);
                 inside.push(Stmt::Store { buf, index: column.offset((r * width + j) as i64), value });

@@ -10,16 +10,16 @@ const ACROSS: u64 = 2;
 const FEWEST_ROWS: u64 = 4;
 
 /// The block for a product, where it has enough rows; `apart` are the steps of the left side along the last two axes of rows.
-pub fn block(cover: Cover, apart: (i64, i64)) -> Option<Tile> {
+pub fn block(cover: Cover, apart: [i64; 2]) -> Option<Tile> {
     let evenly = |all: u64, most: u64| all.div_ceil(all.div_ceil(most.max(1)));
-    let is_even = apart.0 == cover.width as i64 * apart.1;
+    let is_even = apart[0] == cover.width as i64 * apart[1];
     let (high, wide) = match cover.width {
         // rows of several lines, each line a tile where they don't follow one another
         width if width <= ROWS => (evenly(cover.height, if is_even { 2 * ROWS / width } else { 2 }), width),
         width => (1, evenly(width, 2 * ROWS)),
     };
     let vectors = cover.columns.div_ceil(COLUMNS).min(ACROSS);
-    let is_forward = apart.0 >= 0 && apart.1 >= 0;
+    let is_forward = apart[0] >= 0 && apart[1] >= 0;
     (is_forward && high * wide >= FEWEST_ROWS).then_some(Tile { high, wide, vectors, lanes: COLUMNS })
 }
 
@@ -34,10 +34,10 @@ mod tests {
             let tile = block(cover(height, width, columns), apart)?;
             Some((tile.high, tile.wide, tile.vectors))
         };
-        assert_eq!(tile(1, 3, 64, (0, 1)), None);
-        assert_eq!(tile(1, 33, 64, (0, 1)), Some((1, 17, 2)));
-        assert_eq!(tile(1, 1000, 8, (0, 1)), Some((1, 32, 1)));
-        assert_eq!(tile(7, 7, 64, (7, 1)), Some((4, 7, 2)));
-        assert_eq!(tile(14, 14, 64, (16, 1)), Some((2, 14, 2)));
+        assert_eq!(tile(1, 3, 64, [0, 1]), None);
+        assert_eq!(tile(1, 33, 64, [0, 1]), Some((1, 17, 2)));
+        assert_eq!(tile(1, 1000, 8, [0, 1]), Some((1, 32, 1)));
+        assert_eq!(tile(7, 7, 64, [7, 1]), Some((4, 7, 2)));
+        assert_eq!(tile(14, 14, 64, [16, 1]), Some((2, 14, 2)));
     }
 }

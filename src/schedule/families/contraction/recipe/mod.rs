@@ -157,12 +157,7 @@ impl Product<'_> {
     }
 
     /// Chooses the method of the contraction for these loops over rows and sums; `given` holds what has been decided before.
-    pub fn method(
-        &self,
-        (rows, sum): (&[Axis], &[Axis]),
-        given: Option<&TileConstraint<'_>>,
-        target: &Target,
-    ) -> Method {
+    pub fn method(&self, rows: &[Axis], sum: &[Axis], given: Option<&TileConstraint<'_>>, target: &Target) -> Method {
         let (n, k) = (product(self.columns), product(sum));
         let size = self.left.0.bytes() as u64;
         let dtype = self.dtype.accumulator();
@@ -174,7 +169,7 @@ impl Product<'_> {
         let stride = last.map_or(0, |x| x.a.unsigned_abs()) * size;
         let cover = Cover { height, width, columns: n, sum: terms, stride };
         let has_blocks = pairs.is_some() && target.bf16_tiles && given.is_none() && self.inside.is_none();
-        let apart = (before.map_or(0, |x| x.a), last.map_or(0, |x| x.a));
+        let apart = [before.map_or(0, |x| x.a), last.map_or(0, |x| x.a)];
         let block = if has_blocks { amx::block(cover, apart) } else { None };
         let (form, tile) = match given {
             Some(given) => (given.form.unwrap_or_default().to_string(), given.tile),
@@ -210,7 +205,7 @@ impl Product<'_> {
         let at_once = given.and_then(|given| given.rows).unwrap_or(product(rows));
         // a strided window reads only a part of its memory
         let left = self.left.1.min(product(self.sum).saturating_mul(at_once)) * size;
-        let order = register_tile::order(target, &tile, (at_once, left), (right, n), &form);
+        let order = register_tile::order(target, &tile, at_once, left, right, n, &form);
         // what a thread then writes it has near when it shares the rows of the next kernel, and what it reads is from the one before
         let is_worth_bands = right < product(rows) * (k + n) * size;
         let is_in_bands = read != Read::Stack && (order == LoopOrder::Panels || self.is_bare) && is_worth_bands;
@@ -327,7 +322,7 @@ mod tests {
 
     fn read(sizes: [u64; 4], turned: bool, side: RightSide) -> Read {
         let axes = axes(sizes, turned);
-        product_of(&axes, side).method((&merged_or_one(&axes[1]), &axes[3]), None, &avx512()).read
+        product_of(&axes, side).method(&merged_or_one(&axes[1]), &axes[3], None, &avx512()).read
     }
 
     fn merged_or_one(axes: &[Axis]) -> Vec<Axis> {
@@ -370,7 +365,7 @@ mod tests {
     fn bands_of_rows_are_shared_where_the_right_side_is_less_than_what_they_move() {
         let is_in_bands = |rows| {
             let axes = axes([1, rows, 512, 64], false);
-            product_of(&axes, RightSide::Constant).method((&axes[1], &axes[3]), None, &avx512()).is_in_bands
+            product_of(&axes, RightSide::Constant).method(&axes[1], &axes[3], None, &avx512()).is_in_bands
         };
         assert!(is_in_bands(20_000));
         assert!(!is_in_bands(16));

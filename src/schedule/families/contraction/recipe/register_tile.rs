@@ -3,6 +3,7 @@
 use crate::target::machine::L2_BYTES;
 use crate::target::{Choice, LINE, Level, LoopOrder, Target, Trial};
 use crate::tensor::DType;
+use std::fmt;
 
 /// The register tile: `high` by `wide` rows (neighbours along the last two row axes) by `vectors` of `lanes` columns.
 #[derive(Clone, Copy, Debug)]
@@ -160,13 +161,7 @@ pub fn predicted(target: &Target, dtype: DType, cover: Cover) -> f64 {
 }
 
 /// Chooses the outermost loop so that the fewest bytes come from far memory, unless one was measured to be better.
-pub fn order(
-    target: &Target,
-    tile: &Tile,
-    (rows, left): (u64, u64),
-    (right, columns): (u64, u64),
-    form: &str,
-) -> LoopOrder {
+pub fn order(target: &Target, tile: &Tile, rows: u64, left: u64, right: u64, columns: u64, form: &str) -> LoopOrder {
     let tuning = &target.tuning;
     if let Some(row) = tuning.rows.get(form).filter(|row| tile.is(row)) {
         return row.order;
@@ -283,4 +278,10 @@ fn cost(tile: Tile, cover: Cover, dtype: DType, target: &Target) -> f64 {
     let pieces = (cover.columns % tile.lanes).count_ones();
     let ragged = 2.0 * f64::from(pieces) * (cover.height * cover.width) as f64;
     (cover.columns / panel) as f64 * column(tile.vectors) + column(left) + ragged
+}
+
+impl fmt::Display for Tile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}x{}x{}", self.high, self.wide, self.vectors, self.lanes)
+    }
 }

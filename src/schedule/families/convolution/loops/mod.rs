@@ -70,7 +70,7 @@ impl<'a> Emitter<'a> {
         let operands = &self.scope.comp[anchor].operands;
         let input = match direct.at_edges {
             true => self.unpadded(operands[0], d)?,
-            false => self.padded((id, anchor), operands[0])?,
+            false => self.padded(id, anchor, operands[0])?,
         };
         let group = d.feature_group_count;
         let right = self.right(operands[1])?;
@@ -79,9 +79,7 @@ impl<'a> Emitter<'a> {
             .flat_map(|phases| (0..group).map(move |g| (phases.clone(), g)))
             .collect();
         let each = |s: &mut Self, then: Then<'_, 'a>| -> Result<()> {
-            parts
-                .iter()
-                .try_for_each(|(phases, group)| s.as_contraction(anchor, &input, &right, (phases, *group), then))
+            parts.iter().try_for_each(|(phases, group)| s.as_contraction(anchor, &input, &right, phases, *group, then))
         };
         // one alone is asked when it is made
         let mut is_narrow = parts.len() > 1;
@@ -108,7 +106,8 @@ impl<'a> Emitter<'a> {
         anchor: InstId,
         input: &View,
         right: &Right,
-        (phases, group): (&[Phase], u64),
+        phases: &[Phase],
+        group: u64,
         then: Then<'_, 'a>,
     ) -> Result<()> {
         let comp = self.scope.comp;
@@ -188,7 +187,7 @@ impl<'a> Emitter<'a> {
 
     /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
     /// along axes of several phases, where the operand does.
-    pub(in crate::schedule) fn padded(&mut self, (id, anchor): (InstId, InstId), operand: InstId) -> Result<View> {
+    pub(in crate::schedule) fn padded(&mut self, id: InstId, anchor: InstId, operand: InstId) -> Result<View> {
         let shape = self.scope.comp.array(operand).clone();
         let (convolution, d) = self.convolution(anchor)?;
         let Some(margins) = &convolution.margins else {
@@ -200,7 +199,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The operand with its margins, or the parts of a concatenation that has no memory.
-    pub(in crate::schedule) fn planes(&mut self, (id, anchor): (InstId, InstId)) -> Result<Vec<Plane>> {
+    pub(in crate::schedule) fn planes(&mut self, id: InstId, anchor: InstId) -> Result<Vec<Plane>> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(anchor)?;
         let whole = comp[anchor].operands[0];
@@ -210,7 +209,7 @@ impl<'a> Emitter<'a> {
         };
         let mut planes = Vec::new();
         for &part in parts {
-            let view = self.padded((id, anchor), part)?;
+            let view = self.padded(id, anchor, part)?;
             planes.push(Plane { view, channels: comp.array(part).dims[d.input_feature] });
         }
         Ok(planes)
@@ -283,7 +282,7 @@ impl<'a> Emitter<'a> {
         let mut inside = None;
         for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
             let moved = at[axis].offset(-w.pad_low);
-            source[axis] = element_at(&mut k, &moved, (shape.dims[axis], w.lhs_dilate), &mut inside);
+            source[axis] = element_at(&mut k, &moved, shape.dims[axis], w.lhs_dilate, &mut inside);
         }
         let (x, zero) = (from.load(&mut k, &source), number(&mut k, shape.dtype, 0.0));
         let x = select(&mut k, inside, x, zero, shape.dtype);

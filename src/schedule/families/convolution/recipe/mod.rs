@@ -9,6 +9,7 @@ use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::refuse;
 use phases::Phase;
+use std::fmt;
 
 /// Most groups of several channels that a convolution has, each of which becomes a contraction.
 const MOST_GROUPS: u64 = 64;
@@ -39,5 +40,13 @@ impl Planner<'_> {
             axes.map(|(&axis, w)| vec![Phase::only(comp.array(id).dims[axis], w.size)]).collect()
         });
         Ok(Some(Setup::Direct(Direct { at_edges: is_at_edges, phases })))
+    }
+}
+
+impl fmt::Display for Direct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phases: Vec<String> = self.phases.iter().map(|axis| axis.len().to_string()).collect();
+        let edges = if self.at_edges { ", results at edges apart" } else { "" };
+        write!(f, "phases {}{edges}", phases.join("x"))
     }
 }

@@ -77,9 +77,9 @@ fn edges(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
     if w.lhs_dilate != 1 || low >= high || (low + all - high) as u64 > MOST_EDGES {
         return None;
     }
-    let before = (0..low).map(|first| on_operand(w, n, (first, 1)));
-    let after = (high..all).map(|first| on_operand(w, n, (first, 1)));
-    before.chain([on_operand(w, n, (low, high - low))]).chain(after).collect()
+    let before = (0..low).map(|first| on_operand(w, n, first, 1));
+    let after = (high..all).map(|first| on_operand(w, n, first, 1));
+    before.chain([on_operand(w, n, low, high - low)]).chain(after).collect()
 }
 
 /// Each result along an axis without holes, with the taps that read the `n` elements of the operand; `None` where one reads nothing.
@@ -89,11 +89,11 @@ pub fn one_by_one(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
     if !is_plain {
         return None;
     }
-    (0..results).map(|first| on_operand(w, n, (first, 1))).collect()
+    (0..results).map(|first| on_operand(w, n, first, 1)).collect()
 }
 
 /// `count` results from `first` on that read the same of their taps, with those that read the `n` elements of the operand.
-fn on_operand(w: &WindowDim, n: i64, (first, count): (i64, i64)) -> Option<Phase> {
+fn on_operand(w: &WindowDim, n: i64, first: i64, count: i64) -> Option<Phase> {
     let [size, stride, dilation] = [w.size, w.stride, w.rhs_dilate].map(|x| i64::try_from(x).ok());
     let (size, stride, dilation) = (size?, stride?.max(1), dilation?.max(1));
     let start = first.checked_mul(stride)?.checked_sub(w.pad_low)?;

@@ -6,6 +6,7 @@ use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, MOST_TAPS};
 use crate::schedule::families::depthwise::recipe::axis::{Run, WindowAxis};
 use crate::schedule::plan::context::PlanContext;
+use std::fmt;
 
 /// Fewest chunks that threads should find.
 const FEW_CHUNKS: u64 = 8;
@@ -90,5 +91,13 @@ pub fn groups(blocks: u64, tiles: u64, is_by_channel: bool) -> (u64, bool) {
     match (2..=blocks / FEW_VECTORS).find(is_enough).filter(|_| is_by_channel) {
         Some(apart) => (apart, true),
         None => ((1..=blocks).find(is_enough).unwrap_or(blocks), false),
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes: Vec<String> = self.outer.iter().chain([&self.wide]).map(|s| s.size.to_string()).collect();
+        let written = if self.is_whole { "all written out" } else { "rows in loops" };
+        write!(f, "{} pixels of {} taps, {written}", self.tile, sizes.join("x"))
     }
 }

@@ -41,9 +41,9 @@ impl<'a> Emitter<'a> {
         e.forget();
 
         let per_batch = product(&made.c.rows);
-        let blocks = Blocks::new(&mut e.k, (make.grid.batch, fold.grid.batch), block.height, per_batch);
+        let blocks = Blocks::new(&mut e.k, make.grid.batch, fold.grid.batch, block.height, per_batch);
         let mut body = blocks.tiles(&mut e.k, make, number, block.tiles[0]);
-        let mut e = self.block_rows(e, block, (from, to), &blocks, &mut body)?;
+        let mut e = self.block_rows(e, block, from, to, &blocks, &mut body)?;
         body.extend(blocks.tiles(&mut e.k, fold, reader, block.tiles[1]));
         blocks.close(&mut e.k, body);
         self.launch(e.k);
@@ -55,7 +55,8 @@ impl<'a> Emitter<'a> {
         &mut self,
         mut e: Elements,
         block: &Attention,
-        (from, to): (BufId, BufId),
+        from: BufId,
+        to: BufId,
         blocks: &Blocks,
         body: &mut Vec<Stmt>,
     ) -> Result<Elements> {
@@ -64,13 +65,13 @@ impl<'a> Emitter<'a> {
         let held = rows::Held { operand: block.scores, from, to, at };
         let out = Value { leaves: vec![to], layout: None };
         let r = block.rows;
-        let (mut e, inside) = self.row(e, (block.left, r, Index::var(row)), &out, Some(&held))?;
+        let (mut e, inside) = self.row(e, block.left, r, Index::var(row), &out, Some(&held))?;
         e.fixed.remove(&block.scores);
         let of_batch = blocks.first_row().add(&Index::var(near));
         let value = Index::var(blocks.batch).scale(blocks.rows as i64).add(&of_batch);
         let value = value.limit(0, r.rows as i64 - 1, &e.k.vars);
         let inside = vec![Stmt::Let { var: row, value, body: inside }];
-        let inside = within(&mut e.k, &of_batch, (0, blocks.rows as i64), inside);
+        let inside = within(&mut e.k, &of_batch, 0, blocks.rows as i64, inside);
         body.push(each(near, LoopKind::Seq, inside));
         Ok(e)
     }
@@ -89,7 +90,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn new(k: &mut Kernel, (a, b): (VarId, VarId), height: u64, rows: u64) -> Blocks {
+    fn new(k: &mut Kernel, a: VarId, b: VarId, height: u64, rows: u64) -> Blocks {
         let batch = k.var(k.vars[a]);
         Blocks { batches: [a, b], batch, block: k.var(rows.div_ceil(height)), height, rows }
     }

@@ -21,7 +21,7 @@ impl<'a> Emitter<'a> {
         let buf = self.on_stack(DType::F32, held * stride);
         let rows = Rows { buf, held, stride, width: self.width(DType::F32) };
         let mut e = self.elements(id);
-        let made = self.strip(&mut e, chain, (&rows, d))?;
+        let made = self.strip(&mut e, chain, &rows, d)?;
         let extent = result.dims[d.output_spatial[0]];
         let reader = e.k.var(extent);
         let parts = self.parts(id, e.k.vars[made.batch] * chain.bands);
@@ -30,22 +30,22 @@ impl<'a> Emitter<'a> {
         layout.strides[d.input_spatial[0]] = rows.stride as i64;
         let input = View { buf, layout, ring: Some(held) };
         let row = WindowRow { batch: made.batch, row: reader, panel: Some((made.panel, panel)), sums };
-        let read = self.window_row(&mut e, root, (&input, &chain.window), &row)?;
+        let read = self.window_row(&mut e, root, &input, &chain.window, &row)?;
         let band = Band { own: extent / chain.bands, span: span(w), stride: w.stride };
-        let chunks = Chunks::new(&mut e.k, (made.batch, made.panel), chain.bands);
+        let chunks = Chunks::new(&mut e.k, made.batch, made.panel, chain.bands);
         let fresh = chunks.is_fresh(&mut e.k);
         let t = e.k.var(band.rows());
         let padded = Index::var(chunks.band).scale((band.own * band.stride) as i64).add(&Index::var(t));
-        let new = rows.one(&mut e.k, made, &padded, (w.pad_low, operand.dims[d.input_spatial[0]] as i64));
+        let new = rows.one(&mut e.k, made, &padded, w.pad_low, operand.dims[d.input_spatial[0]] as i64);
         let mut inside = band.new_rows(&mut e.k, t, fresh, new);
-        inside.extend(band.results(&mut e.k, (t, chunks.band), reader, read));
+        inside.extend(band.results(&mut e.k, t, chunks.band, reader, read));
         let mut body = vec![each(t, LoopKind::Seq, inside)];
         if let (Some(sums), Some(parts)) = (sums, parts) {
             let zero = number(&mut e.k, DType::F32, 0.0);
             let all = result.dims[d.output_feature];
-            let start = rows.panel(&mut e.k, (chunks.panel, all, panel), |_, from, _| (sums, from.clone(), zero));
+            let start = rows.panel(&mut e.k, chunks.panel, all, panel, |_, from, _| (sums, from.clone(), zero));
             let part = Index::var(chunks.batch).scale(chain.bands as i64).add(&Index::var(chunks.band));
-            let end = rows.panel(&mut e.k, (chunks.panel, all, panel), |k, from, channel| {
+            let end = rows.panel(&mut e.k, chunks.panel, all, panel, |k, from, channel| {
                 let sum = k.load(sums, from.clone());
                 (parts.buf, part.scale(parts.channels as i64).add(channel), sum)
             });
@@ -58,22 +58,17 @@ impl<'a> Emitter<'a> {
     }
 
     /// One row of one panel of the producer.
-    fn strip(
-        &mut self,
-        e: &mut Elements,
-        chain: &DepthwiseChain,
-        (rows, d): (&Rows, &ConvDims),
-    ) -> Result<RowStatements> {
+    fn strip(&mut self, e: &mut Elements, chain: &DepthwiseChain, rows: &Rows, d: &ConvDims) -> Result<RowStatements> {
         let producer = chain.producer;
         let first = self.scope.fusion.anchor[producer].unwrap_or(producer);
-        let input = self.padded((producer, first), self.scope.comp[first].operands[0])?;
+        let input = self.padded(producer, first, self.scope.comp[first].operands[0])?;
         let slot = e.k.var(rows.held);
         let form = Some(chain.form.clone());
         let strip = LocalRows { held: LocalSide::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);
         let sink = Value { leaves: vec![rows.buf], layout: Some(layout) };
         let root = Root { id: producer, anchor: first, out: &sink };
-        let ([batch, row], nest) = self.product_rows(e, root, (&input, &strip))?;
+        let ([batch, row], nest) = self.product_rows(e, root, &input, &strip)?;
         let body = vec![each(nest.grid.tile, LoopKind::Seq, nest.body)];
         Ok(RowStatements { batch, row, slot, panel: nest.grid.panel, body })
     }

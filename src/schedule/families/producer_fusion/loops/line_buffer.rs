@@ -35,7 +35,8 @@ impl Band {
     pub(in crate::schedule) fn results(
         &self,
         k: &mut Kernel,
-        (t, band): (VarId, VarId),
+        t: VarId,
+        band: VarId,
         reader: VarId,
         read: Vec<Stmt>,
     ) -> Vec<Stmt> {
@@ -45,9 +46,9 @@ impl Band {
         let value = Index::var(band).scale(self.own as i64).add(&number);
         let read = vec![Stmt::Let { var: reader, value, body: read }];
         let phase = Index::var(t).offset((stride - last as i64 % stride) % stride).rem(stride, &k.vars);
-        let read = within(k, &phase, (0, 1), read);
+        let read = within(k, &phase, 0, 1, read);
         let most = since.range(&k.vars).1;
-        within(k, &since, (0, most + 1), read)
+        within(k, &since, 0, most + 1, read)
     }
 }
 
@@ -65,7 +66,7 @@ pub(in crate::schedule) struct Chunks {
 }
 
 impl Chunks {
-    pub(in crate::schedule) fn new(k: &mut Kernel, (batch, panel): (VarId, VarId), bands: u64) -> Chunks {
+    pub(in crate::schedule) fn new(k: &mut Kernel, batch: VarId, panel: VarId, bands: u64) -> Chunks {
         let all = k.vars[batch] * k.vars[panel] * bands;
         Chunks { batch, panel, band: k.var(bands), all: k.var(all), range: [k.var(all), k.var(all)] }
     }
@@ -160,11 +161,12 @@ impl Rows {
         k: &mut Kernel,
         made: RowStatements,
         padded: &Index,
-        (before, height): (i64, i64),
+        before: i64,
+        height: i64,
     ) -> Vec<Stmt> {
         let at = padded.offset(-before);
         let held = at.limit(0, height - 1, &k.vars);
-        let body = within(k, &at, (0, height), vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
+        let body = within(k, &at, 0, height, vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
         vec![Stmt::Let { var: made.slot, value: padded.rem(self.held as i64, &k.vars), body }]
     }
 
@@ -173,7 +175,9 @@ impl Rows {
     pub(in crate::schedule) fn panel(
         &self,
         k: &mut Kernel,
-        (panel, all, most): (VarId, u64, u64),
+        panel: VarId,
+        all: u64,
+        most: u64,
         store: impl Fn(&mut Kernel, &Index, &Index) -> (BufId, Index, ExprId),
     ) -> Vec<Stmt> {
         let mut body = Vec::new();

@@ -26,7 +26,7 @@ pub const FAMILY: Family = Family {
         Setup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => s.chain(root, chain),
         Setup::FusedProducer(FusedProducer::Separable(separable), _) => s.separable(root, separable),
         Setup::FusedProducer(FusedProducer::Attention(block), _) => s.block(root, block),
-        Setup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => s.winograd(root, (setup, Some(pooled))),
+        Setup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => s.winograd(root, setup, Some(pooled)),
         other => other.unfit(),
     },
 };
@@ -50,7 +50,8 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut Elements,
         root @ Root { anchor, .. }: Root<'_>,
-        (input, strip): (&View, &LocalRows),
+        input: &View,
+        strip: &LocalRows,
     ) -> Result<([VarId; 2], Nest)> {
         let comp = self.scope.comp;
         let (_, p) = self.convolution(anchor)?;
@@ -58,7 +59,7 @@ impl<'a> Emitter<'a> {
         let axes = p.output_spatial.iter().zip(&p.window);
         let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::only(comp.array(anchor).dims[axis], w.size)).collect();
         let mut made = None;
-        self.as_contraction(anchor, input, &right, (&phases, 0), &mut |s, c, place: Coordinates<'_>| {
+        self.as_contraction(anchor, input, &right, &phases, 0, &mut |s, c, place: Coordinates<'_>| {
             made = Some(s.nest(e, root, c, Some(strip), place)?);
             Ok(())
         })?;
@@ -73,7 +74,8 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut Elements,
         root @ Root { anchor, .. }: Root<'_>,
-        (input, window): (&View, &Window),
+        input: &View,
+        window: &Window,
         row: &WindowRow,
     ) -> Result<Vec<Stmt>> {
         let result = self.scope.comp.array(anchor).clone();

@@ -10,7 +10,8 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn of_window(
         &mut self,
         e: &mut Elements,
-        (id, pooled): (InstId, &Pooling),
+        id: InstId,
+        pooled: &Pooling,
         taken: &mut Vec<ExprId>,
         at: &[Index],
     ) -> Result<Option<(Vec<Index>, ExprId)>> {

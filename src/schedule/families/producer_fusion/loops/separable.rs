@@ -20,16 +20,16 @@ impl<'a> Emitter<'a> {
         let row = self.on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);
         let mut e = self.elements(root.id);
-        let input = self.padded((producer, window), comp[window].operands[0])?;
+        let input = self.padded(producer, window, comp[window].operands[0])?;
         let strip =
             LocalRows { held: LocalSide::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
         let left = View::new(row, layout.clone());
-        let ([batch, line], nest) = self.product_rows(&mut e, root, (&left, &strip))?;
+        let ([batch, line], nest) = self.product_rows(&mut e, root, &left, &strip)?;
         e.forget();
         let sink = Value { leaves: vec![row], layout: Some(layout) };
         let of_window = WindowRow { batch, row: line, panel: None, sums: None };
         let made = Root { id: producer, anchor: window, out: &sink };
-        let mut body = self.window_row(&mut e, made, (&input, &separable.window), &of_window)?;
+        let mut body = self.window_row(&mut e, made, &input, &separable.window, &of_window)?;
         let loops = match nest.order {
             LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],

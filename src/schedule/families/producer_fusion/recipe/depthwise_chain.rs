@@ -67,7 +67,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     // where wide panels are too few for threads, and bands of their rows too dear, so many that no bands are needed
     let narrow = Some(all / FEW_CHUNKS).filter(|n| n / target.lanes(4) >= FEWEST_VECTORS);
     [Some(all), narrow].into_iter().flatten().find_map(|most| {
-        let panels = panels(context, d, (first, p), most)?;
+        let panels = panels(context, d, first, p, most)?;
         let chunks = operand.dims[d.input_batch] * panels.count;
         let fits = |n: &u64| rows.is_multiple_of(*n) && n * chunks >= FEW_CHUNKS;
         // an even number, of which threads have halves
@@ -83,7 +83,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
 }
 
 /// Panels of the producer's convolution so narrow that their rows fit, of at most `widest` columns.
-fn panels(context: &PlanContext<'_>, d: &ConvDims, (first, p): (InstId, &ConvDims), widest: u64) -> Option<Panels> {
+fn panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &ConvDims, widest: u64) -> Option<Panels> {
     let PlanContext { comp, target, .. } = *context;
     let (operand, input) = (comp.array(first), comp.array(comp[first].operands[0]));
     let (all, width) = (operand.dims[p.output_feature], operand.dims[p.output_spatial[1]]);

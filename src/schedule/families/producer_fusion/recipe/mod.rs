@@ -67,6 +67,24 @@ pub enum FusedProducer {
 }
 
 impl FusedProducer {
+    /// The text of the fusion in a plan; `name` gives the names of instructions.
+    pub fn text<'n>(&self, name: &impl Fn(InstId) -> &'n str) -> String {
+        match self {
+            FusedProducer::DepthwiseChain(chain) => {
+                let DepthwiseChain { producer, bands, window, tile, .. } = chain;
+                format!("chain of {} in {bands} bands, {window}, products {tile}", name(*producer))
+            }
+            FusedProducer::Separable(s) => {
+                format!("separable of {}, {}, products {}", name(s.producer), s.window, s.tile)
+            }
+            FusedProducer::Attention(block) => {
+                let (scores, [made, read]) = (name(block.scores), &block.tiles);
+                format!("block of {scores} in blocks of {} rows, products {made} and {read}", block.height)
+            }
+            FusedProducer::Pooling(p) => format!("pooled of {} by {} along {}", name(p.producer), p.count, p.axis),
+        }
+    }
+
     /// The fused producers, which have no buffer.
     fn taken(&self) -> Vec<InstId> {
         match self {

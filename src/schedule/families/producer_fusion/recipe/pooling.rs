@@ -46,7 +46,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let [along] = &w.along[..] else { return None };
     let (axis, count) = only_axis(window)?;
     let dims = &comp.array(producer).dims;
-    let same = same_axis((&comp.array(convolution).dims, d.output_spatial[along.axis]), (dims, axis));
+    let same = same_axis(&comp.array(convolution).dims, d.output_spatial[along.axis], dims, axis);
     let fits = RESULTS.is_multiple_of(count) && dims[axis].is_multiple_of(count) && along.phases == 1;
     (same && fits).then_some(Pooling { producer, convolution, axis, count, fold, start })
 }
@@ -63,7 +63,7 @@ fn only_axis(window: &[WindowDim]) -> Option<(usize, u64)> {
 }
 
 /// Whether two shapes of the same elements in the same order have the same axis, but for axes of one element.
-fn same_axis((x, of_x): (&[u64], usize), (y, of_y): (&[u64], usize)) -> bool {
+fn same_axis(x: &[u64], of_x: usize, y: &[u64], of_y: usize) -> bool {
     let long = |dims: &[u64]| dims.iter().copied().filter(|&n| n > 1).collect::<Vec<_>>();
     x[of_x] > 1 && y[of_y] > 1 && long(x) == long(y) && long(&x[..of_x]) == long(&y[..of_y])
 }

@@ -2,6 +2,7 @@
 use super::Conv;
 use super::pieces::flops;
 use super::tiles::{Spot, first_of_tile};
+use super::transform::PointMemory;
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::winograd::recipe::Blocks;
 use crate::schedule::loops::grid::numbered;
@@ -18,22 +19,23 @@ impl<'a> Emitter<'a> {
         let mut e = self.elements(ids.0);
         let k = &mut e.k;
         let place = Place { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.var(n)), blocks };
-        let mut body = place.inputs(k, self.lanes(DType::F32), conv, (products.c.left, of_inputs));
+        let mut body = place.inputs(k, self.lanes(DType::F32), conv, products.c.left, of_inputs);
         body.push(self.panels_of_piece(&mut e, conv, &products, &Index::default(), &mut |s, e, columns| {
             let steps = blocks.made.map(|n| e.k.var(n));
             let (number, tile) = (e.k.var(w.size[blocks.across]), e.k.var(w.along[0].tiles));
             let at = place.write(d, number, self.scope.comp.array(ids.1).rank());
             let spot = Spot { at, phases: vec![Index::default()], tiles: vec![tile] };
             let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
-            let from = (products.sums.buffer()?, at.scale(products.rows.panel() as i64), of_sums);
-            let mut back = s.results_of_tile(e, conv, &spot, columns, from)?;
+            let first = at.scale(products.rows.panel() as i64);
+            let from = PointMemory { buf: products.sums.buffer()?, first, apart: of_sums };
+            let mut back = s.results_of_tile(e, conv, &spot, columns, &from)?;
             let [of_lines, of_tiles] = place.numbers(steps, blocks.made);
             back = numbered(&mut e.k, tile, of_tiles, back);
             back = numbered(&mut e.k, number, of_lines, back);
             Ok(vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, back)])])
         })?);
         let reads = w.images * blocks.count[0] * blocks.count[1] * blocks.piece.tiles[0];
-        self.launch_winograd(e.k, w, products.rows, flops(w, reads), (&place.loops, body));
+        self.launch_winograd(e.k, w, products.rows, flops(w, reads), &place.loops, body);
         Ok(())
     }
 }
@@ -52,7 +54,7 @@ impl Place<'_> {
     }
 
     /// Transforms the inputs that the block reads, to the values at all points.
-    fn inputs(&self, k: &mut Kernel, lanes: u64, conv: &Conv<'_>, (to, of_inputs): (BufId, u64)) -> Vec<Stmt> {
+    fn inputs(&self, k: &mut Kernel, lanes: u64, conv: &Conv<'_>, to: BufId, of_inputs: u64) -> Vec<Stmt> {
         let Conv { d, w, .. } = *conv;
         let Blocks { across, made, read, .. } = *self.blocks;
         let steps = read.map(|n| k.var(n));
@@ -61,7 +63,8 @@ impl Place<'_> {
         let along = &w.along[0];
         (first[across], first[along.axis]) = (lines, first_of_tile(along, &tiles, &Index::default()));
         let at = Index::var(steps[0]).scale(read[1] as i64).add(&Index::var(steps[1])).scale(w.inputs as i64);
-        let tile = conv.inputs_of_tile(k, lanes, (self.loops[0], &first), (to, at, of_inputs));
+        let tile =
+            conv.inputs_of_tile(k, lanes, self.loops[0], &first, &PointMemory { buf: to, first: at, apart: of_inputs });
         vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, tile)])]
     }
 

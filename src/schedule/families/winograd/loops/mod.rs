@@ -2,6 +2,8 @@
 //! the sums are transformed back, with the epilogue (`tiles.rs`). Or one kernel does all of that piece by piece (`pieces.rs`:
 //! strips and blocks), or panel by panel (`panels.rs`). Weights are transformed now, by a kernel before, or on the way into the
 //! panels (`weights.rs`). `recipe/` decides when and how.
+use self::tiles::TransformedInputs;
+use self::weights::{PanelRow, WeightColumns};
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::Place;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
@@ -11,7 +13,7 @@ use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::families::winograd::recipe::points::apart;
-use crate::schedule::families::winograd::recipe::{self as method, Cut, Inputs, Rows, Winograd};
+use crate::schedule::families::winograd::recipe::{self as method, Cut, Rows, Winograd};
 use crate::schedule::loops::grid::{chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::choices::Key;
@@ -69,7 +71,7 @@ pub const FAMILY: Family = Family {
         Ok(planner.winograd(request.context, (request.comp, request.anchor)).map(Setup::Winograd))
     },
     emit: |s, root, setup| match setup {
-        Setup::Winograd(setup) => s.winograd(root, (setup, None)),
+        Setup::Winograd(setup) => s.winograd(root, setup, None),
         other => other.unfit(),
     },
 };
@@ -79,11 +81,12 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn winograd(
         &mut self,
         Root { id, anchor, out }: Root<'_>,
-        (setup, pooled): (&method::Setup, Option<&Pooling>),
+        setup: &method::Setup,
+        pooled: Option<&Pooling>,
     ) -> Result<()> {
         let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
         let (w, (_, d)) = (&setup.w, self.convolution(ids.1)?);
-        let input = &self.planes(ids)?;
+        let input = &self.planes(ids.0, ids.1)?;
         let (key, may_be_known) = ((self.scope.id, ids.1), setup.may_be_known() && w.weights.may_be_transformed());
         let conv = Conv { ids, key, d, w, is_known: setup.is_known, may_be_known, pooled, input, out };
         let first = self.program.buffers.len();
@@ -99,10 +102,10 @@ impl<'a> Emitter<'a> {
                 let of_sums = apart(w.rows() * w.outputs);
                 let sums = Value { leaves: vec![self.buffer(DType::F32, w.points() * of_sums)], layout: None };
                 match panels {
-                    Some(panels) => self.winograd_products(&conv, panels, &inputs, (&sums, of_sums))?,
-                    None => self.known_products(&conv, &inputs, (&sums, of_sums))?,
+                    Some(panels) => self.winograd_products(&conv, panels, &inputs, &sums, of_sums)?,
+                    None => self.known_products(&conv, &inputs, &sums, of_sums)?,
                 }
-                self.winograd_results(&conv, (sums.buffer()?, of_sums))?;
+                self.winograd_results(&conv, sums.buffer()?, of_sums)?;
             }
         }
         // what it takes for itself
@@ -115,14 +118,16 @@ impl<'a> Emitter<'a> {
     fn known_products(
         &mut self,
         conv: &Conv<'_>,
-        (left, inputs): &(BufId, Inputs),
-        (sums, of_sums): (&Value, u64),
+        TransformedInputs { buf: left, layout: inputs }: &TransformedInputs,
+        sums: &Value,
+        of_sums: u64,
     ) -> Result<()> {
         let (w, rows) = (conv.w, inputs.rows(conv.d, conv.w));
         let rows: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
         let numbers = Tensor::new(DType::F32, vec![w.points(), w.terms(), w.outputs], conv.transformed()?);
-        let sides = (*left, Right::Constant(numbers), inputs.point);
-        let c = products(w, sides, (merged(&rows), w.outputs), &inputs.terms(conv.d, w), of_sums);
+        let right = Right::Constant(numbers);
+        let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
+        let c = products(w, memory, merged(&rows), w.outputs, &inputs.terms(conv.d, w));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
         self.contraction(Root { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
     }
@@ -134,7 +139,8 @@ impl<'a> Emitter<'a> {
         w: &Winograd,
         rows: &Rows,
         flops: u64,
-        (loops, body): (&[VarId], Vec<Stmt>),
+        loops: &[VarId],
+        body: Vec<Stmt>,
     ) {
         let Tile { high, wide, vectors, lanes } = rows.tile;
         k.chosen = Some((rows.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
@@ -151,15 +157,14 @@ impl<'a> Emitter<'a> {
         e: &mut Elements,
         conv: &Conv<'_>,
         products: &Products<'_>,
-        (weights, first): (&weights::Plain, &Index),
+        source: &WeightColumns<'_>,
         row: &Index,
         right: &RegisterBlock,
     ) -> Result<Vec<Stmt>> {
         let (w, panel) = (conv.w, right.term);
         let of_point = w.of_row_apart(panel);
-        let to = (right.packed, &right.b, panel, of_point);
-        let mut body =
-            conv.weights_of_row(&mut e.k, weights, (first, right.columns), row, to, products.rows.tile.lanes);
+        let to = PanelRow { buf: right.packed, first: &right.b, columns: panel, point: of_point };
+        let mut body = conv.weights_of_row(&mut e.k, source, row, &to, products.rows.tile.lanes);
         let further = w.row_points();
         let (j, at) = match further {
             1 => (None, Index::default()),
@@ -175,7 +180,7 @@ impl<'a> Emitter<'a> {
             batch: right.batch.add(&point),
             ..right.clone()
         };
-        let made = self.products_of_point(e, conv.ids, products, &of_it)?;
+        let made = self.products_of_point(e, conv, products, &of_it)?;
         match j {
             Some(j) => body.push(each(j, LoopKind::Seq, made)),
             None => body.extend(made),
@@ -187,7 +192,7 @@ impl<'a> Emitter<'a> {
     fn products_of_point(
         &mut self,
         e: &mut Elements,
-        ids: (InstId, InstId),
+        conv: &Conv<'_>,
         Products { c, rows: Rows { axes: rows, tile, .. }, sums, .. }: &Products<'_>,
         right: &RegisterBlock,
     ) -> Result<Vec<Stmt>> {
@@ -201,9 +206,9 @@ impl<'a> Emitter<'a> {
         let mut body = Vec::new();
         for row in shares(&mut e.k, number, tiled, tall) {
             let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
-            let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), (high, wide));
+            let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), high, wide);
             let part = RegisterBlock { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
-            let root = Root { id: ids.0, anchor: ids.1, out: sums };
+            let root = Root { id: conv.ids.0, anchor: conv.ids.1, out: sums };
             let one = self.tile_body(e, root, c, &merged(&c.sum), part, &nowhere)?;
             body.extend(guarded(&mut e.k, &[&row], one));
         }
@@ -214,14 +219,21 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The products at all points of rows with so many columns, out of and into memory where points lie apart.
-fn products(
-    w: &Winograd,
-    (left, right, of_inputs): (BufId, Right, u64),
-    (rows, columns): (Vec<Axis>, u64),
-    terms: &[(u64, u64)],
+/// The memory of products at all points.
+struct PointProducts {
+    /// The transformed inputs.
+    left: BufId,
+    /// The transformed weights.
+    right: Right,
+    /// Elements from the inputs of a point to those of the next.
+    of_inputs: u64,
+    /// Elements from the sums of a point to those of the next.
     of_sums: u64,
-) -> Contraction {
+}
+
+/// The products at all points of rows with so many columns.
+fn products(w: &Winograd, memory: PointProducts, rows: Vec<Axis>, columns: u64, terms: &[(u64, u64)]) -> Contraction {
+    let PointProducts { left, right, of_inputs, of_sums } = memory;
     let mut sum: Vec<Axis> = terms.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
     let mut b = w.outputs as i64;
     for axis in sum.iter_mut().rev() {

@@ -1,9 +1,11 @@
 //! Winograd's method panel by panel, of weights that are transformed on the way (`recipe/panels.rs`).
-use super::tiles::{Spot, number_of};
-use super::{Conv, Products, Right, products};
+use super::tiles::{Columns, Spot, TransformedInputs, number_of};
+use super::transform::PointMemory;
+use super::weights::WeightColumns;
+use super::{Conv, PointProducts, Products, Right, products};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
+use crate::schedule::families::winograd::recipe::Panels;
 use crate::schedule::families::winograd::recipe::points::apart;
-use crate::schedule::families::winograd::recipe::{Inputs, Panels};
 use crate::schedule::loops::grid::{guarded, numbered, shares};
 use crate::schedule::loops::prelude::*;
 
@@ -13,8 +15,9 @@ impl<'a> Emitter<'a> {
         &mut self,
         conv: &Conv<'_>,
         panels: &Panels,
-        (left, inputs): &(BufId, Inputs),
-        (sums, of_sums): (&Value, u64),
+        TransformedInputs { buf: left, layout: inputs }: &TransformedInputs,
+        sums: &Value,
+        of_sums: u64,
     ) -> Result<()> {
         let (w, panel) = (conv.w, panels.rows.panel());
         let all = w.outputs.div_ceil(panel);
@@ -22,8 +25,9 @@ impl<'a> Emitter<'a> {
         let of_row = w.row_points() * w.of_row_apart(panel);
         let weights = self.plain_weights(conv)?;
         let packed = self.for_row(conv, panels, of_row);
-        let sides = (*left, Right::Buffer(packed), inputs.point);
-        let c = products(w, sides, (panels.rows.axes.clone(), w.outputs), &inputs.terms(conv.d, w), of_sums);
+        let right = Right::Buffer(packed);
+        let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
+        let c = products(w, memory, panels.rows.axes.clone(), w.outputs, &inputs.terms(conv.d, w));
         let products = Products { c, rows: &panels.rows, packed, sums: sums.clone() };
 
         let mut e = self.elements(conv.ids.0);
@@ -44,11 +48,11 @@ impl<'a> Emitter<'a> {
                 columns: columns.count,
                 ..RegisterBlock::default()
             };
-            let from = (&weights, &column);
+            let from = WeightColumns { weights: &weights, first: &column, count: columns.count };
             let number = Index::var(part).scale(own as i64).add(&Index::var(i));
             let is_even = own * panels.parts == w.point_rows();
             let at = if is_even { number.clone() } else { Index::var(row) };
-            let mut made = self.products_of_row(&mut e, conv, &products, from, &at, &right)?;
+            let mut made = self.products_of_row(&mut e, conv, &products, &from, &at, &right)?;
             if !is_even {
                 made = numbered(&mut e.k, row, number, made);
             }
@@ -58,7 +62,7 @@ impl<'a> Emitter<'a> {
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
         let body = vec![each(of_it, LoopKind::Seq, numbered(&mut e.k, p, number, body))];
         let flops = 2 * w.points() * w.terms() * w.outputs * w.rows();
-        self.launch_winograd(e.k, w, &panels.rows, flops, (&[group, part], body));
+        self.launch_winograd(e.k, w, &panels.rows, flops, &[group, part], body);
         Ok(())
     }
 
@@ -75,7 +79,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         conv: &Conv<'_>,
         panels: &Panels,
-        (left, inputs): &(BufId, Inputs),
+        TransformedInputs { buf: left, layout: inputs }: &TransformedInputs,
     ) -> Result<()> {
         let (w, panel) = (conv.w, panels.rows.panel());
         let of_group = w.outputs.div_ceil(panel).div_ceil(panels.groups);
@@ -88,8 +92,9 @@ impl<'a> Emitter<'a> {
             false => self.buffer(DType::F32, panels.groups * w.points() * of_sums),
         };
         // only one panel of the sums is there at a time
-        let sides = (*left, Right::Buffer(packed), inputs.point);
-        let c = products(w, sides, (panels.rows.axes.clone(), panel), &inputs.terms(conv.d, w), of_sums);
+        let right = Right::Buffer(packed);
+        let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
+        let c = products(w, memory, panels.rows.axes.clone(), panel, &inputs.terms(conv.d, w));
         let products = Products { c, rows: &panels.rows, packed, sums: Value { leaves: vec![sums], layout: None } };
 
         let mut e = self.elements(conv.ids.0);
@@ -112,20 +117,26 @@ impl<'a> Emitter<'a> {
                 batch: batch.clone(),
                 ..RegisterBlock::default()
             };
-            let from = (&weights, &first);
-            let made = self.products_of_row(&mut e, conv, &products, from, &Index::var(row), &right)?;
+            let from = WeightColumns { weights: &weights, first: &first, count };
+            let made = self.products_of_row(&mut e, conv, &products, &from, &Index::var(row), &right)?;
             let mut inside = vec![each(row, LoopKind::Seq, made)];
             let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
             let at = number_of(&e.k, &loops).scale(panel as i64).add(&batch.scale(of_sums as i64));
             let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
-            let back = self.results_of_tile(&mut e, conv, &spot, (first, count), (sums, at, of_sums))?;
+            let back = self.results_of_tile(
+                &mut e,
+                conv,
+                &spot,
+                Columns { first, count },
+                &PointMemory { buf: sums, first: at, apart: of_sums },
+            )?;
             inside.extend(loops.iter().rev().fold(back, |body, &v| vec![each(v, LoopKind::Seq, body)]));
             body.extend(guarded(&mut e.k, &[&columns], inside));
         }
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
         let body = vec![each(of_it, LoopKind::Seq, numbered(&mut e.k, p, number, body))];
         let flops = w.rows() * w.outputs * (2 * w.points() * w.terms() + w.transform_flops()[1]);
-        self.launch_winograd(e.k, w, &panels.rows, flops, (&[group], body));
+        self.launch_winograd(e.k, w, &panels.rows, flops, &[group], body);
         Ok(())
     }
 }

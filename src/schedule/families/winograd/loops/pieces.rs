@@ -1,12 +1,13 @@
 //! The products of a piece (`recipe/pieces.rs`), which kernels of strips and of blocks share.
-use super::{Conv, Products, Right, products};
+use super::tiles::Columns;
+use super::{Conv, PointProducts, Products, Right, products};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::winograd::recipe::{Piece, Winograd};
 use crate::schedule::loops::grid::{guarded, shares};
 use crate::schedule::loops::prelude::*;
 
-/// A continuation that receives the sums of a panel: the first column, and the number of columns.
-type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Elements, (Index, u64)) -> Result<Vec<Stmt>>;
+/// A continuation that receives the columns of a panel whose sums are there.
+type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Elements, Columns) -> Result<Vec<Stmt>>;
 
 impl<'a> Emitter<'a> {
     /// The products of a piece, after the kernel of the weights, with what `memory` gives for so many elements of inputs and sums.
@@ -18,10 +19,10 @@ impl<'a> Emitter<'a> {
     ) -> Result<Products<'c>> {
         let (w, rows, [of_inputs, of_sums]) = (conv.w, &piece.rows, piece.apart(conv.w));
         let [inputs, sums] = [of_inputs, of_sums].map(|n| memory(self, w.points() * n));
-        let packed = self.weights_of_panels(conv, (rows.panel(), rows.tile.lanes))?;
-        let sides = (inputs, Right::Buffer(packed), of_inputs);
+        let packed = self.weights_of_panels(conv, rows.panel(), rows.tile.lanes)?;
+        let memory = PointProducts { left: inputs, right: Right::Buffer(packed), of_inputs, of_sums };
         // only one panel of the sums is there at a time
-        let c = products(w, sides, (rows.axes.clone(), rows.panel()), &piece.sum, of_sums);
+        let c = products(w, memory, rows.axes.clone(), rows.panel(), &piece.sum);
         Ok(Products { c, rows, packed, sums: Value { leaves: vec![sums], layout: None } })
     }
 
@@ -45,9 +46,9 @@ impl<'a> Emitter<'a> {
             let (a, b) = (batch.scale(products.c.batch[0].a), of_panel.scale(w.panels_apart(panel) as i64));
             let right =
                 RegisterBlock { a, b, packed, term: panel, columns: columns.count, batch, ..RegisterBlock::default() };
-            let made = self.products_of_point(e, conv.ids, products, &right)?;
+            let made = self.products_of_point(e, conv, products, &right)?;
             let mut inside = vec![each(point, LoopKind::Seq, made)];
-            inside.extend(back(self, e, (columns.at.scale(panel as i64), columns.count))?);
+            inside.extend(back(self, e, Columns { first: columns.at.scale(panel as i64), count: columns.count })?);
             body.extend(guarded(&mut e.k, &[&columns], inside));
         }
         Ok(each(p, LoopKind::Seq, body))

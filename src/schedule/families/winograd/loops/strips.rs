@@ -2,6 +2,7 @@
 use super::Conv;
 use super::pieces::flops;
 use super::tiles::Spot;
+use super::transform::PointMemory;
 use crate::schedule::families::winograd::recipe::{Strips, Winograd};
 use crate::schedule::loops::grid::counted;
 use crate::schedule::loops::prelude::*;
@@ -23,19 +24,20 @@ impl<'a> Emitter<'a> {
         let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(w.points() as i64) };
         let reads: Vec<u64> = w.along.iter().map(|a| a.reads()).collect();
         let of_line = strips.piece.tiles[0] / strips.lines;
-        let place = Place::new(k, w, strips, number, (of_line, &reads));
+        let place = Place::new(k, w, strips, number, of_line, &reads);
         let first = place.at(of_line).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
         let read = conv.first_read(k, &place.loops, |i, v| Index::var(v).scale(d.window[i].stride as i64));
-        let to = (products.c.left, first, of_inputs);
-        let tile = conv.inputs_of_tile(k, self.lanes(DType::F32), (place.loops[0], &read), to);
+        let to = PointMemory { buf: products.c.left, first, apart: of_inputs };
+        let tile = conv.inputs_of_tile(k, self.lanes(DType::F32), place.loops[0], &read, &to);
         let mut body = vec![place.around(k, strips, tile)];
         body.push(self.panels_of_piece(&mut e, conv, &products, &of_band, &mut |s, e, columns| {
             let tiles: Vec<u64> = w.along.iter().map(|a| a.tiles).collect();
-            let place = Place::new(&mut e.k, w, strips, number, (strips.tiles, &tiles));
+            let place = Place::new(&mut e.k, w, strips, number, strips.tiles, &tiles);
             let at = place.at(strips.tiles).scale(products.rows.panel() as i64).add(&of_band.scale(of_sums as i64));
             let spot = Spot::new(&e.k, conv, self.scope.comp.array(ids.1).rank(), &place.loops);
-            let tile = s.results_of_tile(e, conv, &spot, columns, (products.sums.buffer()?, at, of_sums))?;
-            let tile = place.where_it_is(&mut e.k, (w, strips), tile);
+            let from = PointMemory { buf: products.sums.buffer()?, first: at, apart: of_sums };
+            let tile = s.results_of_tile(e, conv, &spot, columns, &from)?;
+            let tile = place.where_it_is(&mut e.k, w, strips, tile);
             Ok(vec![place.around(&mut e.k, strips, tile)])
         })?);
         if strips.own > 1 && strips.is_ragged(w) {
@@ -45,7 +47,7 @@ impl<'a> Emitter<'a> {
         }
         let value = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
         body = vec![each(strip, LoopKind::Seq, vec![Stmt::Let { var: number, value, body }])];
-        self.launch_winograd(e.k, w, products.rows, flops(w, w.rows()), (&[band], body));
+        self.launch_winograd(e.k, w, products.rows, flops(w, w.rows()), &[band], body);
         Ok(())
     }
 }
@@ -65,7 +67,7 @@ struct Place {
 
 impl Place {
     /// The first number of tiles is that of a line of the strip, the others those along the axes of the method.
-    fn new(k: &mut Kernel, w: &Winograd, strips: &Strips, number: VarId, (tiles, all): (u64, &[u64])) -> Place {
+    fn new(k: &mut Kernel, w: &Winograd, strips: &Strips, number: VarId, tiles: u64, all: &[u64]) -> Place {
         let (mut extents, lines) = w.loops();
         let first = extents.len() - all.len();
         extents[first..].copy_from_slice(all);
@@ -89,7 +91,7 @@ impl Place {
         ]
     }
     /// `body` where line and tile are some.
-    fn where_it_is(&self, k: &mut Kernel, (w, strips): (&Winograd, &Strips), mut body: Vec<Stmt>) -> Vec<Stmt> {
+    fn where_it_is(&self, k: &mut Kernel, w: &Winograd, strips: &Strips, mut body: Vec<Stmt>) -> Vec<Stmt> {
         let ([line, tile], [lines, tiles]) = (self.numbers(k, strips), w.lines());
         if !lines.is_multiple_of(strips.lines) {
             let cond = k.expr(Expr::Within(line, 0, lines as i64));
@@ -105,13 +107,13 @@ impl Place {
     fn around(&self, k: &mut Kernel, strips: &Strips, body: Vec<Stmt>) -> Stmt {
         let [line, tile] = self.numbers(k, strips);
         let (lines, tiles) = self.loops.split_at(self.lines);
-        let body = nest(k, self.tile, (&tile, tiles), body);
-        nest(k, self.line, (&line, lines), vec![body])
+        let body = nest(k, self.tile, &tile, tiles, body);
+        nest(k, self.line, &line, lines, vec![body])
     }
 }
 
 /// `body` in the loop over the first of `vars`, where the second one is `number`, or the last there is, and `loops` are at that.
-fn nest(k: &Kernel, vars: [VarId; 2], (number, loops): (&Index, &[VarId]), body: Vec<Stmt>) -> Stmt {
+fn nest(k: &Kernel, vars: [VarId; 2], number: &Index, loops: &[VarId], body: Vec<Stmt>) -> Stmt {
     let body = counted(k, vars[1], loops, body);
     let value = number.limit(0, k.vars[vars[1]] as i64 - 1, &k.vars);
     each(vars[0], LoopKind::Seq, vec![Stmt::Let { var: vars[1], value, body }])

@@ -1,7 +1,7 @@
 //! Tiles of Winograd's method, transformed and transformed back.
 use super::Conv;
 use super::positions::Positions;
-use super::transform::Transform;
+use super::transform::{PointMemory, Transform};
 use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::families::winograd::recipe::{Inputs, TransformedAxis, Winograd};
 use crate::schedule::loops::grid::{Share, chunked, guarded, shares};
@@ -49,6 +49,22 @@ pub(super) fn number_of(k: &Kernel, loops: &[VarId]) -> Index {
     all.fold(Index::default(), |number, &v| number.scale(k.vars[v] as i64).add(&Index::var(v)))
 }
 
+/// Columns of a result, one behind the other.
+pub(super) struct Columns {
+    /// The first column.
+    pub first: Index,
+    /// The number of columns.
+    pub count: u64,
+}
+
+/// The input of a convolution at all points.
+pub(super) struct TransformedInputs {
+    /// The buffer that holds them.
+    pub buf: BufId,
+    /// The layout of the tiles in the buffer.
+    pub layout: Inputs,
+}
+
 /// The extents of an array whose axes are transformed one after another.
 struct Grid(Vec<u64>);
 
@@ -71,8 +87,8 @@ impl Grid {
 }
 
 impl<'a> Emitter<'a> {
-    /// The kernel of each tile of the input at all points: where that is, and how it lies.
-    pub(super) fn winograd_inputs(&mut self, conv: &Conv<'_>) -> (BufId, Inputs) {
+    /// Launches the kernel that transforms each tile of the input.
+    pub(super) fn winograd_inputs(&mut self, conv: &Conv<'_>) -> TransformedInputs {
         let (w, inputs) = (conv.w, Inputs::new(conv.w));
         let buf = self.buffer(DType::F32, w.points() * inputs.point);
         let mut k = Kernel { label: format!("tiles of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
@@ -82,44 +98,51 @@ impl<'a> Emitter<'a> {
         let to = several.fold(Index::default(), |to, (&v, s)| to.add(&Index::var(v).scale(s)));
         let position = |_, v: VarId| Index::var(v);
         let first = conv.first_read(&k, &loops, position);
-        let body = conv.inputs_of_tile(&mut k, self.lanes(DType::F32), (loops[0], &first), (buf, to, inputs.point));
+        let body = conv.inputs_of_tile(
+            &mut k,
+            self.lanes(DType::F32),
+            loops[0],
+            &first,
+            &PointMemory { buf, first: to, apart: inputs.point },
+        );
         (k.flops, k.direct_flops) = (w.transform_flops()[0] * w.tiles_read() * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
         self.launch(k);
-        (buf, inputs)
+        TransformedInputs { buf, layout: inputs }
     }
 
     /// The kernel of the results of each tile, then the epilogue.
-    pub(super) fn winograd_results(&mut self, conv: &Conv<'_>, (sums, apart): (BufId, u64)) -> Result<()> {
+    pub(super) fn winograd_results(&mut self, conv: &Conv<'_>, sums: BufId, apart: u64) -> Result<()> {
         let w = conv.w;
         let mut e = self.elements(conv.ids.0);
         let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
         let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
-        let sums = (sums, number_of(&e.k, &loops).scale(w.outputs as i64), apart);
-        let body = self.results_of_tile(&mut e, conv, &spot, (Index::default(), w.outputs), sums)?;
+        let first = number_of(&e.k, &loops).scale(w.outputs as i64);
+        let sums = PointMemory { buf: sums, first, apart };
+        let all = Columns { first: Index::default(), count: w.outputs };
+        let body = self.results_of_tile(&mut e, conv, &spot, all, &sums)?;
         (e.k.flops, e.k.direct_flops) = (w.transform_flops()[1] * w.rows() * w.outputs, Some(0));
         chunked(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }
 
-    /// The results of a tile, of `columns`: the first and how many. Its sums begin at an element of a buffer, each point `apart` from
-    /// the next.
+    /// Writes the results of a tile for some columns, from their sums at all points.
     pub(super) fn results_of_tile(
         &mut self,
         e: &mut Elements,
         conv: &Conv<'_>,
         spot: &Spot,
-        (first, columns): (Index, u64),
-        (sums, from, apart): (BufId, Index, u64),
+        Columns { first, count: columns }: Columns,
+        sums: &PointMemory,
     ) -> Result<Vec<Stmt>> {
         let (w, lanes) = (conv.w, self.lanes(DType::F32));
         let mut body = Vec::new();
         for shares in all_shares(&mut e.k, w, &spot.tiles) {
             let (block, lane) = (e.k.var(columns / lanes), e.k.var(lanes));
             let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-            let from = (sums, from.add(&channel), apart);
-            let inside = self.results_of_vector(e, conv, spot, &shares, first.add(&channel), from)?;
+            let from = PointMemory { first: sums.first.add(&channel), ..sums.clone() };
+            let inside = self.results_of_vector(e, conv, spot, &shares, first.add(&channel), &from)?;
             let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
             body.extend(guarded(&mut e.k, &shares.iter().collect::<Vec<_>>(), inside));
         }
@@ -130,15 +153,16 @@ impl<'a> Emitter<'a> {
     fn results_of_vector(
         &mut self,
         e: &mut Elements,
-        &Conv { ids: (id, anchor), d, w, out, pooled, .. }: &Conv<'_>,
+        conv: &Conv<'_>,
         spot: &Spot,
         shares: &[Share],
         channel: Index,
-        from: (BufId, Index, u64),
+        from: &PointMemory,
     ) -> Result<Vec<Stmt>> {
+        let Conv { ids: (id, anchor), d, w, out, pooled, .. } = *conv;
         let to = out.view(&self.scope.comp.array(id).dims)?;
         let lanes = self.lanes(DType::F32);
-        let (mut inside, half, grid) = half_back(&mut e.k, w, lanes, &from);
+        let (mut inside, half, grid) = half_back(&mut e.k, w, lanes, from);
         let (last, mut taken) = (w.along.len() - 1, Vec::new());
         for line in grid.lines(last) {
             let before: Vec<u64> = (0..last).map(|axis| grid.coordinate(line[0], axis)).collect();
@@ -146,7 +170,7 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             let mut t = Transform::new(&mut e.k, lanes);
-            let sums: Vec<ExprId> = line.iter().map(|&at| t.summed(half, &from, at)).collect();
+            let sums: Vec<ExprId> = line.iter().map(|&at| t.summed(half, from, at)).collect();
             let values = t.results(&w.along[last].points, &sums);
             let done = t.registers(RESULTS);
             for (i, value) in values.into_iter().enumerate() {
@@ -165,7 +189,7 @@ impl<'a> Emitter<'a> {
                 e.fixed.insert(anchor, value);
                 let at = forward(&self.scope.fusion.path[anchor], &at, &e.k.vars);
                 let made = match pooled {
-                    Some(pooled) => self.of_window(e, (id, pooled), &mut taken, &at)?,
+                    Some(pooled) => self.of_window(e, id, pooled, &mut taken, &at)?,
                     None => Some((at.clone(), self.element(e, id, &at)?)),
                 };
                 inside.extend(made.map(|(at, value)| to.store(&at, value)));
@@ -176,7 +200,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// The sums of a tile, transformed back along all axes but the last.
-fn half_back(k: &mut Kernel, w: &Winograd, lanes: u64, from: &(BufId, Index, u64)) -> (Vec<Stmt>, Option<RegId>, Grid) {
+fn half_back(k: &mut Kernel, w: &Winograd, lanes: u64, from: &PointMemory) -> (Vec<Stmt>, Option<RegId>, Grid) {
     let mut t = Transform::new(k, lanes);
     let mut grid = Grid(w.along.iter().map(|a| a.points.count()).collect());
     let mut half = None;
@@ -232,22 +256,21 @@ impl Conv<'_> {
         first
     }
 
-    /// A tile of an image at all points, for all channels: from a position of the padded input on, to an element of a buffer where
-    /// points are `apart`.
+    /// Transforms a tile of an image for all channels, from a position of the padded input on.
     pub(super) fn inputs_of_tile(
         &self,
         k: &mut Kernel,
         lanes: u64,
-        (image, first_read): (VarId, &[Index]),
-        (to, first, apart): (BufId, Index, u64),
+        image: VarId,
+        first_read: &[Index],
+        to: &PointMemory,
     ) -> Vec<Stmt> {
         let Conv { d, w, input, .. } = *self;
-        let positions = |k: &mut Kernel, i: usize, sizes: (u64, u64)| {
-            Positions::new(k, &first_read[i].offset(-d.window[i].pad_low), sizes, w.inside[i])
+        let positions = |k: &mut Kernel, i: usize, count: u64, step: u64| {
+            Positions::new(k, &first_read[i].offset(-d.window[i].pad_low), count, step, w.inside[i])
         };
-        let along: Vec<Positions> =
-            w.along.iter().map(|a| positions(k, a.axis, (a.points.count(), a.phases))).collect();
-        let others: Vec<Positions> = w.others().map(|i| positions(k, i, (1, 1))).collect();
+        let along: Vec<Positions> = w.along.iter().map(|a| positions(k, a.axis, a.points.count(), a.phases)).collect();
+        let others: Vec<Positions> = w.others().map(|i| positions(k, i, 1, 1)).collect();
         let grid = Grid(w.along.iter().map(|a| a.points.count()).collect());
         let (mut all, mut before) = (Vec::new(), 0);
         for plane in input {
@@ -285,8 +308,8 @@ impl Conv<'_> {
                         match next {
                             Some(next) => t.set(next, at, value),
                             None => {
-                                let index = first.add(&channel).offset((before + at * apart) as i64);
-                                t.body.push(Stmt::Store { buf: to, index, value });
+                                let index = to.first.add(&channel).offset((before + at * to.apart) as i64);
+                                t.body.push(Stmt::Store { buf: to.buf, index, value });
                             }
                         }
                     }

@@ -2,6 +2,17 @@
 use crate::schedule::families::winograd::recipe::points::Points;
 use crate::schedule::loops::prelude::*;
 
+/// The values of a tile at all points in memory.
+#[derive(Clone, Debug)]
+pub struct PointMemory {
+    /// The buffer that holds them.
+    pub buf: BufId,
+    /// The element of the first point.
+    pub first: Index,
+    /// Elements from a point to the next.
+    pub apart: u64,
+}
+
 /// The transforms of one row or column, as statements on registers.
 pub struct Transform<'k> {
     /// The kernel that they are part of.
@@ -67,10 +78,10 @@ impl<'k> Transform<'k> {
     }
 
     /// Sum `at` of a tile, in registers where it is transformed along some axes, else in memory where sums are `apart`.
-    pub fn summed(&mut self, half: Option<RegId>, (buf, first, apart): &(BufId, Index, u64), at: u64) -> ExprId {
+    pub fn summed(&mut self, half: Option<RegId>, memory: &PointMemory, at: u64) -> ExprId {
         match half {
             Some(half) => self.k.get(half, at),
-            None => self.k.load(*buf, first.offset((at * apart) as i64)),
+            None => self.k.load(memory.buf, memory.first.offset((at * memory.apart) as i64)),
         }
     }
 

@@ -21,6 +21,28 @@ pub(super) struct Plain {
     factors: BufId,
 }
 
+/// Columns of weights that are not transformed.
+pub(super) struct WeightColumns<'p> {
+    /// The weights.
+    pub weights: &'p Plain,
+    /// The first column.
+    pub first: &'p Index,
+    /// The number of columns.
+    pub count: u64,
+}
+
+/// The memory of a row of points of a panel.
+pub(super) struct PanelRow<'p> {
+    /// The buffer that holds the panels.
+    pub buf: BufId,
+    /// The first element of the row.
+    pub first: &'p Index,
+    /// Columns of the panel.
+    pub columns: u64,
+    /// Elements from a point to the next.
+    pub point: u64,
+}
+
 impl<'a> Emitter<'a> {
     /// Memory for weights that are transformed at each call.
     pub(super) fn for_weights(&mut self, conv: &Conv<'_>, elements: u64) -> BufId {
@@ -52,7 +74,7 @@ impl<'a> Emitter<'a> {
 
     /// The weights of all points, in panels of so many columns, transformed by a kernel of their own, or now where that was asked
     /// for.
-    pub(super) fn weights_of_panels(&mut self, conv: &Conv<'_>, (panel, lanes): (u64, u64)) -> Result<BufId> {
+    pub(super) fn weights_of_panels(&mut self, conv: &Conv<'_>, panel: u64, lanes: u64) -> Result<BufId> {
         let w = conv.w;
         let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panels_apart(panel));
         let (rows, of_point) = (w.point_rows(), panels * of_panel);
@@ -66,9 +88,11 @@ impl<'a> Emitter<'a> {
         let begin = Index::var(row).scale((w.row_points() * of_point) as i64);
         let mut body = Vec::new();
         for columns in shares(&mut k, p, w.outputs, panel) {
-            let to = (packed, &begin.add(&columns.at.scale(of_panel as i64)), panel, of_point);
+            let first = &begin.add(&columns.at.scale(of_panel as i64));
+            let to = PanelRow { buf: packed, first, columns: panel, point: of_point };
             let first = columns.at.scale(panel as i64);
-            let of = conv.weights_of_row(&mut k, &weights, (&first, columns.count), &Index::var(row), to, lanes);
+            let source = WeightColumns { weights: &weights, first: &first, count: columns.count };
+            let of = conv.weights_of_row(&mut k, &source, &Index::var(row), &to, lanes);
             body.extend(guarded(&mut k, &[&columns], of));
         }
         (k.flops, k.direct_flops) = (w.weight_flops(), Some(0));
@@ -79,18 +103,17 @@ impl<'a> Emitter<'a> {
 }
 
 impl Conv<'_> {
-    /// The weights of a row of points and a panel, each point `apart` from the next: `[taps along other axes][groups][channel
-    /// read][column]`.
+    /// Transforms the weights of some columns at a row of points: `[taps along other axes][groups][channel read][column]`.
     pub(super) fn weights_of_row(
         &self,
         k: &mut Kernel,
-        plain: &Plain,
-        (first, columns): (&Index, u64),
+        source: &WeightColumns<'_>,
         row: &Index,
-        (to, begin, panel, apart): (BufId, &Index, u64, u64),
+        to: &PanelRow<'_>,
         lanes: u64,
     ) -> Vec<Stmt> {
         let Conv { d, w, .. } = *self;
+        let WeightColumns { weights: plain, first, count: columns } = *source;
         let strides = &plain.layout.strides;
         let (channel, vector, lane) = (k.var(w.inputs), k.var(columns / lanes), k.var(lanes));
         let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
@@ -111,10 +134,11 @@ impl Conv<'_> {
             let term =
                 term.scale(w.along[0].groups as i64).add(&group.at).scale(w.inputs as i64).add(&Index::var(channel));
             let mut t = Transform::new(k, lanes);
-            let of_row = self.points_of_row(&mut t, plain, (&first.add(&column), &read), row, (&group, strides));
+            let of_row = self.points_of_row(&mut t, plain, &first.add(&column), &read, row, &group);
             for (j, value) in of_row.into_iter().enumerate() {
-                let index = begin.add(&term.scale(panel as i64)).add(&column).offset((j as u64 * apart) as i64);
-                t.body.push(Stmt::Store { buf: to, index, value });
+                let index =
+                    to.first.add(&term.scale(to.columns as i64)).add(&column).offset((j as u64 * to.point) as i64);
+                t.body.push(Stmt::Store { buf: to.buf, index, value });
             }
             let body = vec![each(vector, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
             inside.extend(guarded(k, &[&group], vec![each(channel, LoopKind::Seq, body)]));
@@ -133,11 +157,12 @@ impl Conv<'_> {
         &self,
         t: &mut Transform<'_>,
         plain: &Plain,
-        (column, read): (&Index, &Index),
+        column: &Index,
+        read: &Index,
         row: &Index,
-        (group, strides): (&Share, &[i64]),
+        group: &Share,
     ) -> Vec<ExprId> {
-        let w = self.w;
+        let (w, strides) = (self.w, &plain.layout.strides);
         // a factor stands once for all taps along further axes
         let factor = |t: &mut Transform<'_>, l: i64| {
             let value = t.k.load(plain.factors, row.scale(w.along[0].taps as i64).offset(l));

@@ -3,6 +3,7 @@
 use super::{Blocks, Panels, Strips, Winograd, blocks, panels, strips};
 use crate::hlo::attrs::ConvDims;
 use crate::target::Target;
+use std::fmt;
 
 /// How it is cut into kernels.
 #[derive(Clone, Debug)]
@@ -62,5 +63,24 @@ fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, targ
         (Some(panels), _) => Cut::Panels(panels),
         (None, Some(strips)) => Cut::Strips(strips),
         (None, None) => Cut::Whole((!is_known).then(|| panels::whole(w, d, target))),
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let axes: Vec<String> = self.w.along.iter().map(|a| format!("{}:{}", a.axis, a.size)).collect();
+        let weights = if self.is_known { "known" } else { "transformed" };
+        let stack = |is: bool| if is { " on the stack" } else { "" };
+        let (cut, rows) = match &self.cut {
+            Cut::Whole(panels) => ("whole".to_string(), panels.as_ref().map(|p| &p.rows)),
+            Cut::Strips(s) => {
+                let of = format!("{} bands of {} strips of {} tiles", s.bands, s.own, s.tiles * s.lines);
+                (format!("{of}{}", stack(s.on_stack)), Some(&s.piece.rows))
+            }
+            Cut::Blocks(b) => (format!("blocks of {} by {}", b.made[0], b.made[1]), Some(&b.piece.rows)),
+            Cut::Panels(p) => (format!("panels in {} groups{}", p.groups, stack(p.on_stack[0])), Some(&p.rows)),
+        };
+        let products = rows.map_or(String::new(), |rows| format!(", products {}", rows.tile));
+        write!(f, "axes {}, weights {weights}, {cut}{products}", axes.join(" "))
     }
 }
