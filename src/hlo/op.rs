@@ -79,7 +79,7 @@ pub enum Elements {
 macro_rules! hlo_ops {
     ($($(#[$doc:meta])* $variant:ident $(($bind:ident: $payload:ty $(= $own:literal)?))? $({ $($(#[$fdoc:meta])* $field:ident: $fty:ty $(= $fown:literal)?),* $(,)? })?,
         $name:literal, $arity:expr, $elements:expr, [$($more:literal),* $(,)?];)*) => {
-        /// What an instruction computes.
+        /// An operation: the opcode of an instruction with its attributes.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op<D: Size = u64> {
             $($(#[$doc])* $variant $(($payload))? $({ $($(#[$fdoc])* $field: $fty),* })?,)*
@@ -148,17 +148,17 @@ hlo_ops! {
     Parameter(number: usize), "parameter", Arity::Exactly(0), Elements::Opaque, [];
     /// A value known now.
     Constant(value: Literal), "constant", Arity::Exactly(0), Elements::Opaque, [];
-    /// Its own index along one dimension.
+    /// The index of each element along one dimension.
     Iota(axis: usize = "!iota_dimension"), "iota", Arity::Exactly(0), Elements::Rearranged, [];
     /// Operand dimension `i` becomes result dimension `dims[i]`; the others repeat.
     Broadcast(dims: Vec<usize> = "dimensions"), "broadcast", Arity::Exactly(1), Elements::Rearranged, [];
-    /// The same elements in row-major order, other sizes.
+    /// The operand's elements in row-major order, in other sizes.
     Reshape, "reshape", Arity::Exactly(1), Elements::SameOrder, ["inferred_dimension"];
-    /// The same bytes in another shape.
+    /// The operand's bytes in another shape.
     Bitcast, "bitcast", Arity::Exactly(1), Elements::SameOrder, [];
-    /// Its operand.
+    /// The operand.
     Copy, "copy", Arity::Exactly(1), Elements::SameOrder, [];
-    /// Its operand; nothing moves across it.
+    /// The operand; no optimization moves computations across it.
     OptimizationBarrier, "opt-barrier", Arity::Exactly(1), Elements::SameOrder, [];
     /// `bitcast-convert` between widths: the last dimension splits or joins.
     BitcastConvertWidth, "bitcast-convert", Arity::Exactly(1), Elements::Opaque, [];
@@ -274,7 +274,7 @@ hlo_ops! {
     SetDimensionSize(axis: usize = "!dimensions"), "set-dimension-size", Arity::Exactly(2), Elements::Opaque, [];
     /// Joins tokens.
     AfterAll, "after-all", Arity::AtLeast(0), Elements::Opaque, [];
-    /// Its first operand, after its second.
+    /// The first operand, computed after the second.
     AddDependency, "add-dependency", Arity::Exactly(2), Elements::Opaque, [];
     /// The index of this partition: 0.
     PartitionId, "partition-id", Arity::Exactly(0), Elements::Opaque, [];
@@ -283,7 +283,7 @@ hlo_ops! {
 }
 
 impl<D: Size> Op<D> {
-    /// The computations that it calls, in the order in which it names them.
+    /// The computations that the op calls, in the order of its fields.
     pub fn called(&self) -> Vec<CompId> {
         match self {
             Op::Scatter { comp, .. }
@@ -300,7 +300,7 @@ impl<D: Size> Op<D> {
             _ => vec![],
         }
     }
-    /// The same, to be changed.
+    /// The computations that it calls, to be changed.
     pub fn called_mut(&mut self) -> Vec<&mut CompId> {
         match self {
             Op::Scatter { comp, .. }

@@ -1,4 +1,4 @@
-//! What build systems read: a CMake package and a pkg-config file of the archive, found beside it wherever it lies.
+//! Files for build systems: a CMake package and a pkg-config file of the archive, found beside it wherever it lies.
 use crate::kernel::Face;
 
 /// The text of `NAME-config.cmake`: `find_package(NAME)` gives the target `tfaot::NAME`.
@@ -18,7 +18,7 @@ endif()
 
 /// The text of `NAME.pc`: `PKG_CONFIG_PATH=DIR pkg-config --cflags --libs NAME`.
 ///
-/// It names the archive itself: `-lNAME` would take a shared library that lies beside it, which no loader finds there.
+/// The file names the archive itself: `-lNAME` would take a shared library that lies beside it, which no loader finds there.
 pub fn pkg_config(face: &Face) -> String {
     let name = &face.name;
     format!(

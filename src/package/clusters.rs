@@ -15,7 +15,7 @@ pub struct Piece {
     pub function: Option<String>,
     /// How many nodes of the graph it has.
     pub nodes: u64,
-    /// What callers of the object see.
+    /// The interface of the object.
     pub face: Face,
     /// For each argument the number of its tensor in [`Chain::tensors`].
     pub args: Vec<usize>,
@@ -28,7 +28,7 @@ pub struct Piece {
 /// A tensor that pieces take or give.
 #[derive(Clone, Debug)]
 pub struct Wire {
-    /// What it is in the graph.
+    /// Name, type and sizes of the tensor in the graph.
     pub info: TensorInfo,
     /// The op of the node that gives it.
     pub op: String,
@@ -45,7 +45,7 @@ pub struct Chain {
     pub source: String,
     /// The pieces in an order in which they can run: none needs what a later one gives, on whatever way.
     pub pieces: Vec<Piece>,
-    /// What they exchange.
+    /// The tensors that pieces exchange.
     pub tensors: Vec<Wire>,
     /// Clusters that could not be compiled: name, number of nodes, and why.
     pub refused: Vec<(String, u64, Value)>,

@@ -15,11 +15,11 @@ pub fn write_all(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<Pat
     write_all_if(dir, files, || true).map(Option::unwrap_or_default)
 }
 
-/// The same where `sound`, which runs while the files are written, says that they are to have their names; else nothing
-/// stays, and nothing is returned.
+/// [`write_all`] with a check that runs while the files are written: where `sound` returns false, no file stays and nothing is
+/// returned.
 ///
 /// # Errors
-/// Those of [`write_all`].
+/// As [`write_all`].
 pub fn write_all_if(
     dir: &Path,
     files: &[(String, impl Content)],

@@ -13,7 +13,7 @@ const LONGEST: usize = 63;
 /// Names that a dummy argument can't have, for the module uses them.
 const TAKEN: &[&str] = &["weights", "workspace", "executor", "code", "args", "results", "at", "skip"];
 
-/// What the module has for a model whose weights are in a file; nothing of any other.
+/// Parts of the module for a model whose weights are in a file; empty for others.
 struct OfFile {
     public: String,
     bytes: String,

@@ -40,7 +40,7 @@ pub fn of_sizes(sizes: &Sizes) -> Vec<String> {
     field_names(&sizes.all.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
 }
 
-/// What follows the model's name in C for each of several functions, from their signatures' names: so that no function, type or
+/// Suffixes of the model's name in C for each of several functions, from their signatures' names, so that no function, type or
 /// macro of the header is another's, also where case does not count.
 pub fn of_functions(signatures: &[&str]) -> Vec<String> {
     const KINDS: [&str; 4] = ["", "_args", "_results", "_sizes"];

@@ -6,8 +6,8 @@ pub const HEADER: &str = include_str!("pool/tfaot_pool.h");
 
 /// The pool as LLVM's text, for every target; it calls what [`relax`] defines.
 ///
-/// Its functions are `tfaot_pool_start(i32) -> ptr`, `tfaot_pool_end(ptr)` and `tfaot_pool_share(ptr, i64 n, ptr task, ptr closure)`,
-/// seen inside a library alone.
+/// Functions: `tfaot_pool_start(i32) -> ptr`, `tfaot_pool_end(ptr)` and `tfaot_pool_share(ptr, i64 n, ptr task, ptr closure)`,
+/// visible inside a library alone.
 pub const TEXT: &str = include_str!("pool/pool.ll");
 
 /// The function of the processor's instruction for loops that wait, as LLVM's text.

@@ -196,7 +196,7 @@ fn size_struct(all: &[Size]) -> String {
 struct Field {
     name: String,
     kind: &'static str,
-    /// Those that sizes do not change: the product of the other axes, and of the bounds of sizes that the call says.
+    /// Elements per unit of the sizes that the caller passes: the product of the other axes and of the bounds of sizes that the call returns.
     elements: u64,
     /// The sizes, as members, of axes that the caller says.
     varying: Vec<String>,
@@ -204,7 +204,7 @@ struct Field {
 }
 
 impl Field {
-    /// Its type behind the reference.
+    /// The Rust type behind the reference.
     fn array(&self) -> String {
         if self.varying.is_empty() { format!("[{}; {}]", self.kind, self.elements) } else { format!("[{}]", self.kind) }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-/// What there is now.
+/// Paths of all unfinished files and folders of this process.
 static ALL: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A folder may get files while it is removed, from a linker or another thread; so often it is tried again.
@@ -69,7 +69,7 @@ impl File {
     /// Makes it as `builder` says, in `folder`.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<File> {
         let mut all = hold();
         let file = builder.tempfile_in(folder)?;
@@ -79,14 +79,14 @@ impl File {
     /// Gives it the name `path`; it is finished then.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn persist(self, path: &Path) -> std::io::Result<()> {
         self.persist_held(path, &mut hold())
     }
-    /// The same while `all` is held.
+    /// [`File::persist`] while the caller holds the list of unfinished files.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn persist_held(self, path: &Path, all: &mut Held) -> std::io::Result<()> {
         let kept = self.file.persist(path).map(drop).map_err(|e| e.error);
         self.mark.finish(all);
@@ -118,14 +118,14 @@ impl Folder {
     /// Makes it where the system has such folders.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn new() -> std::io::Result<Folder> {
         Folder::new_in(&std::env::temp_dir())
     }
     /// Makes it in `above`.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn new_in(above: &Path) -> std::io::Result<Folder> {
         let mut all = hold();
         let folder = Builder::new().prefix(".tfaot-").tempdir_in(above)?;

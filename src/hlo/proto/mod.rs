@@ -1,6 +1,6 @@
 //! Modules as messages: XLA's HloProto and HloModuleProto, both ways.
 //!
-//! What a message says, [`decode`] judges no more than [`super::text::parse`] judges a text: [`super::verify`] does. Instructions
+//! [`decode`] checks no more of a message than [`super::text::parse`] does of a text: [`super::verify`] checks modules. Instructions
 //! are named uniquely in the whole module, as XLA wants it. Attributes of the header that belong to a compilation and not to its
 //! module (`replica_count`, `num_partitions`, ...) have no place in a message; their counts are read where it assigns devices. A layout that nobody wrote is not written, but for
 //! constants and the program's shape, where XLA insists on one.
@@ -32,10 +32,10 @@ pub fn encode(module: &Module) -> Result<Vec<u8>> {
     wrapped(write::module(module)?)
 }
 
-/// The same with a row-major layout wherever none was written, as XLA's own files have them and its readers want them.
+/// [`encode`] with a row-major layout wherever none was written, as XLA's own files have them and its readers want them.
 ///
 /// # Errors
-/// Those of [`encode`].
+/// As [`encode`].
 pub fn encode_laid_out(module: &Module) -> Result<Vec<u8>> {
     wrapped(laid_out(module)?)
 }
@@ -43,7 +43,7 @@ pub fn encode_laid_out(module: &Module) -> Result<Vec<u8>> {
 /// The bytes of an HloSnapshot: the module with layouts, without arguments and results.
 ///
 /// # Errors
-/// Those of [`encode`].
+/// As [`encode`].
 pub fn encode_snapshot(module: &Module) -> Result<Vec<u8>> {
     let hlo = HloProto { hlo_module: MessageField::some(laid_out(module)?), ..Default::default() };
     bytes(&HloSnapshot { hlo: MessageField::some(hlo), ..Default::default() })

@@ -45,7 +45,7 @@ impl<'a> Scan<'a> {
     pub fn expect(&mut self, c: char) -> Result<()> {
         if self.eat(c) { Ok(()) } else { Err(self.wrong(&format!("`{c}`"))) }
     }
-    /// What is wrong here.
+    /// The error that something else was expected here.
     pub fn wrong(&self, wanted: &str) -> Error {
         let at = self.all.len() - self.rest.len();
         Error::user(Code::HloSyntax, format!("expects {wanted} at byte {at} of `{}`", self.all))

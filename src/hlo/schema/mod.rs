@@ -64,7 +64,7 @@ impl<'a> Attrs<'a> {
         let found = self.list.iter().position(|a| a.0 == name && a.2.trim() == text);
         found.map(|i| self.list.remove(i)).is_some()
     }
-    /// What nothing took, as text.
+    /// Attributes that no op took, as text.
     pub fn into_extra(self) -> Vec<(String, String)> {
         self.list.into_iter().map(|(n, _, s)| (n.to_string(), s.trim().to_string())).collect()
     }

@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         self.take(text.len());
         Ok(value)
     }
-    /// What follows a `#`.
+    /// The attribute behind a `#`.
     fn hashed(&mut self) -> Result<Attr> {
         let name = self.word()?;
         if name == "stablehlo.conv" {

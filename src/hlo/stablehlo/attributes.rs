@@ -10,18 +10,43 @@ use crate::hlo::text::print_dim_labels;
 use crate::hlo::{CompId, Shape};
 use crate::scalar::ScalarOp;
 
-/// Opcodes that StableHLO has no operation of this name for; some of them are read as operations with regions, or by other names.
-const HLO_ONLY: &[&str] = &[
-    "parameter",
-    "constant",
-    "bitcast",
-    "copy",
+/// Opcodes of the table in `op.rs` that StableHLO has an operation for, by HLO's names. Others are refused, in both directions.
+pub(super) const OPERATIONS: &[&str] = &[
+    "iota",
+    "broadcast",
+    "reshape",
+    "bitcast-convert",
     "opt-barrier",
-    "tuple",
-    "while",
-    "conditional",
-    "fusion",
-    "add-dependency",
+    "transpose",
+    "reverse",
+    "slice",
+    "pad",
+    "concatenate",
+    "dynamic-slice",
+    "dynamic-update-slice",
+    "gather",
+    "scatter",
+    "reduce",
+    "reduce-window",
+    "select-and-scatter",
+    "sort",
+    "dot",
+    "convolution",
+    "map",
+    "get-tuple-element",
+    "fft",
+    "cholesky",
+    "triangular-solve",
+    "batch-norm-training",
+    "batch-norm-inference",
+    "batch-norm-grad",
+    "rng",
+    "rng-bit-generator",
+    "get-dimension-size",
+    "set-dimension-size",
+    "after-all",
+    "partition-id",
+    "replica-id",
 ];
 
 /// HLO's opcode of an operation; `None` for those that are not read.
@@ -55,8 +80,8 @@ pub(super) fn opcode(name: &str) -> Option<String> {
         | "atanh"
         | "cosh"
         | "sinh" => &dashed,
-        other if HLO_ONLY.contains(&other) => return None,
-        other if op::attributes(other).is_some() => &dashed,
+        "opt-barrier" => return None,
+        other if OPERATIONS.contains(&other) => &dashed,
         other => ScalarOp::parse(other)?.name(),
     };
     Some(known.to_string())

@@ -16,7 +16,7 @@ impl Called {
     /// Reads portable bytecode, or text.
     ///
     /// # Errors
-    /// Those of [`super::parse`] and `Code::BadEncoding` for damaged bytes.
+    /// As [`super::parse`], and `Code::BadEncoding` for damaged bytes.
     pub fn read(bytes: &Bytes) -> Result<Called> {
         if bytecode::is_bytecode(bytes) {
             return bytecode::parse(bytes).map(Called);

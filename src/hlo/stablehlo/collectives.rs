@@ -9,7 +9,7 @@ use crate::hlo::{InstId, Op, Shape};
 /// The attributes that HLO has for a collective.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the operation is refused.
 pub(super) fn attributes(op: &Operation, opcode: &str, out: &mut Out) -> Found<()> {
     let dimension = match opcode {
         "all-gather" => Some("all_gather_dim"),

@@ -1,4 +1,4 @@
-//! What all that reads a module's operations shares: where instructions go, what values names stand for.
+//! State that readers of a module's operations share: where instructions go, and the values that names stand for.
 use super::tree::{Functions, Operation, ValueRef};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Known;
@@ -14,9 +14,9 @@ const MOST_DEPTH: usize = 64;
 /// Whether what a module asserts about the sizes of its arguments is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checks {
-    /// It must hold.
+    /// Assertions must hold.
     Sizes,
-    /// It was exported to be called without.
+    /// Assertions are left out: the module was exported to be called without them.
     None,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn at(op: &Operation, code: Code, message: impl Into<String>) -> Erro
     d.into()
 }
 
-/// What is known inside of one function or region.
+/// Names and checks inside of one function or region.
 #[derive(Default)]
 pub(super) struct Scope {
     /// The values that names stand for.
@@ -74,11 +74,11 @@ impl Scope {
     }
 }
 
-/// What makes instructions of functions.
+/// Makes instructions of functions.
 pub(super) struct Converter<'a, 'h> {
     /// Where they go.
     pub host: &'h mut dyn Host,
-    /// Which assertions are looked at.
+    /// The assertions that are checked.
     pub checks: Checks,
     /// All functions of the module.
     pub functions: &'a Functions,

@@ -39,7 +39,7 @@ pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> Found<Ve
 /// The attributes that HLO has for it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the operation is refused.
 pub(super) fn attributes(op: &Operation, (shapes, comps): (&[&Shape], &[CompId]), out: &mut Out) -> Found<()> {
     let target = match op.attr(&["call_target_name", "callee"]) {
         Some(Attr::Symbol(name) | Attr::Text(name)) => name,
@@ -82,7 +82,7 @@ pub(super) fn attributes(op: &Operation, (shapes, comps): (&[&Shape], &[CompId])
     Ok(())
 }
 
-/// Which operand's memory a result has, as HLO writes it.
+/// The operand whose memory a result has, as HLO writes it.
 fn alias(value: &Attr) -> Option<String> {
     let Attr::Dict(entries) = value else { return None };
     let ints = |name: &str| entries.iter().find(|e| e.0 == name).and_then(|e| e.1.ints());

@@ -1,4 +1,4 @@
-//! What `jax.export.Exported.serialize()` writes: a flatbuffer with a module in bytecode, and what is known of it.
+//! Files of `jax.export.Exported.serialize()`: a flatbuffer with a module in bytecode, and facts about it.
 //!
 //! Of its fields these matter here: the platforms that the module is for, and the module. Types, trees and shardings are of use
 //! to JAX alone, and the module has them too. Source: JAX's `serialization.fbs`, versions 1 to 11.
@@ -14,7 +14,7 @@ mod field {
 /// No program is for more platforms.
 const MOST_PLATFORMS: usize = 64;
 
-/// What matters of an exported function.
+/// The parts of an exported function that are read.
 pub(super) struct Exported {
     /// The platforms that the module is for, such as `cpu`.
     pub platforms: Vec<String>,

@@ -56,7 +56,7 @@ pub fn parse(text: &str) -> Result<Module> {
     read_text(text)?.fixed().map(|source| source.module)
 }
 
-/// The same with what results are called, or with open sizes.
+/// Reads text into a module with names of its results, or with open sizes.
 pub(super) fn read_text(text: &str) -> Result<Form> {
     form(function::parse(text)?, None)
 }

@@ -16,18 +16,18 @@ use std::collections::HashMap;
 pub struct Open {
     functions: Functions,
     platform: Option<usize>,
-    /// What it takes, without the number of the platform.
+    /// The arguments, without the number of the platform.
     pub args: Vec<Argument>,
 }
 
 /// An argument of such a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// What it is called.
+    /// The name of the argument.
     pub name: String,
     /// The type of its elements.
     pub dtype: DType,
-    /// Its axes.
+    /// The axes, outermost first.
     pub axes: Vec<Axis>,
 }
 
@@ -72,7 +72,7 @@ impl Open {
         Ok(Ok(Open { functions, platform, args }))
     }
 
-    /// What it is called.
+    /// The name of the module.
     pub fn name(&self) -> &str {
         &self.functions.name
     }
@@ -80,7 +80,7 @@ impl Open {
     /// The root of the module for these sizes of all arguments, in a host that has nothing yet.
     ///
     /// # Errors
-    /// Those of [`super::parse`]; `Code::ShapeMismatch` for sizes that the module was not made for.
+    /// As [`super::parse`]; `Code::ShapeMismatch` for sizes that the module was not made for.
     pub fn root(&self, host: &mut dyn Host, dims: &[Vec<Dim>]) -> Result<InstId> {
         convert::root(host, &self.functions, self.platform, Some(dims))
     }
@@ -93,7 +93,7 @@ impl Open {
         convert::source(&self.functions, module)
     }
 
-    /// That it can't be read without sizes.
+    /// The error for a module that can't be read without sizes.
     pub fn refusal(&self) -> Error {
         let open = |a: &&Argument| a.axes.iter().any(|axis| !matches!(axis, Axis::Fixed(_)));
         let told: Vec<String> = self.args.iter().filter(open).map(Argument::to_string).collect();
@@ -138,12 +138,12 @@ impl std::fmt::Display for Argument {
 /// An axis of an argument of the entry.
 type Place = (usize, usize);
 
-/// What the entry tells of its arguments.
+/// Names of arguments and of the sizes of their axes, as the entry tells them.
 #[derive(Default)]
 struct Sizes {
-    /// What the sizes of axes are called.
+    /// Names of the sizes of axes.
     names: HashMap<Place, String>,
-    /// What arguments are called by the function that gets them.
+    /// Names of arguments in the function that gets them.
     arguments: HashMap<usize, String>,
 }
 

@@ -19,7 +19,7 @@ impl<'a> Reader<'a> {
         reader.skip();
         reader
     }
-    /// What is left.
+    /// The text that is left.
     pub fn rest(&self) -> &'a str {
         &self.src[self.pos..]
     }
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
     pub fn error(&self, message: impl Into<String>) -> Error {
         self.error_as(Code::HloSyntax, message)
     }
-    /// The same with another code.
+    /// An error at this place with a code.
     pub fn error_as(&self, code: Code, message: impl Into<String>) -> Error {
         let mut d = Diagnostic::new(code, message);
         d.place.line = Some(self.place());
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         self.skip();
         taken
     }
-    /// The same, keeping the blanks.
+    /// Takes bytes and keeps the blanks behind them.
     pub fn take_raw(&mut self, bytes: usize) -> &'a str {
         let taken = &self.rest()[..bytes];
         self.pos += bytes;
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         let end = if rest[..end].ends_with('-') && rest[end..].starts_with('>') { end - 1 } else { end };
         if end == 0 { Err(self.error("expects a name")) } else { Ok(self.take(end)) }
     }
-    /// What stands between quotes, escapes not resolved.
+    /// The text between quotes, escapes not resolved.
     pub fn string(&mut self) -> Result<&'a str> {
         let bytes = self.rest().as_bytes();
         if bytes.first() != Some(&b'"') {

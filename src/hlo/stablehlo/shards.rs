@@ -1,4 +1,4 @@
-//! What is written for each device by hand, as JAX's `shard_map` is exported: `sdy.manual_computation`, and the calls
+//! Code that is written for each device by hand, as JAX's `shard_map` is exported: `sdy.manual_computation`, and the calls
 //! `SPMDFullToShardShape` and `SPMDShardToFullShape` around it in older files.
 //!
 //! A module becomes the program of one device: arguments and results are the device's parts. XLA's partitioner, which cuts what is
@@ -100,7 +100,7 @@ impl<'a> Converter<'a, '_> {
         Ok(results)
     }
 
-    /// What is inside works on parts as if they were whole.
+    /// The operations inside, which work on parts as if they were whole.
     fn inside(&mut self, region: &'a Region, scope: &mut Scope) -> Result<Vec<InstId>> {
         let parts = std::mem::take(&mut self.parts_of_arrays);
         let results = self.ops(region, scope);

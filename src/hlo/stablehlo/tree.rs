@@ -90,7 +90,7 @@ impl Attr {
 
 /// A module before its operations are understood.
 pub(super) struct Functions {
-    /// Its name; empty where it has none.
+    /// The name of the module; empty where it has none.
     pub name: String,
     /// How many replicas and partitions it is for, by HLO's names, where that is not one.
     pub header: Vec<(String, String)>,
@@ -103,20 +103,20 @@ pub(super) struct Functions {
 /// A function with a body.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Function {
-    /// What it does; the arguments of the region are the function's.
+    /// The operations; the arguments of the region are the function's.
     pub body: Region,
-    /// What is said of each argument besides its type.
+    /// Name and attributes of each argument.
     pub args: Vec<Port>,
-    /// The same of each result; empty where nothing is said.
+    /// Name and attributes of each result; empty where there are none.
     pub results: Vec<Port>,
 }
 
-/// What a function says of an argument or a result besides its type.
+/// Name and attributes of an argument or a result of a function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Port {
     /// The name of its location, which is what it is called in the program that it was made of.
     pub name: Option<String>,
-    /// Its attributes.
+    /// The attributes by name.
     pub attrs: Vec<(String, Attr)>,
 }
 
@@ -153,7 +153,7 @@ pub(super) fn callees<'a>(region: &'a Region, out: &mut Vec<&'a str>) {
 }
 
 impl Functions {
-    /// What `entry` calls before those that call it, the entry last.
+    /// The functions that `entry` reaches, callees before callers, the entry last.
     ///
     /// Errors: `Code::HloSyntax` for functions that are missing, `Code::HloUnsupported` for those that call themselves.
     pub fn order(&self, entry: &str) -> Result<Vec<&str>> {

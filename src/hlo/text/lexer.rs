@@ -4,7 +4,7 @@
 //! sizes (`3x3`), padding (`0_1x2_3`), integer, `-inf`, `-nan`. A name directly followed by `=` is an attribute's name,
 //! one directly followed by `:` swallows the colon.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The end of the text.

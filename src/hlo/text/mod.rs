@@ -61,7 +61,7 @@ pub fn print(module: &Module) -> String {
     print_with(module, Style { large_constants: true, metadata: true })
 }
 
-/// The same with less in it.
+/// [`print`] in a style that may leave large constants and metadata out.
 pub fn print_with(module: &Module, style: Style) -> String {
     printer::print(module, style)
 }

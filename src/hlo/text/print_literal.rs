@@ -22,7 +22,7 @@ pub(super) fn literal(value: &Literal, out: &mut String) {
     }
 }
 
-/// The same with `{...}` for large arrays.
+/// [`literal`] with `{...}` for large arrays.
 pub(super) fn elided(value: &Literal, out: &mut String) {
     match value {
         Literal::Array(t) if t.len() > SMALL_CONSTANT => out.push_str("{...}"),

@@ -1,4 +1,4 @@
-//! What a parser does with tokens: looks at one, takes it, or says what it expected.
+//! Operations of a parser on tokens: look at one, take it, or report what was expected.
 use super::lexer::{Kind, Token};
 use super::parser::Parser;
 use crate::diag::{Code, Diagnostic, Result};

@@ -30,7 +30,7 @@ fn buffers_of(shape: &Shape) -> Vec<(Path, &ArrayShape)> {
     out
 }
 
-/// Which result is which operand: (place in the result, operand, place in the operand).
+/// Results that are operands: (place in the result, operand, place in the operand).
 fn aliases(f: &Foreign) -> Result<Vec<(Path, i64, Path)>, String> {
     let Some((_, text)) = f.attrs.iter().find(|a| a.0 == "output_to_operand_aliasing") else { return Ok(Vec::new()) };
     let mut s = Scan::new(text);

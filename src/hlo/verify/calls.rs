@@ -21,12 +21,12 @@ fn params_are(comp: &Computation, want: &[&Shape]) -> Check {
     Ok(())
 }
 
-/// Which floats a computation may take for elements of a type.
+/// The floats that a computation may take for elements of a type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Floats {
-    /// Those of that type.
+    /// Floats of that type.
     AsGiven,
-    /// Those of a type that holds each of their values too: elements are converted to it, and what is returned back, as XLA does in
+    /// Floats of a type that holds each of their values too: elements are converted to it, and what is returned back, as XLA does in
     /// `scatter` and `sort`.
     OrWider,
 }

@@ -24,7 +24,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, element_count};
 
-/// What a check says of one instruction.
+/// The result of a check of one instruction.
 type Check = Result<(), String>;
 
 /// Checks every rule; what it accepts, no later step panics on.
@@ -60,7 +60,7 @@ pub fn verify(module: &Module) -> Result<()> {
     entry_layout(module)
 }
 
-/// Which computations are the body of a fusion.
+/// Whether each computation is the body of a fusion.
 fn fused(module: &Module) -> Vec<bool> {
     let mut out = vec![false; module.comps.len()];
     for inst in module.comps.values().flat_map(|c| c.insts.values()) {

@@ -43,11 +43,11 @@ impl<'a> Cursor<'a> {
         self.at += n;
         Ok(part)
     }
-    /// What is left, as a share of the file.
+    /// The bytes that are left, as a share of the file.
     pub fn shared(&self) -> Bytes {
         self.file.slice(self.at..self.end)
     }
-    /// What is left.
+    /// The bytes that are left.
     pub fn bytes(&self) -> &'a [u8] {
         &self.file[self.at..self.end]
     }

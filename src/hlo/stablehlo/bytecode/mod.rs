@@ -21,7 +21,7 @@ use super::tree::Functions;
 use crate::diag::Result;
 use tables::Tables;
 
-/// What every file begins with.
+/// The first bytes of every file.
 const MAGIC: &[u8] = b"ML\xefR";
 
 /// Whether `bytes` are bytecode of MLIR.

@@ -17,7 +17,7 @@ const USE_ORDERS: u64 = 3;
 /// Since this version arguments have a flag for those with a location.
 const LOCATION_FLAGS: u64 = 4;
 
-/// What the byte behind an operation's name says that it has.
+/// Bits of the byte behind an operation's name, one for each part that the operation has.
 mod has {
     pub const ATTRIBUTES: u8 = 0x01;
     pub const RESULTS: u8 = 0x02;

@@ -1,4 +1,4 @@
-//! What the properties of VHLO's operations are called.
+//! Names of the properties of VHLO's operations.
 //!
 //! Properties are the attributes that an operation's definition names, in the order of their names, each as the number of an
 //! entry. An operation without a row has none, or only `result_accuracy`, which says nothing here.

@@ -27,13 +27,13 @@ pub(super) const MOST_DEPTH: usize = 64;
 pub(super) struct Entry<'a> {
     /// Whose encoding it is.
     pub dialect: &'a str,
-    /// It is encoded as its dialect likes, and not as text.
+    /// Whether the encoding is one of the dialect, and not text.
     pub custom: bool,
     /// The encoding.
     pub data: Cursor<'a>,
 }
 
-/// What operations point to.
+/// Tables of strings, operations, attributes and types that operations point to.
 pub(super) struct Tables<'a> {
     /// The version of the encoding.
     pub version: u64,

@@ -43,7 +43,7 @@ fn of_several_platforms_the_cpu_is_taken() {
     assert_eq!(entry.matches(" parameter(").count(), 1, "{entry}");
 }
 
-/// What is read of damaged bytes, which must end in a module or in an error that blames them.
+/// Reads damaged bytes, which must end in a module or in an error that blames them.
 fn survive(bytes: Vec<u8>) -> bool {
     match read(&bytes.into()).and_then(Form::fixed) {
         Ok(source) => verify::verify(&source.module).is_ok(),

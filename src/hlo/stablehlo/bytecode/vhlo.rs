@@ -83,7 +83,7 @@ fn element(code: u64) -> Option<DType> {
     })
 }
 
-/// What a type that is not read is, by its code.
+/// The name of a type that is not read, by its code.
 fn unread(code: u64) -> &'static str {
     match code {
         8 => "a function",

@@ -3,6 +3,7 @@ use crate::hlo::attrs::{ConvDims, DotDims, Foreign, GatherDims, ScatterDims, Win
 use crate::hlo::groups;
 use crate::hlo::proto::quoted;
 use crate::hlo::schema::{self, Value};
+use crate::hlo::stablehlo::attributes::OPERATIONS;
 use crate::hlo::{Inst, Op, Shape};
 use crate::scalar::{CompareKind, ScalarOp};
 use std::fmt::Display;
@@ -10,7 +11,10 @@ use std::fmt::Display;
 type Attributes = Vec<(&'static str, String)>;
 type Found<T> = Result<T, String>;
 
-/// Both; an error says what StableHLO does not have.
+/// The reason why an op is refused.
+const NO_OPERATION: &str = "it has no such operation";
+
+/// The name of an instruction's operation and its attributes; an error says what StableHLO does not have.
 pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)> {
     let mut attrs = Attributes::new();
     let mut put = |name: &'static str, value: String| attrs.push((name, value));
@@ -42,23 +46,11 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
             "scatter"
         }
         Op::ReduceWindow { window, .. } => {
-            put("window_dimensions", array(window.iter().map(|w| w.size)));
-            put("window_strides", array(window.iter().map(|w| w.stride)));
-            put("base_dilations", array(window.iter().map(|w| w.lhs_dilate)));
-            put("window_dilations", array(window.iter().map(|w| w.rhs_dilate)));
-            put("padding", padding(window));
-            if window.iter().any(|w| w.reversal) {
-                return Err("its window is applied backwards".to_string());
-            }
+            reduction_window(window, &mut attrs)?;
             "reduce_window"
         }
         Op::SelectAndScatter { window, .. } => {
-            put("window_dimensions", array(window.iter().map(|w| w.size)));
-            put("window_strides", array(window.iter().map(|w| w.stride)));
-            put("padding", padding(window));
-            if window.iter().any(|w| w.reversal || w.lhs_dilate != 1 || w.rhs_dilate != 1) {
-                return Err("its window is dilated or applied backwards".to_string());
-            }
+            selection_window(window, &mut attrs)?;
             "select_and_scatter"
         }
         Op::Sort { dim, is_stable, .. } => {
@@ -89,18 +81,8 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
             "rng_bit_generator"
         }
         Op::AfterAll | Op::Constant(_) => "after_all",
-        Op::Bitcast
-        | Op::TopK { .. }
-        | Op::SetDimensionSize(_)
-        | Op::Parameter(_)
-        | Op::Copy
-        | Op::Tuple
-        | Op::GetTupleElement(_)
-        | Op::While { .. }
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::Fusion { .. }
-        | Op::AddDependency => return Err("it has no such operation".to_string()),
+        // read, and never written
+        Op::TopK { .. } | Op::GetTupleElement(_) | Op::SetDimensionSize(_) => return Err(NO_OPERATION.to_string()),
         other => return by_schema(other),
     };
     Ok((format!("stablehlo.{name}"), attrs))
@@ -109,6 +91,9 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
 /// The operation and attributes of an op that the table of opcodes describes in full.
 fn by_schema(op: &Op) -> Found<(String, Attributes)> {
     let opcode = op.name();
+    if !OPERATIONS.contains(&opcode) {
+        return Err(NO_OPERATION.to_string());
+    }
     let name = match opcode {
         "broadcast" => "broadcast_in_dim".to_string(),
         "opt-barrier" => "optimization_barrier".to_string(),
@@ -199,6 +184,32 @@ fn padding(window: &[WindowDim]) -> String {
     format!("dense<{text}> : tensor<{}x2xi64>", window.len())
 }
 
+fn reduction_window(window: &[WindowDim], attrs: &mut Attributes) -> Found<()> {
+    if window.iter().any(|w| w.reversal) {
+        return Err("its window is applied backwards".to_string());
+    }
+    attrs.extend([
+        ("window_dimensions", array(window.iter().map(|w| w.size))),
+        ("window_strides", array(window.iter().map(|w| w.stride))),
+        ("base_dilations", array(window.iter().map(|w| w.lhs_dilate))),
+        ("window_dilations", array(window.iter().map(|w| w.rhs_dilate))),
+        ("padding", padding(window)),
+    ]);
+    Ok(())
+}
+
+fn selection_window(window: &[WindowDim], attrs: &mut Attributes) -> Found<()> {
+    if window.iter().any(|w| w.reversal || w.lhs_dilate != 1 || w.rhs_dilate != 1) {
+        return Err("its window is dilated or applied backwards".to_string());
+    }
+    attrs.extend([
+        ("window_dimensions", array(window.iter().map(|w| w.size))),
+        ("window_strides", array(window.iter().map(|w| w.stride))),
+        ("padding", padding(window)),
+    ]);
+    Ok(())
+}
+
 fn dot(dims: &DotDims, attrs: &mut Attributes) {
     let text = format!(
         "#stablehlo.dot<lhs_batching_dimensions = {}, rhs_batching_dimensions = {}, lhs_contracting_dimensions = {}, rhs_contracting_dimensions = {}>",
@@ -275,7 +286,7 @@ fn scatter(dims: &ScatterDims, attrs: &mut Attributes) {
     ]);
 }
 
-/// What HLO here only carries: functions of CHLO, collectives, calls of the user's functions.
+/// Opcodes that are only carried: functions of CHLO, collectives, calls of the user's functions.
 fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> Found<(String, Attributes)> {
     let name = call.opcode.replace('-', "_");
     match call.opcode.as_str() {
@@ -285,7 +296,7 @@ fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> Found<(String
             let name = if call.opcode == "collective-broadcast" { "collective_broadcast".to_string() } else { name };
             Ok((format!("stablehlo.{name}"), collective(call, operands)?))
         }
-        _ => Err("it has no such operation".to_string()),
+        _ => Err(NO_OPERATION.to_string()),
     }
 }
 

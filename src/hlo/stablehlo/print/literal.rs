@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Constants of more elements are written as their bytes.
 const MOST_WRITTEN: usize = 16;
 
-/// What stands between `dense<` and `>`.
+/// The text between `dense<` and `>`.
 pub(super) fn dense(t: &Tensor) -> String {
     if t.is_empty() {
         return String::new();

@@ -42,7 +42,7 @@ pub fn print(module: &Module) -> Result<String> {
     Ok(printer.out)
 }
 
-/// What computations are called as functions.
+/// The names of computations as functions.
 fn names(module: &Module) -> HashMap<CompId, String> {
     let own = |(id, comp): (CompId, &Computation)| if id == module.entry { "main".into() } else { comp.name.clone() };
     let all: Vec<String> = module.comps.iter().map(own).collect();
@@ -381,7 +381,7 @@ impl Printer<'_> {
     }
 }
 
-/// That an instruction has no form in StableHLO.
+/// The error for an instruction that has no form in StableHLO.
 fn refused(inst: &Inst, what: String) -> Error {
     let told = format!("`{}` can't be written as StableHLO: {what}", inst.op.name());
     Diagnostic::new(Code::HloUnsupported, told).at_node(&inst.name, inst.op.name()).into()
