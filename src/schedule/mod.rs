@@ -71,8 +71,8 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     build_with(lowered, name, source, target, &Packings::default())
 }
 
-/// The same with the panels of constants that were packed for another target or other sizes of the same function, which stay in memory
-/// once, and are added to.
+/// Schedules an optimized module as [`build`] does, with the panels of constants that were packed for another target or other sizes of the
+/// same function: these are in memory once, and new ones are added to them.
 ///
 /// # Errors
 /// Those of [`build`].

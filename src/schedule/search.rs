@@ -10,8 +10,8 @@ use crate::hlo::InstId;
 use crate::kernel::{BufId, Program};
 use std::collections::{HashMap, HashSet};
 
-/// Of the workspace, another order, and what lies in results, must spare more than one in so many: what is near when it is read may
-/// change with it.
+/// The part of the workspace (one in so many) that another order, or intermediates in the memory of results, must spare at least: what is
+/// near when it is read may change with it.
 const LEAST_SPARED: u64 = 100;
 /// How often what convolutions take for themselves is bounded anew, and weights are looked for.
 const ROUNDS: usize = 3;
@@ -20,7 +20,7 @@ const MOST_ALONE: usize = 4;
 /// How many bytes of constants one of the workspace is worth while that is larger than dense arrays need.
 const SCARCE: u64 = 2;
 
-/// The same of constants that are more than aimed at: one for so many.
+/// How many bytes of constants one byte of workspace is worth where constants are more than aimed at: one for so many.
 const FEW: u64 = 8;
 
 /// Constants may grow where the workspace is as small as aimed at then, or smaller by one in so many.

@@ -38,10 +38,10 @@ use weights::Weights;
 /// How much of each kernel is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// All of it.
+    /// Whole kernels.
     Whole,
-    /// Of a tile of results the first one alone, which touches the memory that all of them do: where arrays lie, when they live and
-    /// what constants there are is that of the whole program, and nobody runs it.
+    /// Of each tile of results the first one alone, which touches the memory that all of them do: layouts, lifetimes and constants are
+    /// those of the whole program, and nobody runs it.
     Sketch,
 }
 
@@ -133,7 +133,7 @@ pub struct Emitter<'a> {
     pub(in crate::schedule) depth: usize,
     /// The computation whose kernels are made.
     pub(in crate::schedule) scope: Scope<'a>,
-    /// Where its launches go.
+    /// The launches of the computation so far.
     pub(in crate::schedule) steps: Vec<Step>,
 }
 
@@ -151,7 +151,7 @@ pub struct Scope<'a> {
     pub(in crate::schedule) padded: HashMap<InstId, Value>,
     /// In the body of a loop: the memory of the state that a next value may be written to.
     pub(in crate::schedule) states: HashMap<InstId, BufId>,
-    /// All of that memory.
+    /// All memory of the loop's state.
     pub(in crate::schedule) state_buffers: HashSet<BufId>,
     /// Memory that belongs to the caller.
     pub(in crate::schedule) borrowed: HashSet<BufId>,
@@ -161,7 +161,7 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Nothing of it is made.
+    /// The scope of a computation before its first instruction.
     pub(in crate::schedule) fn new(module: &'a Module, id: CompId, stages: &'a Stages) -> Scope<'a> {
         Scope {
             id,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// The purposes of buffers of a program, from which the search makes its next plan.
 #[derive(Clone, Debug, Default)]
 pub struct SearchFacts {
-    /// Of which convolution by Winograd's method that memory is which it takes for itself.
+    /// Scratch memory of convolutions by Winograd's method.
     pub scratch: HashMap<BufId, Key>,
     /// Scratch memory with weights that might be transformed at compile time.
     pub transformed: HashMap<BufId, Key>,

@@ -51,7 +51,7 @@ fn movement(f: &Foreign, devices: Devices) -> Result<Movement> {
     })
 }
 
-/// The same on all ranks, whatever their instruction sets: names are those of the module (FNV-1a, 32 bits).
+/// A number for a collective that is equal on all ranks, whatever their instruction sets: from the names in the module (FNV-1a, 32 bits).
 fn number(comp: &str, inst: &str) -> u32 {
     let name = comp.bytes().chain(*b"/").chain(inst.bytes());
     name.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))

@@ -21,7 +21,7 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// Nothing yet.
+    /// A kernel without statements for `root`.
     pub fn new(root: InstId, label: String) -> Self {
         let k = Kernel { label, ..Kernel::default() };
         Elements { k, root, fixed: HashMap::new(), memo: HashMap::new(), depth: 0 }

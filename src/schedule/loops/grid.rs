@@ -30,7 +30,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// All of an axis that has no loop.
+    /// The share that covers an axis without a loop.
     pub fn whole(count: u64) -> Share {
         Share { at: Index::default(), count, guard: None, held: None }
     }

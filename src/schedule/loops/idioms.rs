@@ -33,7 +33,7 @@ pub(in crate::schedule) fn over(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Ve
     (vars, at)
 }
 
-/// The same where an axis of one element has no loop.
+/// Loop variables over `dims` and the coordinates that they make; an axis of one element has no loop.
 pub(in crate::schedule) fn over_several(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
     let (vars, at) = over(k, dims);
     let at = at.into_iter().zip(dims).map(|(x, &n)| if n == 1 { Index::constant(0) } else { x }).collect();

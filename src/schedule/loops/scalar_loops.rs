@@ -18,7 +18,7 @@ impl Local {
         let value = k.get(reg, 0);
         Local { reg, value }
     }
-    /// Gives it a value.
+    /// Sets the variable to a value.
     pub fn set(self, value: ExprId) -> Stmt {
         Stmt::set(self.reg, 0, value)
     }
@@ -26,7 +26,7 @@ impl Local {
     pub fn index(self) -> Index {
         Index::atom(Atom::Value(self.value))
     }
-    /// Gives it the value of an index.
+    /// Sets the variable to the value of an index.
     pub fn assign(self, k: &mut Kernel, index: &Index) -> Stmt {
         let value = s64(k, index);
         self.set(value)

@@ -8,7 +8,7 @@ use crate::schedule::memory::layout::Layout;
 pub struct View {
     /// The buffer that holds the array.
     pub buf: BufId,
-    /// Where its elements are there. Of what a convolution reads, the origin is where the first window begins.
+    /// The layout of the elements in the buffer. The origin of a convolution's operand is where the first window begins.
     pub layout: Layout,
     /// Where only some rows of the first spatial axis are there: how many. The last one made takes the place of the first.
     pub ring: Option<u64>,

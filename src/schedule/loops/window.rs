@@ -47,7 +47,7 @@ pub(in crate::schedule) struct Interior {
 }
 
 impl Interior {
-    /// Of the windows of `op` over an array of `input`, as many as `dims`, whose vectors lie along `lanes`.
+    /// The interior of the windows of `op` over an array of `input`, as many as `dims`, whose vectors lie along `lanes`.
     pub(in crate::schedule) fn of(op: &Op, input: &[u64], dims: &[u64], lanes: usize) -> Option<Interior> {
         let Op::ReduceWindow { window, .. } = op else { return None };
         let mut axes = Vec::new();

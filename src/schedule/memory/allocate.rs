@@ -175,7 +175,7 @@ struct Gaps {
 }
 
 impl Gaps {
-    /// Nothing is taken.
+    /// The gaps of empty memory.
     fn all() -> Gaps {
         let mut gaps = Gaps { ends: BTreeMap::new(), by_size: vec![BTreeSet::new(); 64] };
         gaps.add(0, u64::MAX);

@@ -17,7 +17,7 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// Of `comp`, which runs in `order`: an inlined instruction runs, and reads, where its readers run.
+    /// Computes the lifetimes of values in `comp`, which runs in `order`: an inlined instruction runs, and reads, where its readers run.
     pub fn new(comp: &Computation, fusion: &Fusion, order: &[InstId]) -> Lifetimes {
         let users = comp.users();
         let mut position: IdVec<InstId, usize> = comp.insts.ids().map(|_| 0).collect();
@@ -57,7 +57,7 @@ struct Arrays {
 }
 
 impl Arrays {
-    /// Of `comp`; `order` has operands before their readers.
+    /// Resolves the arrays of `comp`; `order` has operands before their readers.
     fn of(comp: &Computation, fusion: &Fusion, placements: &IdVec<InstId, Placement>, order: &[InstId]) -> Arrays {
         let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
         let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
@@ -102,8 +102,8 @@ impl Arrays {
 pub enum Sharing {
     /// Views, and no others: arrays are dense, and concatenations lie beside their parts.
     Views,
-    /// As planned: parts of concatenations that are made in their places too, and what is written over an operand that nothing reads
-    /// afterwards; arrays have the margins that windows want.
+    /// The arrays of the plan: parts of concatenations are made in their places, results are written over operands that nothing reads
+    /// afterwards, and arrays have the margins that windows want.
     Planned,
 }
 
@@ -122,7 +122,7 @@ pub struct Need {
 }
 
 impl Need {
-    /// Of `comp` in `order`, which has operands before their readers.
+    /// Computes the memory of `comp` in `order`, which has operands before their readers.
     pub fn of(
         comp: &Computation,
         fusion: &Fusion,
@@ -180,7 +180,7 @@ fn in_place(
 pub struct Span {
     /// When memory is first touched.
     pub first: usize,
-    /// And last.
+    /// The last moment.
     pub last: usize,
 }
 
@@ -201,7 +201,7 @@ impl Span {
             (low, high) = (low / 2, high / 2);
         }
     }
-    /// Whether it lives at a moment.
+    /// Whether the span contains a moment.
     pub fn has(&self, at: usize) -> bool {
         self.first <= at && at <= self.last
     }

@@ -15,7 +15,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Nothing lives at any of `moments`.
+    /// A timeline at whose `moments` nothing lives.
     pub fn new(moments: usize) -> Timeline {
         let moments = moments.max(1).next_power_of_two();
         Timeline { moments, own: vec![0; 2 * moments], most: vec![0; 2 * moments] }

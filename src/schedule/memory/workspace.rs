@@ -26,7 +26,7 @@ struct Uses {
 }
 
 impl Uses {
-    /// Of all steps.
+    /// Collects the uses in all steps of a program.
     fn of(program: &Program) -> Uses {
         let mut uses = Uses::default();
         uses.steps(program, &program.steps);

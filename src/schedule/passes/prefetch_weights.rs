@@ -13,7 +13,7 @@ struct Prefetcher {
     panels: BufId,
     /// The first element that it asks for.
     first: i64,
-    /// Of how many products it asks for weights already.
+    /// The number of later products whose weights the kernel prefetches already.
     later: usize,
 }
 

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 /// Most orders that are tried, and most instructions in all of them.
 const MOST_TRIES: usize = 64;
 const MOST_INSTRUCTIONS: usize = 100_000;
-/// Of what lives at the peak, so many arrays are looked at, the largest ones.
+/// Most arrays, the largest first, that are looked at of those that live at the peak.
 const MOST_ARRAYS: usize = 8;
 
 /// For each instruction that does not take its operands as they stand, their numbers as it does.

@@ -121,7 +121,7 @@ fn readers(comp: &Computation, fusion: &Fusion, users: &IdVec<InstId, Vec<InstId
 struct Order<'a> {
     comp: &'a Computation,
     users: IdVec<InstId, Vec<InstId>>,
-    /// Beside its operands.
+    /// Instructions that must run before each, beside its operands.
     before: IdVec<InstId, Vec<InstId>>,
     after: IdVec<InstId, Vec<InstId>>,
 }

@@ -148,7 +148,7 @@ pub struct Fused {
     pub placements: IdVec<InstId, Placement>,
 }
 
-/// The same of what `look` has, in `order`, which has operands before their readers.
+/// Decides fusion and placements of a computation in `order`, which has operands before their readers.
 fn fused(context: &PlanContext<'_>, order: &[InstId]) -> Fused {
     let mut fusion = fuse::fuse(context.module, context.comp, order);
     let scaled = channel_scales::take_in(context.comp, &mut fusion);
@@ -168,7 +168,7 @@ pub struct Planned {
     pub need: Need,
 }
 
-/// The same for `plain`, which has operands before their readers.
+/// Plans the order and the memory of a computation from `plain`, an order that has operands before their readers.
 fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> Planned {
     let Fused { fusion, placements, .. } = fused(context, &plain);
     let order = sink::order(context.comp, plain);

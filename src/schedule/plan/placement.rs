@@ -146,7 +146,7 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
     }
 }
 
-/// Whether it becomes loops over its result that can write it anywhere.
+/// Whether an operation becomes loops over its result that can write it anywhere.
 pub fn is_loops(op: &Op) -> bool {
     let elsewhere = matches!(op, Op::Map { .. } | Op::OptimizationBarrier | Op::Iota(_));
     matches!(op, Op::Concatenate(_)) || inlineable(op) && !elsewhere

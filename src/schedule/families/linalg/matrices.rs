@@ -25,7 +25,7 @@ impl Side {
     pub(in crate::schedule) fn columns(&self) -> u64 {
         self.vectors * self.lanes
     }
-    /// All of `columns`, in tiles of so many vectors, then of one, then of narrower ones.
+    /// Covers `columns` with tiles of so many vectors, then of one, then of narrower ones.
     pub(in crate::schedule) fn all(columns: u64, vectors: u64, lanes: u64) -> Vec<Side> {
         let wide = Side { first: 0, tiles: columns / (vectors * lanes), vectors, lanes };
         let done = wide.tiles * wide.columns();
@@ -91,7 +91,7 @@ impl Matrices {
         let batch = self.batch.iter().map(|&v| Index::var(v));
         batch.chain([row.clone(), column.clone()]).collect()
     }
-    /// Where it is in the buffer.
+    /// The offset of an element in the buffer.
     pub(in crate::schedule) fn index(&self, row: &Index, column: &Index) -> Index {
         linear(&self.at(row, column), &self.dims)
     }
@@ -100,7 +100,7 @@ impl Matrices {
         let x = k.load(self.buf, linear(&self.at(row, column), &self.dims));
         convert(k, x, self.stored, self.wide)
     }
-    /// Gives it a value.
+    /// Stores an element, converted to the type of the matrix in memory.
     pub(in crate::schedule) fn store(&self, k: &mut Kernel, row: &Index, column: &Index, value: ExprId) -> Stmt {
         let value = convert(k, value, self.wide, self.stored);
         Stmt::Store { buf: self.buf, index: self.index(row, column), value }

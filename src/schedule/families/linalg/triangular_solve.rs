@@ -60,7 +60,7 @@ impl Sums<'_> {
     fn set(&self, unknown: usize, line: usize, value: ExprId) -> Stmt {
         Stmt::Set { reg: self.reg, at: self.at(unknown, line), value }
     }
-    /// All of one unknown, less a factor times what is known of row `earlier`.
+    /// Subtracts from the sums of one unknown a factor times the known unknown of row `earlier`.
     fn less(
         &self,
         k: &mut Kernel,

@@ -27,7 +27,7 @@ pub(in crate::schedule) struct Sum {
     pub buf: BufId,
     /// The element of a channel.
     pub at: Index,
-    /// Whether it is added to what is there.
+    /// Whether the sum is added to the one in memory.
     pub adds: bool,
 }
 

@@ -9,7 +9,7 @@ const MOST_TAPS: u64 = 32;
 /// Fewer elements along the last axis are no vectors.
 const FEWEST_LANES: u64 = 4;
 
-/// How they are done.
+/// The method by which windows select elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// Windows that share no element and reach over no edge: each writes its elements.
@@ -29,7 +29,7 @@ pub struct Windows<'a> {
     pub window: &'a [WindowDim],
     /// The sizes of the array.
     pub dims: &'a [u64],
-    /// How many there are along each axis.
+    /// The number of windows along each axis.
     pub counts: &'a [u64],
 }
 
@@ -58,7 +58,7 @@ impl Windows<'_> {
         self.window.iter().zip(self.dims).zip(self.counts).map(|((w, &n), &count)| (w, n, count))
     }
 
-    /// Whether they can be looked at in vectors: along the last axis, whose elements belong to windows of their own.
+    /// Whether the windows can be compared in vectors: along the last axis, whose elements belong to windows of their own.
     fn are_plain(&self) -> bool {
         let plain = |w: &WindowDim| {
             w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.pad_low >= 0 && w.stride > 0 && w.size > 0

@@ -17,11 +17,11 @@ const NONE: i64 = -1;
 struct Tap {
     /// The element that the tap reads, limited to the array.
     from: Vec<Index>,
-    /// Whether it takes the place of the best before it; `None` where it always does.
+    /// The condition under which the tap takes the place of the best before it; `None` where it always does.
     replaces: Option<ExprId>,
 }
 
-/// Whether some tap was inside.
+/// Compile-time knowledge whether an earlier tap of the window was inside the array.
 #[derive(Clone, Copy)]
 enum Found {
     Never,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub struct Growth {
     /// The divisor.
     pub d: i64,
-    /// Where it begins.
+    /// The constant of the bound.
     pub k0: i64,
     /// How much it grows a round.
     pub k: i64,
@@ -17,7 +17,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Of the variable itself.
+    /// The growth of the variable itself.
     pub const ITSELF: Growth = Growth { d: 1, k0: 0, k: 1, loose: 0 };
 }
 

@@ -32,7 +32,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// As an index, of the size as a number.
+    /// The number of iterations as an index, for a size.
     pub fn rounds(&self, size: &Index) -> Index {
         let up = |x: Index, n: i64| match n {
             1 => x,

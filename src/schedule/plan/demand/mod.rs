@@ -250,7 +250,7 @@ fn larger(a: Bound, b: Bound) -> Option<Bound> {
     (a.size == b.size).then(|| Bound { size: a.size, times: a.times.max(b.times), more: a.more.max(b.more) })
 }
 
-/// The same bounds but along `axes`, which are needed whole.
+/// The bounds without those along `axes`, which are needed whole.
 fn without(mut bounds: Vec<Option<Bound>>, axes: &[usize]) -> Vec<Option<Bound>> {
     axes.iter().filter(|&&a| a < bounds.len()).collect::<Vec<_>>().into_iter().for_each(|&a| bounds[a] = None);
     bounds

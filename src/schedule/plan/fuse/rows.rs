@@ -15,7 +15,7 @@ pub const FEW_COLUMNS: u64 = 8;
 /// How an array is cut into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// How many.
+    /// The number of rows.
     pub rows: u64,
     /// Elements of each, at least 2.
     pub columns: u64,

@@ -38,7 +38,7 @@ impl LocalRows {
             LocalSide::Row => Index::default(),
         }
     }
-    /// Where it begins.
+    /// The offset of the first row of the tile in the kernel's memory.
     pub fn first(&self) -> Index {
         self.first_row().scale(self.stride as i64)
     }

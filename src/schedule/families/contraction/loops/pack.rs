@@ -21,7 +21,7 @@ pub struct Panels {
     pub buf: BufId,
     /// How far a term is from the next: the columns of a panel.
     pub term: u64,
-    /// Where it is read where it lies, its first element; terms are as far apart as the loops of the sum have them.
+    /// The first element of a right side that is not packed; terms are as far apart as the loops of the sum have them.
     pub lying: Option<i64>,
     /// How far those of one batch are from those of the next; 0 where all share them.
     pub batch: u64,

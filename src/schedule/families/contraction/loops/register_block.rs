@@ -19,7 +19,7 @@ pub struct RegisterBlock {
     pub order: PanelOrder,
     /// How far a term of a panel is from the next: the columns of a panel that is packed.
     pub term: u64,
-    /// Whether it is no panel but the right side where it lies: terms are as far apart as the loops of the sum have them.
+    /// Whether the right side is not packed: terms are as far apart as the loops of the sum have them.
     pub is_lying: bool,
     /// How far a panel is from the next, where the tile has several.
     pub panel: u64,

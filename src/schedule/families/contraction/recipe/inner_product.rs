@@ -18,8 +18,8 @@ pub struct InnerProductTile {
 }
 
 impl InnerProductTile {
-    /// Of few columns whose vectors serve many rows, up to `width` of them; a sum has `run` terms one behind the other, a vector `whole`
-    /// lanes.
+    /// The rows and columns for few columns, whose vectors serve up to `width` rows; a sum has `run` terms one behind the other, a vector
+    /// `whole` lanes.
     pub fn of_columns([run, whole]: [u64; 2], columns: u64, width: u64, registers: u64) -> InnerProductTile {
         let lanes = lanes_along(run, whole);
         let columns = columns.div_ceil(columns.div_ceil(MOST_COLUMNS));
@@ -27,7 +27,7 @@ impl InnerProductTile {
         InnerProductTile { lanes, rows: rows.clamp(1, MOST_ROWS.min(width)), columns }
     }
 
-    /// Of few rows, which stay while columns pass: so many that their sums do not wait for one another.
+    /// The rows and columns for few rows, which stay in registers while columns pass: so many that their sums do not wait for one another.
     pub fn of_rows([run, lanes]: [u64; 2], rows: u64, registers: u64) -> InnerProductTile {
         let columns = left([run, lanes], rows, registers.saturating_sub(rows + 1));
         InnerProductTile { lanes, rows, columns: columns.clamp(1, MOST_COLUMNS) }

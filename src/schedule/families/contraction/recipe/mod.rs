@@ -24,7 +24,8 @@ const OF_FIRST_LEVEL: u64 = 2;
 
 /// Fewest terms of a sum that pay for folding the lanes along it.
 const FEWEST_NARROW_TERMS: u64 = 32;
-/// The same where the columns fill half a vector, which takes as long as a whole one or half as long, as processors go.
+/// Fewest terms of a sum that pay for folding the lanes along it where the columns fill half a vector, which takes as long as a whole one
+/// or half as long, as processors go.
 const FEWEST_FOR_HALF: u64 = 128;
 /// Rows from which on half a vector of columns is summed fast enough: of fewer, sums wait for one another.
 const FEW_ROWS: u64 = 8;
@@ -37,16 +38,16 @@ const FEWEST_TURNED_TERMS: u64 = 8;
 /// Compile-time knowledge about the elements of a right side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RightSide {
-    /// All of it, at compile time.
+    /// The elements are known at compile time.
     Constant,
-    /// The same, in fewer bits than the products have; whether its columns have scales.
+    /// The elements are known at compile time, in fewer bits than the products have.
     Stored {
         /// Whether each column has a scale.
         scales: bool,
     },
     /// All but one factor a term.
     Scaled,
-    /// Nothing.
+    /// The elements are computed.
     Computed,
 }
 
@@ -99,7 +100,7 @@ pub struct Method {
     pub numbers: PanelOrder,
     /// Columns of the panels of a right side that is packed: those of the tile, a part of them or several times as many.
     pub panel: u64,
-    /// Where they are read.
+    /// The place from which the right side is read.
     pub read: Read,
     /// The loop that is outermost.
     pub order: LoopOrder,
@@ -110,9 +111,9 @@ pub struct Method {
 /// Where the right side is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// Where it lies, terms as far apart as the loops of the sum have them and batches `batch` elements.
+    /// The operand itself: terms are as far apart as the loops of the sum have them, batches `batch` elements.
     Lying { batch: u64 },
-    /// Where it lies, the terms of a column side by side: `panel` elements from a panel to the next.
+    /// The operand itself, the terms of a column side by side: `panel` elements from a panel to the next.
     Turned { panel: u64, batch: u64 },
     /// In panels of one batch, on the stack.
     Stack,

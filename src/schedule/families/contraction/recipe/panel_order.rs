@@ -9,7 +9,7 @@ pub enum PanelOrder {
     Plain,
     /// Two terms of a column side by side, for an instruction that adds both.
     Terms(PairSums),
-    /// The same, for one that multiplies tiles.
+    /// Two terms of a column side by side, for an instruction that multiplies tiles.
     Tiles,
     /// The columns of two vectors of so many lanes by turns: each word holds one of both, and a shift and a mask make f32 of
     /// them, which is half of what widening each vector takes. A last vector without a partner is as it was.

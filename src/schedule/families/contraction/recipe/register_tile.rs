@@ -24,16 +24,16 @@ impl Tile {
         self.vectors * self.lanes
     }
 
-    /// Whether it takes the columns of panels of so many: several whole panels, each with its terms one behind the other, or a part of
-    /// one. Several rows read a panel again and again, so that a part is a part of a line: the same part of each of several lines
-    /// has but few sets of the nearest cache (products of BERT took 1.4 times as long with quarters of 64 columns).
+    /// Whether the tile can read panels of so many columns: several whole panels, each with its terms one behind the other, or a part of
+    /// one. Several rows read a panel again and again, so that a part is a part of a line: the same part of each of several lines has but
+    /// few sets of the nearest cache (products of BERT took 1.4 times as long with quarters of 64 columns).
     fn reads(&self, panel: u64, dtype: DType) -> bool {
         let is_line = panel * dtype.bytes() as u64 <= LINE;
         let is_part = panel.is_multiple_of(self.columns()) && (is_line || self.high * self.wide == 1);
         panel.is_multiple_of(self.lanes) && (self.columns().is_multiple_of(panel) || is_part)
     }
 
-    /// Whether it is that of a measured choice.
+    /// Whether the tile is the one of a measured choice.
     pub fn is(&self, choice: &Choice) -> bool {
         [self.high, self.wide, self.vectors, self.lanes] == [choice.high, choice.wide, choice.vectors, choice.lanes]
     }
@@ -127,7 +127,7 @@ pub fn best(target: &Target, dtype: DType, cover: Cover, form: &str) -> Tile {
     best_of(target, tiles(target, dtype, cover), dtype, form)
 }
 
-/// The same of some tiles.
+/// The tile of `all` with the least predicted time, unless another was measured to be better, or is to be measured.
 pub fn best_of(target: &Target, mut all: Vec<(f64, Tile)>, dtype: DType, form: &str) -> Tile {
     let tuning = &target.tuning;
     if let Some(row) = tuning.rows.get(form) {

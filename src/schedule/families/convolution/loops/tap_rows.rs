@@ -3,7 +3,8 @@ use crate::kernel::{Expr, Index, Kernel};
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 
 impl TapRows {
-    /// The same where rows are so far apart, and how far the first of them is from what the first tap would read.
+    /// The map for rows that are `apart` elements from one another, and the offset of the first row from the one that the first tap would
+    /// read.
     pub(in crate::schedule) fn lying(self, apart: i64) -> (TapRows, i64) {
         (TapRows { apart, ..self }, -self.first * apart)
     }

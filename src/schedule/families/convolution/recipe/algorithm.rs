@@ -27,7 +27,7 @@ pub enum Algorithm {
         /// Whether windows read a margin of zeros; if not, they leave out the taps on the padding.
         has_margin: bool,
     },
-    /// As products of planes, where it is the gradient of a filter.
+    /// Products of planes, for the gradient of a filter.
     Filter(Box<Filter>),
     /// One sum over the window and the channels, a contraction for each group and phase.
     Direct {
@@ -58,12 +58,12 @@ impl Convolution {
         of
     }
 
-    /// Whether it is done by Winograd's method, whose tiles need no margins.
+    /// Whether the algorithm is Winograd's, whose tiles need no margins.
     pub fn is_winograd(&self) -> bool {
         matches!(self.algorithm, Algorithm::Winograd(_))
     }
 
-    /// Whether it has one channel a group and lanes along channels.
+    /// Whether the convolution has one channel a group and lanes along channels.
     pub fn is_depthwise(&self) -> bool {
         matches!(self.algorithm, Algorithm::Depthwise { .. })
     }
@@ -73,7 +73,7 @@ impl Convolution {
         matches!(self.algorithm, Algorithm::Direct { inside: Some(_) })
     }
 
-    /// Whether it needs zeros around its operand.
+    /// Whether the operand needs zeros around it.
     pub fn needs_margins(&self) -> bool {
         self.margins.as_ref().is_some_and(|margins| margins.iter().any(|m| *m != (0, 0)))
     }

@@ -15,7 +15,7 @@ pub struct Phase {
     pub first: u64,
     /// How far each is from the next.
     pub step: u64,
-    /// How many there are.
+    /// The number of results.
     pub count: u64,
     /// The first tap that they read.
     pub tap: u64,

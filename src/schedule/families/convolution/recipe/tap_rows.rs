@@ -39,8 +39,8 @@ impl TapRows {
     }
 }
 
-/// Of the convolution `id`, by direct sums of several channels, where rows of taps are left out: its rows have the first spatial axis behind that of
-/// images, its terms begin with that of the window.
+/// Decides whether direct convolution `id`, over several channels, leaves out rows of taps: its rows then have the first spatial axis
+/// behind that of images, and its terms begin with that of the window.
 pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<TapRows> {
     let [input, kernel] = comp[id].operands[..] else { return None };
     let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));

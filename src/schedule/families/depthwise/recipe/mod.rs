@@ -27,7 +27,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Of convolution `id`.
+    /// Chooses the tile and the unrolling of convolution `id`.
     pub fn of(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> Window {
         let (result, operand) = (context.comp.array(id), context.comp.array(context.comp[id].operands[0]));
         let inside = matches!(context.convolutions[&id].algorithm, Algorithm::Depthwise { has_margin: false });

@@ -127,7 +127,7 @@ pub(in crate::schedule) struct RowStatements {
     pub panel: VarId,
     /// The row.
     pub row: VarId,
-    /// Where it is in memory.
+    /// The place of the row in the line buffer.
     pub slot: VarId,
     pub body: Vec<Stmt>,
 }
@@ -135,7 +135,7 @@ pub(in crate::schedule) struct RowStatements {
 /// Rows of one panel of channels in memory, in elements.
 pub(in crate::schedule) struct Rows {
     pub buf: BufId,
-    /// How many there are.
+    /// The number of rows that the memory holds.
     pub held: u64,
     /// From one to the next.
     pub stride: u64,

@@ -4,7 +4,7 @@ pub(in crate::schedule) mod attention;
 pub(in crate::schedule) mod depthwise_chain;
 pub(in crate::schedule) mod line_buffer;
 pub(in crate::schedule) mod pooling;
-pub(in crate::schedule) mod separable;
+pub(in crate::schedule) mod separable_convolution;
 
 use crate::diag::Error;
 use crate::schedule::families::contraction::loops::Nest;

@@ -3,12 +3,12 @@
 pub mod attention;
 pub mod depthwise_chain;
 pub mod pooling;
-pub mod separable;
+pub mod separable_convolution;
 
 pub use attention::Attention;
 pub use depthwise_chain::{DepthwiseChain, span};
 pub use pooling::Pooling;
-pub use separable::Separable;
+pub use separable_convolution::Separable;
 
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{InstId, Op};
@@ -103,7 +103,7 @@ type Choose = fn(&PlanContext<'_>, &Fusion, InstId) -> Option<FusedProducer>;
 const WAYS: [Choose; 4] = [
     |context, fusion, id| depthwise_chain::choose(context, fusion, id).map(FusedProducer::DepthwiseChain),
     |context, fusion, id| attention::choose(context, fusion, id).map(FusedProducer::Attention),
-    |context, fusion, id| separable::choose(context, fusion, id).map(FusedProducer::Separable),
+    |context, fusion, id| separable_convolution::choose(context, fusion, id).map(FusedProducer::Separable),
     |context, fusion, id| pooling::choose(context, fusion, id).map(FusedProducer::Pooling),
 ];
 

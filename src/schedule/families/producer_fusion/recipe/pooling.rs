@@ -20,7 +20,7 @@ pub struct Pooling {
     pub convolution: InstId,
     /// The axis of the operand along which it takes several elements.
     pub axis: usize,
-    /// How many.
+    /// The number of elements along that axis.
     pub count: u64,
     /// The fold that takes the larger of two elements.
     pub fold: Fold,

@@ -34,7 +34,7 @@ mod weights;
 pub(in crate::schedule) struct Plane {
     /// How they lie; the origin is where the first tile begins, which may be before the first element.
     pub view: View,
-    /// How many there are.
+    /// The number of channels.
     pub channels: u64,
 }
 
@@ -47,7 +47,7 @@ struct Conv<'c> {
     w: &'c Winograd,
     /// Whether its weights are transformed now.
     is_known: bool,
-    /// Whether they could be, had that been asked for.
+    /// Whether the weights could be transformed now, had that been asked for.
     may_be_known: bool,
     /// The window that is done with it.
     pooled: Option<&'c Pooling>,

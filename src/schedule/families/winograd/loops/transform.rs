@@ -23,7 +23,7 @@ pub struct Transform<'k> {
 }
 
 impl<'k> Transform<'k> {
-    /// Nothing yet, on vectors of `lanes`.
+    /// A transform without statements, on vectors of `lanes`.
     pub fn new(k: &'k mut Kernel, lanes: u64) -> Self {
         Transform { k, lanes, body: Vec::new() }
     }

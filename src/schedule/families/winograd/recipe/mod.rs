@@ -86,7 +86,7 @@ impl TransformedAxis {
 pub enum Weights {
     /// Known now, as they are stored.
     Known(Stored),
-    /// Of these sizes; computed or given at each call, and so transformed at each call.
+    /// Weights of these sizes that are computed or given at each call, and so transformed at each call.
     Computed(Vec<u64>),
 }
 
@@ -98,7 +98,7 @@ impl Weights {
             Weights::Computed(dims) => dims,
         }
     }
-    /// Whether they may be transformed at compile time: those that are asked to be small are not made larger.
+    /// Whether the weights may be transformed at compile time: those that are asked to be small are not made larger.
     pub fn may_be_transformed(&self) -> bool {
         matches!(self, Weights::Known(stored) if stored.numbers.dtype == DType::F32)
     }

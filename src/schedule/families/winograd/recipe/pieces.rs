@@ -9,7 +9,7 @@ use crate::tensor::DType;
 /// The rows of products, and the tile that they are made in.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// How many there are along each axis, and how far apart.
+    /// The number of rows along each axis, and the distance between two.
     pub axes: Vec<Axis>,
     /// The register tile.
     pub tile: Tile,

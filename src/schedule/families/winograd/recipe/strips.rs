@@ -45,7 +45,7 @@ pub struct Strips {
     pub own: u64,
     /// Bands, each with memory of its own.
     pub bands: u64,
-    /// Whether that is on the stack.
+    /// Whether the memory of a strip is on the stack.
     pub on_stack: bool,
     /// A strip.
     pub piece: Piece,

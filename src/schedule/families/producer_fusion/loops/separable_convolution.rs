@@ -1,4 +1,4 @@
-//! The kernel of a separable convolution (`families/producer_fusion/recipe/separable.rs`): a depthwise window and the 1x1 convolution that reads it.
+//! The kernel of a separable convolution (`families/producer_fusion/recipe/separable_convolution.rs`): a depthwise window and the 1x1 convolution that reads it.
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
