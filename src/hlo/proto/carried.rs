@@ -104,20 +104,13 @@ pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut H
         "use_global_device_ids" => p.use_global_device_ids = flag(value),
         "constrain_layout" => p.constrain_layout = flag(value),
         "is_host_transfer" => p.is_host_transfer = flag(value),
-        "custom_call_target" => p.custom_call_target = string(value)?,
-        "custom_call_has_side_effect" => p.custom_call_has_side_effect = flag(value),
-        "api_version" => p.custom_call_api_version = number(API_VERSIONS, value)?,
-        "schedule" => p.custom_call_schedule = number(SCHEDULES, value)?,
-        "padding_type" => p.padding_type = number(PADDINGS, value)?,
-        "operand_layout_constraints" => {
-            p.constrain_layout = true;
-            let shapes = text::parse_shapes(inner(value))?;
-            p.operand_shapes_with_layout = shapes.iter().map(shape::write).collect::<Result<_>>()?;
-        }
-        "literal" => {
-            let (value, shape) = text::parse_literal(value)?;
-            p.literal = MessageField::some(literal::write(&value, &shape)?);
-        }
+        "custom_call_target"
+        | "custom_call_has_side_effect"
+        | "api_version"
+        | "schedule"
+        | "padding_type"
+        | "operand_layout_constraints"
+        | "literal" => write_custom_call(name, value, p)?,
         "window" => p.window = MessageField::some(dims::write_window(&text::parse_window(value)?)),
         "dim_labels" => {
             let labels = text::parse_dim_labels(value)?;
@@ -149,6 +142,28 @@ pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut H
             let told = format!("the attribute {name}={value} is not written to messages");
             return Err(Error::user(Code::HloUnsupported, told));
         }
+    }
+    Ok(())
+}
+
+/// Fills in an attribute of custom calls.
+fn write_custom_call(name: &str, value: &str, p: &mut HloInstructionProto) -> Result<()> {
+    match name {
+        "custom_call_target" => p.custom_call_target = string(value)?,
+        "custom_call_has_side_effect" => p.custom_call_has_side_effect = flag(value),
+        "api_version" => p.custom_call_api_version = number(API_VERSIONS, value)?,
+        "schedule" => p.custom_call_schedule = number(SCHEDULES, value)?,
+        "padding_type" => p.padding_type = number(PADDINGS, value)?,
+        "operand_layout_constraints" => {
+            p.constrain_layout = true;
+            let shapes = text::parse_shapes(inner(value))?;
+            p.operand_shapes_with_layout = shapes.iter().map(shape::write).collect::<Result<_>>()?;
+        }
+        "literal" => {
+            let (value, shape) = text::parse_literal(value)?;
+            p.literal = MessageField::some(literal::write(&value, &shape)?);
+        }
+        _ => {}
     }
     Ok(())
 }
@@ -319,10 +334,6 @@ fn braces(v: &[i64]) -> String {
 /// The text of attribute `name` as the message has it; `None` where it has its default and need not be written.
 pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &str>) -> Result<Option<String>> {
     let text_of = |s: &OpSharding| sharding::read(s);
-    let dot = match p.opcode.as_str() {
-        "ragged-dot" => p.ragged_dot_dimension_numbers.as_ref().and_then(|r| r.dot_dimension_numbers.as_ref()),
-        _ => p.dot_dimension_numbers.as_ref(),
-    };
     let listed = |v: &[i64]| (!v.is_empty()).then(|| braces(v));
     Ok(match name {
         "sharding" => p.sharding.as_ref().map(text_of),
@@ -358,37 +369,17 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
             };
             Some(format!("{{{}}}", p.output_operand_aliasing.iter().map(one).collect::<Vec<_>>().join(", ")))
         }
-        "replica_groups" => groups_text(p),
-        "source_target_pairs" if !p.source_target_pairs.is_empty() => {
-            let pairs = p.source_target_pairs.iter().map(|x| format!("{{{},{}}}", x.source, x.target));
-            Some(format!("{{{}}}", pairs.collect::<Vec<_>>().join(",")))
-        }
-        "channel_id" => (p.channel_id != 0).then(|| p.channel_id.to_string()),
-        "use_global_device_ids" => p.use_global_device_ids.then(|| "true".to_string()),
+        "replica_groups" | "source_target_pairs" | "channel_id" | "use_global_device_ids" => collective_text(name, p),
         "is_composite" => p.is_composite.then(|| "true".to_string()),
         "constrain_layout" => p.constrain_layout.then(|| "true".to_string()),
         "is_host_transfer" => p.is_host_transfer.then(|| "true".to_string()),
-        "custom_call_target" => Some(quoted(p.custom_call_target.as_bytes())),
-        "custom_call_has_side_effect" => p.custom_call_has_side_effect.then(|| "true".to_string()),
-        "api_version" => {
-            word(API_VERSIONS, p.custom_call_api_version).filter(|_| p.custom_call_api_version > 1).map(str::to_string)
-        }
-        "schedule" => {
-            word(SCHEDULES, p.custom_call_schedule).filter(|_| p.custom_call_schedule != 0).map(str::to_string)
-        }
-        "padding_type" => word(PADDINGS, p.padding_type).filter(|_| p.padding_type != 0).map(str::to_string),
-        "operand_layout_constraints" if p.constrain_layout => {
-            let shapes = p.operand_shapes_with_layout.iter().map(|s| shape::read(s).map(|s| s.to_string()));
-            Some(format!("{{{}}}", shapes.collect::<Result<Vec<_>>>()?.join(", ")))
-        }
-        "literal" => match p.literal.as_ref() {
-            Some(l) => {
-                let shape = l.shape.as_ref().map(shape::read).transpose()?;
-                let shape = shape.map_or_else(String::new, |s| s.to_string());
-                Some(format!("{shape} {}", text::print_literal(&literal::read(l)?)))
-            }
-            None => None,
-        },
+        "custom_call_target"
+        | "custom_call_has_side_effect"
+        | "api_version"
+        | "schedule"
+        | "padding_type"
+        | "operand_layout_constraints"
+        | "literal" => custom_call_text(name, p)?,
         "window" => match p.window.as_ref().filter(|w| !w.dimensions.is_empty()) {
             Some(w) => Some(text::print_window(&dims::read_window(w)?)),
             None => None,
@@ -419,6 +410,66 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
             let (entry, exit) = (part(&p.domain_exit_sharding), part(&p.domain_entry_sharding));
             Some(format!("{{kind=\"sharding\", entry={entry}, exit={exit}}}"))
         }
+        "lhs_batch_dims"
+        | "rhs_batch_dims"
+        | "lhs_contracting_dims"
+        | "rhs_contracting_dims"
+        | "lhs_ragged_dims"
+        | "rhs_group_dims" => dot_text(name, p),
+        _ => None,
+    })
+}
+
+/// Attributes of collectives, as [`read`].
+fn collective_text(name: &str, p: &HloInstructionProto) -> Option<String> {
+    match name {
+        "replica_groups" => groups_text(p),
+        "source_target_pairs" if !p.source_target_pairs.is_empty() => {
+            let pairs = p.source_target_pairs.iter().map(|x| format!("{{{},{}}}", x.source, x.target));
+            Some(format!("{{{}}}", pairs.collect::<Vec<_>>().join(",")))
+        }
+        "channel_id" => (p.channel_id != 0).then(|| p.channel_id.to_string()),
+        "use_global_device_ids" => p.use_global_device_ids.then(|| "true".to_string()),
+        _ => None,
+    }
+}
+
+/// Attributes of custom calls, as [`read`].
+fn custom_call_text(name: &str, p: &HloInstructionProto) -> Result<Option<String>> {
+    Ok(match name {
+        "custom_call_target" => Some(quoted(p.custom_call_target.as_bytes())),
+        "custom_call_has_side_effect" => p.custom_call_has_side_effect.then(|| "true".to_string()),
+        "api_version" => {
+            word(API_VERSIONS, p.custom_call_api_version).filter(|_| p.custom_call_api_version > 1).map(str::to_string)
+        }
+        "schedule" => {
+            word(SCHEDULES, p.custom_call_schedule).filter(|_| p.custom_call_schedule != 0).map(str::to_string)
+        }
+        "padding_type" => word(PADDINGS, p.padding_type).filter(|_| p.padding_type != 0).map(str::to_string),
+        "operand_layout_constraints" if p.constrain_layout => {
+            let shapes = p.operand_shapes_with_layout.iter().map(|s| shape::read(s).map(|s| s.to_string()));
+            Some(format!("{{{}}}", shapes.collect::<Result<Vec<_>>>()?.join(", ")))
+        }
+        "literal" => match p.literal.as_ref() {
+            Some(l) => {
+                let shape = l.shape.as_ref().map(shape::read).transpose()?;
+                let shape = shape.map_or_else(String::new, |s| s.to_string());
+                Some(format!("{shape} {}", text::print_literal(&literal::read(l)?)))
+            }
+            None => None,
+        },
+        _ => None,
+    })
+}
+
+/// Axes of products, as [`read`].
+fn dot_text(name: &str, p: &HloInstructionProto) -> Option<String> {
+    let dot = match p.opcode.as_str() {
+        "ragged-dot" => p.ragged_dot_dimension_numbers.as_ref().and_then(|r| r.dot_dimension_numbers.as_ref()),
+        _ => p.dot_dimension_numbers.as_ref(),
+    };
+    let listed = |v: &[i64]| (!v.is_empty()).then(|| braces(v));
+    match name {
         "lhs_batch_dims" => dot.and_then(|d| listed(&d.lhs_batch_dimensions)),
         "rhs_batch_dims" => dot.and_then(|d| listed(&d.rhs_batch_dimensions)),
         "lhs_contracting_dims" => dot.and_then(|d| listed(&d.lhs_contracting_dimensions)),
@@ -426,7 +477,7 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
         "lhs_ragged_dims" => p.ragged_dot_dimension_numbers.as_ref().and_then(|d| listed(&d.lhs_ragged_dimensions)),
         "rhs_group_dims" => p.ragged_dot_dimension_numbers.as_ref().and_then(|d| listed(&d.rhs_group_dimensions)),
         _ => None,
-    })
+    }
 }
 
 fn accuracy_text(p: &ResultAccuracy) -> Option<String> {

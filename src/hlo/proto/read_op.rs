@@ -85,9 +85,6 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut Calls) -> Result<Optio
     let opcode = p.opcode.as_str();
     let word = |w: &str| Some(Value::Word(w.to_string()));
     let ints = |v: &[i64]| Some(Value::Ints(v.to_vec()));
-    let gather = p.gather_dimension_numbers.as_ref();
-    let scatter = p.scatter_dimension_numbers.as_ref();
-    let dot = p.dot_dimension_numbers.as_ref();
     Ok(match name {
         // XLA's message has the body of a loop first, its text the condition.
         "condition" => calls.rest.get(1).map(|&c| Value::Comp(c)),
@@ -113,31 +110,13 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut Calls) -> Result<Optio
         "slice" => Some(Value::Slices(slices(p)?)),
         "padding" => Some(Value::Pads(pads(p)?)),
         "dynamic_slice_sizes" => ints(&p.dynamic_slice_sizes),
-        "offset_dims" => gather.and_then(|d| ints(&d.offset_dims)),
-        "collapsed_slice_dims" => gather.and_then(|d| ints(&d.collapsed_slice_dims)),
-        "start_index_map" => gather.and_then(|d| ints(&d.start_index_map)),
-        "operand_batching_dims" => gather.and_then(|d| ints(&d.operand_batching_dims)),
-        "start_indices_batching_dims" => gather.and_then(|d| ints(&d.start_indices_batching_dims)),
-        "index_vector_dim" => {
-            let from_scatter = scatter.map(|d| d.index_vector_dim);
-            gather.map(|d| d.index_vector_dim).or(from_scatter).map(Value::Int)
-        }
         "slice_sizes" if opcode == "gather" => ints(&p.gather_slice_sizes),
-        "update_window_dims" => scatter.and_then(|d| ints(&d.update_window_dims)),
-        "inserted_window_dims" => scatter.and_then(|d| ints(&d.inserted_window_dims)),
-        "scatter_dims_to_operand_dims" => scatter.and_then(|d| ints(&d.scatter_dims_to_operand_dims)),
-        "input_batching_dims" => scatter.and_then(|d| ints(&d.input_batching_dims)),
-        "scatter_indices_batching_dims" => scatter.and_then(|d| ints(&d.scatter_indices_batching_dims)),
         "indices_are_sorted" => Some(Value::Bool(p.indices_are_sorted)),
         "unique_indices" => Some(Value::Bool(p.unique_indices)),
         "is_stable" => Some(Value::Bool(p.is_stable)),
         "k" => Some(Value::Int(p.k)),
         "largest" => Some(Value::Bool(p.largest)),
         "index" => Some(Value::Int(p.tuple_index)),
-        "lhs_batch_dims" if opcode == "dot" => dot.and_then(|d| ints(&d.lhs_batch_dimensions)),
-        "rhs_batch_dims" if opcode == "dot" => dot.and_then(|d| ints(&d.rhs_batch_dimensions)),
-        "lhs_contracting_dims" if opcode == "dot" => dot.and_then(|d| ints(&d.lhs_contracting_dimensions)),
-        "rhs_contracting_dims" if opcode == "dot" => dot.and_then(|d| ints(&d.rhs_contracting_dimensions)),
         "window" if opcode != "custom-call" => p.window.as_ref().map(dims::read_window).transpose()?.map(Value::Window),
         "dim_labels" if opcode == "convolution" => {
             let labels = p.convolution_dimension_numbers.as_ref().map(dims::read_convolution).transpose()?;
@@ -175,8 +154,37 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut Calls) -> Result<Optio
             other => return Err(bad(format!("the algorithm {other}"))),
         },
         "kind" => word(&p.fusion_kind),
-        _ => None,
+        _ => axes(name, p),
     })
+}
+
+/// Axes of products, gathers and scatters, as [`value`].
+fn axes(name: &str, p: &HloInstructionProto) -> Option<Value> {
+    let ints = |v: &[i64]| Some(Value::Ints(v.to_vec()));
+    let gather = p.gather_dimension_numbers.as_ref();
+    let scatter = p.scatter_dimension_numbers.as_ref();
+    let dot = p.dot_dimension_numbers.as_ref().filter(|_| p.opcode == "dot");
+    match name {
+        "offset_dims" => gather.and_then(|d| ints(&d.offset_dims)),
+        "collapsed_slice_dims" => gather.and_then(|d| ints(&d.collapsed_slice_dims)),
+        "start_index_map" => gather.and_then(|d| ints(&d.start_index_map)),
+        "operand_batching_dims" => gather.and_then(|d| ints(&d.operand_batching_dims)),
+        "start_indices_batching_dims" => gather.and_then(|d| ints(&d.start_indices_batching_dims)),
+        "index_vector_dim" => {
+            let from_scatter = scatter.map(|d| d.index_vector_dim);
+            gather.map(|d| d.index_vector_dim).or(from_scatter).map(Value::Int)
+        }
+        "update_window_dims" => scatter.and_then(|d| ints(&d.update_window_dims)),
+        "inserted_window_dims" => scatter.and_then(|d| ints(&d.inserted_window_dims)),
+        "scatter_dims_to_operand_dims" => scatter.and_then(|d| ints(&d.scatter_dims_to_operand_dims)),
+        "input_batching_dims" => scatter.and_then(|d| ints(&d.input_batching_dims)),
+        "scatter_indices_batching_dims" => scatter.and_then(|d| ints(&d.scatter_indices_batching_dims)),
+        "lhs_batch_dims" => dot.and_then(|d| ints(&d.lhs_batch_dimensions)),
+        "rhs_batch_dims" => dot.and_then(|d| ints(&d.rhs_batch_dimensions)),
+        "lhs_contracting_dims" => dot.and_then(|d| ints(&d.lhs_contracting_dimensions)),
+        "rhs_contracting_dims" => dot.and_then(|d| ints(&d.rhs_contracting_dimensions)),
+        _ => None,
+    }
 }
 
 /// Whether the dimensions of this opcode stay text.

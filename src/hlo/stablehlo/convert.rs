@@ -13,7 +13,7 @@ use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::Known;
 use crate::hlo::open::{self, Builder};
-use crate::hlo::text::op_from_attrs;
+use crate::hlo::schema;
 use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, Size, Source};
 use crate::symbolic::Dim;
 
@@ -338,7 +338,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let shapes: Vec<Shape> = operands.iter().enumerate().map(shape).collect();
         let shapes: Vec<&Shape> = shapes.iter().collect();
         let mut attrs = attributes::of(op, &opcode, &shapes, comps).map_err(refuse)?;
-        let made = op_from_attrs::op(&opcode, &Some(declared.clone()), &shapes, &mut attrs).map_err(refuse)?;
+        let made = schema::op(&opcode, &Some(declared.clone()), &shapes, &mut attrs).map_err(refuse)?;
         let mut own = made.fixed();
         sizes::set_numbers(&mut own, numbers);
         let shape = self.found(op, &own, declared, &operands, &sizes)?;

@@ -24,7 +24,6 @@ pub(in crate::hlo) use printer::{callees_first, operands_first};
 pub use printer::{Style, unique_names};
 
 use super::Module;
-pub(in crate::hlo) use super::schema as op_from_attrs;
 use super::schema::table;
 use crate::diag::{Error, Result};
 use crate::tensor::Tensor;

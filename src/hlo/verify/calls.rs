@@ -151,58 +151,14 @@ pub(super) fn check(module: &Module, inst: &Inst, shapes: &[&Shape]) -> Check {
             returns(comp(cond), &Shape::array(DType::Pred, []))?;
             returns(comp(body), &inst.shape)
         }
-        Op::Conditional(branches) => {
-            let selector = array(shapes, 0)?;
-            if selector.rank() != 0 || !matches!(selector.dtype, DType::Pred | DType::S32) {
-                return Err(format!("the selector is {selector}, neither pred[] nor s32[]"));
-            }
-            if branches.is_empty() || branches.len() + 1 != shapes.len() {
-                return Err(format!("{} branches for {} operands", branches.len(), shapes.len()));
-            }
-            if selector.dtype == DType::Pred && branches.len() != 2 {
-                return Err("a pred chooses between two branches".to_string());
-            }
-            for (branch, &shape) in branches.iter().zip(&shapes[1..]) {
-                params_are(comp(branch), &[shape])?;
-                returns(comp(branch), &inst.shape)?;
-            }
-            Ok(())
-        }
-        Op::Map { comp: c, dims } => {
-            let first = array(shapes, 0)?;
-            if dims.iter().enumerate().any(|(i, &d)| i != d) || (!dims.is_empty() && dims.len() != first.rank()) {
-                return Err(format!("dimensions {dims:?} of a map over {first}"));
-            }
-            if (1..shapes.len()).any(|i| array(shapes, i).is_ok_and(|a| a.dims != first.dims)) {
-                return Err("operands of a map differ in their dimensions".to_string());
-            }
-            let want = scalars(shapes)?;
-            params_are(comp(c), &want.iter().collect::<Vec<_>>())?;
-            let out =
-                root(comp(c)).as_array().filter(|a| a.rank() == 0).ok_or("a map's computation returns no scalar")?;
-            result_is(inst, &Shape::array(out.dtype, first.dims.clone()))
-        }
-        Op::Reduce { comp: c, .. } => {
+        Op::Conditional(branches) => conditional(module, inst, branches, shapes),
+        Op::Map { comp: c, dims } => map(comp(c), inst, dims, shapes),
+        Op::Reduce { comp: c, .. } | Op::ReduceWindow { comp: c, .. } => {
             same_dims(&shapes[..n])?;
             let types = fold(module, *c, &shapes[..n], Some(&shapes[n..]), Floats::AsGiven)?;
             result_is(inst, &retyped(infer()?, &types))
         }
-        Op::ReduceWindow { comp: c, .. } => {
-            same_dims(&shapes[..n])?;
-            let types = fold(module, *c, &shapes[..n], Some(&shapes[n..]), Floats::AsGiven)?;
-            result_is(inst, &retyped(infer()?, &types))
-        }
-        Op::Scatter { comp: c, .. } => {
-            let types = fold(module, *c, &shapes[n + 1..], None, Floats::OrWider)?;
-            let operands: Vec<Shape> = shapes[..n].iter().map(|s| (*s).clone()).collect();
-            let returned = |t: &DType| Shape::array(*t, []);
-            let kept =
-                |(s, t): (&Shape, &DType)| s.as_array().is_some_and(|a| takes(&returned(t), a.dtype, Floats::OrWider));
-            if !operands.iter().zip(&types).all(kept) {
-                return Err("the updates' computation does not return the operands' types".to_string());
-            }
-            result_is(inst, &one_or_tuple(operands))
-        }
+        Op::Scatter { comp: c, .. } => scatter(module, inst, *c, shapes),
         Op::SelectAndScatter { select, scatter, .. } => {
             let scalar = Shape::array(array(shapes, 0)?.dtype, []);
             params_are(comp(select), &[&scalar, &scalar])?;
@@ -217,6 +173,50 @@ pub(super) fn check(module: &Module, inst: &Inst, shapes: &[&Shape]) -> Check {
         }
         _ => Ok(()),
     }
+}
+
+fn conditional(module: &Module, inst: &Inst, branches: &[CompId], shapes: &[&Shape]) -> Check {
+    let selector = array(shapes, 0)?;
+    if selector.rank() != 0 || !matches!(selector.dtype, DType::Pred | DType::S32) {
+        return Err(format!("the selector is {selector}, neither pred[] nor s32[]"));
+    }
+    if branches.is_empty() || branches.len() + 1 != shapes.len() {
+        return Err(format!("{} branches for {} operands", branches.len(), shapes.len()));
+    }
+    if selector.dtype == DType::Pred && branches.len() != 2 {
+        return Err("a pred chooses between two branches".to_string());
+    }
+    for (branch, &shape) in branches.iter().zip(&shapes[1..]) {
+        params_are(&module.comps[*branch], &[shape])?;
+        returns(&module.comps[*branch], &inst.shape)?;
+    }
+    Ok(())
+}
+
+fn map(comp: &Computation, inst: &Inst, dims: &[usize], shapes: &[&Shape]) -> Check {
+    let first = array(shapes, 0)?;
+    if dims.iter().enumerate().any(|(i, &d)| i != d) || (!dims.is_empty() && dims.len() != first.rank()) {
+        return Err(format!("dimensions {dims:?} of a map over {first}"));
+    }
+    if (1..shapes.len()).any(|i| array(shapes, i).is_ok_and(|a| a.dims != first.dims)) {
+        return Err("operands of a map differ in their dimensions".to_string());
+    }
+    let want = scalars(shapes)?;
+    params_are(comp, &want.iter().collect::<Vec<_>>())?;
+    let out = root(comp).as_array().filter(|a| a.rank() == 0).ok_or("a map's computation returns no scalar")?;
+    result_is(inst, &Shape::array(out.dtype, first.dims.clone()))
+}
+
+fn scatter(module: &Module, inst: &Inst, comp: CompId, shapes: &[&Shape]) -> Check {
+    let n = shapes.len() / 2;
+    let types = fold(module, comp, &shapes[n + 1..], None, Floats::OrWider)?;
+    let operands: Vec<Shape> = shapes[..n].iter().map(|s| (*s).clone()).collect();
+    let returned = |t: &DType| Shape::array(*t, []);
+    let kept = |(s, t): (&Shape, &DType)| s.as_array().is_some_and(|a| takes(&returned(t), a.dtype, Floats::OrWider));
+    if !operands.iter().zip(&types).all(kept) {
+        return Err("the updates' computation does not return the operands' types".to_string());
+    }
+    result_is(inst, &one_or_tuple(operands))
 }
 
 fn same_dims(shapes: &[&Shape]) -> Check {
