@@ -2,8 +2,11 @@
 use super::header::WORKSPACE_ALIGN;
 use crate::codegen::{E_BOUND, E_CHECK, E_SIZE};
 use crate::diag::{Code, Error, Result};
-use crate::kernel::Face;
+use crate::kernel::{Entry, Face};
 use crate::tensor::{DType, Size, Sizes, TensorInfo};
+
+/// The text of the module; `{…}` in capitals are its parts.
+const MODULE: &str = include_str!("module.rs.in");
 
 /// Words that a name can't be even as a raw identifier.
 const RESERVED: &[&str] = &["self", "Self", "super", "crate", "_"];
@@ -28,13 +31,43 @@ pub fn module(face: &Face) -> Result<String> {
             return Err(Error::user(Code::BadOption, told));
         }
     };
-    let (program, sizes) = (&entry.program, &entry.sizes);
-    let name = &face.name;
-    let model = camel(name);
-    let args = fields(&program.args, sizes, &sizes.args);
-    let results = fields(&program.results, sizes, &sizes.results);
-    let all = || args.iter().chain(&results);
-    let told_sizes = if all().any(|f| f.name == "sizes") { "sizes_" } else { "sizes" };
+    let names = ArgumentNames::of(entry);
+    let mut parts = vec![
+        ("{VERSION}", env!("CARGO_PKG_VERSION").to_string()),
+        ("{WORKSPACE_ALIGN}", WORKSPACE_ALIGN.to_string()),
+        ("{BYTES}", entry.program.workspace_bytes.to_string()),
+        ("{LINES}", entry.program.workspace_bytes.div_ceil(WORKSPACE_ALIGN).max(1).to_string()),
+        ("{NAME}", face.name.clone()),
+        ("{MODEL}", camel(&face.name)),
+    ];
+    parts.extend(size_parts(&entry.sizes, &names));
+    parts.extend(array_parts(&names));
+    // the name of a file may hold anything
+    parts.push(("{SOURCE}", comment(&face.source)));
+    Ok(parts.into_iter().fold(MODULE.to_string(), |text, (placeholder, part)| text.replace(placeholder, &part)))
+}
+
+/// The parameters of `run`.
+struct ArgumentNames {
+    args: Vec<Field>,
+    results: Vec<Field>,
+    /// The parameter of the sizes, which is no argument's name.
+    sizes: &'static str,
+}
+
+impl ArgumentNames {
+    fn of(entry: &Entry) -> ArgumentNames {
+        let (program, sizes) = (&entry.program, &entry.sizes);
+        let args = fields(&program.args, sizes, &sizes.args);
+        let results = fields(&program.results, sizes, &sizes.results);
+        let is_taken = args.iter().chain(&results).any(|f| f.name == "sizes");
+        ArgumentNames { args, results, sizes: if is_taken { "sizes_" } else { "sizes" } }
+    }
+}
+
+/// Parts of the module for arguments and results.
+fn array_parts(names: &ArgumentNames) -> Vec<(&'static str, String)> {
+    let ArgumentNames { args, results, .. } = names;
     let members = |of: &[Field], pointer: &str| {
         of.iter().map(|f| format!("    {}: *{pointer} {},\n", f.name, f.kind)).collect::<String>()
     };
@@ -44,139 +77,60 @@ pub fn module(face: &Face) -> Result<String> {
     let pointers = |of: &[Field], method: &str| {
         of.iter().map(|f| format!("            {0}: {0}.{method}(),\n", f.name)).collect::<String>()
     };
-    let told = |of: &[Field], what: &str| {
+    let docs = |of: &[Field], what: &str| {
         of.iter().map(|f| format!("    /// - `{}`: {what}, {}\n", f.name, f.told)).collect::<String>()
     };
-    let is_sized = !sizes.is_empty();
-    let when_sized = |text: String| if is_sized { text } else { String::new() };
+    vec![
+        ("{ARG_MEMBERS}", members(args, "const")),
+        ("{RESULT_MEMBERS}", members(results, "mut")),
+        ("{ARG_PARAMETERS}", parameters(args, "")),
+        ("{RESULT_PARAMETERS}", parameters(results, "mut ")),
+        ("{ARG_POINTERS}", pointers(args, "as_ptr")),
+        ("{RESULT_POINTERS}", pointers(results, "as_mut_ptr")),
+        ("{ARG_TOLD}", docs(args, "argument")),
+        ("{RESULT_TOLD}", docs(results, "result")),
+    ]
+}
+
+/// Parts of the module for sizes that vary from call to call; empty where all are fixed.
+fn size_parts(sizes: &Sizes, names: &ArgumentNames) -> Vec<(&'static str, String)> {
+    let name = names.sizes;
+    let if_sized = |text: String| if sizes.is_empty() { String::new() } else { text };
+    vec![
+        ("{SIZE_STRUCT}", if_sized(size_struct(&sizes.all))),
+        (
+            "{SIZE_ERRORS}",
+            if_sized(format!(
+                "            {E_SIZE} => f.write_str(\"a size is outside of its bounds\"),\n            \
+                 {E_BOUND} => f.write_str(\"the data ask for more than a bound\"),\n            \
+                 {E_CHECK} => f.write_str(\"a value is not as a node takes it\"),\n            \
+                 SHORT => f.write_str(\"an array is shorter than the sizes say\"),\n"
+            )),
+        ),
+        ("{SIZE_POINTER}", if_sized("        sizes: *mut Sizes,\n".to_string())),
+        ("{SIZE_TOLD}", if_sized(format!("    /// - `{name}`: those of the call, which writes what it finds\n"))),
+        ("{SIZE_WRONG}", if_sized(", a size is outside of its bounds, or an array too short".to_string())),
+        ("{SIZE_PARAMETER}", if_sized(format!("        {name}: &mut Sizes,\n"))),
+        ("{SIZE_ARGUMENT}", if_sized(format!("{name}, "))),
+        ("{CHECKS}", size_checks(sizes, names)),
+    ]
+}
+
+/// Checks of sizes and of the lengths of arrays before a call.
+fn size_checks(sizes: &Sizes, names: &ArgumentNames) -> String {
+    let name = names.sizes;
     let given = sizes.all.iter().filter(|s| !s.is_result).map(|s| {
         let (least, most, size) = (s.least, s.most, identifier(&s.name));
-        format!("        if !({least}..={most}).contains(&{told_sizes}.{size}) {{\n            return Err(Error({E_SIZE}));\n        }}\n")
+        format!("        if !({least}..={most}).contains(&{name}.{size}) {{\n            return Err(Error({E_SIZE}));\n        }}\n")
     });
-    let enough = all().filter(|f| !f.varying.is_empty()).map(|f| {
-        let factors: String = f.varying.iter().map(|s| format!(" * {told_sizes}.{s} as usize")).collect();
+    let enough = names.args.iter().chain(&names.results).filter(|f| !f.varying.is_empty()).map(|f| {
+        let factors: String = f.varying.iter().map(|s| format!(" * {name}.{s} as usize")).collect();
         format!(
             "        if {}.len() < {}{factors} {{\n            return Err(Error(SHORT));\n        }}\n",
             f.name, f.elements
         )
     });
-    let checks: String = given.chain(enough).collect();
-    Ok(format!(
-        r#"// Generated by tfaot {version} from {source}; do not edit.
-
-/// The memory of calls; calls at the same time need one each.
-pub struct {model} {{
-    workspace: Vec<Line>,
-}}
-
-/// A part of the workspace with its alignment.
-#[derive(Clone)]
-#[repr(C, align({WORKSPACE_ALIGN}))]
-struct Line([u8; {WORKSPACE_ALIGN}]);
-
-{size_struct}/// Why a call has no results: a `TFAOT_E` code of the C header; 1: this machine lacks instructions of the code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Error(pub i32);
-
-impl std::fmt::Display for Error {{
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {{
-        match self.0 {{
-            1 => f.write_str("this machine lacks instructions that the model was compiled for"),
-{size_errors}            code => write!(f, "the model returned {{code}}"),
-        }}
-    }}
-}}
-
-impl std::error::Error for Error {{}}
-
-#[allow(non_snake_case, reason = "names of the graph")]
-#[repr(C)]
-struct Args {{
-{arg_members}}}
-
-#[allow(non_snake_case, reason = "names of the graph")]
-#[repr(C)]
-struct Results {{
-{result_members}}}
-
-#[allow(dead_code, improper_ctypes, reason = "programs call what they need; a model may have no arguments")]
-unsafe extern "C" {{
-    fn {name}_run(
-        args: *const Args,
-        results: *const Results,
-{size_pointer}        workspace: *mut Line,
-        executor: *const std::ffi::c_void,
-    ) -> std::ffi::c_int;
-    fn {name}_supported() -> std::ffi::c_int;
-}}
-
-#[allow(dead_code, reason = "programs call what they need")]
-impl {model} {{
-    /// Memory for calls, {bytes} bytes.
-    pub fn new() -> Self {{
-        Self {{ workspace: vec![Line([0; {WORKSPACE_ALIGN}]); {lines}] }}
-    }}
-
-    /// Whether this machine has the instructions that the code was compiled for.
-    pub fn is_supported() -> bool {{
-        unsafe {{ {name}_supported() != 0 }}
-    }}
-
-    /// A call on this thread. Arrays are row-major.
-    ///
-{size_told}{arg_told}{result_told}    ///
-    /// # Errors
-    ///
-    /// Where this machine lacks instructions{size_wrong}; results are not written then.
-    #[allow(non_snake_case, clippy::too_many_arguments, reason = "names of the graph")]
-    pub fn run(
-        &mut self,
-{size_parameter}{arg_parameters}{result_parameters}    ) -> Result<(), Error> {{
-{checks}        let tfaot_args = Args {{
-{arg_pointers}        }};
-        let tfaot_results = Results {{
-{result_pointers}        }};
-        let workspace = self.workspace.as_mut_ptr();
-        // SAFETY: the arrays have the sizes that the code reads and writes, the workspace its size and alignment, and both live
-        // longer than the call; results are borrowed mutably, so that nothing else has them.
-        match unsafe {{ {name}_run(&tfaot_args, &tfaot_results, {size_argument}workspace, std::ptr::null()) }} {{
-            0 => Ok(()),
-            code => Err(Error(code)),
-        }}
-    }}
-}}
-
-impl Default for {model} {{
-    fn default() -> Self {{
-        Self::new()
-    }}
-}}
-"#,
-        version = env!("CARGO_PKG_VERSION"),
-        source = comment(&face.source),
-        bytes = program.workspace_bytes,
-        lines = program.workspace_bytes.div_ceil(WORKSPACE_ALIGN).max(1),
-        size_struct = when_sized(size_struct(&sizes.all)),
-        size_errors = when_sized(format!(
-            "            {E_SIZE} => f.write_str(\"a size is outside of its bounds\"),\n            \
-             {E_BOUND} => f.write_str(\"the data ask for more than a bound\"),\n            \
-             {E_CHECK} => f.write_str(\"a value is not as a node takes it\"),\n            \
-             SHORT => f.write_str(\"an array is shorter than the sizes say\"),\n"
-        )),
-        size_pointer = when_sized("        sizes: *mut Sizes,\n".to_string()),
-        size_told = when_sized(format!("    /// - `{told_sizes}`: those of the call, which writes what it finds\n")),
-        size_wrong = if is_sized { ", a size is outside of its bounds, or an array too short" } else { "" },
-        size_parameter = when_sized(format!("        {told_sizes}: &mut Sizes,\n")),
-        size_argument = when_sized(format!("{told_sizes}, ")),
-        arg_members = members(&args, "const"),
-        result_members = members(&results, "mut"),
-        arg_parameters = parameters(&args, ""),
-        result_parameters = parameters(&results, "mut "),
-        arg_pointers = pointers(&args, "as_ptr"),
-        result_pointers = pointers(&results, "as_mut_ptr"),
-        arg_told = told(&args, "argument"),
-        result_told = told(&results, "result"),
-    ))
+    given.chain(enough).collect()
 }
 
 /// The struct of sizes that vary from call to call.
