@@ -110,7 +110,7 @@ pub fn build_with(
     };
     // how loops run side by side, and what they do in one kernel, is read off kernels
     let detail = if has_loops(module) { Detail::Whole } else { Detail::Sketch };
-    let maker = Maker { lowered, target, variables, empty, packings, workspace, detail };
+    let maker = ProgramBuilder { lowered, target, variables, empty, packings, workspace, detail };
     let given = target.plans.as_deref().map(|text| PlanText::find(text, name)).transpose()?;
     let wanted = given.as_ref().map_or(Ok(SplitLevel::Once), PlanText::halves)?;
     let halved = if wanted == SplitLevel::None { None } else { split::cut(module, SplitScope::Once, target) };
@@ -142,7 +142,7 @@ pub fn build_with(
 }
 
 /// A module, and what is decided for it before any plan.
-struct Base<'m> {
+struct PlanInput<'m> {
     module: &'m Module,
     halves: SplitLevel,
     methods: Methods,
@@ -150,7 +150,7 @@ struct Base<'m> {
 }
 
 /// Makes programs from plans of one function.
-struct Maker<'l> {
+struct ProgramBuilder<'l> {
     lowered: &'l Lowered,
     target: &'l Target,
     variables: Variables,
@@ -163,15 +163,15 @@ struct Maker<'l> {
     detail: Detail,
 }
 
-impl Maker<'_> {
-    fn base<'m>(&self, module: &'m Module, halves: SplitLevel) -> Base<'m> {
+impl ProgramBuilder<'_> {
+    fn base<'m>(&self, module: &'m Module, halves: SplitLevel) -> PlanInput<'m> {
         let methods = Methods::of(module, self.target);
         let needed = Demand::of(module, &methods, &self.lowered.used);
-        Base { module, halves, methods, needed }
+        PlanInput { module, halves, methods, needed }
     }
 
     /// Plans `base` with these choices and emits the program.
-    fn made<'b>(&'b self, base: &'b Base<'_>, choices: &Choices, detail: Detail) -> Result<Candidate<'b>> {
+    fn made<'b>(&'b self, base: &'b PlanInput<'_>, choices: &Choices, detail: Detail) -> Result<Candidate<'b>> {
         let plan = Plan::of(
             base.module,
             &self.variables,
@@ -187,7 +187,7 @@ impl Maker<'_> {
 
     fn emitted(
         &self,
-        base: &Base<'_>,
+        base: &PlanInput<'_>,
         plan: &Plan<'_>,
         choices: &Choices,
         detail: Detail,
@@ -198,14 +198,14 @@ impl Maker<'_> {
     }
 
     /// The choices of the search, and what comes of them.
-    fn searched<'b>(&'b self, base: &'b Base<'_>) -> Result<(Choices, Candidate<'b>)> {
+    fn searched<'b>(&'b self, base: &'b PlanInput<'_>) -> Result<(Choices, Candidate<'b>)> {
         let aims = Aims { workspace: self.workspace, constants: most_constants(base.module) };
         let order = plan::lower_order(base.module, self.target, &base.methods);
         search::least(&aims, order, |choices| self.made(base, choices, self.detail))
     }
 
     /// The whole program of what was `made` in some detail.
-    fn whole(&self, base: &Base<'_>, choices: &Choices, made: Candidate<'_>, detail: Detail) -> Result<Program> {
+    fn whole(&self, base: &PlanInput<'_>, choices: &Choices, made: Candidate<'_>, detail: Detail) -> Result<Program> {
         let Candidate { plan, program, .. } = made;
         let drawn = program.workspace_bytes;
         let program = match detail {

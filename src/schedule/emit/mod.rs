@@ -19,13 +19,13 @@ pub use search_facts::SearchFacts;
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::{BufId, Buffer, Call, Called, Place, Program, Step};
-use crate::schedule::families::plane_sums::loops::LeftSums;
+use crate::schedule::families::plane_sums::loops::PartialSums;
 use crate::schedule::memory::workspace;
 use crate::schedule::passes::limits::regions;
 use crate::schedule::passes::{self, PassContext};
 use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::placement::Placement;
-use crate::schedule::plan::{Params, Plan, Stages};
+use crate::schedule::plan::{ComputationPlan, Params, Plan};
 use crate::schedule::refuse;
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
@@ -141,7 +141,7 @@ pub struct Emitter<'a> {
 pub struct Scope<'a> {
     pub(in crate::schedule) id: CompId,
     pub(in crate::schedule) comp: &'a Computation,
-    pub(in crate::schedule) stages: &'a Stages,
+    pub(in crate::schedule) stages: &'a ComputationPlan,
     /// The plan's, but for anchors that have got an array of their own since.
     pub(in crate::schedule) fusion: Fusion,
     pub(in crate::schedule) values: Values,
@@ -156,13 +156,13 @@ pub struct Scope<'a> {
     /// Memory that belongs to the caller.
     pub(in crate::schedule) borrowed: HashSet<BufId>,
     /// The sums that depthwise windows left.
-    pub(in crate::schedule) parts: HashMap<InstId, LeftSums>,
+    pub(in crate::schedule) parts: HashMap<InstId, PartialSums>,
     users: OnceCell<IdVec<InstId, Vec<InstId>>>,
 }
 
 impl<'a> Scope<'a> {
     /// The scope of a computation before its first instruction.
-    pub(in crate::schedule) fn new(module: &'a Module, id: CompId, stages: &'a Stages) -> Scope<'a> {
+    pub(in crate::schedule) fn new(module: &'a Module, id: CompId, stages: &'a ComputationPlan) -> Scope<'a> {
         Scope {
             id,
             comp: &module.comps[id],

@@ -6,7 +6,7 @@ use crate::hlo::{Computation, InstId};
 use crate::kernel::{Access, BufId, Buffer, Place};
 use crate::schedule::emit::Emitter;
 use crate::schedule::emit::value::Value;
-use crate::schedule::plan::Stages;
+use crate::schedule::plan::ComputationPlan;
 use std::collections::HashMap;
 
 impl<'a> Emitter<'a> {
@@ -34,7 +34,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn update_targets(
         &self,
         comp: &Computation,
-        stages: &Stages,
+        stages: &ComputationPlan,
         params: &[Value],
     ) -> HashMap<InstId, BufId> {
         let values: HashMap<InstId, &Value> = comp.params.iter().copied().zip(params).collect();

@@ -11,7 +11,7 @@
 //! instructions share a kernel is decided anew for each order, as a kernel takes in what comes last.
 use crate::hlo::{Computation, InstId};
 use crate::schedule::memory::liveness::{Need, Span};
-use crate::schedule::plan::Planned;
+use crate::schedule::plan::MemoryForecast;
 use crate::schedule::plan::fuse::Fusion;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashMap;
@@ -23,12 +23,12 @@ const MOST_INSTRUCTIONS: usize = 100_000;
 const MOST_ARRAYS: usize = 8;
 
 /// For each instruction that does not take its operands as they stand, their numbers as it does.
-type Turned = HashMap<InstId, Vec<usize>>;
+type SwappedOperands = HashMap<InstId, Vec<usize>>;
 
 /// An order that has operands before their readers and takes less memory than post order; `None` where none was found.
-pub fn lower(comp: &Computation, planned: impl Fn(Vec<InstId>) -> Planned) -> Option<Vec<InstId>> {
+pub fn lower(comp: &Computation, planned: impl Fn(Vec<InstId>) -> MemoryForecast) -> Option<Vec<InstId>> {
     let search = Search { comp, users: comp.users(), planned };
-    let mut turned = Turned::new();
+    let mut turned = SwappedOperands::new();
     let mut best = search.walked(&turned);
     let mut tries = MOST_TRIES.min(MOST_INSTRUCTIONS / comp.insts.len().max(1));
     let mut found = false;
@@ -70,10 +70,10 @@ struct Walked {
     need: Need,
 }
 
-impl<P: Fn(Vec<InstId>) -> Planned> Search<'_, P> {
-    fn walked(&self, turned: &Turned) -> Walked {
+impl<P: Fn(Vec<InstId>) -> MemoryForecast> Search<'_, P> {
+    fn walked(&self, turned: &SwappedOperands) -> Walked {
         let (plain, reached) = walk(self.comp, turned);
-        let Planned { fusion, order, need } = (self.planned)(plain.clone());
+        let MemoryForecast { fusion, order, need } = (self.planned)(plain.clone());
         Walked { plain, order, reached, fusion, need }
     }
 
@@ -134,7 +134,7 @@ fn meet(
 }
 
 /// Post order, and from where each instruction was reached first.
-fn walk(comp: &Computation, turned: &Turned) -> (Vec<InstId>, IdVec<InstId, Option<(InstId, usize)>>) {
+fn walk(comp: &Computation, turned: &SwappedOperands) -> (Vec<InstId>, IdVec<InstId, Option<(InstId, usize)>>) {
     let mut reached: IdVec<InstId, Option<(InstId, usize)>> = comp.insts.ids().map(|_| None).collect();
     let mut seen: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();
     let mut out = Vec::with_capacity(comp.insts.len());

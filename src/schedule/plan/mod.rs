@@ -72,12 +72,12 @@ pub enum Params {
 pub struct Plan<'a> {
     methods: &'a Methods,
     needed: &'a Demand,
-    comps: HashMap<(CompId, Params), Stages>,
+    comps: HashMap<(CompId, Params), ComputationPlan>,
 }
 
 /// The plan of one computation.
 #[derive(Clone, Debug)]
-pub struct Stages {
+pub struct ComputationPlan {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
     /// How the kernels of each root are made.
@@ -121,7 +121,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The plan of a computation.
-    pub fn stages(&self, id: CompId, owner: Params) -> Result<&Stages> {
+    pub fn stages(&self, id: CompId, owner: Params) -> Result<&ComputationPlan> {
         self.comps.get(&(id, owner)).ok_or_else(|| Error::internal("schedule", "a computation has no plan"))
     }
 
@@ -137,7 +137,7 @@ impl<'a> Plan<'a> {
 }
 
 /// The fusion decisions and the placements of arrays of one computation.
-pub struct Fused {
+pub struct FusionPlan {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
     /// Weights times factors.
@@ -149,17 +149,17 @@ pub struct Fused {
 }
 
 /// Decides fusion and placements of a computation in `order`, which has operands before their readers.
-fn fused(context: &PlanContext<'_>, order: &[InstId]) -> Fused {
+fn fused(context: &PlanContext<'_>, order: &[InstId]) -> FusionPlan {
     let mut fusion = fuse::fuse(context.module, context.comp, order);
     let scaled = channel_scales::take_in(context.comp, &mut fusion);
     let producers = producer_fusion::choose(context, &mut fusion);
     placement::leave_apart(context.comp, &mut fusion, context.convolutions, context.target);
     let placements = placement::placements(context.comp, &fusion, context.convolutions);
-    Fused { fusion, scaled, producers, placements }
+    FusionPlan { fusion, scaled, producers, placements }
 }
 
 /// The order and the memory of a plan, before its recipes.
-pub struct Planned {
+pub struct MemoryForecast {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
     /// In which instructions run.
@@ -169,11 +169,11 @@ pub struct Planned {
 }
 
 /// Plans the order and the memory of a computation from `plain`, an order that has operands before their readers.
-fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> Planned {
-    let Fused { fusion, placements, .. } = fused(context, &plain);
+fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> MemoryForecast {
+    let FusionPlan { fusion, placements, .. } = fused(context, &plain);
     let order = sink::order(context.comp, plain);
     let need = Need::of(context.comp, &fusion, &placements, &order, Sharing::Planned);
-    Planned { fusion, order, need }
+    MemoryForecast { fusion, order, need }
 }
 
 /// An order of the entry that takes less memory than post order; `None` where none was found.
@@ -197,7 +197,7 @@ pub struct Planner<'a> {
     /// By how much constants may still grow for speed.
     spare_bytes: u64,
     depth: usize,
-    comps: HashMap<(CompId, Params), Stages>,
+    comps: HashMap<(CompId, Params), ComputationPlan>,
 }
 
 impl Planner<'_> {
@@ -244,16 +244,17 @@ impl Planner<'_> {
             let is_root = fused.fusion.is_made(inst) && !stored.contains(&inst);
             if is_root && has_kernels(comp, inst) {
                 let recipe = self.recipe(&context, &fused, &summed, id, inst)?;
-                if !recipe.setup.leaves_sums() {
+                if !recipe.setup.makes_partial_sums() {
                     summed.remove(&inst);
                 }
                 recipes.insert(inst, recipe);
             }
         }
         self.depth -= 1;
-        let Fused { fusion, scaled, placements, .. } = fused;
+        let FusionPlan { fusion, scaled, placements, .. } = fused;
         let kept = compressed_constants::kept_for_others(comp);
-        let stages = Stages { fusion, recipes, placements, order, lifetimes, stored, kept, scaled, summed, updates };
+        let stages =
+            ComputationPlan { fusion, recipes, placements, order, lifetimes, stored, kept, scaled, summed, updates };
         self.comps.insert((id, owner), stages);
         Ok(())
     }
@@ -347,7 +348,7 @@ ENTRY e {
     }
 
     /// The plan of a computation for a processor of that name.
-    fn stages(module: &Module, cpu: &str, choices: &Choices, comp: CompId, params: Params) -> Stages {
+    fn stages(module: &Module, cpu: &str, choices: &Choices, comp: CompId, params: Params) -> ComputationPlan {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
         let (methods, demand) = (Methods::of(module, &target), Demand::default());
         let plan = Plan::of(module, &Variables::default(), &target, &methods, &demand, choices, families::recipe);

@@ -12,11 +12,11 @@ use crate::schedule::families::plane_sums::recipe::FEWEST_PIXELS;
 use crate::schedule::families::producer_fusion::recipe::FusedProducer;
 use crate::schedule::families::reduce::recipe::Reduction;
 use crate::schedule::families::scan::recipe::Scan;
-use crate::schedule::families::select_and_scatter::recipe::Selected;
+use crate::schedule::families::select_and_scatter::recipe::SelectMethod;
 use crate::schedule::families::winograd::recipe as winograd;
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::request::RecipeRequest;
-use crate::schedule::plan::{Fused, Planner};
+use crate::schedule::plan::{FusionPlan, Planner};
 use crate::schedule::refuse;
 use std::collections::HashSet;
 
@@ -47,7 +47,7 @@ pub enum Setup {
     /// A triangular system.
     Solve(Solve),
     /// Windows that each select an element.
-    Selected(Selected),
+    SelectMethod(SelectMethod),
     /// A contraction for each group and combination of phases.
     Direct(Direct),
     /// The gradient of a filter.
@@ -70,7 +70,7 @@ impl Setup {
     }
 
     /// Whether kernels that are made so can leave the sums of parts of what they make: of tiles of pixels, or of bands of rows.
-    pub fn leaves_sums(&self) -> bool {
+    pub fn makes_partial_sums(&self) -> bool {
         let pixels = match self {
             Setup::Depthwise(window) => window.tile.min(window.wide.extent),
             Setup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => chain.window.wide.extent,
@@ -80,7 +80,7 @@ impl Setup {
     }
 
     /// The error of a family that was given these and has others.
-    pub fn unfit<T>(&self) -> Result<T> {
+    pub fn wrong_family<T>(&self) -> Result<T> {
         Err(Error::internal("schedule", format!("parameters of another family: {self:?}")))
     }
 }
@@ -93,7 +93,7 @@ impl Planner<'_> {
     pub fn recipe(
         &mut self,
         context: &PlanContext<'_>,
-        fused: &Fused,
+        fused: &FusionPlan,
         summed: &HashSet<InstId>,
         comp: CompId,
         id: InstId,

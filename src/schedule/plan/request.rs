@@ -6,7 +6,7 @@ use crate::schedule::families::convolution::recipe::algorithm::Convolution;
 use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::inlineable;
-use crate::schedule::plan::{Fused, epilogue};
+use crate::schedule::plan::{FusionPlan, epilogue};
 use crate::schedule::refuse;
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ pub struct RecipeRequest<'l> {
     /// The inputs of the planner.
     pub context: &'l PlanContext<'l>,
     /// The fusion decisions and placements of the computation.
-    pub fused: &'l Fused,
+    pub fused: &'l FusionPlan,
     /// Planes of which parts are summed when they are made.
     pub summed: &'l HashSet<InstId>,
     /// The computation.

@@ -17,7 +17,7 @@ use crate::schedule::memory::liveness::{Need, Sharing};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::{self, Fusion};
 use crate::schedule::plan::split_level::SplitScope;
-use crate::schedule::plan::{Planned, placement};
+use crate::schedule::plan::{MemoryForecast, placement};
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
@@ -80,7 +80,7 @@ impl Peak {
     fn of(module: &Module, comp: &Computation, target: &Target) -> Peak {
         let convolutions = convolutions(comp, target);
         let context = PlanContext { module, comp, users: &comp.users(), convolutions: &convolutions, target };
-        let Planned { fusion, order, need } = crate::schedule::plan::planned(&context, comp.post_order());
+        let MemoryForecast { fusion, order, need } = crate::schedule::plan::planned(&context, comp.post_order());
         Peak { bytes: need.bytes, at: need.at.map(|i| order[i]), fusion, convolutions }
     }
 }

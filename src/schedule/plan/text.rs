@@ -13,7 +13,7 @@
 use super::choices::{Choices, Key};
 use super::fuse::{Fusion, FusionDecision};
 use super::recipe::{Recipe, Setup};
-use super::{Params, Plan, Stages};
+use super::{ComputationPlan, Params, Plan};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::text::unique_names;
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
@@ -68,7 +68,7 @@ pub fn print(
     let sizes = format!("workspace {}, constants {}", program.workspace_bytes, program.weights_bytes);
     let mut out = format!("{HEAD}{} for {}: {sizes}\nhalves {}\n", program.name, target.cpu, halves.name());
     print_choices(module, &names, choices, &mut out);
-    let mut all: Vec<(&(CompId, Params), &Stages)> = plan.comps.iter().collect();
+    let mut all: Vec<(&(CompId, Params), &ComputationPlan)> = plan.comps.iter().collect();
     all.sort_by_key(|(key, _)| **key);
     for (&(id, owner), stages) in all {
         let owner = match owner {
@@ -110,7 +110,7 @@ fn print_choices(module: &Module, names: &Names, choices: &Choices, out: &mut St
 const WORDS: [&str; 5] = ["known", "room", "apart", "copied", "in-parts"];
 
 /// How root `key` is made, what is inlined into it, where it lies, and from when to when, by places in the order.
-fn stage(stages: &Stages, key: Key, inlined: &[InstId], names: &Names) -> String {
+fn stage(stages: &ComputationPlan, key: Key, inlined: &[InstId], names: &Names) -> String {
     let id = key.1;
     let of_comp = |id: InstId| names.inst((key.0, id));
     let mut out = format!("{}: {}", of_comp(id), recipe(&stages.recipes[&id], &of_comp));
@@ -153,7 +153,7 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
         Setup::Scan(scan) => scan.to_string(),
         Setup::Reduce(reduction) => reduction.to_string(),
         Setup::Solve(solve) => solve.to_string(),
-        Setup::Selected(selected) => selected.to_string(),
+        Setup::SelectMethod(selected) => selected.to_string(),
         Setup::Direct(direct) => direct.to_string(),
         Setup::Filter(filter) => filter.to_string(),
         Setup::Depthwise(window) => window.to_string(),

@@ -173,7 +173,7 @@ pub const FAMILY: Family = Family {
     },
     emit: |s, root, setup| match setup {
         Setup::Depthwise(window) => s.depthwise(root, window),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 

@@ -19,7 +19,7 @@ pub const FAMILY: Family = Family {
     },
     emit: |s, root, setup| match setup {
         Setup::Filter(filter) => s.filter(root, filter),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 

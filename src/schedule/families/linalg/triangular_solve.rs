@@ -85,7 +85,7 @@ pub const FAMILY: Family = Family {
     recipe: |planner, request| Ok(Solve::of(request, planner.target).map(Setup::Solve)),
     emit: |s, root, setup| match setup {
         Setup::Solve(solve) => s.triangular_solve(root, *solve),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 

@@ -16,7 +16,7 @@ const FEW_PARTS: u64 = 4;
 
 /// Sums of an array's channels in parts: `[part][channel]`.
 #[derive(Clone, Copy, Debug)]
-pub struct LeftSums {
+pub struct PartialSums {
     pub(in crate::schedule) buf: BufId,
     pub(in crate::schedule) count: u64,
     pub(in crate::schedule) channels: u64,
@@ -80,12 +80,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Memory for the sums of `count` parts of what `id` makes, where they are wanted.
-    pub(in crate::schedule) fn parts(&mut self, id: InstId, count: u64) -> Option<LeftSums> {
+    pub(in crate::schedule) fn parts(&mut self, id: InstId, count: u64) -> Option<PartialSums> {
         if !self.scope.stages.summed.contains(&id) {
             return None;
         }
         let channels = self.scope.comp.array(id).dims.last().copied()?;
-        let parts = LeftSums { buf: self.buffer(DType::F32, count * channels), count, channels };
+        let parts = PartialSums { buf: self.buffer(DType::F32, count * channels), count, channels };
         self.scope.parts.insert(id, parts);
         Some(parts)
     }
@@ -116,7 +116,7 @@ impl<'a> Emitter<'a> {
                     let kernel = self.bands(root.id, p, cut, partial, channels)?;
                     self.launch(kernel);
                 }
-                LeftSums { buf: partial, count: BANDS, channels }
+                PartialSums { buf: partial, count: BANDS, channels }
             }
         };
         for cut in &cuts {
@@ -132,7 +132,7 @@ impl<'a> Emitter<'a> {
         root @ Root { id, anchor, .. }: Root<'_>,
         p: &Planes,
         cut: &Cut,
-        parts: &LeftSums,
+        parts: &PartialSums,
     ) -> Result<Kernel> {
         let mut e = self.elements(id);
         // those side by side wait for one another's sums no longer than for their own

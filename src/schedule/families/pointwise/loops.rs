@@ -19,7 +19,7 @@ pub const CONCATENATE: Family = Family {
     },
     emit: |s, root, setup| match setup {
         Setup::Concatenate(axis) => s.concatenate(root, *axis),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 

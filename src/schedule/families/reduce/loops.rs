@@ -33,7 +33,7 @@ pub const FAMILY: Family = Family {
     recipe: |planner, request| Ok(Reduction::of(request, planner.target)?.map(Setup::Reduce)),
     emit: |s, root, setup| match setup {
         Setup::Reduce(reduction) => s.reduce(root, reduction),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 

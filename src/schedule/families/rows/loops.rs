@@ -69,7 +69,7 @@ pub const FAMILY: Family = Family {
     recipe: |_, request| Ok(request.fused.fusion.rows[request.id].map(Setup::Rows)),
     emit: |s, root, setup| match setup {
         Setup::Rows(rows) => s.rows(root, *rows),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 

@@ -19,7 +19,7 @@ pub const FAMILY: Family = Family {
     recipe: |_, request| Ok(request.scan().map(Setup::Scan)),
     emit: |s, root, setup| match setup {
         Setup::Scan(scan) => s.scan(root, *scan),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 

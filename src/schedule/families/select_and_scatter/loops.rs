@@ -1,21 +1,21 @@
 //! Loops of `select-and-scatter` element by element, tap after tap.
-use crate::schedule::families::select_and_scatter::recipe::{Selected, Windows};
+use crate::schedule::families::select_and_scatter::recipe::{SelectMethod, Windows};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::scalar_loops::{Local, nested};
 
 /// Windows that each pick an element.
 pub const FAMILY: Family = Family {
     name: "select-and-scatter",
-    recipe: |_, request| Ok(Selected::of(request).map(Setup::Selected)),
+    recipe: |_, request| Ok(SelectMethod::of(request).map(Setup::SelectMethod)),
     emit: |s, root, setup| match setup {
-        Setup::Selected(selected) => s.select_and_scatter(root, *selected),
-        other => other.unfit(),
+        Setup::SelectMethod(selected) => s.select_and_scatter(root, *selected),
+        other => other.wrong_family(),
     },
 };
 
 impl<'a> Emitter<'a> {
     /// The result starts as `init`; of a window the element is selected that the selection keeps against every later one.
-    fn select_and_scatter(&mut self, root: Root<'_>, selected: Selected) -> Result<()> {
+    fn select_and_scatter(&mut self, root: Root<'_>, selected: SelectMethod) -> Result<()> {
         let Root { id, out, .. } = root;
         let comp = self.scope.comp;
         let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else { return Err(refuse(comp, id, "")) };
@@ -23,9 +23,9 @@ impl<'a> Emitter<'a> {
         let (dims, source_dims) = (&comp.array(x).dims, &comp.array(source).dims);
         let windows = Windows { window, dims, counts: source_dims };
         match selected {
-            Selected::Apart { covers } => return self.write_windows(root, &windows, *select, *scatter, covers),
-            Selected::Gathered => return self.gather_windows(root, &windows, *select, *scatter),
-            Selected::TapByTap => {}
+            SelectMethod::Apart { covers } => return self.write_windows(root, &windows, *select, *scatter, covers),
+            SelectMethod::Gathered => return self.gather_windows(root, &windows, *select, *scatter),
+            SelectMethod::TapByTap => {}
         }
         self.splat(id, init, dims, out)?;
         if dims.contains(&0) || source_dims.contains(&0) {

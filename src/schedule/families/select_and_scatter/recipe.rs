@@ -11,7 +11,7 @@ const FEWEST_LANES: u64 = 4;
 
 /// The method by which windows select elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Selected {
+pub enum SelectMethod {
     /// Windows that share no element and reach over no edge: each writes its elements.
     Apart {
         /// Whether every element is in one.
@@ -33,9 +33,9 @@ pub struct Windows<'a> {
     pub counts: &'a [u64],
 }
 
-impl Selected {
+impl SelectMethod {
     /// The method for the anchor, if that is a `select-and-scatter`.
-    pub fn of(request: &RecipeRequest<'_>) -> Option<Selected> {
+    pub fn of(request: &RecipeRequest<'_>) -> Option<SelectMethod> {
         let comp = request.context.comp;
         let Op::SelectAndScatter { window, .. } = request.op() else { return None };
         let [x, source, _] = comp[request.anchor].operands[..] else { return None };
@@ -45,11 +45,11 @@ impl Selected {
 }
 
 impl Windows<'_> {
-    fn method(&self) -> Selected {
+    fn method(&self) -> SelectMethod {
         match self {
-            _ if !self.are_plain() => Selected::TapByTap,
-            _ if self.are_apart() && self.are_inside() => Selected::Apart { covers: self.cover_all() },
-            _ => Selected::Gathered,
+            _ if !self.are_plain() => SelectMethod::TapByTap,
+            _ if self.are_apart() && self.are_inside() => SelectMethod::Apart { covers: self.cover_all() },
+            _ => SelectMethod::Gathered,
         }
     }
 
@@ -88,13 +88,13 @@ impl Windows<'_> {
     }
 }
 
-impl fmt::Display for Selected {
+impl fmt::Display for SelectMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Selected::Apart { covers: true } => "of windows that cover all",
-            Selected::Apart { covers: false } => "of windows apart",
-            Selected::Gathered => "gathered",
-            Selected::TapByTap => "tap by tap",
+            SelectMethod::Apart { covers: true } => "of windows that cover all",
+            SelectMethod::Apart { covers: false } => "of windows apart",
+            SelectMethod::Gathered => "gathered",
+            SelectMethod::TapByTap => "tap by tap",
         })
     }
 }
@@ -110,12 +110,12 @@ mod tests {
             let (window, dims, counts) = ([along, WindowDim::default()], [n, channels], [count, channels]);
             Windows { window: &window, dims: &dims, counts: &counts }.method()
         };
-        assert_eq!(method(2, 2, 0, [8, 4], 16), Selected::Apart { covers: true });
-        assert_eq!(method(2, 2, 0, [9, 4], 16), Selected::Apart { covers: false });
-        assert_eq!(method(3, 2, 1, [8, 4], 16), Selected::Gathered);
+        assert_eq!(method(2, 2, 0, [8, 4], 16), SelectMethod::Apart { covers: true });
+        assert_eq!(method(2, 2, 0, [9, 4], 16), SelectMethod::Apart { covers: false });
+        assert_eq!(method(3, 2, 1, [8, 4], 16), SelectMethod::Gathered);
         // too few channels for vectors, too many taps, no element
-        assert_eq!(method(2, 2, 0, [8, 4], 3), Selected::TapByTap);
-        assert_eq!(method(33, 33, 0, [66, 2], 16), Selected::TapByTap);
-        assert_eq!(method(2, 2, 0, [0, 0], 16), Selected::TapByTap);
+        assert_eq!(method(2, 2, 0, [8, 4], 3), SelectMethod::TapByTap);
+        assert_eq!(method(33, 33, 0, [66, 2], 16), SelectMethod::TapByTap);
+        assert_eq!(method(2, 2, 0, [0, 0], 16), SelectMethod::TapByTap);
     }
 }

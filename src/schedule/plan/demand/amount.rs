@@ -42,19 +42,19 @@ impl Amounts {
 }
 
 /// How much is still looked at.
-pub struct Looks {
+pub struct SearchBudget {
     left: usize,
     deep: usize,
 }
 
-impl Looks {
+impl SearchBudget {
     /// All that there may be.
-    pub fn new() -> Looks {
-        Looks { left: MOST_LOOKS, deep: 0 }
+    pub fn new() -> SearchBudget {
+        SearchBudget { left: MOST_LOOKS, deep: 0 }
     }
 
     /// Looks at one instruction more, whose operands `next` looks at.
-    pub fn at<T>(&mut self, next: impl FnOnce(&mut Looks) -> Option<T>) -> Option<T> {
+    pub fn at<T>(&mut self, next: impl FnOnce(&mut SearchBudget) -> Option<T>) -> Option<T> {
         self.left = self.left.checked_sub(1)?;
         if self.deep == MOST_DEEP {
             return None;
@@ -78,11 +78,11 @@ pub struct Frame<'a> {
 }
 
 /// A search that is tried at the instruction that makes a value.
-type Find<'f, T> = &'f mut dyn FnMut(&Frame, &Inst, &mut Looks) -> Option<T>;
+type Find<'f, T> = &'f mut dyn FnMut(&Frame, &Inst, &mut SearchBudget) -> Option<T>;
 
 impl Frame<'_> {
     /// Runs `find` at the instruction that makes a value, through calls, fusions and tuples.
-    pub fn at_source<T>(&self, id: InstId, looks: &mut Looks, find: Find<T>) -> Option<T> {
+    pub fn at_source<T>(&self, id: InstId, looks: &mut SearchBudget, find: Find<T>) -> Option<T> {
         let inst = &self.comp[id];
         looks.at(|looks| match &inst.op {
             Op::Parameter(number) => match self.caller {
@@ -103,7 +103,7 @@ impl Frame<'_> {
     }
 
     /// The number that each element of a value is.
-    pub fn amount(&self, id: InstId, looks: &mut Looks) -> Option<Amount> {
+    pub fn amount(&self, id: InstId, looks: &mut SearchBudget) -> Option<Amount> {
         self.at_source(id, looks, &mut |frame, inst, looks| {
             let dtype = inst.shape.as_array()?.dtype;
             let of_entry = std::ptr::eq(frame.comp, frame.module.entry());

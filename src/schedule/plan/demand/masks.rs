@@ -3,20 +3,21 @@
 use crate::hlo::{InstId, Literal, Op};
 use crate::scalar::{Direction, ScalarOp};
 use crate::schedule::plan::demand::Bound;
-use crate::schedule::plan::demand::amount::{Amounts, Frame, Looks};
+use crate::schedule::plan::demand::amount::{Amounts, Frame, SearchBudget};
 use crate::schedule::plan::demand::operands::reshaped;
 use crate::tensor::DType;
 
 /// Along each axis of a `pred` array a bound behind which it is false.
 pub fn bounds(frame: &Frame, pred: InstId, amounts: &mut Amounts) -> Vec<Option<Bound>> {
     let rank = frame.comp[pred].shape.as_array().map_or(0, |a| a.rank());
-    context(frame, pred, amounts, &mut Looks::new()).unwrap_or_else(|| vec![None; rank])
+    context(frame, pred, amounts, &mut SearchBudget::new()).unwrap_or_else(|| vec![None; rank])
 }
 
-fn context(frame: &Frame, pred: InstId, amounts: &mut Amounts, looks: &mut Looks) -> Option<Vec<Option<Bound>>> {
+fn context(frame: &Frame, pred: InstId, amounts: &mut Amounts, looks: &mut SearchBudget) -> Option<Vec<Option<Bound>>> {
     frame.at_source(pred, looks, &mut |frame, inst, looks| {
         let dims = &inst.shape.as_array()?.dims;
-        let inner = |looks: &mut Looks, amounts: &mut Amounts| context(frame, *inst.operands.first()?, amounts, looks);
+        let inner =
+            |looks: &mut SearchBudget, amounts: &mut Amounts| context(frame, *inst.operands.first()?, amounts, looks);
         match &inst.op {
             Op::Elementwise(ScalarOp::And) => {
                 let one = inner(looks, amounts);
@@ -64,7 +65,7 @@ pub fn both_of(a: Option<Bound>, b: Option<Bound>) -> Option<Bound> {
 }
 
 /// The axis along which elements of an array are their own positions.
-fn axis_of(frame: &Frame, id: InstId, looks: &mut Looks) -> Option<usize> {
+fn axis_of(frame: &Frame, id: InstId, looks: &mut SearchBudget) -> Option<usize> {
     frame.at_source(id, looks, &mut |frame, inst, looks| match &inst.op {
         Op::Iota(axis) => Some(*axis),
         Op::Broadcast(to) => to.get(axis_of(frame, inst.operands[0], looks)?).copied(),

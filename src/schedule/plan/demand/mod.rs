@@ -14,7 +14,7 @@ use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
 use crate::lower::Count;
 use crate::scalar::ScalarOp;
 use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Methods};
-use amount::{Frame, Looks};
+use amount::{Frame, SearchBudget};
 use operands::of_array;
 use std::collections::HashMap;
 
@@ -57,7 +57,7 @@ impl Demand {
         let mut bound = |count: &Option<Count>| {
             let amount = match (*count)? {
                 Count::Parameter(number) => Amount::Argument(number),
-                Count::Part(part) => frame.amount(*entry[entry.root].operands.get(part)?, &mut Looks::new())?,
+                Count::Part(part) => frame.amount(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?,
             };
             Some(Bound { size: walk.needed.amounts.number(amount), times: 1, more: 0 })
         };

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 impl<'a> Emitter<'a> {
     /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
-    pub(in crate::schedule) fn narrow(
+    pub(in crate::schedule) fn inner_product(
         &mut self,
         root @ Root { id, anchor, out }: Root<'_>,
         make: impl FnOnce(&mut Self, Root<'_>) -> Result<()>,
@@ -35,7 +35,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The sums of `c`.
-    pub(in crate::schedule) fn narrow_sums(
+    pub(in crate::schedule) fn inner_product_sums(
         &mut self,
         root @ Root { anchor, out, .. }: Root<'_>,
         c: &Contraction,

@@ -18,7 +18,7 @@ use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
 use crate::schedule::families::contraction::loops::pack::Panels;
-use crate::schedule::families::contraction::loops::prefetch_panel::Ahead;
+use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch;
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
@@ -91,7 +91,7 @@ impl<'t> Tiling<'t> {
 
     /// Decides whether tiles prefetch the next panel of a right side of so many bytes.
     fn prefetch(&mut self, bytes: u64, sum: &[Axis]) {
-        self.is_packed = match self.packed.lying {
+        self.is_packed = match self.packed.in_place {
             None => self.packed.term == self.method.panel,
             // as if it was
             Some(first) => first == 0 && matches!(sum[..], [axis] if axis.b == self.method.panel as i64),
@@ -100,7 +100,7 @@ impl<'t> Tiling<'t> {
             Some(strip) => matches!(strip.held, LocalSide::Pixels(_)),
             None => self.method.order == LoopOrder::Panels,
         };
-        self.prefetching = (Ahead::is_worth(bytes, pass) && self.is_packed).then(|| self.grid.rows());
+        self.prefetching = (PanelPrefetch::is_worth(bytes, pass) && self.is_packed).then(|| self.grid.rows());
     }
 
     /// The register block of one tile.
@@ -113,7 +113,7 @@ impl<'t> Tiling<'t> {
         let number = column.at.div(beside as i64, &k.vars);
         let part_of_it = column.at.rem(beside as i64, &k.vars);
         let whole = Index::var(grid.batch).scale(packed.batch as i64).add(&number.scale(apart as i64));
-        let whole = whole.offset(packed.lying.unwrap_or(0));
+        let whole = whole.offset(packed.in_place.unwrap_or(0));
         let of_batch = if packed.batch > 0 { n } else { 0 };
         let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
         let first = column.at.scale(panel as i64).offset(c.first_column as i64);
@@ -121,7 +121,7 @@ impl<'t> Tiling<'t> {
             let of_row = |&v: &VarId| if v == grid.tile { row.at.clone() } else { Index::var(v) };
             let mut place = vec![(part_of_it.clone(), beside)];
             place.extend(loops.iter().map(|v| (of_row(v), k.vars[*v])));
-            Ahead::of_panel(&place, whole.offset(apart as i64), self.terms(), panel.max(packed_columns))
+            PanelPrefetch::of_panel(&place, whole.offset(apart as i64), self.terms(), panel.max(packed_columns))
         });
         let pixels = self.strip.filter(|s| matches!(s.held, LocalSide::Pixels(_)));
         let results = self.strip.filter(|s| matches!(s.held, LocalSide::Result(_)));
@@ -132,7 +132,7 @@ impl<'t> Tiling<'t> {
             order: method.numbers,
             scales: packed.scales.map(|buf| (buf, scale_at)),
             term: packed.term,
-            is_lying: packed.lying.is_some(),
+            is_in_place: packed.in_place.is_some(),
             panel: packed.panel,
             moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
             near: results.map(|s| (s.first(), s.stride)),
@@ -189,8 +189,8 @@ impl<'a> Emitter<'a> {
         place: Coordinates<'_>,
     ) -> Result<()> {
         let is_whole = product(&c.rows) * product(&c.columns) == self.scope.comp.array(root.anchor).elements();
-        if is_whole && let Some(right) = self.narrow_right(c) {
-            return self.narrow(root, |s, sums| s.narrow_sums(sums, c, right, place));
+        if is_whole && let Some(right) = self.inner_product_right(c) {
+            return self.inner_product(root, |s, sums| s.inner_product_sums(sums, c, right, place));
         }
         let mut e = self.elements(root.id);
         let nest = self.nest(&mut e, root, c, None, place)?;
@@ -291,13 +291,13 @@ impl<'a> Emitter<'a> {
     ) -> Result<(Panels, Vec<Stmt>)> {
         let (columns, tile) = (method.panel, method.tile.columns());
         Ok(match (method.read, &c.right) {
-            (Read::Lying { batch }, &Right::Buffer(buf)) => {
-                (Panels { buf, term: tile, lying: Some(c.b0), batch, panel: tile, scales: None }, Vec::new())
+            (Read::InPlace { batch }, &Right::Buffer(buf)) => {
+                (Panels { buf, term: tile, in_place: Some(c.b0), batch, panel: tile, scales: None }, Vec::new())
             }
-            (Read::Turned { panel, batch }, &Right::Buffer(buf)) => {
-                (Panels { buf, term: 1, lying: None, batch, panel, scales: None }, Vec::new())
+            (Read::Transposed { panel, batch }, &Right::Buffer(buf)) => {
+                (Panels { buf, term: 1, in_place: None, batch, panel, scales: None }, Vec::new())
             }
-            (Read::Stack, &Right::Buffer(buf)) => self.pack_near(k, c, buf, sum, batch, tile),
+            (Read::Stack, &Right::Buffer(buf)) => self.pack_on_stack(k, c, buf, sum, batch, tile),
             _ => (self.pack(c, sum, columns, product(&c.columns).div_ceil(columns), method.numbers)?, Vec::new()),
         })
     }
@@ -336,9 +336,9 @@ impl<'a> Emitter<'a> {
     }
 
     /// The right side of `c`, where lanes had better run along its sums.
-    pub(in crate::schedule) fn narrow_right<'c>(&self, c: &'c Contraction) -> Option<&'c Tensor> {
+    pub(in crate::schedule) fn inner_product_right<'c>(&self, c: &'c Contraction) -> Option<&'c Tensor> {
         let Right::Constant(right) = &c.right else { return None };
-        self.facts(c).is_narrow(self.target).then_some(right)
+        self.facts(c).is_inner_product(self.target).then_some(right)
     }
 
     /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs

@@ -5,7 +5,7 @@ use crate::schedule::families::contraction::loops::operands::{Contraction, Right
 use crate::schedule::families::contraction::loops::packings::Numbers;
 use crate::schedule::families::contraction::recipe::axis::{Axis, offset_of, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
-use crate::schedule::families::contraction::recipe::{has_own, is_turned};
+use crate::schedule::families::contraction::recipe::{has_columns_apart, has_own};
 use crate::schedule::loops::grid::{chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants::Stored;
@@ -22,7 +22,7 @@ pub struct Panels {
     /// How far a term is from the next: the columns of a panel.
     pub term: u64,
     /// The first element of a right side that is not packed; terms are as far apart as the loops of the sum have them.
-    pub lying: Option<i64>,
+    pub in_place: Option<i64>,
     /// How far those of one batch are from those of the next; 0 where all share them.
     pub batch: u64,
     /// How far a panel is from the next.
@@ -78,7 +78,7 @@ impl Emitter<'_> {
         let made = |buf: BufId, scales: Option<BufId>| Panels {
             buf,
             term: panel,
-            lying: None,
+            in_place: None,
             batch: if own { panels * k * panel } else { 0 },
             panel: k * panel,
             scales,
@@ -103,9 +103,9 @@ impl Emitter<'_> {
                 let to = self.buffer(dtype, total);
                 let lanes = self.lanes(dtype);
                 let source = Source { c, sum, from: *from, own };
-                let few = if is_turned(&c.columns) { FEW_TERMS } else { 1 };
+                let few = if has_columns_apart(&c.columns) { FEW_TERMS } else { 1 };
                 let dims = [batch, panels, k, panel];
-                let kernel = match !is_turned(&c.columns) && n.is_multiple_of(panel) {
+                let kernel = match !has_columns_apart(&c.columns) && n.is_multiple_of(panel) {
                     true => source.straight(to, dims, lanes),
                     false => source.by_panel(to, dtype, dims, few, lanes),
                 };
@@ -116,7 +116,7 @@ impl Emitter<'_> {
     }
 
     /// The panels of one batch on the stack, and what packs them there.
-    pub(in crate::schedule) fn pack_near(
+    pub(in crate::schedule) fn pack_on_stack(
         &mut self,
         k: &mut Kernel,
         c: &Contraction,
@@ -129,14 +129,14 @@ impl Emitter<'_> {
         let panels = product(&c.columns).div_ceil(panel);
         let dtype = self.program.buffers[from].dtype;
         let buf = self.on_stack(dtype, panels * terms * panel);
-        let few = if is_turned(&c.columns) { FEW_TERMS } else { 1 };
+        let few = if has_columns_apart(&c.columns) { FEW_TERMS } else { 1 };
         let source = Source { c, sum, from, own: true };
         let dims = [batch, panels, terms, panel];
         let lanes = self.lanes(dtype);
         let ([p, round], body) =
             source.panels(k, &Destination { buf, dtype, first: Index::default() }, b, dims, few, lanes);
         let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
-        (Panels { buf, term: panel, lying: None, batch: 0, panel: terms * panel, scales: None }, body)
+        (Panels { buf, term: panel, in_place: None, batch: 0, panel: terms * panel, scales: None }, body)
     }
 
     /// The panels of a constant.

@@ -13,14 +13,14 @@ const MOST_TILES: u64 = 64;
 
 /// The share of one tile.
 #[derive(Clone, Debug)]
-pub struct Ahead {
+pub struct PanelPrefetch {
     /// The first element of the share.
     first: Index,
     /// Elements a term of the sum.
     each: u64,
 }
 
-impl Ahead {
+impl PanelPrefetch {
     /// Whether the panels of a right side of so many bytes are worth asking for; `pass` is whether rows pass them.
     pub fn is_worth(bytes: u64, pass: bool) -> bool {
         pass && bytes >= LEAST_BYTES
@@ -28,14 +28,14 @@ impl Ahead {
 
     /// The share of the tile at `place` of the loops that pass a panel, first which part of its columns, then which rows, each with
     /// its rounds: of the next panel, which begins at `next` and has `terms` times `columns` elements.
-    pub fn of_panel(place: &[(Index, u64)], next: Index, terms: u64, columns: u64) -> Option<Ahead> {
+    pub fn of_panel(place: &[(Index, u64)], next: Index, terms: u64, columns: u64) -> Option<PanelPrefetch> {
         let (place, extents): (Vec<Index>, Vec<u64>) = place.iter().cloned().unzip();
         let all: u64 = extents.iter().product();
         if all < 2 || extents[1..].iter().product::<u64>() > MOST_TILES {
             return None;
         }
         let each = columns.div_ceil(all);
-        Some(Ahead { first: next.add(&linear(&place, &extents).scale((each * terms) as i64)), each })
+        Some(PanelPrefetch { first: next.add(&linear(&place, &extents).scale((each * terms) as i64)), each })
     }
 
     /// The element to prefetch in step `u` of the unrolled steps from term `position` on; `None` where an earlier step fetched its cache

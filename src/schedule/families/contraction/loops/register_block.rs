@@ -1,5 +1,5 @@
 //! A part of a contraction whose sums stay in registers: where it lies, its vectors of columns.
-use crate::schedule::families::contraction::loops::prefetch_panel::Ahead;
+use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch;
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::convolution::loops::tap_rows::TapsOfRow;
 use crate::schedule::loops::prelude::*;
@@ -20,7 +20,7 @@ pub struct RegisterBlock {
     /// How far a term of a panel is from the next: the columns of a panel that is packed.
     pub term: u64,
     /// Whether the right side is not packed: terms are as far apart as the loops of the sum have them.
-    pub is_lying: bool,
+    pub is_in_place: bool,
     /// How far a panel is from the next, where the tile has several.
     pub panel: u64,
     /// The scales of columns: their buffer, and the offset there of the first column of the tile.
@@ -30,7 +30,7 @@ pub struct RegisterBlock {
     /// Columns that the result has here.
     pub columns: u64,
     /// The prefetches that are interleaved with the sums of the tile.
-    pub ahead: Option<Ahead>,
+    pub ahead: Option<PanelPrefetch>,
     /// The number of the batch.
     pub batch: Index,
     /// Columns of a vector.
@@ -48,7 +48,7 @@ pub struct RegisterBlock {
 impl RegisterBlock {
     /// How far the number of a column is from that of the first in the same term, where they lie plainly.
     pub fn of_column(&self, column: u64) -> u64 {
-        if self.is_lying { column } else { column / self.term * self.panel + column % self.term }
+        if self.is_in_place { column } else { column / self.term * self.panel + column % self.term }
     }
 }
 

@@ -61,7 +61,7 @@ impl<'a> Emitter<'a> {
             return first.into_iter().collect();
         }
         let first = part.rows.first().map(|r| r.1.clone()).filter(|first| in_a_row(&part, first));
-        if let PanelOrder::Tiles | PanelOrder::Turned(_) = part.order {
+        if let PanelOrder::Tiles | PanelOrder::Transposed(_) = part.order {
             let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
             return self.sums_on_stack(e, c, sum, &part, first, &mut store);
         }
@@ -95,12 +95,12 @@ impl<'a> Emitter<'a> {
         let width = part.columns.next_multiple_of(part.lanes);
         let to = StackRows { buf: self.on_stack(dtype, rows * width), width };
         let mut body = match part.order {
-            PanelOrder::Turned(apart) => self.turned_sums(e, c, sum, part, apart, to),
+            PanelOrder::Transposed(apart) => self.transposed_sums(e, c, sum, part, apart, to),
             _ => amx::sums(e, c.left, sum, part, to),
         };
         let whole = [(0, part.columns / part.lanes, part.lanes)];
         let vectors = pieces(&mut e.k, &whole, part.columns);
-        let stacked = Stacked { buf: to.buf, rows, first, width, vectors };
+        let stacked = StackSums { buf: to.buf, rows, first, width, vectors };
         body.push(self.stored_from_stack(e, part, stacked, store)?);
         Ok(body)
     }
@@ -123,7 +123,7 @@ impl<'a> Emitter<'a> {
         body.push(Stmt::Release);
         let whole: Vec<_> = bands.iter().map(|b| (b.first, b.whole(part.columns), b.lanes)).collect();
         let vectors = pieces(&mut e.k, &whole, part.columns);
-        body.push(self.stored_from_stack(e, part, Stacked { buf, rows, first, width, vectors }, store)?);
+        body.push(self.stored_from_stack(e, part, StackSums { buf, rows, first, width, vectors }, store)?);
         Ok(body)
     }
 
@@ -168,7 +168,7 @@ impl<'a> Emitter<'a> {
 type Store<'s, 'a> = &'s mut dyn FnMut(&mut Emitter<'a>, &mut Elements, ExprId, &Index, &Index, &Index) -> Result<Stmt>;
 
 /// Sums of a tile on the stack.
-struct Stacked {
+struct StackSums {
     buf: BufId,
     rows: u64,
     /// The number of the first row.
@@ -184,7 +184,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut Elements,
         part: &RegisterBlock,
-        sums: Stacked,
+        sums: StackSums,
         store: Store<'_, 'a>,
     ) -> Result<Stmt> {
         let at = e.k.var(sums.rows);

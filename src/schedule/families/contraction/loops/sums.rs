@@ -163,7 +163,7 @@ pub(in crate::schedule) fn sum_loops(
     let last_lying = sum.last().map_or(0, |x| x.b);
     let mut inside = Vec::new();
     for u in 0..unroll {
-        let first = match part.is_lying {
+        let first = match part.is_in_place {
             true => part.b.add(&lying).offset(u as i64 * last_lying),
             false => part.b.add(&position.offset(u as i64).scale(part.term as i64)),
         };

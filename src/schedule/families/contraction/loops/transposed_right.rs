@@ -10,7 +10,7 @@ use crate::schedule::loops::prelude::*;
 
 impl Emitter<'_> {
     /// Writes the sums of a tile to the stack; columns of the right side are `apart`.
-    pub(in crate::schedule) fn turned_sums(
+    pub(in crate::schedule) fn transposed_sums(
         &self,
         e: &mut Elements,
         c: &Contraction,

@@ -112,9 +112,9 @@ pub struct Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// The operand itself: terms are as far apart as the loops of the sum have them, batches `batch` elements.
-    Lying { batch: u64 },
+    InPlace { batch: u64 },
     /// The operand itself, the terms of a column side by side: `panel` elements from a panel to the next.
-    Turned { panel: u64, batch: u64 },
+    Transposed { panel: u64, batch: u64 },
     /// In panels of one batch, on the stack.
     Stack,
     /// In panels.
@@ -123,7 +123,7 @@ pub enum Read {
 
 impl Product<'_> {
     /// Whether lanes run along the sum, the columns being few and the left side contiguous.
-    pub fn is_narrow(&self, target: &Target) -> bool {
+    pub fn is_inner_product(&self, target: &Target) -> bool {
         let sum = merged(self.sum);
         let Some(last) = sum.last() else { return false };
         let whole = target.lanes(self.dtype.bytes() as u64);
@@ -235,9 +235,9 @@ impl Product<'_> {
         let lanes = target.lanes(self.dtype.bytes() as u64);
         let is_along = sum.last().is_some_and(|x| x.a == 1 && x.b == 1 && x.extent >= lanes);
         let is_few = product(self.rows) <= MOST_TURNED_ROWS.min(product(sum) / FEWEST_TURNED_TERMS);
-        let fits = is_plain && is_along && is_few && merged(self.rows).len() <= 1 && is_turned(self.columns);
+        let fits = is_plain && is_along && is_few && merged(self.rows).len() <= 1 && has_columns_apart(self.columns);
         let panel = panel.checked_mul(column)?;
-        fits.then_some((PanelOrder::Turned(column), Read::Turned { panel, batch }))
+        fits.then_some((PanelOrder::Transposed(column), Read::Transposed { panel, batch }))
     }
 
     /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
@@ -252,7 +252,7 @@ impl Product<'_> {
         let is_worth = overlaps || is_once || is_near || term == panel;
         let is_plain = self.side == RightSide::Computed && self.right == self.dtype.accumulator() && !self.is_bare;
         let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes);
-        (fits && is_worth).then_some(Read::Lying { batch })
+        (fits && is_worth).then_some(Read::InPlace { batch })
     }
 
     /// Whether each batch packs a small right side of its own, batches being enough for threads.
@@ -279,7 +279,7 @@ pub fn has_own(batch: &[Axis]) -> bool {
 }
 
 /// Whether columns lie apart, so that each has a line of terms.
-pub fn is_turned(columns: &[Axis]) -> bool {
+pub fn has_columns_apart(columns: &[Axis]) -> bool {
     columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
 }
 
@@ -332,26 +332,26 @@ mod tests {
 
     #[test]
     fn few_columns_of_a_constant_are_summed_along_lanes() {
-        let is_narrow = |sizes, side| product_of(&axes(sizes, false), side).is_narrow(&avx512());
-        assert!(is_narrow([1, 64, 3, 256], RightSide::Constant));
+        let is_inner_product = |sizes, side| product_of(&axes(sizes, false), side).is_inner_product(&avx512());
+        assert!(is_inner_product([1, 64, 3, 256], RightSide::Constant));
         // as many as there are lanes along them, too many, too short, not known now
-        assert!(!is_narrow([1, 64, 16, 256], RightSide::Constant));
-        assert!(!is_narrow([1, 64, 9, 256], RightSide::Constant));
-        assert!(!is_narrow([1, 64, 3, 16], RightSide::Constant));
-        assert!(!is_narrow([1, 64, 3, 256], RightSide::Computed));
+        assert!(!is_inner_product([1, 64, 16, 256], RightSide::Constant));
+        assert!(!is_inner_product([1, 64, 9, 256], RightSide::Constant));
+        assert!(!is_inner_product([1, 64, 3, 16], RightSide::Constant));
+        assert!(!is_inner_product([1, 64, 3, 256], RightSide::Computed));
     }
 
     #[test]
     fn a_right_side_is_read_where_it_lies_if_it_is_read_once_or_stays_near() {
-        assert_eq!(read([1, 1, 512, 512], false, RightSide::Computed), Read::Lying { batch: 0 });
-        assert_eq!(read([1, 64, 64, 64], false, RightSide::Computed), Read::Lying { batch: 0 });
+        assert_eq!(read([1, 1, 512, 512], false, RightSide::Computed), Read::InPlace { batch: 0 });
+        assert_eq!(read([1, 64, 64, 64], false, RightSide::Computed), Read::InPlace { batch: 0 });
         assert_eq!(read([1, 512, 512, 512], false, RightSide::Computed), Read::Panels);
         assert_eq!(read([1, 1, 512, 512], false, RightSide::Constant), Read::Panels);
     }
 
     #[test]
     fn few_rows_read_a_turned_right_side_where_it_lies() {
-        assert!(matches!(read([4, 1, 512, 64], true, RightSide::Computed), Read::Turned { batch: 32768, .. }));
+        assert!(matches!(read([4, 1, 512, 64], true, RightSide::Computed), Read::Transposed { batch: 32768, .. }));
         assert_eq!(read([4, 64, 512, 64], true, RightSide::Computed), Read::Panels);
     }
 

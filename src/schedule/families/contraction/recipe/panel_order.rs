@@ -15,7 +15,7 @@ pub enum PanelOrder {
     /// them, which is half of what widening each vector takes. A last vector without a partner is as it was.
     Vectors(u64),
     /// Column after column, so far apart, the terms of each side by side.
-    Turned(u64),
+    Transposed(u64),
 }
 
 impl PanelOrder {
@@ -30,7 +30,7 @@ impl PanelOrder {
                 let inside = if even + 1 < panel / lanes { even * lanes + 2 * lane + vector % 2 } else { column };
                 term * panel + inside
             }
-            PanelOrder::Turned(apart) => column * apart + term,
+            PanelOrder::Transposed(apart) => column * apart + term,
         }
     }
 }

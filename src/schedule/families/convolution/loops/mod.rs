@@ -46,7 +46,7 @@ pub const FAMILY: Family = Family {
     recipe: |planner, request| planner.direct(request),
     emit: |s, root, setup| match setup {
         Setup::Direct(direct) => s.direct(root, direct),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 
@@ -82,17 +82,17 @@ impl<'a> Emitter<'a> {
             parts.iter().try_for_each(|(phases, group)| s.as_contraction(anchor, &input, &right, phases, *group, then))
         };
         // one alone is asked when it is made
-        let mut is_narrow = parts.len() > 1;
-        if is_narrow {
+        let mut is_inner_product = parts.len() > 1;
+        if is_inner_product {
             each(self, &mut |s, c, _| {
-                is_narrow &= s.narrow_right(c).is_some();
+                is_inner_product &= s.inner_product_right(c).is_some();
                 Ok(())
             })?;
         }
-        if is_narrow {
-            return self.narrow(root, |s, sums| {
-                each(s, &mut |s, c, place| match s.narrow_right(c) {
-                    Some(right) => s.narrow_sums(sums, c, right, place),
+        if is_inner_product {
+            return self.inner_product(root, |s, sums| {
+                each(s, &mut |s, c, place| match s.inner_product_right(c) {
+                    Some(right) => s.inner_product_sums(sums, c, right, place),
                     None => Ok(()),
                 })
             });

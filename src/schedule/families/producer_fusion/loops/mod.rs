@@ -27,7 +27,7 @@ pub const FAMILY: Family = Family {
         Setup::FusedProducer(FusedProducer::Separable(separable), _) => s.separable(root, separable),
         Setup::FusedProducer(FusedProducer::Attention(block), _) => s.block(root, block),
         Setup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => s.winograd(root, setup, Some(pooled)),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 

@@ -72,7 +72,7 @@ pub const FAMILY: Family = Family {
     },
     emit: |s, root, setup| match setup {
         Setup::Winograd(setup) => s.winograd(root, setup, None),
-        other => other.unfit(),
+        other => other.wrong_family(),
     },
 };
 
