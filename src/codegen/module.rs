@@ -167,7 +167,7 @@ fn run_symbol(program: &Program) -> String {
     format!("{}_run", program.name)
 }
 
-/// What differs between the only program of an object and one of several.
+/// The differences in linkage between the only program of an object and one of several.
 #[derive(Clone, Copy)]
 pub(super) struct Linkage {
     /// `internal ` where a function of another name is what callers see.

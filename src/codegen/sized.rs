@@ -25,12 +25,12 @@ pub fn parameters(entry: &Entry, face: &Face) -> String {
     )
 }
 
-/// Those behind the executor.
+/// The parameters behind the executor.
 pub fn tail(face: &Face) -> &'static str {
     if face.ranks.is_some() { ", ptr %ranks" } else { "" }
 }
 
-/// Those of them for what lies in memory beside arguments, results and the workspace.
+/// The parameters for memory beside arguments, results and the workspace: the state and the weights.
 pub fn memory(face: &Face) -> String {
     of(!face.state.is_empty(), "state") + &of(face.file.is_some(), "weights")
 }
@@ -90,16 +90,16 @@ struct Level {
     extent: String,
     /// Bytes from one to the next in the dense array.
     dense: String,
-    /// The same in the padded one.
+    /// Bytes from one to the next in the padded array.
     padded: u64,
 }
 
 struct Driver<'a> {
     out: String,
     sizes: &'a Sizes,
-    /// What the functions of programs take between results and workspace.
+    /// The arguments of programs between results and workspace.
     memory: String,
-    /// The same behind the executor.
+    /// The arguments of programs behind the executor.
     tail: &'static str,
     next: usize,
 }

@@ -6,7 +6,7 @@ use crate::symbolic::Dim;
 use crate::util::id_vec::Id;
 use std::cell::RefCell;
 
-/// What becomes of each size.
+/// The functions that make sizes of another type of each size.
 #[derive(Clone, Copy)]
 pub struct Resized<'a, D: Size, E: Size> {
     /// Of one that is not negative.
@@ -80,7 +80,7 @@ impl Shape<Dim> {
 }
 
 impl Shape {
-    /// The same shape, whose sizes do not vary.
+    /// The shape with expressions for sizes, which do not vary.
     pub fn fixed(&self) -> Shape<Dim> {
         self.resized(FIXED)
     }
@@ -210,7 +210,7 @@ impl<D: Size> Op<D> {
 }
 
 impl Op {
-    /// The same op, whose sizes do not vary.
+    /// The op with expressions for sizes, which do not vary.
     pub fn fixed(&self) -> Op<Dim> {
         self.resized(FIXED)
     }

@@ -271,7 +271,7 @@ pub enum Transpose {
     Adjoint,
 }
 
-/// What becomes of fused instructions.
+/// The kind of kernel that fused instructions become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FusionKind {
     /// One loop over the root.
@@ -331,7 +331,7 @@ impl Foreign {
         let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
         Some(parse_shapes(inside))
     }
-    /// The same call whose `operand_layout_constraints` have the sizes of these operands; `None` where there is nothing to change.
+    /// The call with `operand_layout_constraints` that have the sizes of these operands; `None` where there is nothing to change.
     pub fn with_operand_sizes(&self, operands: &[&Shape]) -> Option<Foreign> {
         let mut layouts = self.operand_layouts()?.ok()?;
         let mut is_other = false;

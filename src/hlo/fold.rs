@@ -1,4 +1,4 @@
-//! What a computation of two scalars is, where it is one of the folds that passes know.
+//! Computations of two scalars that are one of the folds that passes know.
 use super::{Computation, InstId, Op};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 

@@ -1,4 +1,4 @@
-//! Which devices a collective joins: `replica_groups` and `source_target_pairs` as numbers of devices.
+//! The devices that a collective joins: `replica_groups` and `source_target_pairs` as numbers of devices.
 //!
 //! The numbers in a group are those of replicas, of partitions or of devices, as `channel_id` and `use_global_device_ids` say.
 //! Partition `p` of replica `r` is device `r · partitions + p`; here this is the device's rank.
@@ -47,11 +47,11 @@ impl Devices {
 pub enum Joined {
     /// Lists of ranks that exchange values, in the order of their parts.
     Groups(Vec<Vec<u32>>),
-    /// Who sends to whom.
+    /// Sender and receiver of each transfer.
     Pairs(Vec<[u32; 2]>),
 }
 
-/// What the numbers in a group are.
+/// The meaning of the numbers in a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Replicas; each partition has a group of its own.

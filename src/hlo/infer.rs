@@ -15,7 +15,7 @@ fn array<'a, D: Size>(shapes: &[&'a Shape<D>], i: usize) -> Result<&'a ArrayShap
 /// The shape of `op` on `shapes`; an error for ops whose shape must be written (`parameter`, `reshape`, `iota` …).
 ///
 /// # Errors
-/// What does not fit, in words.
+/// A message that says what does not fit.
 pub fn infer<D: Size>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) -> Inferred<D> {
     match op {
         Op::Elementwise(op) => elementwise(*op, shapes),

@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 /// An array that a computation under construction determines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
-    /// Its value for the sizes at hand.
+    /// The value for the sizes at hand.
     pub value: Tensor,
     /// The elements, where some follow from sizes that vary from call to call.
     pub sizes: Option<Vec<Dim>>,
@@ -19,7 +19,7 @@ impl Known {
         let sizes = b.size_constant_elements(id).map(|all| all.iter().map(|&e| e.into()).collect::<Vec<Dim>>());
         Some(Known { value: value.clone(), sizes: sizes.filter(|all| all.iter().any(|e| e.varies())) })
     }
-    /// The same value in the open computation of a builder.
+    /// Adds the value as a constant to the open computation of a builder.
     pub fn made(&self, b: &mut Builder<Dim>) -> InstId {
         let constant = b.constant(self.value.clone());
         if let Some(sizes) = &self.sizes {
@@ -27,7 +27,7 @@ impl Known {
         }
         constant
     }
-    /// The same with its elements as sizes, which do not vary where there are none.
+    /// The array with its elements as sizes, which do not vary where none are known.
     pub fn of_sizes(self) -> Known {
         let fixed = || self.value.to_i64s().map(|all| all.into_iter().map(Dim::from).collect());
         Known { sizes: self.sizes.clone().or_else(fixed), value: self.value }

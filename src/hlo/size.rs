@@ -24,7 +24,7 @@ pub trait Size: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> + 's
     fn saturating_mul(self, other: Self) -> Self;
     /// Whether nothing is left over when it is divided by `other`.
     fn is_multiple_of(self, other: Self) -> bool;
-    /// The same number, of the type that may be negative.
+    /// The number as the type that may be negative.
     fn signed(self) -> Option<Self::Signed>;
     /// The number `n`; `None` where it is negative.
     fn of_signed(n: Self::Signed) -> Option<Self>;

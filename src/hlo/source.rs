@@ -9,11 +9,11 @@ use bytes::Bytes;
 pub struct Source {
     /// The program.
     pub module: Module,
-    /// What each part of the root is called; empty where the file says nothing.
+    /// The name of each part of the root; empty where the file names none.
     pub results: Vec<Option<String>>,
 }
 
-/// What a file has.
+/// The content of a file.
 #[derive(Debug)]
 pub enum Form {
     /// A module.
@@ -38,7 +38,7 @@ impl Form {
 /// Reads HLO text, an HloProto, an HloModuleProto, StableHLO's text, its portable bytecode, or an exported function of JAX.
 ///
 /// # Errors
-/// Those of the reader that the bytes are for.
+/// As the reader of the format.
 pub fn read(bytes: &Bytes) -> Result<Form> {
     if let Some(form) = stablehlo::read_bytes(bytes) {
         return form;

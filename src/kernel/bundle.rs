@@ -1,4 +1,4 @@
-//! What one object holds: the functions of a model for some targets, over one state and one copy of the constants.
+//! The content of one object: the functions of a model for some targets, over one state and one copy of the constants.
 use super::{Callee, Program, Variable, WeightsFile, callees, ranks, state};
 use crate::target::{Reduced, Target};
 use crate::tensor::Sizes;
@@ -12,17 +12,17 @@ const ALIGN: u64 = 64;
 /// A model as its callers see it.
 #[derive(Clone, Debug, Default)]
 pub struct Face {
-    /// Its C name; prefix of every symbol.
+    /// The name in C; prefix of every symbol.
     pub name: String,
     /// Where it came from.
     pub source: String,
-    /// Its functions; never empty.
+    /// The functions; never empty.
     pub entries: Vec<Entry>,
     /// Variables that keep their values between calls; changed where a call of any function changes them.
     pub state: Vec<Variable>,
     /// Bytes of all constants.
     pub weights_bytes: u64,
-    /// What was rounded on request.
+    /// The rounding that was asked for.
     pub reduced: Reduced,
     /// The file that has the constants, where the object has none.
     pub file: Option<WeightsFile>,
@@ -89,7 +89,7 @@ impl Face {
     pub fn has_sizes(&self) -> bool {
         self.entries.iter().any(|e| !e.sizes.is_empty())
     }
-    /// Which programs of a target are those of function number `entry`.
+    /// The programs of a target that are those of function number `entry`.
     pub fn programs(&self, entry: usize) -> Range<usize> {
         let from: usize = self.entries.iter().take(entry).map(Entry::programs).sum();
         from..from + self.entries.get(entry).map_or(0, Entry::programs)
@@ -128,14 +128,14 @@ pub struct Start {
 /// A model that becomes one object.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// What callers see.
+    /// The interface.
     pub face: Face,
     /// The loops of each function for each target, in the order in which the machine is asked: as many programs as the function has
     /// ([`Entry::programs`]), then those of the next. They have names of their own, which symbols that nobody sees begin with.
     pub variants: Vec<(Vec<Program>, Target)>,
     /// Constants by byte offset, in order, not overlapping.
     pub weights: Vec<(u64, Bytes)>,
-    /// What the state starts with; zeros beside.
+    /// The initial values of the state that are not zero.
     pub starts: Vec<Start>,
 }
 
@@ -155,7 +155,7 @@ impl Bundle {
         }
     }
 
-    /// The same with one copy of equal constants, and with the values that variables start with: `initial` has the bytes of each
+    /// The bundle with one copy of equal constants, and with the values that variables start with: `initial` has the bytes of each
     /// variable of the face.
     pub fn pooled(self, initial: &[Bytes]) -> Bundle {
         let Bundle { face, mut variants, .. } = self;

@@ -13,7 +13,7 @@ const WITHOUT_STATUS: u32 = 1;
 /// A function as one place calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callee {
-    /// Its name in C.
+    /// The name in C.
     pub name: String,
     /// XLA's number of the interface that the module names, 1 to 4.
     pub api_version: u32,
@@ -25,7 +25,7 @@ pub struct Callee {
     pub results: Vec<TensorInfo>,
 }
 
-/// What a call calls.
+/// The target of a call.
 #[derive(Clone, Debug)]
 pub enum Called {
     /// A function of the user.
@@ -47,9 +47,9 @@ impl Called {
 /// One call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What is called.
+    /// The function or exchange that is called.
     pub to: Called,
-    /// Its arrays.
+    /// The arrays that it reads.
     pub args: Vec<BufId>,
     /// Where its results go.
     pub results: Vec<BufId>,
@@ -77,7 +77,7 @@ impl Call {
     }
 }
 
-/// What the steps of some programs call, each function with each shape once, in the order of the steps.
+/// The functions that the steps of some programs call, each function with each shape once, in the order of the steps.
 pub fn callees<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Callee> {
     let mut all: Vec<Callee> = Vec::new();
     for program in programs {
@@ -92,7 +92,7 @@ pub fn callees<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Calle
     all
 }
 
-/// What `f` says of the first call in some steps, in their order, of which it says anything.
+/// The first result of `f` on the calls in some steps, in their order.
 pub fn find_call<'s, T>(steps: &'s [Step], f: &mut impl FnMut(&'s Called) -> Option<T>) -> Option<T> {
     steps.iter().find_map(|step| match step {
         Step::Launch(_) => None,

@@ -103,7 +103,7 @@ pub(super) fn taken(entry: &Function, platform: Option<usize>) -> Vec<usize> {
         .collect()
 }
 
-/// What argument `i` is called.
+/// The name of argument `i`.
 pub(super) fn argument_name(port: &Port, i: usize) -> String {
     let path = port.name.as_deref().map(steps).filter(|steps| !steps.is_empty());
     path.map_or_else(|| format!("arg{i}"), |steps| steps.join("_"))
@@ -301,7 +301,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         }
         self.single(op, (operands, &[]), comps, scope)
     }
-    /// The same with sizes that were operands, in the order of its attributes.
+    /// Converts an operation of one instruction, with sizes that were operands in the order of its attributes.
     fn single(
         &mut self,
         op: &Operation,

@@ -56,7 +56,7 @@ pub(super) fn without_sizes(op: &Operation, operands: &[InstId]) -> Vec<InstId> 
 pub(super) struct Fixed {
     pub op: Operation,
     pub operands: Vec<InstId>,
-    /// Its computations, where they were named.
+    /// The computations of the operation, where they were named.
     pub comps: Option<Vec<CompId>>,
     /// The sizes, one list an attribute, as they follow from those of the arguments.
     pub numbers: Vec<Vec<Dim>>,
@@ -68,7 +68,7 @@ impl Converter<'_, '_> {
         let known = operands.get(i).and_then(|&id| self.host.known(id)).and_then(|known| known.of_sizes().sizes);
         known.ok_or_else(|| at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
     }
-    /// The same operation with sizes as attributes, if it has them as operands, or is one in a custom call.
+    /// The operation with sizes as attributes, if it has them as operands, or is one in a custom call.
     pub fn fixed(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Fixed>> {
         let (name, taken, names): (&str, usize, &[&str]) = match (op.name.as_str(), target(op)) {
             ("stablehlo.dynamic_pad", _) => {
@@ -177,7 +177,7 @@ impl Converter<'_, '_> {
     }
     /// The constant that `id` is, if it is a small whole number, or some, that follow from constants; else `id`.
     ///
-    /// What is folded must not depend on the sizes, or modules for two sizes would differ in more than numbers: so only results
+    /// Folded values must not depend on the sizes, or modules for two sizes would differ in more than numbers: so only results
     /// whose own sizes are declared.
     pub fn settled(&mut self, op: &Operation, id: InstId) -> InstId {
         let comp = self.b().current();
