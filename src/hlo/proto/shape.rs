@@ -44,7 +44,7 @@ pub(super) fn write(shape: &Shape) -> Result<ShapeProto> {
     Ok(p)
 }
 
-/// [`write`] with a row-major layout wherever none was written, as literals and programs need it.
+/// [`write()`] with a row-major layout wherever none was written, as literals and programs need it.
 pub(super) fn write_with_layout(shape: &Shape) -> Result<ShapeProto> {
     let mut p = write(shape)?;
     fill(&mut p);

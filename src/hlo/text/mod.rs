@@ -60,7 +60,7 @@ pub fn print(module: &Module) -> String {
     print_with(module, Style { large_constants: true, metadata: true })
 }
 
-/// [`print`] in a style that may leave large constants and metadata out.
+/// [`print()`] in a style that may leave large constants and metadata out.
 pub fn print_with(module: &Module, style: Style) -> String {
     printer::print(module, style)
 }
