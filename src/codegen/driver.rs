@@ -19,11 +19,11 @@ pub(super) struct Driver<'a> {
     functions: &'a Functions,
     /// The symbol of the function.
     run: String,
-    /// That of what says whether the machine supports it.
+    /// The symbol of the function that says whether the machine supports the code.
     supported: &'a str,
-    /// That of the constants.
+    /// The model's C interface: names, functions, state, and the file of constants where the object has none.
     face: &'a Face,
-    /// Which kernels are offered to other threads.
+    /// Whether each kernel offers its chunks to other threads.
     shared: IdVec<KernelId, bool>,
     launches: Launches,
     linkage: Linkage,

@@ -18,7 +18,7 @@ pub fn ask(out: &mut String, needed: [u64; 2]) -> String {
     "[ %won, %ask ]".to_string()
 }
 
-/// What `text` calls of this.
+/// Definitions of the helper functions that `text` calls to read the hardware capabilities; empty where it calls none.
 pub fn helper(text: &str, arch: Arch) -> String {
     if text.contains(FUNCTION) { format!("{}{HWCAPS}", system(arch)) } else { String::new() }
 }

@@ -8,12 +8,12 @@ use crate::scalar::formula::{self, Formula};
 use crate::tensor::DType;
 use std::sync::LazyLock;
 
-/// What makes the value of an expression from another one's.
+/// A code generator that computes an expression's value from the value of its single argument.
 pub type Idiom = fn(&mut Function, &Val) -> Val;
 
 /// A part of a formula.
 enum Part {
-    /// What it is of.
+    /// The argument of the formula.
     Argument,
     /// The bits of a constant.
     Number(u64),

@@ -1,9 +1,9 @@
-//! Which statement of a kernel an instruction is of, told as compilers tell lines of a source: LLVM takes that along, and the
-//! assembly has it between instructions (`.loc`). The source is the text of the kernel (`kernel::print`).
+//! Debug locations of instructions: lines of a source by which each instruction is attributed to a statement of its kernel. LLVM carries them
+//! to the assembly (`.loc`). The source is the text of the kernel (`kernel::print`).
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What stands before the line, of [`DIGITS`] digits, at each instruction until it is known whose function it is.
+/// Placeholder before the line number, of [`DIGITS`] digits, at each instruction until the number of its function is known.
 const MARK: &str = "!dbg @";
 const DIGITS: usize = 6;
 
@@ -42,7 +42,7 @@ impl Lines {
         text.replace(MARK, &format!("!dbg !{own}"))
     }
 
-    /// What the module says of them.
+    /// The module's debug metadata for these lines.
     pub fn nodes(self) -> String {
         let head = "!llvm.dbg.cu = !{!0}\n!llvm.module.flags = !{!3}\n\
              !0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, emissionKind: LineTablesOnly)\n\

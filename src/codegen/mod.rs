@@ -81,7 +81,7 @@ pub struct Object {
     pub content: Pieces,
 }
 
-/// What else a compile can print.
+/// Textual forms of the code that a compile can print beside the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text {
     /// LLVM IR, before LLVM's passes.

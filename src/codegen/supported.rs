@@ -55,7 +55,8 @@ fn of_x86(out: &mut String, asks: &Asks) -> String {
     format!("[ 1, %ask ], {}, {won}", lost.join(", "))
 }
 
-/// What is asked of the system; how `%answer` follows from it.
+/// Writes the checks of register state that only the operating system can answer (`xgetbv`, permission for tiles); returns how `%answer`
+/// follows from them.
 fn of_system(out: &mut String, asks: &Asks, last: usize) -> String {
     let state = asks.state;
     if state == 0 {

@@ -97,8 +97,8 @@ fn shapes(sums: &TileSums) -> Shapes {
     all
 }
 
-/// What `ldtilecfg` reads (Intel's manual, volume 1, chapter 18): the number of the palette, from byte 16 on the bytes of a row of
-/// each register in two bytes, from byte 48 on their rows in one.
+/// The 64 bytes that `ldtilecfg` reads, as words (Intel's manual, volume 1, chapter 18): the number of the palette, from byte 16 on the bytes
+/// of a row of each register in two bytes, from byte 48 on their rows in one.
 fn words(shapes: &Shapes) -> Vec<String> {
     let mut bytes = [0u8; 64];
     bytes[0] = 1;

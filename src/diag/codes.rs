@@ -1,6 +1,6 @@
 //! The table of diagnostic codes: number, slug, meaning, usual cure.
 
-/// What a code means, for `tfaot explain` and `docs/diagnostics.md`.
+/// The definition of a diagnostic code, for `tfaot explain` and `docs/diagnostics.md`.
 #[derive(Debug)]
 pub struct CodeRow {
     /// The variant.
@@ -9,9 +9,9 @@ pub struct CodeRow {
     pub number: u16,
     /// Kebab-case id.
     pub slug: &'static str,
-    /// What it means, in whole sentences.
+    /// The meaning of the code, in whole sentences.
     pub about: &'static str,
-    /// What usually helps.
+    /// The usual remedy.
     pub cure: &'static str,
 }
 

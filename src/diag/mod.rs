@@ -1,4 +1,4 @@
-//! What the user is told: coded diagnostics, and the error type of every step.
+//! Messages to the user: coded diagnostics, and the error type of every step.
 //!
 //! Two kinds of error and no third: a [`Diagnostic`] blames the user's graph or options, an internal error blames us.
 pub mod codes;
@@ -44,7 +44,7 @@ pub struct Diagnostic {
     pub place: Box<Place>,
     /// Facts that explain it, a line each.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
 }
 
@@ -92,7 +92,7 @@ pub enum Error {
     Internal {
         /// The step or pass.
         step: &'static str,
-        /// What was wrong.
+        /// A description of the violated invariant.
         message: String,
     },
 }
@@ -135,7 +135,7 @@ impl Error {
     pub fn has(&self, code: Code) -> bool {
         matches!(self, Error::User(all) if all.iter().any(|d| d.code == code))
     }
-    /// Its diagnostics; an internal error becomes one with `Code::Internal`.
+    /// The diagnostics of the error; an internal error becomes one with `Code::Internal`.
     pub fn into_diagnostics(self) -> Vec<Diagnostic> {
         match self {
             Error::User(all) => all,

@@ -2,7 +2,7 @@
 use crate::diag::{Code, Error, Result};
 use regex::Regex;
 
-/// What is dumped, where to, and in which form.
+/// Flags that select what is dumped, the folder and the formats.
 #[derive(Clone, Debug)]
 pub struct Flags {
     /// The folder; `-` is standard output, empty is not said.

@@ -24,14 +24,14 @@ use names::Names;
 
 /// The name of our one pipeline in file names.
 const PIPELINE_NAME: &str = "optimize";
-/// What stands for a pass at the ends of a pipeline.
+/// The name that stands for a pass at the beginning of a pipeline.
 const START: &str = "pipeline-start";
 const END: &str = "pipeline-end";
 
 /// How the modules of one process are dumped.
 #[derive(Clone, Debug)]
 pub struct Dumps {
-    /// What is asked for.
+    /// The flags that select the dumps.
     pub flags: Flags,
     /// The time that names begin with where the flags ask for one: microseconds since 1970.
     pub micros: u64,
@@ -114,7 +114,7 @@ impl<'a> Dump<'a> {
         self.push_plain("obj-file.__compute_module.o", object);
         Ok(())
     }
-    /// What a finished compilation has: the module, the buffers of the first program, the code of all.
+    /// Dumps the outputs of a finished compilation: the module, the buffers of the first program, the code of all.
     ///
     /// # Errors
     /// Those of [`proto::encode`] and of printing LLVM's text.

@@ -3,7 +3,7 @@
 /// A file's name has no more bytes.
 const LONGEST: usize = 255;
 
-/// What the names of one module's files begin with.
+/// The parts that names of one module's dump files begin with.
 #[derive(Debug)]
 pub(super) struct Names {
     module: String,

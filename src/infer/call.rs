@@ -94,7 +94,7 @@ impl Inference<'_> {
         }
     }
 
-    /// What all of these functions return.
+    /// The common facts of the results of all branch functions.
     fn branches(&mut self, branches: &[FuncRef], site: Site, args: &[Fact]) -> Option<Vec<Fact>> {
         let args = args.get(1..)?;
         let mut made = HashSet::new();

@@ -1,4 +1,4 @@
-//! What is known of every tensor before anything runs: type, partial shape, value, and why a size is not known.
+//! Inference of each tensor's type, partial shape and value before anything runs, and of the reason where a size is not known.
 //!
 //! In: a program and what its feeds are. Out: [`Facts`], one an output of each node of the graph and of every function that is
 //! called. The shapes are those of the rows in `ops/`, which stand beside the lowerings; where an op has no shape function,
@@ -21,26 +21,26 @@ use crate::ops::symbols::{DimId, Symbols};
 use crate::tensor::Tensor;
 use std::collections::HashMap;
 
-/// What is given for an output instead of what the graph computes.
+/// A feed: facts about an output that the caller gives instead of what the graph computes.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The output.
     pub at: Endpoint,
-    /// Its type, if it is told.
+    /// The element type, if it is given.
     pub dtype: Option<TfType>,
-    /// Its shape, as far as it is told.
+    /// The shape, as far as it is given.
     pub shape: PartialShape,
     /// For each of its dimensions the number of the size that an open one has; those with one number have one size. Dimensions
     /// without a number, and those behind the last entry, are told apart from all others.
     pub sizes: Vec<Option<usize>>,
-    /// What it holds, if that is told.
+    /// The value, if it is given.
     pub value: Option<Tensor>,
 }
 
 /// The facts of one graph: those of node `i` in order of its outputs.
 pub type GraphFacts = Vec<Box<[Fact]>>;
 
-/// What is known of a program.
+/// Inferred facts about the tensors of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The top-level graph.
@@ -49,14 +49,14 @@ pub struct Facts {
     pub functions: Vec<GraphFacts>,
     /// The unknown sizes.
     pub symbols: Symbols,
-    /// Those that have a number in what is given.
+    /// Symbols of the open sizes that [`Given::sizes`] numbers, by number.
     pub sizes: HashMap<usize, DimId>,
     /// Nodes whose inputs contradict each other.
     pub problems: Vec<Diagnostic>,
 }
 
 impl Facts {
-    /// What is known of an output of the top-level graph.
+    /// The fact about an output of the top-level graph.
     pub fn at(&self, at: Endpoint) -> Option<&Fact> {
         self.graph.get(at.node.0 as usize)?.get(at.port as usize)
     }

@@ -5,7 +5,7 @@ use crate::ops::symbols::{DimId, Site, Why};
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 
-/// What would make a size known.
+/// An action of the user that would make a size known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
     /// Binding this dimension of this feed.
@@ -50,7 +50,7 @@ pub struct Explained {
     pub op: String,
     /// Why the node does not know it.
     pub reason: String,
-    /// What would make it known.
+    /// The action that would make the size known.
     pub remedy: Remedy,
 }
 

@@ -19,7 +19,7 @@ const MOST_PROBLEMS: usize = 1000;
 /// No node has more outputs.
 const MOST_OUTPUTS: usize = 1 << 16;
 
-/// What is walked.
+/// A graph to be walked: the top level, or the body of a function.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     /// The nodes.
@@ -28,7 +28,6 @@ pub(super) struct Scope<'a> {
     pub number: u32,
     /// The function's name.
     pub function: Option<&'a str>,
-    /// What the function's attribute placeholders stand for.
     pub attrs: &'a [(Arc<str>, Attr)],
 }
 
@@ -36,7 +35,7 @@ pub(super) struct Scope<'a> {
 pub(super) struct Inference<'p> {
     /// Where functions are looked up.
     pub program: &'p Program,
-    /// What was found so far.
+    /// Facts inferred so far.
     pub facts: Facts,
     /// The functions that are being walked, outermost first.
     pub calls: Vec<Arc<str>>,

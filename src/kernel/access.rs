@@ -1,4 +1,4 @@
-//! Which buffers steps read and write.
+//! Sets of buffers that the steps of a program read and write.
 use super::{BufId, Program, Step};
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Those of `steps`, of loops and branches whatever way they may go.
+    /// Buffers that `steps` read and write, in loops and branches whatever way they may go.
     pub fn of(program: &Program, steps: &[Step]) -> Access {
         let mut access = Access::default();
         steps.iter().for_each(|step| access.add(program, step));

@@ -45,9 +45,9 @@ impl Kernel {
     }
 }
 
-/// What becomes of the numbers of a kernel that is made a part of another.
+/// Renumbering of a kernel's variables, registers and expressions when it is appended to another kernel.
 pub(super) struct Numbers {
-    /// Its variables in the other one.
+    /// Variables of the appended kernel, as variables of the other.
     pub vars: IdVec<VarId, VarId>,
     /// By how much the numbers of registers grow.
     pub regs: usize,

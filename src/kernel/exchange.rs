@@ -5,7 +5,7 @@
 use super::Program;
 use super::call::{Called, find_call};
 
-/// What moves.
+/// The kind of a collective, with the groups of ranks that take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Movement {
     /// Each rank of a group gives a block to all, and gets those of all in the order of the group.
@@ -28,9 +28,9 @@ pub enum Movement {
 /// One exchange of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// What moves.
+    /// The kind of the collective, with its groups.
     pub movement: Movement,
-    /// Its number in the model, by which ranks see that they are at the same place.
+    /// The sequence number of the exchange in the model, by which ranks check that they are at the same one.
     pub number: u32,
     /// How many ranks run the model.
     pub ranks: u32,

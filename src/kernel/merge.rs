@@ -116,7 +116,7 @@ struct Touched {
     is_written: bool,
 }
 
-/// What stores touch.
+/// The elements that stores write, and that the values stored read.
 fn touched(kernel: &Kernel, stores: &[Stmt]) -> Vec<Touched> {
     let mut all = Vec::new();
     let (mut open, mut seen): (Vec<ExprId>, BTreeSet<ExprId>) = (Vec::new(), BTreeSet::new());

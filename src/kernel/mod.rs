@@ -114,7 +114,7 @@ pub enum Stmt {
         var: VarId,
         /// How it runs.
         kind: LoopKind,
-        /// Its body.
+        /// The statements of one iteration.
         body: Vec<Stmt>,
     },
     /// Writes one element (or one a lane).
@@ -123,14 +123,14 @@ pub enum Stmt {
         buf: BufId,
         /// At this element.
         index: Index,
-        /// This value.
+        /// The value stored.
         value: ExprId,
     },
     /// Asks for an element's line of memory to be brought near; reads nothing, and the index may lie outside of the buffer.
     Prefetch {
         /// Of this buffer.
         buf: BufId,
-        /// This element.
+        /// The element; it may lie outside of the buffer.
         index: Index,
     },
     /// Writes a block of sums, outside of vector loops.
@@ -142,7 +142,7 @@ pub enum Stmt {
     Set {
         /// The register array.
         reg: RegId,
-        /// Which of it.
+        /// The register's number in the array.
         at: Index,
         /// The value.
         value: ExprId,
@@ -151,7 +151,7 @@ pub enum Stmt {
     Let {
         /// The variable.
         var: VarId,
-        /// Its value.
+        /// The variable's value.
         value: Index,
         /// The body.
         body: Vec<Stmt>,
@@ -196,7 +196,7 @@ pub enum Expr {
         x: ExprId,
         /// The other factors.
         y: ExprId,
-        /// What is added to.
+        /// The f32 that the products are added to.
         z: ExprId,
     },
     /// A scalar op; the result's type is given.
@@ -247,7 +247,7 @@ pub struct Reg {
 /// One function of the object.
 #[derive(Clone, Debug, Default)]
 pub struct Kernel {
-    /// What it computes, for people: TensorFlow's names.
+    /// TensorFlow's names for the computation, shown to people.
     pub label: String,
     /// The names of the HLO instructions that are computed in it, for people.
     pub insts: Vec<String>,
@@ -268,15 +268,15 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// Floating-point operations of one launch.
     pub flops: u64,
-    /// What direct sums would take where it takes part in another method (Winograd's).
+    /// Floating-point operations that direct sums would take, where the kernel is part of another method (Winograd's).
     pub direct_flops: Option<u64>,
     /// Constants that it reads once from the first to the last, and from far away where nothing asked for them before.
     pub streamed: Option<BufId>,
-    /// What product it is and what was chosen for its loops, where there was a choice.
+    /// The product's name in tuning tables and the loop order and tile sizes chosen, where there was a choice.
     pub chosen: Option<(String, Choice)>,
     /// How the constants of that product were packed.
     pub panels: Option<PanelSize>,
-    /// Which convolution it is of and how that is done, where there was a choice.
+    /// The convolution's name in tuning tables and the algorithm chosen, where there was a choice.
     pub method: Option<(String, Method)>,
 }
 
@@ -325,7 +325,7 @@ pub struct Program {
     pub buffers: IdVec<BufId, Buffer>,
     /// All kernels.
     pub kernels: IdVec<KernelId, Kernel>,
-    /// What a call does.
+    /// The steps of a call, in order.
     pub steps: Vec<Step>,
     /// Constants by byte offset, in order, not overlapping.
     pub weights: Vec<(u64, Bytes)>,
@@ -335,7 +335,7 @@ pub struct Program {
     pub workspace_bytes: u64,
     /// Floating-point operations of a call (loops counted once).
     pub flops: u64,
-    /// What of it was rounded on request.
+    /// Constants and products that were rounded to fewer bits on request.
     pub reduced: Reduced,
     /// How it was planned, as text.
     pub plan: String,
@@ -354,7 +354,7 @@ impl Program {
         self.weights.clear();
     }
 
-    /// What callers see of it: names, arguments, results, variables, sizes.
+    /// A copy of the program without code and constants: names, arguments, results, variables, sizes.
     pub fn without_code(&self) -> Program {
         Program {
             name: self.name.clone(),
@@ -389,7 +389,7 @@ impl Kernel {
     pub fn count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
     }
-    /// What it reads, each load and each tile.
+    /// The elements that the kernel reads, by each load and each tile.
     fn loads(&self) -> impl Iterator<Item = Span<'_>> {
         let loads = self.exprs.values().filter_map(|e| match e {
             Expr::Load(b, index) | Expr::Pair(b, index) => Some(Span::one(*b, index)),
@@ -401,7 +401,7 @@ impl Kernel {
         });
         loads.chain(tiles.flatten())
     }
-    /// What its statements write.
+    /// The elements that the kernel's statements write.
     pub fn stores(&self) -> Vec<Span<'_>> {
         let writes = |s| match s {
             &Stmt::Store { buf, ref index, .. } => Some(Span::one(buf, index)),

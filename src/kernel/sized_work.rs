@@ -1,4 +1,4 @@
-//! What calls do of which the sizes are known: where loops end is computed as the call itself does it.
+//! Estimates of a call's work for given sizes, with loop limits computed as the call itself computes them.
 use super::work::Held;
 use super::{BufId, Kernel, KernelId, Place, Program, Step, eval};
 use crate::diag::Result;

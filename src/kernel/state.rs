@@ -11,7 +11,7 @@ pub const ALIGN: u64 = 64;
 pub struct Variable {
     /// TensorFlow's name, the name of its field in C, its type and fixed sizes.
     pub info: TensorInfo,
-    /// Its first byte in the state.
+    /// The offset of the variable's first byte in the state.
     pub offset: u64,
     /// Whether a call gives it a new value.
     pub changed: bool,

@@ -12,7 +12,7 @@ pub struct TileSums {
     pub terms: u64,
     /// The left side: terms beside one another.
     pub left: BufId,
-    /// Its tiles, one below the other.
+    /// Tiles of the left side, from top to bottom.
     pub rows: Vec<TileRows>,
     /// The right side: for each pair of terms both numbers of a column, then those of the next.
     pub right: BufId,
@@ -20,7 +20,7 @@ pub struct TileSums {
     pub first: Index,
     /// How far numbers of a pair of terms are from those of the next.
     pub stride: u64,
-    /// Its tiles, one beside the other.
+    /// How many tiles of the right side lie beside one another.
     pub across: u64,
     /// Where the sums go, f32, row after row.
     pub to: BufId,
@@ -62,7 +62,7 @@ impl<'k> Span<'k> {
 }
 
 impl TileSums {
-    /// What a round reads.
+    /// The elements that one iteration reads.
     pub fn reads(&self) -> Vec<Span<'_>> {
         let of_rows = |r: &'_ TileRows| (r.count.saturating_sub(1) * r.stride + self.terms - 1, r.count * self.terms);
         let rows = self.rows.iter().map(|r| (self.left, &r.first, of_rows(r)));
@@ -73,7 +73,7 @@ impl TileSums {
         all.chain(self.adds.then(|| self.writes())).collect()
     }
 
-    /// What the last round writes.
+    /// The elements that the last iteration writes.
     pub fn writes(&self) -> Span<'_> {
         let count = self.rows() * self.columns();
         Span { buf: self.to, first: &self.at, last: count - 1, count }

@@ -13,7 +13,7 @@ pub struct Touched {
 }
 
 impl Kernel {
-    /// What a launch touches: of each buffer as many elements as its indices can name, at most what lies between the least
+    /// Bytes of memory that a launch touches: of each buffer as many elements as its indices can name, at most as many as lie between the least
     /// and the largest of them.
     pub fn touched(&self, buffers: &IdVec<BufId, Buffer>) -> Touched {
         let mut sum = Touched::default();

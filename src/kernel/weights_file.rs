@@ -22,7 +22,7 @@ const ALIGN: u64 = 64;
 /// Bytes of a hash.
 pub const KEY_BYTES: usize = blake3::OUT_LEN;
 
-/// What callers and `tfaot weights` know of the file.
+/// Identity and layout of a weights file, for callers and `tfaot weights`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightsFile {
     /// The hash in the header.
@@ -152,7 +152,7 @@ impl Bundle {
         Ok(self)
     }
 
-    /// What the file has, where constants are in one.
+    /// Bytes of the weights file, where constants are in a file.
     pub fn file_content(&self) -> Option<Pieces> {
         let file = self.face.file.as_ref()?;
         let mut content = Pieces::from(file.header().to_vec());

@@ -12,8 +12,8 @@ const BYTES_AT_ONCE: u64 = 16;
 /// Bytes of arrays that are read or written in the time of an operation.
 const BYTES_MOVED: u64 = 8;
 
-/// Which kernels offer their chunks to other threads: one of little work is not worth the hand-over. The memory that a kernel
-/// reads and writes counts as work, but not in a loop, where it is near since the round before.
+/// Whether each kernel offers its chunks to other threads: one of little work is not worth the hand-over. The memory that a kernel reads and
+/// writes counts as work, but not in a loop, where the iteration before has brought it near.
 pub fn shared(program: &Program) -> IdVec<KernelId, bool> {
     let mut again = vec![false; program.kernels.len()];
     in_loops(&program.steps, false, &mut again);
@@ -52,8 +52,8 @@ impl Kernel {
         self.count() > 1 && self.work().saturating_add(memory) >= WORTH_SHARING
     }
 
-    /// Its work in a call with these limits, and what is left of it for each of two threads. Memory counts too, but for constants: of
-    /// arrays that are done in part as much of them.
+    /// Work of the kernel in a call with these loop limits, on one thread and on each of two. Memory traffic counts too, except for constants:
+    /// an array that is processed in part counts in proportion.
     pub(super) fn work_with(&self, program: &Program, held: &Held) -> [u64; 2] {
         let ((work, accesses), whole) = (self.counted(held), self.work().max(1));
         let is_moved = |buf: &BufId| !matches!(program.buffers[*buf].place, Place::Weights(_));
@@ -93,7 +93,7 @@ impl Kernel {
     }
 }
 
-/// What the limits of loops are in a call, by the buffer that holds them and their places in it.
+/// Run-time limits of loops in a call: the buffer that holds them, and its values.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) limits: Option<(BufId, Vec<i64>)>,
@@ -117,8 +117,8 @@ impl Held {
 struct Count<'a> {
     kernel: &'a Kernel,
     held: &'a Held,
-    /// Which part of the chunks are done and of the rounds that are counted: what the limit around says that leaves the fewest. Limits
-    /// inside of each other mostly are the same one, of a larger and a smaller step.
+    /// The fraction of chunks and iterations that a call executes: that of the tightest limit around. Nested limits mostly are the same limit,
+    /// for a larger and a smaller step.
     part: f64,
     /// The last statement that an expression was counted in.
     seen: Vec<u32>,

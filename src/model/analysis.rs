@@ -12,7 +12,7 @@ use std::collections::HashMap;
 pub struct Analysis {
     /// The program as TensorFlow's clustering pass receives it, with the copies of constants that clusters have.
     pub program: Program,
-    /// Its clusters, with the edges that joined nothing.
+    /// Clusters of the graph, with the edges that joined nothing.
     pub found: Clustering,
     /// Types, shapes and values that are known of its tensors.
     pub facts: Facts,

@@ -1,4 +1,4 @@
-//! What ops do beside computing their results, where compiled code does not do it.
+//! Side effects of ops that compiled code does not perform.
 use super::{ArgDef, ArgKind, ArgType, OpDef, RESOURCE, STRING};
 
 /// An effect that compiled code leaves out.
@@ -24,7 +24,7 @@ impl Effect {
         matches!(self, Effect::Check | Effect::Print)
     }
 
-    /// What a node does, behind "that".
+    /// The effect as a verb phrase, such as "write files".
     pub fn words(self) -> &'static str {
         match self {
             Effect::Print => "print",

@@ -18,15 +18,15 @@ use std::sync::{Arc, OnceLock};
 /// An op as TensorFlow's registry has it.
 #[derive(Clone, Debug)]
 pub struct OpDef {
-    /// Its name.
+    /// The op's name.
     pub name: &'static str,
     /// Whether its result may depend on more than its inputs.
     pub stateful: bool,
-    /// Its inputs, in order.
+    /// The op's inputs, in order.
     pub inputs: Vec<ArgDef>,
-    /// Its outputs, in order.
+    /// The op's outputs, in order.
     pub outputs: Vec<ArgDef>,
-    /// Its attributes that hold types.
+    /// The attributes that hold types.
     pub types: Vec<TypeAttr>,
     /// The names of the arguments that its CPU kernels keep in host memory; `None`: it has no kernel for the CPU.
     pub cpu_host_args: Option<Vec<&'static str>>,
@@ -37,9 +37,9 @@ pub struct OpDef {
 /// One input or output of a definition: a tensor or a list of tensors.
 #[derive(Clone, Debug)]
 pub struct ArgDef {
-    /// Its name.
+    /// The argument's name.
     pub name: &'static str,
-    /// What it holds.
+    /// Whether the argument is one tensor or a list, and its type.
     pub kind: ArgKind,
     /// Whether it is a reference to a variable of TensorFlow 1.
     pub is_ref: bool,
@@ -64,20 +64,20 @@ pub enum ArgKind {
 /// The type of a tensor.
 #[derive(Clone, Copy, Debug)]
 pub enum ArgType {
-    /// This `DataType` number.
+    /// A fixed type, as a `DataType` number.
     Fixed(i32),
-    /// What the attribute says.
+    /// The type that the attribute of this name holds.
     Attr(&'static str),
 }
 
 /// An attribute that holds one type or a list.
 #[derive(Clone, Debug)]
 pub struct TypeAttr {
-    /// Its name.
+    /// The attribute's name.
     pub name: &'static str,
     /// Whether it holds a list.
     pub is_list: bool,
-    /// What a node without the attribute has; `None`: the attribute must be given.
+    /// The value for a node without the attribute; `None`: the attribute must be given.
     pub default: Option<Vec<i32>>,
 }
 

@@ -23,7 +23,7 @@ pub fn value(editor: &Editor, id: InstId, max_bytes: u64) -> Option<Tensor> {
     }
 }
 
-/// What a chain of reshapes starts from, when that is no reshape.
+/// The instruction at the start of a chain of reshapes that ends in `id`; `id` itself if it is no reshape.
 fn reshape_source(editor: &Editor, id: InstId) -> Option<InstId> {
     let mut at = id;
     while matches!(editor.op(at), Op::Reshape) {

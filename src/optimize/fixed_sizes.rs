@@ -36,7 +36,7 @@ struct Fixing<'m> {
     module: &'m mut Module,
     old: Computation,
     new: Computation,
-    /// What stands for an instruction whose array has another size than was declared; a parameter for itself.
+    /// Replacements of instructions whose array has another size than was declared; a parameter is replaced by itself.
     fixed: HashMap<InstId, InstId>,
     depth: u32,
 }
@@ -89,7 +89,7 @@ impl<'m> Fixing<'m> {
         is_fixed.then(|| (self.module.comps.push(made), shape))
     }
 
-    /// What a call, a branch or a loop is for operands of these shapes.
+    /// The op and result shape of a call, a branch or a loop whose operands have these shapes.
     fn control(&mut self, op: &Op, shapes: &[Shape]) -> Option<(Op, Shape)> {
         let all: Vec<&Shape> = shapes.iter().collect();
         match op {

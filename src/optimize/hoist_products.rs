@@ -91,11 +91,11 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
 
 /// A loop whose state grows.
 struct Loop {
-    /// What each part of the state is before the loop.
+    /// The initial value of each part of the state.
     starts: Vec<InstId>,
     /// The shape of each part.
     state: Vec<Shape>,
-    /// What the body makes of each part.
+    /// The value of each part of the state after one iteration of the body.
     next: Vec<InstId>,
     body: Computation,
 }

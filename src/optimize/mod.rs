@@ -32,7 +32,7 @@ pub use rewrite::Changed;
 pub struct Pass {
     /// Kebab-case, as `--passes` has it.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A one-line description of the pass.
     pub about: &'static str,
     /// Does it.
     pub run: fn(&mut Module) -> Result<Changed>,

@@ -57,7 +57,7 @@ pub fn reduce(module: &mut Module, precision: Precision) -> Result<Reduced> {
     Ok(Reduced { bytes_kept: kept.sum(), ..seen.reduced })
 }
 
-/// What was done so far. Constants are known by where their bytes lie: those that several instructions share count once.
+/// Counts of the reduction so far. Constants are known by where their bytes lie: those that several instructions share count once.
 struct Seen {
     reduced: Reduced,
     stored: HashSet<usize>,
@@ -167,7 +167,7 @@ fn widened(editor: &mut Editor, stored: Stored, dims: &[u64]) -> InstId {
     editor.add_shaped(Op::Elementwise(ScalarOp::Multiply), &[wide, scales], shape)
 }
 
-/// What [`widened`] computes.
+/// The tensor that [`widened`] computes.
 fn value(stored: &Stored, dims: &[u64]) -> Tensor {
     let wide = eval::convert(&stored.numbers, DType::F32);
     let Some(scales) = &stored.scales else { return wide };

@@ -24,13 +24,13 @@ pub fn repeated_lists(module: &mut Module) -> Result<Changed> {
 struct Loop {
     cond: Computation,
     body: Computation,
-    /// What each part of the state is before the loop.
+    /// The initial value of each part of the state.
     starts: Vec<InstId>,
     state: Vec<Shape>,
 }
 
 impl Loop {
-    /// What the body makes of part `i`.
+    /// The instruction of the body that gives part `i` its value for the next iteration.
     fn next(&self, i: usize) -> InstId {
         self.body[self.body.root].operands[i]
     }
@@ -91,7 +91,7 @@ struct List {
     read: InstId,
     /// The part that is each of its elements.
     value: usize,
-    /// Its sizes.
+    /// The list's dimensions.
     dims: Vec<u64>,
 }
 

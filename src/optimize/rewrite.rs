@@ -105,7 +105,7 @@ impl<'m> Editor<'m> {
         self.module.comps[self.id] = placeholder();
         result
     }
-    /// What stands for `id` after the replacements so far.
+    /// The instruction that replaces `id` after the replacements so far; `id` itself where there is none.
     pub fn resolve(&self, mut id: InstId) -> InstId {
         while let Some(next) = self.forward.get(id.index()).copied().flatten() {
             id = next;
@@ -337,7 +337,7 @@ fn is_dynamic(shape: &Shape) -> bool {
     shape.leaves().iter().any(|a| a.dynamic.contains(&true))
 }
 
-/// What the root, the parameters and the foreign instructions (which may have effects) need, operands before users.
+/// Instructions that the root, the parameters and the foreign instructions (which may have effects) need, operands before users.
 pub fn live_order(comp: &Computation) -> Vec<InstId> {
     let foreign = comp.insts.iter().filter(|(_, inst)| matches!(inst.op, Op::Foreign(_))).map(|(id, _)| id);
     let starts: Vec<InstId> = comp.params.iter().copied().chain(foreign).chain([comp.root]).collect();

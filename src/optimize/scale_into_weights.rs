@@ -64,7 +64,7 @@ struct Linear {
 }
 
 impl Linear {
-    /// What `end` is computed by, if only `end` needs it and every step between.
+    /// The linear op that computes `end` through reshapes and transposes, if nothing else uses any of them.
     fn find(editor: &Editor, end: InstId) -> Option<Linear> {
         let mut at = end;
         let mut path = Vec::new();

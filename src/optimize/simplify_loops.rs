@@ -63,7 +63,7 @@ fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Re
 pub(super) struct Parts {
     /// The shape of each part.
     pub shapes: Vec<Shape>,
-    /// What each is before the loop.
+    /// The initial value of each part of the state.
     pub starts: Vec<InstId>,
     /// Copies of the computations.
     pub cond: Computation,
@@ -91,7 +91,7 @@ fn is_plain(comp: &Computation) -> bool {
     comp.root != param && comp.insts.values().all(fine)
 }
 
-/// Which part of the parameter this instruction is.
+/// The part of the loop state that this instruction reads from the parameter, if it reads one.
 pub(super) fn part_read(comp: &Computation, id: InstId) -> Option<usize> {
     match comp[id].op {
         Op::GetTupleElement(index) if comp.params.contains(&comp[id].operands[0]) => Some(index),
@@ -112,7 +112,7 @@ fn constant_chain(editor: &Editor, id: InstId) -> Option<Vec<Inst>> {
     }
 }
 
-/// Which parts of the loop's result something reads.
+/// Whether each part of the loop's result is read.
 fn read_behind(editor: &Editor, id: InstId, parts: usize) -> Vec<bool> {
     let comp = editor.comp();
     if editor.resolve(comp.root) == id {
@@ -186,7 +186,7 @@ impl Narrow<'_> {
         let found = wanted.iter().map(|id| new[id.index()]).collect::<Option<Vec<_>>>()?;
         Some((comp, found))
     }
-    /// What `wanted` needs, operands first, without the parameter.
+    /// Instructions that `wanted` need, operands first, without the parameter.
     fn order(&self, wanted: &[InstId]) -> Vec<InstId> {
         let mut probe = self.old.clone();
         probe.root = probe.insts.push(plain("wanted", Op::Tuple, wanted.to_vec(), Shape::Token));

@@ -17,11 +17,11 @@ pub fn space_to_batch(module: &mut Module) -> Result<Changed> {
     })
 }
 
-/// What an axis between the two reshapes is.
+/// The role of an axis between the two reshapes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Batch,
-    /// Which of the smaller planes, along a spatial dimension.
+    /// The number of the smaller plane, along a spatial dimension.
     Phase(usize),
     /// Where in it.
     Place(usize),
@@ -89,8 +89,8 @@ impl Regrouped {
     }
 }
 
-/// What `id` is a reshape of a transpose of a reshape of, where nothing else reads what is between; a reshape alone where all
-/// that would be moved are ones.
+/// The source of a reshape of a transpose of a reshape, if nothing else reads the instructions between, and the regrouping of axes. A reshape
+/// alone counts as one that moves only axes of size 1.
 fn regrouped(editor: &Editor, id: InstId) -> Option<(InstId, Regrouped)> {
     let is_reshape = |i: InstId| matches!(editor.op(i), Op::Reshape);
     let transpose = is_reshape(id).then(|| editor.operand(id, 0))?;
@@ -141,7 +141,7 @@ impl Axes<'_> {
 struct Phases {
     /// For each spatial dimension, into how many.
     of_spatial: Vec<u64>,
-    /// What the batch of the smaller planes is made of, ones left out: phases, then the batch that was.
+    /// Parts of the batch of the smaller planes, ones left out: phases, then the batch of the whole planes.
     batch: Vec<Part>,
 }
 

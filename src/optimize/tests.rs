@@ -1,4 +1,4 @@
-//! What passes make of small modules, by shape and by value.
+//! Passes on small modules: the shape and the value of the result.
 use super::*;
 use crate::hlo::attrs::*;
 use crate::hlo::{Builder, CompId, InstId, Literal, Op, Shape};
@@ -27,7 +27,7 @@ fn ops(module: &Module) -> Vec<String> {
     insts.map(|i| i.op.name().to_string()).filter(|n| n != "parameter").collect()
 }
 
-/// What `build` makes, and the same optimised, of the same type.
+/// The module that `build` makes, before and after optimization, checked to have the same type.
 fn both(build: impl FnOnce(&mut Builder) -> InstId) -> (Module, Module) {
     let mut b = Builder::new("m");
     let root = build(&mut b);

@@ -82,7 +82,7 @@ fn changes(graph: &RawGraph, kind: u32, known: &Known) -> Vec<Change> {
     }
 }
 
-/// What is known of the nodes of a graph that can be read.
+/// Nodes of a graph that the importer can read, with their inferred facts.
 #[derive(Default)]
 struct Known {
     program: Option<Program>,

@@ -20,7 +20,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Says of the bytes of a candidate whether it still fails in the same way.
 pub type Verdict<'a> = dyn FnMut(&[u8]) -> Result<bool> + 'a;
 
-/// What a reduction did.
+/// Statistics of a reduction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
     /// Candidates that were tried.

@@ -14,11 +14,11 @@ enum Change {
     Parameter(InstId),
     /// An operand of the same shape stands for the instruction.
     Pass(CompId, InstId),
-    /// What the instruction only carries goes.
+    /// Removes metadata of an instruction that does not change its meaning.
     Bare(CompId, InstId),
     /// Parameters of the entry that nothing uses go.
     Unused,
-    /// What the header only carries goes.
+    /// Removes parts of the header that do not change the module's meaning.
     Header,
 }
 

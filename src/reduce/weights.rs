@@ -13,9 +13,9 @@ const LEAST: usize = 64;
 /// A constant that was replaced.
 #[derive(Clone, Debug)]
 pub struct Seeded {
-    /// Its name, behind that of its function.
+    /// The node's name, behind that of its function.
     pub node: String,
-    /// What it was: type and sizes.
+    /// The type and the sizes of the replaced constant.
     pub shape: String,
     /// The seed that stands for it.
     pub seed: i64,

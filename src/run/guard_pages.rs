@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 /// Where an array lies between its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// It ends at the last byte before a forbidden page, as far as its alignment allows.
+    /// The array ends at the last byte before a forbidden page, as far as its alignment allows.
     End,
-    /// It begins at the first byte behind a forbidden page.
+    /// The array begins at the first byte behind a forbidden page.
     Begin,
 }
 
@@ -23,9 +23,9 @@ pub struct GuardedBuffer {
     page_bytes: usize,
     at: *mut u8,
     bytes: usize,
-    /// Its place in [`SLOTS`], where there was one.
+    /// The buffer's index in [`SLOTS`], if a slot was free.
     slot: Option<usize>,
-    /// What a message calls it; its bytes are read by the handler.
+    /// The buffer's name in messages; the handler reads its bytes.
     _label: Box<str>,
 }
 
@@ -80,13 +80,13 @@ impl GuardedBuffer {
         self.at
     }
 
-    /// Its bytes.
+    /// The buffer's content.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `bytes` bytes from `at` on are mapped and readable as long as `self` lives.
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
-    /// Its bytes, to be written; not behind [`GuardedBuffer::read_only`].
+    /// The buffer's content, to be written; not after [`GuardedBuffer::read_only`].
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and `self` is borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes) }
@@ -134,7 +134,7 @@ fn page_bytes() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// What the handler knows of an array. It can take no lock, so these are words in a table of fixed size.
+/// A guarded array as the signal handler sees it. The handler can take no lock, so the fields are words in a table of fixed size.
 struct Slot {
     /// Address of the first page; 0 where the slot is free.
     pages: AtomicUsize,
@@ -178,7 +178,7 @@ impl Slot {
     }
 }
 
-/// What messages begin with, and what handled both signals before.
+/// The prefix of messages, and the previous handlers of both signals.
 struct Handler {
     prefix: String,
     before: [libc::sigaction; 2],

@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> Result<Arrays> {
     Ok(arrays)
 }
 
-/// What a file is that was given for an archive of arrays, if it is of a kind that is known.
+/// A diagnostic for a file of a known kind that is no archive of arrays.
 fn foreign(path: &Path) -> Option<Error> {
     let found = import::recognised(&import::read_file(path).ok()?)?;
     let told = format!("arrays are wanted, and {}", found.message);

@@ -68,7 +68,7 @@ impl Pool {
         self.threads
     }
 
-    /// What a model takes; it points at the pool and must not outlive it.
+    /// The executor that a model takes to run on this pool; it points at the pool and must not outlive it.
     pub fn executor(&self) -> Executor {
         Executor::new(self.at.as_ptr(), self.threads, self.functions.share)
     }

@@ -37,7 +37,7 @@ pub struct Communicator {
     fail: unsafe extern "C" fn(*mut c_void),
 }
 
-/// What a rank brings to a meeting.
+/// A rank's contribution to a collective.
 struct Sent {
     kind: Kind,
     number: u32,
@@ -61,7 +61,7 @@ struct Rank<'a> {
 }
 
 impl Rank<'_> {
-    /// What all of a group have, if they are at the same place.
+    /// The contributions of all ranks of a group, if all are at the same exchange.
     fn met(&self, group: &[u32], own: &Arc<Sent>) -> Option<Vec<Arc<Sent>>> {
         let told = match self.meetings.exchange(self.rank, group, own.clone()) {
             Ok(all) => {

@@ -2,7 +2,7 @@
 //! have a shorter way, knows them again.
 use super::{CompareKind, Direction, ScalarOp};
 
-/// What a formula is written as.
+/// A builder that formulas are written with: of HLO instructions in lowering, of patterns to recognize in code generation.
 pub trait Formula {
     /// A value of it.
     type Value: Copy;

@@ -9,15 +9,15 @@ pub struct Format {
     pub exponent_bits: u32,
     /// Mantissa bits that are stored.
     pub mantissa_bits: u32,
-    /// What is added to the exponent before it is stored.
+    /// The bias added to the exponent before it is stored.
     pub bias: i32,
     /// Whether there is a sign bit.
     pub signed: bool,
-    /// Which codes are not numbers.
+    /// The encoding of infinities and NaN.
     pub special: Special,
 }
 
-/// Which codes are not numbers.
+/// Encodings of infinities and NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
     /// The top exponent holds infinities and NaN.

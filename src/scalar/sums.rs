@@ -51,7 +51,7 @@ impl Parts {
 mod tests {
     use super::Parts;
 
-    /// What TensorFlow 2.21 does on two threads, found by comparing bits.
+    /// TensorFlow 2.21's partition on two threads, found by comparing bits.
     #[test]
     fn parts_are_eigens() {
         let parts = |terms, outputs| {

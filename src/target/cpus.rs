@@ -31,7 +31,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Its features that matter here.
+    /// LLVM's names of the processor's features that matter here.
     pub fn features(self) -> impl Iterator<Item = &'static str> {
         self.features.split_whitespace()
     }
@@ -57,7 +57,7 @@ pub fn cpus(arch: &str) -> impl Iterator<Item = Cpu> {
     own.chain(of_llvm(arch))
 }
 
-/// Those that LLVM knows, of the architectures with many.
+/// Processors of `arch` that LLVM knows, for architectures with many.
 pub fn of_llvm(arch: &str) -> impl Iterator<Item = Cpu> {
     let lines = TABLE.lines().filter_map(|line| line.split_once('\t'));
     lines.filter(move |line| line.0 == arch).map(|(_, rest)| {

@@ -1,5 +1,5 @@
-//! What a program can ask an x86-64 processor before it runs code with instructions that not all have: bits of `cpuid` and of
-//! what the system saves, as in Intel's manual (volume 2A, CPUID; volume 1, chapter 13) and AMD's (volume 3, appendix E).
+//! Run-time checks that a program makes of an x86-64 processor before it runs code with instructions that not all have: bits of `cpuid` and of
+//! the register state that the system saves, as in Intel's manual (volume 2A, CPUID; volume 1, chapter 13) and AMD's (volume 3, appendix E).
 use super::Level;
 use crate::diag::{Code, Diagnostic, Result};
 
@@ -21,7 +21,7 @@ pub enum Register {
 pub struct Ask {
     /// The question: `eax`.
     pub leaf: u32,
-    /// Its part: `ecx`.
+    /// The subleaf: `ecx`.
     pub part: u32,
     /// Where the bits are.
     pub register: Register,
@@ -51,7 +51,7 @@ impl Asks {
 
 /// The 128-bit and 256-bit registers.
 const YMM: u32 = 0x6;
-/// Those, the 512-bit ones and their masks.
+/// State components in XCR0 of AVX-512: those of AVX, the 512-bit registers and the mask registers.
 const ZMM: u32 = 0xe6;
 
 /// The bit of XCR0 of what tiles hold.
@@ -105,18 +105,18 @@ const FEATURES: &[Row] = &[
     ("vpclmulqdq", 7, 0, C, 10, YMM),
 ];
 
-/// What every x86-64 processor has.
+/// Features of every x86-64 processor.
 const BASELINE: &[&str] = &["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"];
 
 /// Whether the system lets programs read XCR0.
 const OSXSAVE: Row = ("osxsave", 1, 0, C, 27, 0);
 
-/// What x86-64-v3 has beside the baseline; what v2 has, every processor with AVX2 has.
+/// Features of x86-64-v3 beyond the baseline. Those of v2 are left out: every processor with AVX2 has them.
 pub(super) const AVX2: &[&str] = &["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
-/// What x86-64-v4 has beside v3.
+/// Features of x86-64-v4 beyond v3.
 pub(super) const AVX512: &[&str] = &["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
 
-/// What x86-64 code for `level` with `features` (`+avx2,-fma`) needs.
+/// Run-time checks for x86-64 code of `level` with `features` (`+avx2,-fma`).
 pub fn asks(level: Level, features: &str) -> Asks {
     let mut names: Vec<&str> = match level {
         Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => return Asks::default(),

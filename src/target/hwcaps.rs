@@ -1,6 +1,6 @@
-//! What a program can ask Linux on AArch64 and RISC-V before it runs code with instructions that not all processors have: bits of two words
-//! that the kernel hands to every process (`Documentation/arch/arm64/elf_hwcaps.rst`). The processor's own registers are closed
-//! to programs.
+//! Run-time checks that a program makes of AArch64 and RISC-V processors through Linux, before it runs code with instructions that not all
+//! have: bits of two words that the kernel hands to every process (`Documentation/arch/arm64/elf_hwcaps.rst`). The processor's own registers
+//! are closed to programs.
 use super::features::{self, switched};
 use crate::diag::Result;
 
@@ -32,7 +32,7 @@ const FEATURES: &[Row] = &[
 /// The words of RISC-V's vectors: `AT_HWCAP` has a bit a letter of the instruction set (`arch/riscv/include/uapi/asm/hwcap.h`).
 pub(super) const RISCV_V: [u64; 2] = [1 << (b'V' - b'A'), 0];
 
-/// What every AArch64 processor that Linux runs programs on has.
+/// Features of every AArch64 processor that Linux runs programs on.
 const BASELINE: &[&str] = &["fp-armv8", "neon"];
 
 /// The features that code is made with: those above that the processor has, as `features` (`+sve,-bf16`) switch them. Who is on

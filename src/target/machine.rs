@@ -1,5 +1,4 @@
-//! What schedules ask of a processor beside its instructions: how much its caches hold, what a cycle takes in, and what it costs to
-//! go to a cache farther away.
+//! Machine model of the schedules: capacities of caches, throughput of a cycle, and costs of going to a cache farther away.
 //!
 //! Sizes of caches are a processor's own, by its name ([`Caches::of`]). Costs are those that were measured on one processor with
 //! AVX-512, 32 KiB of first level and 1 MiB of second level (the one of `docs/performance.md`); they are taken for all others too.
@@ -13,7 +12,7 @@ pub struct Caches {
     pub l2: u64,
 }
 
-/// What is assumed of a processor without a row, such as `x86-64-v3` or a part of AArch64's.
+/// Caches assumed for a processor without a row, such as `x86-64-v3` or a part of AArch64's.
 const DEFAULT: Caches = Caches { l1d: 32 << 10, l2: 1 << 20 };
 
 /// Names of processors with KiB of both levels, as their vendors' optimization manuals say; of hybrid ones those of the fast cores.
@@ -31,7 +30,7 @@ const ROWS: &[(&[&str], u64, u64)] = &[
 ];
 
 impl Caches {
-    /// Those of the processor with LLVM's name `cpu`: 32 KiB and 1 MiB where there is no row for it.
+    /// Cache sizes of the processor with LLVM's name `cpu`: 32 KiB and 1 MiB where there is no row for it.
     pub fn of(cpu: &str) -> Caches {
         let row = ROWS.iter().find(|(names, ..)| names.contains(&cpu));
         row.map_or(DEFAULT, |&(_, l1d, l2)| Caches { l1d: l1d << 10, l2: l2 << 10 })
@@ -43,7 +42,7 @@ impl Caches {
     }
 }
 
-/// What a core takes in.
+/// Throughput and latency of a core's vector units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ports {
     /// Multiply-adds of vectors that begin in a cycle.

@@ -51,9 +51,9 @@ pub struct Target {
     pub bf16_pairs: Option<PairSums>,
     /// Whether blocks of bfloat16 are multiplied by tiles, as [`tiles`] has them.
     pub bf16_tiles: bool,
-    /// What the caches hold.
+    /// Sizes of the data caches.
     pub caches: Caches,
-    /// What a cycle takes in.
+    /// Throughput and latency of the core's vector units.
     pub ports: Ports,
     /// How exact the code must be.
     pub precision: Precision,
@@ -185,13 +185,13 @@ impl Target {
             Arch::Riscv64 | Arch::Wasm32 | Arch::Thumb => self.level.features().to_string(),
         }
     }
-    /// What AArch64 code uses of what Linux tells of.
+    /// Features used by AArch64 code that Linux reports in its hardware capability words.
     fn hwcap_features(&self) -> Vec<&'static str> {
         let cpu = cpus::find("aarch64", &self.cpu);
         hwcaps::in_code(|name| cpu.is_some_and(|cpu| cpu.has(name)), &self.features)
     }
-    /// What `NAME_supported` asks a machine for: all that [`Self::code_cpu`] and [`Self::code_features`] have beyond the
-    /// architecture's oldest processors. Linux alone wants to be asked for registers, and tells of AArch64's processors.
+    /// Run-time checks of `NAME_supported`: features that [`Self::code_cpu`] and [`Self::code_features`] have beyond the architecture's oldest
+    /// processors. Only Linux has to be asked for permission to use registers, and reports AArch64's features.
     pub fn asks(&self) -> Asks {
         let linux = self.triple.contains("linux");
         match self.level {
@@ -213,8 +213,8 @@ impl Target {
             Level::Simd128 | Level::Fpv4 => false,
         }
     }
-    /// What tells the instruction sets of processors apart, the newer the larger: the level, whether code uses tiles, and on
-    /// AArch64 the features of the code, by their number first.
+    /// An ordering key for instruction sets, the newer the larger: the level, whether code uses tiles, and on AArch64 the features of the code,
+    /// by their number first.
     pub fn instructions(&self) -> (Level, bool, usize, Vec<&'static str>) {
         let features = if self.level == Level::Neon { self.hwcap_features() } else { Vec::new() };
         (self.level, self.bf16_tiles && self.precision.math == MathType::Bf16, features.len(), features)

@@ -12,7 +12,7 @@ pub enum PairSums {
 }
 
 impl PairSums {
-    /// That of an instruction set, which not all of its processors have.
+    /// The instruction for sums of bf16 pairs in the instruction set of `level`, which not all of its processors have.
     pub(super) fn of(level: Level) -> Option<PairSums> {
         match level {
             Level::Avx512 => Some(PairSums::Avx512Bf16),

@@ -22,7 +22,7 @@ pub enum MathType {
     Bf16,
 }
 
-/// What was asked for. The default rounds nothing.
+/// Types in which the user allows constants to be stored and products to be computed. The default rounds nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Precision {
     /// The type that constants are stored in.
@@ -59,16 +59,16 @@ impl Precision {
     }
 }
 
-/// What became of a model's constants and products under a [`Precision`].
+/// Counts of a model's constants and products that were rounded under a [`Precision`], and the bytes of the constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reduced {
-    /// What was asked for.
+    /// The precision that the user asked for.
     pub precision: Precision,
     /// Constants that are stored in fewer bits.
     pub constants: u64,
-    /// Their bytes in the graph.
+    /// Bytes of the rounded constants in the graph.
     pub bytes_before: u64,
-    /// Their bytes in the object, scales included, padding not.
+    /// Bytes of the rounded constants in the object, scales included, padding not.
     pub bytes_after: u64,
     /// Bytes of f32 constants that stay as they are.
     pub bytes_kept: u64,

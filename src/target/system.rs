@@ -1,4 +1,4 @@
-//! What a triple says of the system: the architecture, the kind of object files, how wide an address is.
+//! Properties of the system that a target triple names: architecture, object format, width of an address.
 use crate::diag::{Code, Diagnostic, Result};
 
 /// The architectures that code is made for.
@@ -34,7 +34,7 @@ const COFF: &[&str] = &["windows", "win32", "w64", "mingw32", "uefi"];
 const MACH_O: &[&str] = &["apple", "macos", "ios", "tvos", "watchos", "darwin"];
 
 impl Arch {
-    /// That of a triple.
+    /// The architecture of a triple.
     ///
     /// # Errors
     /// `Code::UnknownTarget`.
@@ -54,7 +54,7 @@ impl Arch {
         Ok(arch)
     }
 
-    /// What triples call it, as the table of processors does.
+    /// The architecture's name in triples and in the table of processors.
     pub fn name(self) -> &'static str {
         match self {
             Arch::X86_64 => "x86_64",
@@ -65,7 +65,7 @@ impl Arch {
         }
     }
 
-    /// What people call it.
+    /// The architecture's name for people.
     pub fn spelled(self) -> &'static str {
         match self {
             Arch::X86_64 => "x86-64",
@@ -86,7 +86,7 @@ impl Arch {
 }
 
 impl Format {
-    /// That of a triple.
+    /// The object format of a triple.
     pub fn of(triple: &str) -> Format {
         let has =
             |words: &[&str]| triple.split('-').skip(1).any(|part| words.iter().any(|word| part.starts_with(word)));

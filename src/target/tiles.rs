@@ -12,10 +12,10 @@ pub const TERMS: u64 = 32;
 /// LLVM's names of what a processor needs.
 pub(super) const FEATURES: [&str; 2] = ["amx-tile", "amx-bf16"];
 
-/// What `tdpbf16ps` makes of the sum `z` and of pairs of factors, a word each (Intel's manual, volume 2, TDPBF16PS): the products
-/// of low halves are added one after another to a sum that begins at zero, those of high halves to another, each by one
-/// multiply-add; the second sum is added to the first, and that to `z`. Each step is rounded to nearest, and subnormal numbers
-/// are taken as zeros and become zeros, whatever MXCSR says.
+/// The result of `tdpbf16ps` for the sum `z` and pairs of factors, a word each (Intel's manual, volume 2, TDPBF16PS): the products of low
+/// halves are added one after another to a sum that begins at zero, those of high halves to another, each by one multiply-add; the second sum
+/// is added to the first, and that to `z`. Each step is rounded to nearest, and subnormal numbers are taken as zeros and become zeros, whatever
+/// MXCSR says.
 pub fn sum(pairs: impl Iterator<Item = (u32, u32)>, z: f32) -> f32 {
     let mut sums = [0f32; 2];
     for (x, y) in pairs {

@@ -9,7 +9,7 @@ use std::fmt;
 /// The first line of a file.
 const HEAD: &str = "# tfaot tuning 1";
 
-/// What is chosen for a product.
+/// Register tile and loop order chosen for a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Choice {
     /// Rows of the register tile along the last axis but one.
@@ -20,7 +20,7 @@ pub struct Choice {
     pub vectors: u64,
     /// Columns of a vector.
     pub lanes: u64,
-    /// Which loop is outside.
+    /// Order of the loops around the tile.
     pub order: LoopOrder,
 }
 
@@ -42,7 +42,7 @@ pub enum LoopOrder {
     Panels,
 }
 
-/// What is tried instead of the model's choice, to measure it.
+/// An alternative that is tried in place of the cost model's choice, to measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trial {
     /// Nothing.
@@ -83,8 +83,8 @@ impl Panels {
     pub fn none(are_for_others: bool) -> Panels {
         Panels { are_for_others, known: BTreeMap::new() }
     }
-    /// Those of a product of that name: of the same product for another processor, else of one with other rows, else of one that is
-    /// made in parts of another number of columns.
+    /// Panel size recorded for the product named `form`: else that of the same product on another processor, of one with other rows, or of one
+    /// split into another number of columns.
     pub fn of(&self, form: &str) -> Option<PanelSize> {
         Panels::names(form).iter().find_map(|name| self.known.get(name)).copied()
     }
@@ -94,7 +94,7 @@ impl Panels {
             self.known.entry(name).or_insert(size);
         }
     }
-    /// What is known of a product: the most exact first.
+    /// Keys under which a product's panel size may be recorded, the most exact first.
     fn names(form: &str) -> [String; 3] {
         [Panels::product(form), Panels::constant(form, &["columns=", "sum="]), Panels::constant(form, &["sum="])]
     }
@@ -102,7 +102,7 @@ impl Panels {
     fn product(form: &str) -> String {
         form.split(' ').skip(1).collect::<Vec<_>>().join(" ")
     }
-    /// What is packed for a product: its type and some of its sizes.
+    /// A key made of the product's type and those of its sizes that begin with one of `sizes`.
     fn constant(form: &str, sizes: &[&str]) -> String {
         let mut words = form.split(' ').skip(1);
         let dtype = words.next().unwrap_or("");
@@ -178,7 +178,7 @@ impl Method {
         }
     }
 
-    /// What is not this.
+    /// The alternative algorithm for the same convolution.
     pub fn other(self) -> Method {
         match self {
             Method::Direct => Method::Winograd,

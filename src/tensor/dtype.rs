@@ -20,7 +20,7 @@ macro_rules! dtypes {
             pub const fn xla_number(self) -> i32 { match self { $(DType::$variant => $xla,)* } }
             /// Bits of one element (`pred` counts 8: it is stored in a byte).
             pub const fn bits(self) -> u32 { match self { $(DType::$variant => $bits,)* } }
-            /// Its family.
+            /// The family of the type.
             pub const fn class(self) -> DTypeClass { match self { $(DType::$variant => DTypeClass::$class,)* } }
             /// TensorFlow's `DataType` number, if it has one.
             pub const fn tf_number(self) -> Option<i32> { match self { $(DType::$variant => $tf,)* } }

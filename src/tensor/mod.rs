@@ -168,12 +168,12 @@ impl std::fmt::Debug for Tensor {
     }
 }
 
-/// What the outside knows of an argument or a result.
+/// An argument or a result as callers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     /// TensorFlow's name, such as `input:0`.
     pub name: String,
-    /// What the model's signature calls it, such as `x`.
+    /// The name in the model's signature, such as `x`.
     pub called: Option<String>,
     /// A valid, unique C identifier.
     pub field: String,

@@ -4,7 +4,7 @@ use super::TensorInfo;
 /// A size that varies from call to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// What callers name it; no two sizes of a function have one name.
+    /// The name of the size in the C interface; no two sizes of a function have one name.
     pub name: String,
     /// The smallest value that it takes.
     pub least: u64,
@@ -19,9 +19,9 @@ pub struct Size {
 /// How large sizes may get that values at run time say, where nothing in the program bounds them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// Those of all nodes that have none of their own.
+    /// The bound of all nodes that have none of their own.
     pub most: u64,
-    /// Those of single nodes, by their names.
+    /// Bounds of single nodes, by the nodes' names.
     pub of_nodes: Vec<(String, u64)>,
 }
 
@@ -32,7 +32,7 @@ impl Bounds {
         let largest = args.into_iter().flat_map(|info| &info.dims).copied().max().unwrap_or(0);
         largest.clamp(64, 4096)
     }
-    /// That of a node.
+    /// The bound of a node.
     pub fn of(&self, node: &str) -> u64 {
         self.of_nodes.iter().find(|(name, _)| name == node).map_or(self.most, |(_, most)| *most)
     }

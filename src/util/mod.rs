@@ -1,4 +1,4 @@
-//! What holds no tensor: ids, arenas, hashes, contents of files, work and meetings of threads.
+//! Utilities that hold no tensor: ids, arenas, hashes, contents of files, work and meetings of threads.
 pub mod id_vec;
 pub mod meetings;
 pub mod order;

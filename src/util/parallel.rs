@@ -1,8 +1,8 @@
 //! The same work on each of several items, by as many threads as there are processors.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What `work` makes of each item, in their order; threads take the next one when they are done with one. A panic in one of them goes on
-/// here.
+/// Applies `work` to each item on several threads and returns the results in the items' order; each thread takes the next item when it is done
+/// with one. A panic in one of them goes on here.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let share = || {

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pieces(Vec<Bytes>);
 
-/// What can be written to a file.
+/// Content that can be written to a file.
 pub trait Content {
     /// Writes all of it.
     ///

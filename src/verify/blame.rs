@@ -25,7 +25,7 @@ pub(super) const MOST_ALONE: usize = 16;
 
 /// Comparison of one tensor: of compiled code with the expectation where it has the tensor, else with the interpreter.
 pub struct OpComparison {
-    /// Its name as `node:index`.
+    /// The tensor's name as `node:index`.
     pub tensor: String,
     /// The op that makes it.
     pub op: String,
@@ -83,7 +83,7 @@ impl Blame {
     pub fn expectation(&self) -> Option<&OpComparison> {
         self.found().filter(|s| s.expectation)
     }
-    /// What was found, a sentence.
+    /// The finding, as a sentence.
     pub fn in_words(&self) -> String {
         match self.found() {
             Some(s) if s.expectation => format!(

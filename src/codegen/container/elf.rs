@@ -17,7 +17,7 @@ pub struct Section {
     prefix: &'static str,
     /// The flags of its header.
     flags: u32,
-    /// What LLVM's text says of the global in it: how code finds its address.
+    /// The code-model attribute of the global in LLVM's text, which decides how code forms its address; empty for the default.
     code_model: &'static str,
 }
 
@@ -41,7 +41,7 @@ pub fn has_far(arch: Arch) -> bool {
     matches!(arch, Arch::X86_64 | Arch::Aarch64)
 }
 
-/// What LLVM's text says of where the global is.
+/// The global's section and code model as LLVM's text spells them, for weights of `bytes` bytes.
 pub fn global(symbol: &str, bytes: u64, arch: Arch) -> String {
     let section = Section::of(bytes, arch);
     format!("\"{}{symbol}\"{}", section.empty_prefix, section.code_model)

@@ -14,7 +14,7 @@ use std::fmt::Display;
 /// Where a section of one object lies in the whole.
 type Place = (SectionId, u64);
 
-/// What a symbol of one object is in the whole, and how far behind that it is.
+/// A symbol of an input object as a symbol of the joined object, and an offset in bytes from that.
 type Known = (SymbolId, u64);
 
 /// Whether objects for a target can be joined: ELF's whose relocations have their offsets beside them, not in the code, and name a
@@ -63,7 +63,7 @@ fn join(parts: &[Vec<u8>]) -> Result<Vec<u8>> {
     whole.object.write().map_err(odd)
 }
 
-/// What is known of the object that is made.
+/// The joined object under construction.
 struct Whole {
     object: write::Object<'static>,
     sections: HashMap<String, SectionId>,
@@ -110,7 +110,7 @@ impl Whole {
         Ok((id, offset))
     }
 
-    /// What `symbol` is in the whole; `None` where nothing asks for it.
+    /// The symbol of the joined object that stands for `symbol`; `None` where no relocation needs it.
     fn symbol(
         &mut self,
         symbol: &Symbol,

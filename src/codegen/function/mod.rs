@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// Rows, and bytes of a row, of each register; none of those that are not used.
 pub(super) type Shapes = [(u64, u64); 8];
 
-/// What a loop variable is at this point.
+/// The value bound to a loop variable at the current point of the text.
 #[derive(Clone, Debug)]
 enum Binding {
     /// Not in its loop.
@@ -58,7 +58,7 @@ pub struct Function<'a> {
 pub struct Emitted {
     /// LLVM's text from the parameters on: all but the name.
     pub text: String,
-    /// Whose address is in which word of the closure, from the second word on.
+    /// Buffers in the order of the closure's words that hold their addresses, from the second word on.
     pub slots: Vec<BufId>,
 }
 
@@ -178,7 +178,7 @@ impl<'a> Function<'a> {
         self.ins(&format!("insertvalue {ty} {}, {part} {}, 1", half.text, im.text), dtype, re.lanes)
     }
 
-    /// What `make` does to values that are not complex, done to both parts of those that are.
+    /// Applies `make` to values, once for the real and once for the imaginary parts where values are complex.
     fn by_part(&mut self, all: &[Val], make: &mut dyn FnMut(&mut Self, &[Val]) -> Val) -> Val {
         if !all.iter().any(|v| v.dtype.is_complex()) {
             return make(self, all);

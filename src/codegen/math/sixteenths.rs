@@ -28,7 +28,7 @@ fn power(f: &mut Function, whole: &Val) -> Val {
     reinterpret(f, &power, DType::F32)
 }
 
-/// What rounding took from an entry, as what is to be taken from r.
+/// The rounding error of a table entry, as a term to subtract from r.
 fn lost(f: &mut Function, whole: &Val) -> Val {
     let word = reinterpret(f, whole, DType::U32);
     let lost = look_up(f, &word, &|j| {

@@ -12,7 +12,7 @@ pub enum Slow {
     Remainder,
     /// The whole number of quarter turns in an angle, modulo 4, as a double.
     Quadrant,
-    /// What is left of the angle, at most an eighth turn.
+    /// The remainder of the angle after whole quarter turns, at most an eighth turn.
     Rest,
 }
 

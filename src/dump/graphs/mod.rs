@@ -72,7 +72,7 @@ impl GraphDumps {
         GraphDumps { format, ..GraphDumps::default() }
     }
 
-    /// What `--tf_xla_clustering_debug` dumps of a graph whose clustering was asked for with `seen`.
+    /// Dumps the graphs of `--tf_xla_clustering_debug`, for a clustering that recorded the graph as `seen`.
     ///
     /// # Errors
     /// `BadEncoding`.

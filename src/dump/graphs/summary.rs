@@ -1,4 +1,4 @@
-//! What auto-clustering did, as TensorFlow counts it: the message that it sends to listeners, and the lines of its log.
+//! Summary of auto-clustering as TensorFlow counts it: the message that it sends to listeners, and the lines of its log.
 //!
 //! Source: jit/xla_cluster_util.cc, jit/mark_for_compilation_pass.cc.
 use crate::cluster::Clustering;

@@ -1,4 +1,4 @@
-//! Which buffers share memory, and which of them hold values.
+//! Buffers that share memory, and the set of those that hold values.
 use super::bytes;
 use crate::kernel::{BufId, Place, Program};
 use crate::util::id_vec::Id;
@@ -114,7 +114,7 @@ impl<'p> Defined<'p> {
         }
     }
 
-    /// This moment.
+    /// A mark of the journal's current end, for [`Defined::changed_since`].
     pub fn mark(&self) -> Mark {
         Mark(self.journal.len())
     }

@@ -1,4 +1,4 @@
-//! What a program must be before it becomes machine code; checked on every compile. A failure is always our bug.
+//! Rules that a program must obey before it becomes machine code; checked on every compile. A failure is always our bug.
 //!
 //! | rule | what holds |
 //! |---|---|
@@ -42,7 +42,7 @@ pub fn verify(program: &Program) -> Result<()> {
 /// Most bytes of a buffer on the stack.
 const STACK_BYTES: u64 = 64 << 10;
 
-/// What is wrong: the rule and the offence.
+/// A violated rule and the offence, as text.
 type Fault = String;
 
 fn fault(place: &str, why: &Fault) -> Error {

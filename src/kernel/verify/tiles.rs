@@ -28,7 +28,7 @@ impl Check<'_> {
         self.rounds(&sums.loops, sums)
     }
 
-    /// What it touches, inside its loops.
+    /// Checks the bounds of every element that a block of sums touches, inside the block's `loops`.
     fn rounds(&mut self, loops: &[VarId], sums: &TileSums) -> Result<(), Fault> {
         if let [first, inner @ ..] = loops {
             if self.open[first.index()].replace(LoopKind::Seq).is_some() {

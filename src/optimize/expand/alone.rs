@@ -69,7 +69,7 @@ fn permuted(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstI
     as_declared(editor, id, &received)
 }
 
-/// What the device has of `x` behind a permutation: zeros, where it does not send to itself.
+/// The device's part of `x` after a collective permute on one device: `x` where it sends to itself, else zeros.
 fn received(editor: &mut Editor, f: &Foreign, x: InstId) -> InstId {
     if keeps_its_own(f) { x } else { zeros(editor, &editor.shape(x).clone()).unwrap_or(x) }
 }

@@ -22,7 +22,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     })
 }
 
-/// What the three share.
+/// Types, dimensions, feature axis and epsilon of a batch normalization, for all three ops.
 struct Norm {
     stored: DType,
     wide: DType,

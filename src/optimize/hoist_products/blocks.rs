@@ -101,7 +101,7 @@ fn with_steps(all: &ArrayShape, count: u64) -> ArrayShape {
 struct Inner {
     comp: Computation,
     root: Vec<InstId>,
-    /// What it reads of the computation that the outer loop stands in, in the order of the parts of its state.
+    /// Instructions of the computation around the outer loop that the body reads, in the order of the parts of its state.
     read: Vec<InstId>,
 }
 

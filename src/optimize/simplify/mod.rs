@@ -73,7 +73,7 @@ fn empty(editor: &mut Editor, id: InstId) -> Option<InstId> {
     Some(editor.add_constant(value))
 }
 
-/// Which dimension of `to` each dimension of `from` that is not 1 becomes, where a reshape only adds and drops ones.
+/// For a reshape that only adds and drops dimensions of size 1: the dimension of `to` that each other dimension of `from` becomes.
 fn moved_ones(from: &[u64], to: &[u64]) -> Option<Vec<Option<usize>>> {
     let mut targets = to.iter().enumerate().filter(|(_, n)| **n != 1);
     let mut map = vec![None; from.len()];

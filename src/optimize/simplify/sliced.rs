@@ -1,5 +1,5 @@
-//! What is sliced away behind a 1x1 convolution is not computed: the slice goes before it, and through the sums and views that
-//! are between.
+//! Slices behind a 1x1 convolution are moved before it, so that elements which would be sliced away are not computed. They also move through
+//! the sums and views between.
 //!
 //! ```text
 //! slice(a + conv(x, w))  ->  slice(a) + conv(slice(x), w)
@@ -23,7 +23,7 @@ pub fn convolution(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result
     cut(editor, x, dims, 0).map(Some)
 }
 
-/// What a slice of `x` becomes.
+/// The result of moving a slice through an instruction.
 enum Through {
     /// The same op on these slices of its operands; `None` where an operand is not cut.
     Operands(Vec<Option<Vec<SliceDim>>>),

@@ -6,7 +6,7 @@ use crate::diag::Result;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// What f32 and f64 have in common here.
+/// Operations and constants common to f32 and f64.
 pub trait Real: Pod + PartialOrd + Send {
     /// A function of doubles, rounded.
     fn via(self, f: impl Fn(f64) -> f64) -> Self;
