@@ -1,4 +1,4 @@
-//! What tfaot compiles and TensorFlow's clustering leaves out: loops, conditions, and ops that XLA has no kernel for.
+//! Nodes that tfaot compiles and TensorFlow's clustering leaves out: loops, conditions, and ops that XLA has no kernel for.
 use super::reason::Left;
 use crate::graph::{Function, Node, NodeId, Program, is_handle};
 use crate::opdef;

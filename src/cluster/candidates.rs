@@ -1,4 +1,4 @@
-//! Which nodes may be in a cluster: TensorFlow's rules in TensorFlow's order, the first that fails is the reason.
+//! Candidates for clusters: TensorFlow's rules in TensorFlow's order, of which the first that fails is the reason.
 use super::beyond::Beyond;
 use super::compilable::Compilable;
 use super::constants::{self, ConstantArgs};
@@ -77,7 +77,7 @@ pub fn marked_function(program: &Program, node: &Node) -> Option<Arc<str>> {
     node.bool(MUST).or(of_function).filter(|&must| must).map(|_| name)
 }
 
-/// What `jit_compile=True` becomes in a graph.
+/// The attribute that `jit_compile=True` becomes in a graph.
 pub const MUST: &str = "_XlaMustCompile";
 
 /// A truth attribute of the node, else of the function that is its op.

@@ -7,7 +7,7 @@ use crate::graph::{Attr, FuncRef, Function, Graph, Node, Program, TfType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What functions need of their arguments; shared by all graphs of a program.
+/// The arguments of each function that must be compile-time constants; shared by all graphs of a program.
 #[derive(Default)]
 pub struct ConstantArgs {
     known: HashMap<Arc<str>, Vec<bool>>,

@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 /// A cluster while it grows.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Its node in the cycle graph.
+    /// The cluster's node in the cycle-detection graph.
     cycle: u32,
     /// The candidate that it began as.
     pub first: u32,
@@ -43,23 +43,23 @@ pub struct Cluster {
     pub devices: Vec<u16>,
     /// The device of its variables.
     resource_device: Option<u16>,
-    /// Its scope.
+    /// The JIT scope of the cluster's nodes, as a number.
     scope: Option<u32>,
     /// The number of the set of steps that run it, where sets are told apart.
     steps: Option<u32>,
-    /// Its resource operations.
+    /// The resource operations of the cluster, as nodes.
     resources: Vec<u32>,
 }
 
-/// What decides whether clusters go together.
+/// Read-only facts by which clustering decides whether two clusters may merge.
 pub struct Facts<'a, 'p> {
     /// The graph.
     pub flow: &'a Flow<'p>,
-    /// Its frames.
+    /// Loop frames of the graph.
     pub frames: &'a Frames,
-    /// Its devices.
+    /// Device assignments of the nodes.
     pub placed: &'a Placed,
-    /// What was asked for.
+    /// Options of the clustering pass.
     pub options: &'a Options,
     /// When nodes are alive; `None`: not looked at.
     pub deadness: Option<Deadness>,
@@ -71,7 +71,7 @@ pub struct Facts<'a, 'p> {
 
 /// Clusters of a graph.
 pub struct Clusters<'a, 'p> {
-    /// What decides.
+    /// Facts that decide whether clusters may merge.
     pub facts: Facts<'a, 'p>,
     cycles: Cycles,
     /// By node of the cycle graph: the node that it went into.
@@ -257,7 +257,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         self.slot[stays as usize] = from;
     }
 
-    /// What keeps two clusters apart, cycles aside.
+    /// The reason, other than a cycle, why two clusters may not merge.
     fn refusal(&self, from: u32, to: u32) -> Option<Refusal> {
         let (a, b) = (&self.clusters[from as usize], &self.clusters[to as usize]);
         if a.pred != b.pred {
@@ -379,7 +379,7 @@ enum Refusal {
     Resources(u32, u32),
 }
 
-/// What a cluster that went into another leaves.
+/// The empty cluster that is left in place of one merged into another.
 const EMPTY: Cluster = Cluster {
     cycle: 0,
     first: 0,

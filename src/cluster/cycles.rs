@@ -116,7 +116,7 @@ impl Cycles {
         true
     }
 
-    /// What `n` leads to at ranks below `bound`; `None` where it leads to the node of rank `bound` itself.
+    /// Nodes reachable from `n` at ranks below `bound`; `None` where the node of rank `bound` itself is reachable, which is a cycle.
     fn forward(&mut self, n: u32, bound: u32) -> Option<Vec<u32>> {
         self.walk += 1;
         let (mut open, mut found) = (vec![n], Vec::new());
@@ -138,7 +138,7 @@ impl Cycles {
         Some(found)
     }
 
-    /// What leads to `n` from ranks above `bound`, without the nodes of the walk before.
+    /// Nodes at ranks above `bound` from which `n` is reachable, without the nodes of the walk before.
     fn backward(&mut self, n: u32, bound: u32) -> Vec<u32> {
         let (mut open, mut found) = (vec![n], Vec::new());
         while let Some(n) = open.pop() {

@@ -19,7 +19,7 @@ pub struct Deadness {
     outputs: HashMap<u32, Box<[Pred]>>,
 }
 
-/// What is recorded of a node.
+/// Liveness formulas recorded for a node.
 #[derive(Clone, PartialEq, Eq)]
 struct Alive {
     control: Pred,
@@ -282,7 +282,7 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// That the predicate of a Switch is alive and true; known where it is a constant.
+    /// The formula "the predicate of a Switch is alive and true"; a constant where the predicate is one.
     fn truth(&mut self, n: u32) -> Result<Pred> {
         let edge = self.selector(n)?;
         let known = self.flow.nodes[edge.src as usize].node.filter(|_| self.flow.op(edge.src) == "Const");

@@ -12,7 +12,7 @@ use crate::graph::{Attr, Node, TfType};
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
-/// What a Slice becomes: nodes without edges, in the order of their making.
+/// Nodes that replace a Slice, without edges, in the order in which they are made.
 pub struct Made {
     slice: u32,
     nodes: Vec<Node>,

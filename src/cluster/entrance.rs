@@ -22,7 +22,7 @@ pub fn is_dump(graph: &Graph) -> bool {
     })
 }
 
-/// What the user says of a saved graph.
+/// Feeds and fetches that the user gives for a saved graph.
 #[derive(Clone, Debug, Default)]
 pub struct Cut {
     /// Tensors that are fed, `node:index` or `node`.
@@ -34,7 +34,7 @@ pub struct Cut {
 /// A saved program after the steps before the pass.
 #[derive(Debug)]
 pub struct Brought {
-    /// What was assumed, a sentence each.
+    /// Assumptions that were made, a sentence each.
     pub assumed: Vec<String>,
     /// Nodes of the file that are not in the graph any more: name, op, and whether they were expanded (else cut off).
     pub gone: Vec<(String, String, bool)>,

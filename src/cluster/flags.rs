@@ -12,7 +12,7 @@ pub enum JitLevel {
     On,
 }
 
-/// What is said about clustering.
+/// TensorFlow's flags of the clustering pass.
 #[derive(Clone, Debug)]
 pub struct Flags {
     /// Whether `--tf_xla_auto_jit` was given a value; 0 is one, and leaves the level to the session.

@@ -15,7 +15,7 @@ pub const SINK: u32 = 1;
 /// The port of control edges.
 pub const CONTROL: i32 = -1;
 
-/// What the passes tell apart by op.
+/// Classes of ops that the passes tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// `Const`, `HostConst`.
@@ -50,21 +50,21 @@ pub enum Class {
 
 /// An op that occurs in a graph.
 pub struct Kind<'p> {
-    /// Its name.
+    /// The op's name.
     pub op: &'p str,
-    /// Its class.
+    /// The class of the op.
     pub class: Class,
     /// TensorFlow's definition.
     pub def: Option<&'static OpDef>,
-    /// Its registration for XLA.
+    /// The op's registration for XLA.
     pub row: Option<&'static Row>,
 }
 
 /// One node.
 pub struct FlowNode<'p> {
-    /// Its name.
+    /// The node's name.
     pub name: Cow<'p, str>,
-    /// Its op: an index into [`Flow::kinds`].
+    /// The node's op: an index into [`Flow::kinds`].
     pub kind: u32,
     /// The node of the program that it is, or is a copy of; `None` for `_SOURCE` and `_SINK`.
     pub node: Option<&'p Node>,

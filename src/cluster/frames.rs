@@ -11,7 +11,7 @@ pub struct Frame {
     pub node: u32,
     /// The Enter of the frame around it.
     pub parent: u32,
-    /// Its name as an index into [`Frames::names`]; 0 is the root's empty name.
+    /// The frame's name as an index into [`Frames::names`]; 0 is the root's empty name.
     pub name: u32,
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Body {
     /// The function.
     pub name: Arc<str>,
-    /// Its clusters. The names go on where those of the graph and of the bodies before end, as in one process of TensorFlow.
+    /// Clusters of the body. The names go on where those of the graph and of the bodies before end, as in one process of TensorFlow.
     pub found: Clustering,
 }
 

@@ -68,9 +68,9 @@ struct Inliner<'p> {
     graph: Graph,
     /// By node: how many calls it came out of.
     depth: Vec<u32>,
-    /// What stands for an output of a call.
+    /// Replacements of the outputs of inlined calls.
     outputs: HashMap<Endpoint, Endpoint>,
-    /// What runs when a call is done.
+    /// The node that runs when an inlined call is done, by the call's node.
     done: HashMap<NodeId, NodeId>,
     gone: HashSet<NodeId>,
     counter: u64,

@@ -57,7 +57,7 @@ use crate::diag::Result;
 use crate::graph::{Function, Graph, Program};
 use std::collections::{HashMap, HashSet};
 
-/// What is asked of the pass.
+/// Options of the clustering pass.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The flags.
@@ -114,12 +114,12 @@ impl Options {
     }
 }
 
-/// What became of a node.
+/// The clustering decision for a node.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Its name.
+    /// The node's name.
     pub name: String,
-    /// Its op.
+    /// The node's op.
     pub op: String,
     /// The index of its cluster, or why it is in none.
     pub cluster: Result<u32, Left>,
@@ -128,9 +128,9 @@ pub struct Verdict {
 /// A cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Its name.
+    /// The cluster's name.
     pub name: String,
-    /// Its nodes.
+    /// The number of nodes in the cluster.
     pub nodes: u64,
     /// Nodes but constants and identities, those counted that were taken out again.
     pub effective: i64,
@@ -171,7 +171,7 @@ pub struct Clustering {
     pub copies: Vec<ConstantCopy>,
     /// The nodes that could have been clustered; each takes one of the flags' fuel.
     pub candidates: u64,
-    /// What the pass was handed, where it was asked for.
+    /// The graph that the pass was handed, where it was asked for.
     pub seen: Option<Seen>,
     /// The graph after Slices were made anew, where some were and it was asked for.
     pub remade: Option<Seen>,
@@ -186,7 +186,7 @@ pub struct ConstantCopy {
     pub of: String,
     /// The node that uses the copy.
     pub user: String,
-    /// Its data input; `None`: the node waits for the copy, and still for the constant.
+    /// The number of the user's data input that takes the copy; `None`: the user waits for the copy, and still for the constant.
     pub input: Option<usize>,
 }
 
@@ -195,7 +195,7 @@ impl Clustering {
     pub fn clustered(&self) -> u64 {
         self.clusters.iter().map(|c| c.nodes).sum()
     }
-    /// Their part of all nodes; 0 for an empty graph.
+    /// The fraction of nodes that are in clusters; 0 for an empty graph.
     pub fn coverage(&self) -> f64 {
         if self.nodes.is_empty() { 0.0 } else { self.clustered() as f64 / self.nodes.len() as f64 }
     }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Pred(pub u32);
 
-/// What a formula says.
+/// A Boolean formula over liveness and values of tensors.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Formula {
     /// All of these; of none: true.
@@ -30,7 +30,7 @@ pub enum Formula {
     Symbol {
         /// The node.
         node: u32,
-        /// Its output.
+        /// The output's number; -1: control.
         port: i32,
         /// Whether it must be true.
         must_be_true: bool,
@@ -39,7 +39,7 @@ pub enum Formula {
     Equals {
         /// The node.
         node: u32,
-        /// Its output.
+        /// The output's number.
         port: i32,
         /// The value.
         value: i32,
@@ -81,7 +81,7 @@ pub struct Formulas {
 }
 
 impl Formulas {
-    /// What `pred` says.
+    /// The formula that the handle `pred` stands for.
     pub fn get(&self, pred: Pred) -> &Formula {
         &self.formulas[pred.0 as usize]
     }

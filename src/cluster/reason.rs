@@ -15,7 +15,7 @@ pub enum Left {
     Off,
     /// `_XlaCompile` is false.
     Refused,
-    /// It was asked to form clusters without it.
+    /// The caller asked to form clusters without the node.
     LeftOut,
     /// Nothing is compiled for the device.
     NoDevice(String),
@@ -31,7 +31,7 @@ pub enum Left {
     Dtype {
         /// The attribute.
         attr: &'static str,
-        /// Its `DataType` number.
+        /// The node's type, as a `DataType` number.
         found: i32,
         /// The op.
         op: &'static str,
@@ -50,16 +50,16 @@ pub enum Left {
         function: Arc<str>,
         /// The node.
         node: Box<str>,
-        /// Its op.
+        /// The inner node's op.
         op: Arc<str>,
-        /// What stops it.
+        /// The reason why the inner node can't be compiled.
         why: Box<Left>,
     },
-    /// It calls this function, which is marked with `jit_compile=True`: a cluster of its own.
+    /// The node calls this function, which is marked with `jit_compile=True`: a cluster of its own.
     OwnCluster(Arc<str>),
-    /// It is marked so, and TensorFlow refuses to run it.
+    /// The node is marked with `jit_compile=True`, and TensorFlow refuses to run it.
     MarkedInVain(Box<Left>),
-    /// It draws from a generator of its own.
+    /// The op draws from a random generator of its own.
     StatefulRandom,
     /// An effect that XLA would drop.
     NotElided,
@@ -75,17 +75,17 @@ pub enum Left {
     ResourceInFunction,
     /// XLA's code for it is slow or inaccurate.
     Slow,
-    /// It is not in the allow list.
+    /// The op is not in the allow list of `--tf_xla_ops_to_cluster`.
     NotListed,
-    /// Its value must be a compile-time constant, and it is stateful.
+    /// The value must be a compile-time constant, and the node is stateful.
     StatefulConstant,
-    /// It drives constants of a loop.
+    /// The node drives constants of a loop.
     LoopConstant,
-    /// Its cluster had too few nodes.
+    /// The node's cluster had too few nodes.
     TooSmall {
         /// Effective nodes of the cluster.
         size: i64,
-        /// What `--tf_xla_min_cluster_size` asks for.
+        /// The minimum that `--tf_xla_min_cluster_size` sets.
         least: i64,
     },
     /// A constant of more than 16,384 elements that others use.
@@ -96,7 +96,7 @@ pub enum Left {
     HostValue,
     /// XLA must know its value, and gets it from outside.
     OutsideConstant,
-    /// It asks for the shape of something outside.
+    /// The node asks for the shape of a tensor outside.
     OutsideShape,
     /// A Slice that was made anew, so that where it begins may change.
     Remade,
@@ -104,7 +104,7 @@ pub enum Left {
     ClusterOff,
     /// The program was cut: nothing that is fetched needs it.
     Pruned,
-    /// It stands for a call that was inlined, or control flow that was lowered.
+    /// The node stands for a call that was inlined, or control flow that was lowered.
     Expanded,
 }
 
@@ -227,7 +227,7 @@ pub enum Edge {
     Deadness {
         /// The formula of the source.
         from: String,
-        /// That of the destination.
+        /// The formula of the destination.
         to: String,
     },
     /// The devices do not go together.
@@ -236,14 +236,14 @@ pub enum Edge {
     Scopes {
         /// The scope of the source.
         from: String,
-        /// That of the destination.
+        /// The scope of the destination.
         to: String,
     },
     /// Together they would be larger than the most.
     TooLarge {
         /// The nodes of both.
         size: i64,
-        /// What `--tf_xla_max_cluster_size` allows.
+        /// The maximum that `--tf_xla_max_cluster_size` sets.
         most: i64,
     },
     /// The cluster would wait for another device.

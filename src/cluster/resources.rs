@@ -25,7 +25,7 @@ impl Unsafe {
     }
 }
 
-/// What a node does to resources; `None`: nothing.
+/// The access that a node makes to resources; `None`: none.
 pub fn access(flow: &Flow, n: u32) -> Option<Access> {
     let kind = flow.kind_of_node(n);
     if let Some((access, _)) = kind.row.and_then(|r| r.resource) {

@@ -1,4 +1,4 @@
-//! What the pass was handed: nodes under TensorFlow's numbers, with the edges that its steps before left.
+//! Snapshot of the graph that the pass was handed: nodes under TensorFlow's numbers, with the edges that its earlier steps left.
 use super::Clustering;
 use super::flow::{CONTROL, Flow};
 use super::reason::Left;
@@ -19,17 +19,17 @@ pub struct Seen {
 /// A node of it.
 #[derive(Clone, Debug)]
 pub struct SeenNode {
-    /// Its name.
+    /// The node's name.
     pub name: String,
     /// The node of the graph that it is, or is a copy of; `None` for `_SOURCE` and `_SINK`.
     pub of: Option<NodeId>,
-    /// Its op.
+    /// The node's op.
     pub op: String,
     /// The node itself where the graph has none: a pass made it.
     pub made: Option<Box<Node>>,
-    /// Its cluster, as an index.
+    /// The index of the node's cluster.
     pub cluster: Option<u32>,
-    /// Its inputs as a NodeDef spells them: data by slot, then `^control` by name.
+    /// Inputs as a NodeDef spells them: data by slot, then `^control` by name.
     pub inputs: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What TensorFlow registers for XLA's CPU device, from `compilability.tsv`: kernels with their types, compile-time constant
-//! inputs, allow-list groups, resource operations. The file's head states its source.
+//! Registrations of TensorFlow for XLA's CPU device, from `compilability.tsv`: kernels with their types, compile-time constant inputs,
+//! allow-list groups, resource operations. The file's head states its source.
 use crate::opdef::{self, type_bit};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -9,33 +9,33 @@ use std::sync::OnceLock;
 pub struct Row {
     /// The groups of `--tf_xla_ops_to_cluster` that hold it.
     pub groups: Vec<&'static str>,
-    /// Its kernels; any that fits a node will do.
+    /// Kernels registered for the op; any that fits a node will do.
     pub kernels: Vec<Kernel>,
     /// The names of the inputs whose value must be known at compile time.
     pub constants: Vec<&'static str>,
     /// Whether it needs only the shapes of its inputs.
     pub is_metadata: bool,
-    /// What it does to a resource.
+    /// The access that the op makes to a resource, and the kind of the resource.
     pub resource: Option<(Access, Resource)>,
 }
 
 /// One kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    /// Its label, which a node asks for with the attribute `_kernel`.
+    /// The kernel's label, which a node asks for with the attribute `_kernel`.
     pub label: &'static str,
     /// Type attributes with the set of types that they may have, as bits of [`type_bit`].
     pub types: Vec<(&'static str, u64)>,
 }
 
-/// What an operation does to its resource.
+/// Accesses to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It reads.
+    /// The operation reads.
     Read,
-    /// It overwrites.
+    /// The operation overwrites.
     Write,
-    /// It does both, or may do either.
+    /// The operation does both, or may do either.
     ReadWrite,
 }
 

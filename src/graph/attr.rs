@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// A function with the attributes that it is instantiated with.
 #[derive(Clone, Debug)]
 pub struct FuncRef {
-    /// Its name in the library.
+    /// The function's name in the library.
     pub name: Arc<str>,
-    /// Its attributes.
+    /// The attributes that instantiate the function.
     pub attrs: Box<[(Arc<str>, Attr)]>,
 }
 

@@ -25,14 +25,14 @@ crate::ids! {
 pub struct Endpoint {
     /// The node.
     pub node: NodeId,
-    /// Which output, from 0, counting list outputs one by one.
+    /// The output's number, from 0, counting list outputs one by one.
     pub port: u32,
 }
 
 /// One operation.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name, unique in the graph.
+    /// The node's name, unique in the graph.
     pub name: Box<str>,
     /// TensorFlow's op.
     pub op: Arc<str>,
@@ -56,7 +56,7 @@ pub struct Graph {
 /// A function of the library: a graph with `_Arg` nodes and results.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its name.
+    /// The function's name.
     pub name: Arc<str>,
     /// Argument names and types, in order; argument `i` is the node `args[i]` of op `_Arg` in `graph`.
     pub args: Vec<NodeId>,
@@ -77,7 +77,7 @@ pub struct Function {
 /// One named set of inputs and outputs of a SavedModel.
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
-    /// Its name, such as `serving_default`.
+    /// The signature's name, such as `serving_default`.
     pub name: String,
     /// `(argument name, tensor name)`.
     pub inputs: Vec<(String, String)>,
@@ -87,7 +87,7 @@ pub struct Signature {
     pub runs: Option<String>,
 }
 
-/// What a file holds.
+/// The content of a model file: graph, function library, signatures and variables.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// The file as the user named it.

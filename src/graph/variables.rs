@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct Variable {
     /// TensorFlow's name; no two variables have the same.
     pub name: String,
-    /// What its member of the state is called in C, where the user says so.
+    /// The name of the variable's member of the state struct in C, where the user gives one.
     pub called: Option<String>,
     /// The nodes of the top-level graph that give its handle. Keras 3 writes several for one variable.
     pub handles: Vec<Box<str>>,
@@ -19,15 +19,15 @@ pub struct Variable {
     pub by_reference: bool,
     /// The element type.
     pub dtype: TfType,
-    /// Its shape, as far as the graph tells.
+    /// The static shape, as far as the graph tells.
     pub shape: PartialShape,
     /// The value that is saved with the model.
     pub value: Option<Tensor>,
-    /// What it is for.
+    /// The role of the variable.
     pub role: Role,
 }
 
-/// What a variable is for.
+/// Roles that distinguish the model's own variables from hidden state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A variable of the model.
@@ -90,14 +90,14 @@ impl Program {
         }
     }
 
-    /// What reads a handle that holds its value reads that, in every graph.
+    /// Replaces reads through handles by ops on the values, in every graph, once the handles hold the values themselves.
     pub fn read_as_values(&mut self) {
         let bodies = self.functions.values_mut().map(|f| &mut f.graph);
         std::iter::once(&mut self.graph).chain(bodies).for_each(read_as_values);
     }
 }
 
-/// What reads a handle that holds its value reads that.
+/// Replaces reads through handles by ops on the values, once the handles hold the values themselves.
 fn read_as_values(graph: &mut Graph) {
     for node in graph.nodes.values_mut() {
         let to = match &*node.op {

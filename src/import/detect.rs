@@ -1,4 +1,4 @@
-//! Which format some bytes are in.
+//! Detection of a file's format from its bytes.
 use super::foreign;
 use super::wire::{Reader, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -76,7 +76,7 @@ pub fn detect(bytes: &Bytes) -> Result<Format> {
     Ok(detect_binary(bytes))
 }
 
-/// What bytecode of MLIR begins with.
+/// The magic number of MLIR bytecode.
 const MLIR: &[u8] = b"ML\xefR";
 
 /// Bytecode of MLIR, alone or in a flatbuffer of JAX's, which begins with the place of its table: a message has no two zeros there.

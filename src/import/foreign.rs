@@ -36,7 +36,7 @@ const UNZIP: &str = "`unzip FILE -d model`, and give the folder that has saved_m
 /// The last eight bytes of a table of LevelDB's, as the index of a checkpoint is.
 const TABLE_END: &[u8] = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 
-/// What a file is that `detect` must not take for one of ours; `None` for all others.
+/// A diagnostic for a file of a known foreign format, which `detect` must not take for one of ours; `None` for all others.
 pub fn recognised(bytes: &Bytes) -> Option<Diagnostic> {
     let marked = MARKS.iter().find(|(at, mark, _)| bytes.get(*at..).is_some_and(|b| b.starts_with(mark)));
     let kind = match marked {
@@ -98,7 +98,7 @@ fn is_safetensors(bytes: &[u8]) -> bool {
     rest.get(..length).is_some_and(|head| head.starts_with(b"{\"") && head.trim_ascii_end().ends_with(b"}"))
 }
 
-/// What a zip archive is, by the names in it.
+/// The kind of a zip archive, by the names in it.
 fn zipped(bytes: &[u8]) -> Kind {
     let Ok(archive) = zip::ZipArchive::new(std::io::Cursor::new(bytes)) else {
         return Kind { what: "a damaged zip archive", cure: "fetch it again" };

@@ -1,4 +1,4 @@
-//! Which files a program is read from.
+//! The set of files that a program is read from.
 use super::detect::{Format, detect};
 use super::read_file;
 use crate::diag::{Code, Error, Result};

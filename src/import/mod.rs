@@ -49,7 +49,7 @@ use crate::graph::Program;
 use bytes::Bytes;
 use std::path::Path;
 
-/// What a file holds.
+/// The content of an input file.
 #[derive(Debug)]
 pub enum Loaded {
     /// A graph, with its variables and their values.
@@ -224,7 +224,7 @@ fn load_folder(path: &Path, format: Option<Format>) -> Result<Program> {
     Err(no_model(path).into())
 }
 
-/// What a folder without a model is, with the nearest that is one: SavedModels are served from a folder for each version.
+/// A diagnostic for a folder without a model, with the nearest folder that is one: SavedModels are served from a folder for each version.
 fn no_model(path: &Path) -> Diagnostic {
     let told = format!("the folder `{}` has no saved_model.pb, saved_model.pbtxt or model.json", path.display());
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();

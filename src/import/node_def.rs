@@ -25,15 +25,15 @@ impl<'a> Interner<'a> {
 
 /// A node as the file has it.
 pub struct RawNode<'a> {
-    /// Its name.
+    /// The node's name.
     pub name: &'a str,
-    /// Its op.
+    /// The node's op.
     pub op: Arc<str>,
-    /// Its device.
+    /// The requested device, as a string.
     pub device: Arc<str>,
-    /// Its inputs as text: `a`, `a:1`, `^a`, in functions `a:out:0`.
+    /// Inputs as text: `a`, `a:1`, `^a`, in functions `a:out:0`.
     pub inputs: Vec<&'a str>,
-    /// Its attributes.
+    /// Attributes, by name.
     pub attrs: Vec<(Arc<str>, Attr)>,
 }
 

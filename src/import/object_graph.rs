@@ -23,7 +23,7 @@ const VALUE: &str = "VARIABLE_VALUE";
 struct Object {
     /// Names with the objects that they lead to.
     children: Vec<(String, usize)>,
-    /// What an optimizer keeps: the variable, the name, and the variable kept.
+    /// Slot variables of an optimizer: the variable, the slot's name, and the slot variable.
     slots: Vec<(usize, String, usize)>,
     /// Where the checkpoint has its value.
     key: Option<String>,

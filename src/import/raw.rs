@@ -49,7 +49,7 @@ impl Message {
             _ => None,
         })
     }
-    /// Its encoding.
+    /// The message in the protobuf wire format.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.fields.iter().for_each(|(number, raw)| put(&mut out, *number, raw));
@@ -75,15 +75,15 @@ fn put(out: &mut Vec<u8>, number: u32, raw: &Raw) {
 /// A NodeDef.
 #[derive(Clone, Debug, Default)]
 pub struct RawNode {
-    /// Its name.
+    /// The node's name.
     pub name: String,
-    /// Its op.
+    /// The node's op.
     pub op: String,
-    /// Its inputs as they are spelled, data and control.
+    /// Inputs as they are spelled, data and control.
     pub inputs: Vec<String>,
-    /// Its device.
+    /// The requested device, as a string.
     pub device: String,
-    /// Its attributes: names and AttrValues.
+    /// Attributes: names and AttrValues.
     pub attrs: Vec<(String, Bytes)>,
     /// All other fields.
     pub rest: Message,
@@ -104,7 +104,7 @@ impl RawNode {
         }
         Ok(node)
     }
-    /// Its encoding.
+    /// The NodeDef in the protobuf wire format.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_bytes(&mut out, 1, self.name.as_bytes());
@@ -127,9 +127,9 @@ impl RawNode {
 /// A FunctionDef.
 #[derive(Clone, Debug, Default)]
 pub struct RawFunction {
-    /// Its name.
+    /// The function's name.
     pub name: String,
-    /// Its body.
+    /// The nodes of the function's body.
     pub nodes: Vec<RawNode>,
     /// Results by name: the outputs that they are.
     pub rets: Vec<(String, String)>,
@@ -171,7 +171,7 @@ impl RawFunction {
 /// A GraphDef.
 #[derive(Clone, Debug, Default)]
 pub struct RawGraph {
-    /// Its nodes.
+    /// The nodes of the top-level graph.
     pub nodes: Vec<RawNode>,
     /// The functions of its library.
     pub functions: Vec<RawFunction>,
@@ -208,7 +208,7 @@ impl RawGraph {
     pub fn with_nodes(&self, nodes: Vec<RawNode>) -> RawGraph {
         RawGraph { nodes, functions: self.functions.clone(), library: self.library.clone(), rest: self.rest.clone() }
     }
-    /// Its encoding.
+    /// The GraphDef in the protobuf wire format.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.nodes.iter().for_each(|node| put_bytes(&mut out, 1, &node.write()));

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use protobuf::Message;
 use std::collections::HashMap;
 
-/// What a MetaGraphDef holds.
+/// The content of a MetaGraphDef.
 pub struct Saved {
     /// The graph with its signatures.
     pub program: Program,

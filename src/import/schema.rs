@@ -2,7 +2,7 @@
 use super::wire::{put_bytes, put_number, put_varint};
 use protobuf::reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor, RuntimeFieldType, RuntimeType};
 
-/// What holds fields: a message, or one entry of a map.
+/// A container of fields: a message, or one entry of a map.
 #[derive(Clone)]
 pub enum Scope {
     /// A message.
@@ -11,7 +11,7 @@ pub enum Scope {
     Entry(RuntimeType, RuntimeType),
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone)]
 pub enum Kind {
     /// A signed integer, of 32 bits or not.
@@ -45,9 +45,9 @@ pub enum Kind {
 /// A field that was looked up.
 #[derive(Clone)]
 pub struct FieldKind {
-    /// Its number.
+    /// The field's number.
     pub number: u32,
-    /// What it holds, or what each item holds.
+    /// The type of the field, or of each item of a list.
     pub kind: Kind,
     /// Whether it is a list. Maps are lists of entries.
     pub repeated: bool,
@@ -91,7 +91,7 @@ impl Scope {
             }
         }
     }
-    /// Its name for errors.
+    /// The message's name, for errors.
     pub fn name(&self) -> String {
         match self {
             Scope::Message(message) => message.name().to_string(),

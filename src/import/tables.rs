@@ -1,4 +1,4 @@
-//! What lookup tables are filled with before any call, from the part of the graph that does it.
+//! Initial contents of lookup tables, from the part of the graph that fills them before any call.
 //!
 //! A SavedModel fills its tables in an initialiser (`InitializeTableV2`, `LookupTableImportV2`), with constants that it may get as
 //! arguments of functions, and mutable ones where it restores them, with tensors of the checkpoint. The contents are written to the nodes
@@ -17,7 +17,7 @@ const MOST_CALLS: usize = 8;
 /// Keys and values, or why they are not known.
 type Contents = Result<(Tensor, Tensor), String>;
 
-/// What an argument of a function is.
+/// An argument of a function that initializes tables.
 enum Argument {
     /// The handle of the table of this name.
     Table(String),

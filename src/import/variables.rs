@@ -46,7 +46,7 @@ pub fn find(program: &mut Program, objects: &ObjectGraph, checkpoint: Option<&Ch
     Ok(())
 }
 
-/// What the node of a handle tells of its variable.
+/// A variable as the node of its handle declares it.
 fn declared(node: &Node, shared: Option<&str>) -> Variable {
     let shape = if let Some(Attr::Shape(shape)) = node.attr("shape") { shape.clone() } else { PartialShape::default() };
     Variable {

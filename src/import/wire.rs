@@ -18,9 +18,9 @@ pub struct Reader<'a> {
 /// One field.
 #[derive(Clone, Copy)]
 pub struct Field<'a> {
-    /// Its number.
+    /// The field's number.
     pub number: u32,
-    /// Its value as it is encoded.
+    /// The encoded value.
     pub value: Value<'a>,
     file: &'a Bytes,
     message: &'static str,

@@ -14,11 +14,11 @@ enum Change {
     Parameter(InstId),
     /// An operand of the same shape stands for the instruction.
     Pass(CompId, InstId),
-    /// Removes metadata of an instruction that does not change its meaning.
+    /// Clears the instruction's metadata and the attributes that are only carried along.
     Bare(CompId, InstId),
     /// Parameters of the entry that nothing uses go.
     Unused,
-    /// Removes parts of the header that do not change the module's meaning.
+    /// Clears the fields of the module's header that are only carried along.
     Header,
 }
 
