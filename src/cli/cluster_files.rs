@@ -39,7 +39,7 @@ struct Wanted {
 struct Made {
     part: Part,
     built: Compiled,
-    /// What whoever links it must define.
+    /// Symbols that the user of the object must define.
     needs: Vec<String>,
     files: Vec<(String, Pieces)>,
 }

@@ -65,7 +65,7 @@ fn edge(edge: &RefusedEdge) -> Value {
     json!({"from": edge.from, "to": edge.to, "code": edge.why.code().id(), "slug": row.slug, "reason": edge.why.text()})
 }
 
-/// What people read: clusters, what is outside by reason, what stopped growth.
+/// A summary for people: clusters, nodes outside by reason, reasons that stopped growth.
 pub fn table(found: &Clustering) -> String {
     let mut text = String::new();
     let (all, inside) = (found.nodes.len(), found.clustered());
@@ -94,7 +94,7 @@ pub fn table(found: &Clustering) -> String {
     text
 }
 
-/// What stopped growth, by reason.
+/// Writes the reasons that stopped growth, with their counts.
 fn stops(text: &mut String, refused: &[RefusedEdge]) {
     let mut by_code: BTreeMap<_, (usize, &RefusedEdge)> = BTreeMap::new();
     for edge in refused {

@@ -1,4 +1,4 @@
-//! What the verbs about clusters begin with: a graph brought to what TensorFlow's pass sees, the flags of the pass, its clusters.
+//! Preparation common to the verbs about clusters: a graph brought to what TensorFlow's pass sees, the flags of the pass, its clusters.
 use super::args::{ClusterPassArgs, GraphArgs};
 use super::{graph, graph_dump, out};
 use crate::cluster::{self, Body, Clustering, JitLevel, Options, Until};

@@ -164,7 +164,8 @@ pub fn contents(
     Ok(all)
 }
 
-/// What is asked for but depfiles, once, with what it needs: the class stands on the C header, build files on header and archive.
+/// Kinds of output that are asked for, once each and without depfiles, with those that they need: the class stands on the C header, build files
+/// on header and archive.
 fn emitted(asked: &[Emit]) -> Vec<Emit> {
     let mut all = asked.to_vec();
     if asked.iter().any(|e| matches!(e, Emit::Cpp | Emit::Cmake | Emit::Pkgconfig)) {

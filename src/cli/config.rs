@@ -10,7 +10,7 @@ use proto::tensorflow::TensorShapeProto;
 use proto::tf2xla::{TensorId, Variable};
 use std::path::Path;
 
-/// What a configuration says.
+/// The content of a `tf2xla.Config` file.
 #[derive(Debug, Default)]
 pub struct Config {
     /// Inputs in order.

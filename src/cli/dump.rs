@@ -1,4 +1,4 @@
-//! What `XLA_FLAGS` asks to be dumped: flags in, files out.
+//! Dumps that `XLA_FLAGS` asks for: flags in, files out.
 use super::args::XlaArgs;
 use super::out;
 use crate::diag::{Code, Error, Result, io_error};

@@ -1,4 +1,4 @@
-//! What the verbs on graphs share: their flags as a request, their answers.
+//! Helpers common to the verbs on graphs: their flags as a request, their answers.
 use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg};
 use super::{config, out};
 use crate::compile::{self, Functions};
@@ -28,7 +28,7 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     Ok(request)
 }
 
-/// What `--bound` tells. Errors: `Code::BadOption` for the first that can't be read.
+/// The bounds of the `--bound` flags. Errors: `Code::BadOption` for the first that can't be read.
 fn bounds(flags: &[String]) -> Result<Vec<(String, u64)>> {
     let one = |text: &String| {
         let (node, most) = text.rsplit_once('=').unwrap_or(("", text));
@@ -41,7 +41,7 @@ fn bounds(flags: &[String]) -> Result<Vec<(String, u64)>> {
     flags.iter().map(one).collect()
 }
 
-/// What one `--rounds` tells. Errors: `Code::BadOption` where it can't be read.
+/// The loop and the count of one `--rounds`. Errors: `Code::BadOption` where it can't be read.
 fn rounds(text: &str) -> Result<(String, u64)> {
     let parsed = text.rsplit_once('=').and_then(|(name, n)| Some((name.to_string(), n.parse().ok()?)));
     parsed.filter(|(_, n)| *n > 0).ok_or_else(|| {
@@ -50,7 +50,7 @@ fn rounds(text: &str) -> Result<(String, u64)> {
     })
 }
 
-/// What `--feed` and `--dim` tell. Errors: `Code::BadOption` for each that can't be read.
+/// The request of the `--feed` and `--dim` flags. Errors: `Code::BadOption` for each that can't be read.
 pub fn told(feed_flags: &[String], dim_flags: &[String]) -> Result<Request> {
     let mut problems = Vec::new();
     let mut feeds = Vec::new();
@@ -176,7 +176,7 @@ pub fn portable_targets(args: &TargetArgs) -> Result<Vec<Target>> {
     targets(&TargetArgs { cpu, ..args.clone() })
 }
 
-/// Which machines an object is for.
+/// A note that names the machines an object is for.
 pub fn for_whom(targets: &[Target]) -> String {
     let cpus: Vec<&str> = targets.iter().map(|t| t.cpu.as_str()).collect();
     let triple = targets.first().map_or("", |t| &t.triple);

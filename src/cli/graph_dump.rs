@@ -1,4 +1,4 @@
-//! What `TF_DUMP_GRAPH_PREFIX`, `TF_DUMP_GRAPH_FMT` and `TF_CPP_VMODULE` ask for, and the summary of a clustering as a file.
+//! Dumps that `TF_DUMP_GRAPH_PREFIX`, `TF_DUMP_GRAPH_FMT` and `TF_CPP_VMODULE` ask for, and the summary of a clustering as a file.
 use super::out;
 use crate::cluster::{Body, Clustering, Options, function_graph};
 use crate::diag::{Code, Error, Result};
@@ -31,11 +31,11 @@ fn verbosity() -> u32 {
 pub struct Told<'a> {
     /// The file.
     pub path: &'a Path,
-    /// Its format, where the user says it.
+    /// The file's format, where the user says it.
     pub format: Option<&'a str>,
-    /// What it holds.
+    /// The program in the file.
     pub program: &'a Program,
-    /// What was asked of the pass.
+    /// Options of the clustering pass.
     pub options: &'a Options,
 }
 
@@ -111,7 +111,7 @@ enum Place {
 }
 
 impl Place {
-    /// What `TF_DUMP_GRAPH_PREFIX` says, as TensorFlow reads it; `None` where it says nothing.
+    /// The destination in `TF_DUMP_GRAPH_PREFIX`, as TensorFlow reads it; `None` where it is empty.
     fn of_environment() -> Option<Place> {
         let prefix = std::env::var("TF_DUMP_GRAPH_PREFIX").unwrap_or_default();
         match prefix.to_ascii_lowercase().as_str() {

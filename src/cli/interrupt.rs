@@ -1,9 +1,9 @@
-//! What becomes of a process that is told to end: nothing unfinished stays.
+//! Signal handling: a process that is told to end removes its unfinished files.
 use crate::package::unfinished;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// What a shell adds to the number of a signal.
+/// The offset that a shell adds to the number of a signal in an exit status.
 const BY_SIGNAL: i32 = 128;
 
 /// From here on, the end of the terminal, Ctrl-C and `kill` remove what is unfinished and end the process with status 129, 130

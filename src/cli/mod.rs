@@ -47,7 +47,7 @@ use args::{Cli, Verb};
 use clap::Parser;
 use std::process::ExitCode;
 
-/// What a verb that did its work says: whether the answer is yes.
+/// The answer of a verb that did its work, as an exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Exit status 0.

@@ -97,11 +97,11 @@ fn with_trials<T>(
 enum Outcome {
     /// The exit status; 128 and the number of the signal that ended it.
     Status(i32),
-    /// It was stopped.
+    /// The command took too long and was stopped.
     TooLong,
 }
 
-/// What the command does with a candidate, whose path stands for `{}`.
+/// Runs the command on a candidate, whose path stands for `{}`, and returns how it ended.
 fn outcome(args: &ReduceArgs, candidate: &[u8]) -> Result<Outcome> {
     let end = args.out.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
     let unwritten = |e: std::io::Error| io_error("written", Path::new("a candidate"), &e);

@@ -21,7 +21,7 @@ const TRIPLES: &[&str] = &[
     "thumbv7em-none-eabihf",
 ];
 
-/// What code for x86-64 processors may use, oldest first.
+/// Instruction sets of code for x86-64 processors, oldest first.
 const LEVELS: [(Level, &str); 3] =
     [(Level::Sse2, "SSE2"), (Level::Avx2, "AVX2 and FMA"), (Level::Avx512, "AVX-512 F, BW, CD, DQ, VL")];
 

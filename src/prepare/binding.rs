@@ -1,10 +1,10 @@
 //! A size as the user writes it: a number, or a bound.
 use crate::tensor::Size;
 
-/// What is said of a dimension that the graph leaves open.
+/// The user's size, or range of sizes, for a dimension that the graph leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// Its size.
+    /// A fixed size.
     Size(u64),
     /// The sizes that it may have.
     Bound(Bound),
@@ -13,7 +13,7 @@ pub enum Binding {
 /// The sizes that a dimension may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// What the size is called; dimensions with one name have one size. `None`: after the dimension.
+    /// The size's name; dimensions with one name have one size. `None`: named after the dimension.
     pub name: Option<String>,
     /// The smallest.
     pub least: u64,

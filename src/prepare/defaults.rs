@@ -13,9 +13,9 @@ use std::collections::HashSet;
 pub struct Asked {
     /// The output that it replaces.
     pub at: Endpoint,
-    /// What the user says.
+    /// Type, sizes and value as the user gives them.
     pub spec: FeedSpec,
-    /// What the signature calls it.
+    /// The input's name in the signature.
     pub called: Option<String>,
 }
 

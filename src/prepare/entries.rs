@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// A variable that is declared has no more elements.
 pub(super) const MOST_ELEMENTS: u64 = 1 << 32;
 
-/// What a program without signatures is called.
+/// The name of the function of a program without signatures.
 const ONLY: &str = "run";
 
 /// One function of a module.
@@ -24,7 +24,7 @@ const ONLY: &str = "run";
 pub struct Entry {
     /// The signature's name; `run` where there is none.
     pub name: String,
-    /// Its part of the program; the variables are those that are state.
+    /// The function's part of the program; the variables are those that are state.
     pub prepared: Prepared,
 }
 
@@ -33,7 +33,7 @@ pub struct Entry {
 pub struct Entries {
     /// The functions, in the order in which they were asked for.
     pub entries: Vec<Entry>,
-    /// What gives a value to those variables for which the file has none.
+    /// The initializer of variables for which the file has no value.
     pub init: Option<Prepared>,
 }
 
@@ -140,7 +140,7 @@ fn requests(program: &Program, request: &Request) -> Result<Vec<(String, Request
     Ok(signatures.into_iter().map(|s| (s.name.clone(), own(s, request))).collect())
 }
 
-/// What `request` says of one signature of several.
+/// The part of `request` that concerns one signature of several.
 fn own(signature: &Signature, request: &Request) -> Request {
     let told = |(name, tensor): &(String, String)| {
         let found = request.feeds.iter().find(|f| f.name == *name || f.name == *tensor);

@@ -15,7 +15,7 @@ pub struct FeedSpec {
     pub dims: Option<Vec<Option<u64>>>,
     /// The sizes that dimensions may have whose size is `None`; shorter where there are none.
     pub bounds: Vec<Option<Bound>>,
-    /// What it holds, element by element as HLO's text has them; then `dims` are the sizes of that.
+    /// The value, element by element as HLO's text has them; then `dims` are the sizes of that.
     pub value: Option<String>,
 }
 

@@ -78,7 +78,7 @@ pub struct Request {
 pub struct Declared {
     /// The node that gives its handle.
     pub node: String,
-    /// What it is called in C.
+    /// The variable's name in C.
     pub called: Option<String>,
     /// The element type, if it is told.
     pub dtype: Option<DType>,
@@ -106,17 +106,17 @@ pub struct Prepared {
     pub axes: Vec<Vec<Option<usize>>>,
     /// The largest sizes that values at run time may say where nothing bounds them.
     pub bounds: Bounds,
-    /// Which run-time checks are compiled in.
+    /// Run-time checks that are compiled in.
     pub checks: Checks,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
-    /// What the signature calls each fetch.
+    /// The name of each fetch in the signature.
     pub called: Vec<Option<String>>,
     /// Nodes that run although no fetch needs them.
     pub roots: Vec<NodeId>,
-    /// What the user did not say, a sentence each.
+    /// Assumptions made where the user did not say, a sentence each.
     pub assumptions: Vec<String>,
-    /// What compiled code leaves out: `EffectDropped`.
+    /// Warnings about effects that compiled code leaves out: `EffectDropped`.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -160,7 +160,7 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
     Ok(prepared)
 }
 
-/// Which of the bindings of a request bound something.
+/// Flags for the bindings of a request that bound something; the others are reported.
 struct Used {
     dims: Vec<bool>,
     bounds: Vec<bool>,
@@ -239,7 +239,7 @@ fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
     Bounds { most: of_all.last().map_or_else(assumed, |(_, most)| *most), of_nodes }
 }
 
-/// What is known of a feed, as inference takes it.
+/// A feed's type, shape and sizes in the form that inference takes.
 fn given((feed, axes): (&Feed, &Vec<Option<usize>>)) -> Given {
     let fixed = |(&d, axis): (&u64, &Option<usize>)| Some(d).filter(|_| axis.is_none());
     let shape = PartialShape(Some(feed.info.dims.iter().zip(axes).map(fixed).collect()));
@@ -260,12 +260,12 @@ pub struct Open {
     pub sizes: Vec<Size>,
     /// Names as `node:index`, and where they are.
     pub fetches: Vec<(String, Endpoint)>,
-    /// What the signature calls them.
+    /// Names of the feeds and fetches in the signature.
     pub called: Called,
     needed: Needed,
 }
 
-/// What a request reaches of a program: the rest (savers, initialisers, other signatures) is as if it were not there.
+/// The part of a program that a request reaches: the rest (savers, initialisers, other signatures) is as if it were not there.
 ///
 /// The program is cut as [`prepare`] cuts it, but nothing is assumed of sizes and nothing is refused for what it does.
 ///
@@ -296,11 +296,11 @@ pub struct Reached {
     pub feeds: Vec<Given>,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
-    /// What the signature calls feeds and fetches.
+    /// Names of the feeds and fetches in the signature.
     pub called: Called,
 }
 
-/// What a signature calls feeds and fetches; shorter where it has no names.
+/// Names of feeds and fetches in a signature; shorter where it has no names.
 #[derive(Clone, Debug, Default)]
 pub struct Called {
     /// The feeds.
@@ -329,8 +329,7 @@ pub fn open(program: &Program, request: &Request) -> Result<Open> {
     Ok(Open { feeds, sizes, fetches, called, needed })
 }
 
-/// What the signature calls each fetch. Two of its outputs may be one tensor: they keep their own names where both are
-/// fetched.
+/// The name of each fetch in the signature. Two outputs of a signature may be one tensor: they keep their own names where both are fetched.
 fn fetched(signature: Option<&Signature>, names: &Names, fetches: &[(String, Endpoint)]) -> Vec<Option<String>> {
     let Some(signature) = signature else { return Vec::new() };
     let mut free: Vec<(String, String)> = signature.outputs.clone();

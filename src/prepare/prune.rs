@@ -8,7 +8,7 @@ use crate::{opdef, ops};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What the fetches need once the feeds that were asked for are given.
+/// Nodes that the fetches need once the feeds that were asked for are given.
 #[derive(Clone, Debug)]
 pub struct Needed {
     /// Whether a node has to be computed; fed outputs do not count.
@@ -47,7 +47,7 @@ pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)], is
     Needed { nodes, skipped }
 }
 
-/// What is left of a program: feed `i` is output 0 of node `i`.
+/// A program cut to the needed nodes, in which feed `i` is output 0 of node `i`.
 pub struct Kept {
     /// The nodes that are needed and the functions that these call.
     pub program: Program,

@@ -1,4 +1,4 @@
-//! What a saved model is there for: the nodes and functions that its signatures reach.
+//! The part of a saved model that its signatures reach: nodes and functions.
 use super::Request;
 use super::names::Names;
 use super::signature;
@@ -16,8 +16,8 @@ pub struct Served {
     pub functions: HashSet<Arc<str>>,
 }
 
-/// What the signature of `request`, or every signature where it names none, reaches together with the fetches of `request`, over
-/// data and control edges; `None` where the program has no signature, so that nothing can be told apart. Feeds stop nothing.
+/// Nodes and functions reached over data and control edges from the signature of `request`, or every signature where it names none, and from
+/// the fetches of `request`; `None` where the program has no signature, so that nothing can be told apart. Feeds stop nothing.
 ///
 /// # Errors
 /// `BadOption` for a signature that is not there, `UnknownTensor` for a fetch.

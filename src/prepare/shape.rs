@@ -146,7 +146,7 @@ fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
     })
 }
 
-/// What the user says that a feed holds. Errors: `BadOption` where that is no value of its type and shape.
+/// The constant that the user gives for a feed. Errors: `BadOption` where that is no value of its type and shape.
 fn value(program: &Program, asked: &Asked) -> Result<Option<Tensor>, Diagnostic> {
     let Some(text) = &asked.spec.value else { return Ok(None) };
     let (name, node) = (asked.shown(program), &program.graph.nodes[asked.at.node]);
@@ -285,7 +285,7 @@ struct Bindings<'a> {
 }
 
 impl Bindings<'_> {
-    /// What is said of dimension `i` of a feed, which is `dim` where the graph or the feed's own shape tells.
+    /// The binding of dimension `i` of a feed; `dim` is its size where the graph or the feed's own shape fixes it.
     fn said(&mut self, asked: &Asked, (node, tensor): (&str, &str), i: usize, dim: Option<u64>) -> Option<Binding> {
         let own = || asked.spec.bounds.get(i).cloned().flatten().map(Binding::Bound);
         dim.map(Binding::Size).or_else(own).or_else(|| self.find(node, tensor, i))

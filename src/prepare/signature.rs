@@ -1,4 +1,4 @@
-//! Which signature is asked for, and what its names stand for.
+//! Selection of a signature, and translation of its names to TensorFlow's.
 //!
 //! Users write the names of the signature or TensorFlow's. They are made TensorFlow's once, before anything else, and what
 //! the signature calls a tensor is looked up again for what users read.
@@ -7,7 +7,7 @@ use super::names::Names;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Program, Signature};
 
-/// What `tf.saved_model.save` writes for itself begins like this.
+/// Prefix of the signatures that `tf.saved_model.save` writes for itself.
 const INTERNAL: &str = "__saved_model";
 
 /// The signature to use, if any: the one that is asked for, `serving_default`, or the only one. Those that name missing
@@ -107,7 +107,7 @@ pub fn in_tensor_names(request: &Request, signature: Option<&Signature>) -> Requ
     request
 }
 
-/// What one of a signature's `pairs` calls the tensor `at`.
+/// The name that one of a signature's `pairs` gives to the tensor `at`.
 pub fn called(pairs: &[(String, String)], names: &Names, at: Endpoint) -> Option<String> {
     let found = pairs.iter().find(|(_, tensor)| names.endpoint("tensor", tensor).is_ok_and(|e| e == at));
     found.map(|(key, _)| key.clone())

@@ -62,7 +62,7 @@ fn holds_numbers(node: &Node) -> bool {
         && dtype("value_dtype").is_some()
 }
 
-/// What a table holds before any call, with room for as many keys as the caller allows.
+/// The initial arrays of a table before any call, with room for as many keys as the caller allows.
 fn parts(graph: &Graph, node: &Node, request: &Request) -> Result<[(&'static str, Tensor); TABLE_PARTS]> {
     if let Some(why) = node.str(crate::graph::CONTENTS_UNKNOWN) {
         let d = Diagnostic::new(Code::TableContents, "the contents of the table are not known").note(why);

@@ -13,14 +13,14 @@ pub struct Baseline {
     pub rows: Vec<Row>,
     /// Codes and ops that block now and did not, a sentence each.
     pub new: Vec<String>,
-    /// Those that blocked and do not any more.
+    /// Codes and ops that blocked and do not any more, a sentence each.
     pub gone: Vec<String>,
 }
 
 /// A figure then and now; none where it was not measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What it is.
+    /// The figure's name.
     pub what: &'static str,
     /// How it is written.
     pub unit: Unit,
@@ -98,7 +98,7 @@ fn milliseconds(code: &Value) -> Option<f64> {
     code["kernels"].as_array()?.iter().map(|k| k["ms"].as_f64()).sum()
 }
 
-/// What stands in the way, of the whole or of clusters.
+/// Causes that block the model as a whole or its clusters, a sentence each.
 fn blockers(document: &Value) -> BTreeSet<String> {
     let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let word = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_string();

@@ -1,4 +1,4 @@
-//! What keeps nodes outside, grouped, the most valuable first; and what stopped clusters.
+//! Reasons that keep nodes outside of clusters, grouped, the most valuable first; and reasons that stopped clusters from growing.
 use super::graph::Columns;
 use super::model::{Blocker, Gain, Stop};
 use crate::cluster::{self, Clustering, Options};
@@ -129,7 +129,7 @@ pub fn what_ifs(
     Ok(())
 }
 
-/// What stopped clusters from growing.
+/// Reasons that stopped clusters from growing, with the edges that each refused.
 pub fn stops(columns: &Columns) -> Vec<Stop> {
     let mut by_code: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (i, edge) in columns.edges.iter().enumerate() {

@@ -18,7 +18,7 @@ pub struct Times {
     pub runs: u64,
 }
 
-/// What came of a cluster.
+/// Describes a compiled cluster or function for the report: kernels, buffers, assembly, times.
 pub fn describe(
     module: &Module,
     program: &Program,

@@ -59,13 +59,13 @@ pub struct Nodes {
 pub struct Reason {
     /// The code.
     pub code: String,
-    /// Its name.
+    /// The name of the code.
     pub slug: &'static str,
     /// A sentence.
     pub text: String,
-    /// What the code means.
+    /// The meaning of the code.
     pub about: &'static str,
-    /// What usually helps.
+    /// The usual remedy.
     pub cure: &'static str,
 }
 

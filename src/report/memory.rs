@@ -1,4 +1,4 @@
-//! Which launches of a call touch which buffers, read off the steps of a program.
+//! Lifetimes of buffers: the launches of a call that touch each buffer, read off the steps of a program.
 use crate::kernel::{BufId, Program, Step};
 use crate::util::id_vec::Id;
 

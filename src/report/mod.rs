@@ -48,17 +48,17 @@ use crate::infer::{Explained, Facts};
 use graph::Columns;
 use model::Summary;
 
-/// What a report is made of.
+/// Inputs from which a report is made.
 pub struct Input<'a> {
     /// The program whose top-level graph was clustered; [`with_copies`] has put the copies of constants into it.
     pub program: &'a Program,
-    /// Its clusters, with the edges that joined nothing.
+    /// Clusters of the graph, with the edges that joined nothing.
     pub found: &'a Clustering,
-    /// What is known of its tensors.
+    /// Inferred facts about the graph's tensors.
     pub facts: &'a Facts,
     /// Nodes of the file that are not in the graph any more.
     pub gone: usize,
-    /// What was assumed, a sentence each.
+    /// Assumptions that were made, a sentence each.
     pub assumed: Vec<String>,
     /// The file as it is called in the report.
     pub source: String,

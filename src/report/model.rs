@@ -21,26 +21,26 @@ pub const VERSION: u32 = 1;
 pub struct Report {
     /// The version of this form.
     pub version: u32,
-    /// What made it.
+    /// The program and version that made the report.
     pub tool: String,
     /// The graph's file.
     pub source: String,
     /// The model as its user sees it, a function each; empty where only clusters were asked for, or the file is a dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Whole>,
-    /// What to do next.
+    /// Suggestions of next steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<Step>,
-    /// This report beside an earlier one.
+    /// The comparison with an earlier report, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// The answer.
     pub summary: Summary,
-    /// What was assumed, a sentence each.
+    /// Assumptions that were made, a sentence each.
     pub assumed: Vec<String>,
-    /// What keeps nodes outside, the most valuable first.
+    /// Reasons that keep nodes outside of clusters, the most valuable first.
     pub blockers: Vec<Blocker>,
-    /// What stopped clusters from growing, the most frequent first.
+    /// Reasons that stopped clusters from growing, the most frequent first.
     pub stops: Vec<Stop>,
     /// Where sizes that are not known come from, the most frequent first.
     pub open_sizes: Vec<OpenSize>,
@@ -59,15 +59,15 @@ pub struct Report {
 pub struct Summary {
     /// Nodes of the graph.
     pub nodes: usize,
-    /// Those in clusters.
+    /// Nodes in clusters.
     pub clustered: u64,
-    /// Their part.
+    /// The fraction of nodes that are in clusters.
     pub node_coverage: f64,
     /// Floating-point operations of a call, as far as they are known; loops count once.
     pub flops: u64,
-    /// Those of nodes in clusters.
+    /// Floating-point operations of nodes in clusters.
     pub clustered_flops: u64,
-    /// Their part; 0 where nothing is known.
+    /// The fraction of floating-point operations that are in clusters; 0 where nothing is known.
     pub flops_coverage: f64,
     /// Nodes whose work is not known: open sizes, or an op without an estimate.
     pub unknown_flops: usize,
@@ -84,27 +84,27 @@ pub struct Summary {
 pub struct Blocker {
     /// The code, such as `TFA0508`.
     pub code: String,
-    /// Its name.
+    /// The name of the code.
     pub slug: &'static str,
     /// The op, where the reason is one of the op; empty where it is not.
     pub op: String,
     /// The reason of the first of the nodes where it is one of the op, else what the code means.
     pub reason: String,
-    /// What usually helps.
+    /// The usual remedy.
     pub cure: &'static str,
     /// Whether it stands in the way; what is outside by its nature, as arguments are, does not.
     pub blocks: bool,
     /// The nodes.
     pub nodes: Vec<u32>,
-    /// Their work, as far as it is known.
+    /// Floating-point operations of the nodes, as far as they are known.
     pub flops: u64,
     /// Edges that joined nothing because of one of the nodes.
     pub cuts: usize,
-    /// What would change if XLA compiled the op; `None` where that was not asked.
+    /// The effect on clusters if XLA compiled the op; `None` where that was not asked.
     pub gain: Option<Gain>,
 }
 
-/// What would change if XLA compiled an op.
+/// The effect on clusters if XLA compiled an op.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
     /// Nodes more in clusters.
@@ -120,11 +120,11 @@ pub struct Gain {
 pub struct Stop {
     /// The code.
     pub code: String,
-    /// Its name.
+    /// The name of the code.
     pub slug: &'static str,
-    /// What it means.
+    /// The meaning of the code.
     pub about: &'static str,
-    /// What usually helps.
+    /// The usual remedy.
     pub cure: &'static str,
     /// Places in `edges`.
     pub edges: Vec<u32>,
@@ -135,7 +135,7 @@ pub struct Stop {
 pub struct OpenSize {
     /// The node, its op, and why it does not know, in words.
     pub why: String,
-    /// What would make it known; empty where nothing does before the graph runs.
+    /// The action that would make the size known; empty where nothing does before the graph runs.
     pub remedy: String,
     /// The node, where it is one of the graph.
     pub node: Option<u32>,
@@ -162,9 +162,9 @@ pub struct Edge {
 /// A cluster.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cluster {
-    /// Its name.
+    /// The cluster's name.
     pub name: String,
-    /// Its nodes.
+    /// The number of nodes in the cluster.
     pub nodes: u64,
     /// Nodes but constants and identities.
     pub effective: i64,
@@ -174,7 +174,7 @@ pub struct Cluster {
     pub flops: u64,
     /// Nodes whose work is not known.
     pub unknown_flops: usize,
-    /// Its code, a place in `code`.
+    /// The cluster's code, as an index into `code`.
     pub code: Option<u32>,
     /// Nodes that the code does not have: none of its results needs them. Assignments are such nodes.
     pub left_out: usize,
@@ -203,13 +203,13 @@ impl Cluster {
 pub struct Refusal {
     /// The code, such as `TFA0009`.
     pub code: String,
-    /// Its name.
+    /// The name of the code.
     pub slug: &'static str,
     /// The node that it is about, where it is one of the graph.
     pub node: Option<u32>,
     /// A sentence.
     pub text: String,
-    /// What helps.
+    /// The remedy.
     pub help: Option<String>,
 }
 
@@ -220,9 +220,9 @@ pub struct Code {
     pub target: String,
     /// The optimised module.
     pub hlo: String,
-    /// Its kernels.
+    /// Kernels of the program.
     pub kernels: Vec<Kernel>,
-    /// Its buffers.
+    /// Buffers of the program.
     pub buffers: Vec<Buffer>,
     /// The kernels in the order of a call, loops once.
     pub launches: Vec<u32>,
@@ -239,7 +239,7 @@ pub struct Code {
 /// A kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kernel {
-    /// What it computes.
+    /// The computation, by TensorFlow's names.
     pub label: String,
     /// Names of the instructions of the module that are computed in it.
     pub insts: Vec<String>,
@@ -249,9 +249,9 @@ pub struct Kernel {
     pub flops: u64,
     /// Bytes of those buffers.
     pub bytes: u64,
-    /// Its loops.
+    /// The kernel's loops, as text.
     pub text: String,
-    /// Its machine code.
+    /// The kernel's machine code, as assembly.
     pub asm: String,
     /// For each line of that the line of `text` that it is of, from 1 on; 0: none.
     pub asm_lines: Vec<u32>,
@@ -284,13 +284,13 @@ pub enum Place {
 /// A buffer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Buffer {
-    /// Its type, such as `f32[1024]`.
+    /// Type and sizes, such as `f32[1024]`.
     pub shape: String,
-    /// Its size.
+    /// The buffer's size in bytes.
     pub bytes: u64,
     /// Where it lies.
     pub place: Place,
-    /// Its first byte there, or the number of the argument or result.
+    /// The first byte at that place, or the number of the argument or result.
     pub at: u64,
     /// The first of the launches that touch it; none where none does.
     pub first: Option<u32>,

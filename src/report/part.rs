@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The border of a cluster.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// What comes in, in the order of the nodes.
+    /// Tensors that enter the cluster, in the order of the nodes.
     pub feeds: Vec<Feed>,
-    /// What goes out: name and place.
+    /// Tensors that leave the cluster: name and endpoint.
     pub fetches: Vec<(String, Endpoint)>,
     /// Variables whose handles come in: the nodes that give these.
     pub variables: Vec<NodeId>,
@@ -99,7 +99,7 @@ fn handle(graph: &Graph, at: Endpoint) -> Option<NodeId> {
     None
 }
 
-/// What others use of the nodes inside, and what nobody uses at all.
+/// Outputs of the nodes inside that nodes outside use, or that nobody uses at all.
 fn outgoing(graph: &Graph, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> BTreeSet<Endpoint> {
     let mut used = vec![false; graph.nodes.len()];
     let mut outgoing = BTreeSet::new();
@@ -172,7 +172,7 @@ fn name(feeds: &mut [Feed]) {
     }
 }
 
-/// What is fed at `at`.
+/// The type and sizes of the tensor that is fed at `at`.
 fn feed(program: &Program, facts: &Facts, at: Endpoint) -> Result<TensorInfo, Diagnostic> {
     let node = &program.graph.nodes[at.node];
     let name = spelled(&program.graph, at);

@@ -10,17 +10,17 @@ use serde::Serialize;
 pub struct Whole {
     /// The signature; empty where the file has none, or none could be chosen.
     pub signature: String,
-    /// What it is given.
+    /// The function's inputs.
     pub inputs: Vec<Value>,
-    /// What it gives.
+    /// The function's outputs.
     pub outputs: Vec<Value>,
     /// Floating-point numbers that the model brings along: those of its constants and first values.
     pub parameters: u64,
     /// Bytes of variables that calls change.
     pub state_bytes: u64,
-    /// Its code, a place in `code`; none where something blocks.
+    /// The function's code, as an index into `code`; none where something blocks.
     pub code: Option<u32>,
-    /// What blocks, by cause, most nodes first.
+    /// Causes that keep the function from being compiled whole, most nodes first.
     pub blocked: Vec<Cause>,
 }
 
@@ -29,7 +29,7 @@ pub struct Whole {
 pub struct Value {
     /// The signature's name, else TensorFlow's.
     pub name: String,
-    /// Its type, such as `f32[1,224,224,3]`.
+    /// Type and sizes, such as `f32[1,224,224,3]`.
     pub shape: String,
 }
 
@@ -38,11 +38,11 @@ pub struct Value {
 pub struct Cause {
     /// The code, such as `TFA0009`.
     pub code: String,
-    /// Its name.
+    /// The name of the code.
     pub slug: &'static str,
     /// The first message.
     pub text: String,
-    /// What helps.
+    /// The remedy.
     pub help: Option<String>,
     /// How many nodes have the problem.
     pub nodes: usize,
@@ -53,7 +53,7 @@ pub struct Cause {
 /// Something that the reader can do next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What comes of it.
+    /// The result of the step.
     pub what: String,
     /// A command to copy; empty where there is none.
     pub command: String,
@@ -91,8 +91,8 @@ pub fn causes(all: Vec<Diagnostic>) -> Vec<Cause> {
     grouped(all).iter().map(cause).collect()
 }
 
-/// What to do next. `graph` is the file with the flags that say which part of it at which sizes, as they are written after
-/// `tfaot VERB`.
+/// Suggestions of next steps. `graph` is the file with the flags that say which part of it at which sizes, as they are written after `tfaot
+/// VERB`.
 pub fn steps(report: &Report, graph: &str) -> Vec<Step> {
     let step = |what: &str, command: String| Step { what: what.to_string(), command };
     let mut steps = Vec::new();

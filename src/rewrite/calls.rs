@@ -21,15 +21,15 @@ enum Spelling {
 
 /// A cluster that was cut out.
 pub struct Made {
-    /// Its function.
+    /// The function that holds the cluster's nodes.
     pub function: RawFunction,
     /// The node that calls it, with its inputs and its device; op and attributes are the caller's.
     pub call: RawNode,
     /// The arguments of the function: names and types.
     pub args: Vec<(String, i32)>,
-    /// Its results.
+    /// The results of the function: names and types.
     pub results: Vec<(String, i32)>,
-    /// Its control results.
+    /// The control results of the function.
     pub controls: Vec<String>,
     /// Whether a node in it is stateful.
     pub stateful: bool,
@@ -53,21 +53,21 @@ impl Made {
     }
 }
 
-/// What goes into and out of a cluster: outputs of nodes of its graph, with their `DataType` numbers.
+/// Inputs and outputs of a cluster: outputs of nodes of its graph, with their `DataType` numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Ports {
-    /// What it takes.
+    /// Tensors that enter the cluster.
     pub args: Vec<(Endpoint, i32)>,
-    /// What it gives.
+    /// Tensors that leave the cluster.
     pub results: Vec<(Endpoint, i32)>,
 }
 
 /// One cluster while its function is made.
 #[derive(Default)]
 struct Call {
-    /// What comes in, as it is spelled, with its type.
+    /// Tensors that enter the cluster, as they are spelled, with their types.
     args: IndexMap<String, i32>,
-    /// What goes out, as it is spelled, with its type.
+    /// Tensors that leave the cluster, as they are spelled, with their types.
     results: IndexMap<String, i32>,
     /// Nodes that others outside wait for, and nodes with effects.
     controls: IndexSet<String>,
@@ -82,7 +82,7 @@ struct Call {
 pub struct Calls<'u, 'p> {
     unit: &'u Unit<'p>,
     spelling: Spelling,
-    /// What the op of the calls names its outputs.
+    /// The name of the output list in the op of the calls.
     output: &'static str,
     calls: Vec<Call>,
     /// Clustered nodes that keep their names, with the last output of each.
@@ -151,7 +151,7 @@ impl<'u, 'p> Calls<'u, 'p> {
         Ok(calls)
     }
 
-    /// What goes into and out of a cluster.
+    /// Inputs and outputs of a cluster.
     pub fn ports(&self, cluster: usize) -> Result<Ports> {
         let ends = |all: &IndexMap<String, i32>| -> Result<Vec<(Endpoint, i32)>> {
             all.iter().map(|(at, of)| Ok((self.endpoint(at)?, *of))).collect()
@@ -188,7 +188,7 @@ impl<'u, 'p> Calls<'u, 'p> {
         Ok(self.functions())
     }
 
-    /// What goes into and out of each cluster.
+    /// Collects the inputs and outputs of each cluster.
     fn collect(unit: &'u Unit<'p>, spelling: Spelling, nodes: &[RawNode], output: &'static str) -> Result<Self> {
         let calls = unit.names.iter().map(|_| Call::default()).collect();
         let mut calls = Calls { unit, spelling, output, calls, visible: IndexMap::new() };

@@ -9,7 +9,7 @@ use crate::cluster::MUST;
 use crate::import::raw::RawNode;
 use crate::import::raw_attr as proto;
 
-/// What the op of the calls names its outputs.
+/// The name of the output list of the op that calls a cluster.
 pub const OUTPUT: &str = "output";
 
 /// The call of a cluster. It is stateful so that no constants are made of it when the graph is optimized.

@@ -9,17 +9,17 @@ use crate::import::raw::{Raw, RawGraph, RawNode, entry};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Which functions are marked.
+/// Functions marked with `jit_compile=True`, and the functions that they reach.
 #[derive(Debug, Default)]
 pub struct Marked {
     /// By function: the marked ones from which it is reached, itself included.
     over: HashMap<Arc<str>, HashSet<Arc<str>>>,
-    /// Those that are no longer marked.
+    /// Functions that are no longer marked.
     taken: HashSet<Arc<str>>,
 }
 
 impl Marked {
-    /// Those of a program.
+    /// Collects the marked functions of a program.
     pub fn of(program: &Program) -> Marked {
         let mut marked = Marked::default();
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));

@@ -1,5 +1,5 @@
-//! What a MetaGraphDef names outside of its graph: tensors of signatures, collections and savers, constants and functions of the
-//! object graph, and the steps that a session runs by themselves.
+//! Names of nodes, tensors and functions that a MetaGraphDef uses outside of its graph: tensors of signatures, collections and savers,
+//! constants and functions of the object graph, and the steps that a session runs by themselves.
 //!
 //! Sources: `meta_graph.proto`, `saved_object_graph.proto`, `control_flow.proto`, `variable.proto`, `saver.proto`.
 use crate::diag::Result;
@@ -40,7 +40,7 @@ struct Step {
     targets: Vec<String>,
 }
 
-/// What a MetaGraphDef names.
+/// Nodes, tensors and functions that a MetaGraphDef names outside of its graph.
 #[derive(Debug, Default)]
 pub struct Named {
     /// Tensors and nodes that somebody looks up by their names.
@@ -55,7 +55,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// What `meta`, the MetaGraphDef of `program`, names.
+    /// Collects the names in `meta`, the MetaGraphDef of `program`.
     ///
     /// # Errors
     /// `BadEncoding`.

@@ -65,12 +65,12 @@ pub enum Mode<'a> {
     Native(&'a Native),
 }
 
-/// What is asked of the rewriting of a file.
+/// Options of the rewriting of a file.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// How clusters are formed.
     pub options: &'a Options,
-    /// What becomes of them.
+    /// The form in which clusters are written.
     pub mode: Mode<'a>,
     /// Tensors (`node` or `node:index`) that must keep their names; the outputs of signatures and what no node uses keep
     /// theirs anyway.
@@ -90,7 +90,7 @@ pub struct Request<'a> {
 /// A rewritten file.
 #[derive(Debug, Default)]
 pub struct Rewritten {
-    /// Its bytes, in the binary form of the format that came in.
+    /// The file's content, in the binary form of the format that came in.
     pub bytes: Vec<u8>,
     /// The shared library that it needs, where clusters were compiled.
     pub library: Option<Vec<u8>>,
@@ -98,9 +98,9 @@ pub struct Rewritten {
     pub clusters: usize,
     /// The nodes in them.
     pub nodes: u64,
-    /// What was assumed because the caller did not say, a sentence each.
+    /// Assumptions made because the caller did not say, a sentence each.
     pub assumed: Vec<String>,
-    /// What was left as it is and why, a sentence each.
+    /// Nodes that were left as they are and why, a sentence each.
     pub notes: Vec<String>,
     /// The clusters as they were formed at last, where the options ask for what the pass has seen: those of the graph first
     /// (no name), then those of the bodies of functions.
@@ -178,7 +178,7 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
     Ok(told)
 }
 
-/// What the file is there for; `None` where that is all of it.
+/// The part of the program that signatures and fetches reach; `None` where that is all of it.
 fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
     let asked = prepare::Request {
         signatures: request.signature.iter().cloned().collect(),

@@ -34,13 +34,13 @@ pub struct Rewriter<'a, 'p> {
     pub program: &'p Program,
     /// How clusters are formed.
     pub options: Options,
-    /// What becomes of them.
+    /// The form in which clusters are written.
     pub mode: Mode<'a>,
     /// Tensors that keep their names.
     pub fetches: &'a [String],
-    /// What compiled clusters go to, in that mode.
+    /// The library that compiled clusters go to, in that mode.
     pub library: Option<Library<'a>>,
-    /// What was done.
+    /// The result so far.
     pub told: Rewritten,
     /// Why machine code stands for less than it might.
     pub blocked: Blocked,
@@ -48,7 +48,7 @@ pub struct Rewriter<'a, 'p> {
     pub functions: Option<HashSet<Arc<str>>>,
     /// Nodes of the top-level graph that no signature reaches. Nodes of functions may have the same names.
     pub unserved: HashSet<String>,
-    /// What the file names outside of the graph.
+    /// Names that the file uses outside of the graph.
     pub named: Named,
     /// For nodes of the top-level graph the number of the set of steps that run them.
     pub steps: HashMap<String, u32>,

@@ -1,9 +1,9 @@
-//! What says which graph, and for which machine; and the verbs that compile it whole.
+//! Arguments that select a graph and a machine; and the verbs that compile the graph whole.
 use crate::run::WeightSource;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Which graph, and which part of it.
+/// The graph, and the part of it to compile.
 #[derive(Args, Clone, Debug, Default)]
 pub struct GraphArgs {
     /// A .pb or .pbtxt file, a SavedModel folder, a TF.js model.json, a module of HLO or StableHLO, what JAX exports; `-` is standard input.

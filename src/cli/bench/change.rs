@@ -34,7 +34,7 @@ pub struct Change {
     /// Whether the medians differ by less than the calls of either measurement among themselves: half of the time between the
     /// fastest and the slowest but a tenth.
     within_spread: bool,
-    /// What was otherwise, such as the number of threads.
+    /// Circumstances that differed, such as the number of threads.
     otherwise: Vec<String>,
 }
 

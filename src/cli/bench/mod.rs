@@ -116,7 +116,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
-/// What `--size` and each number of `--sizes` tell. Errors: `Code::BadOption`.
+/// The sizes of `--size` combined with each number of `--sizes`. Errors: `Code::BadOption`.
 fn sizes_of(row: &str, args: &BenchArgs) -> Result<Vec<Vec<(String, u64)>>> {
     let (name, numbers) = row.rsplit_once('=').map_or(("", row), |(name, numbers)| (name, numbers));
     let base = sizes::parse(&args.sizes)?;

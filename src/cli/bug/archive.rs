@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 /// The time of all files, 2000-01-01 in seconds since 1970: archives of equal content are equal, and `tar` finds nothing odd.
 const TIME: u64 = 946_684_800;
 
-/// What a packed file holds.
+/// The content of a packed file.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// These bytes.
+    /// Bytes in memory.
     Bytes(Vec<u8>),
-    /// Those of this file.
+    /// The content of the file at this path.
     File(PathBuf),
 }
 
 /// A file in the archive.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its path in the archive's folder.
+    /// The path in the archive's folder.
     pub name: String,
     pub content: Content,
 }

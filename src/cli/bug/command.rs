@@ -13,7 +13,7 @@ const TAKEN: [&str; 5] = ["README", "about.json", super::SCRIPT, "stderr.txt", s
 /// A command whose files are packed.
 #[derive(Debug)]
 pub struct Packed {
-    /// Its words, which name the packed files; `{}` stands for the graph.
+    /// The command's words, which name the packed files; `{}` stands for the graph.
     words: Vec<String>,
     /// The files that it reads beside the graph.
     pub entries: Vec<Entry>,

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 /// A way to pack the graph.
 #[derive(Debug)]
 pub struct Form {
-    /// Its name in the archive: a file, or the folder of a model.
+    /// The graph's name in the archive: a file, or the folder of a model.
     pub word: String,
     pub entries: Vec<Entry>,
     /// The constants that are seeds.

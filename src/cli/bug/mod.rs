@@ -60,7 +60,7 @@ pub fn run(args: &BugArgs) -> Result<Verdict> {
     Ok(if tried.same { Verdict::Yes } else { Verdict::No })
 }
 
-/// What was packed, and how its replay ended.
+/// A packed graph, and how its replay ended.
 struct Tried {
     form: Form,
     entries: Vec<Entry>,

@@ -15,9 +15,9 @@ const VARIABLES: [&str; 2] = ["TF_XLA_FLAGS", "XLA_FLAGS"];
 #[derive(Debug)]
 pub struct Ending {
     pub status: ExitStatus,
-    /// What it wrote to standard error.
+    /// The text that the command wrote to standard error.
     pub stderr: String,
-    /// What must be the same in a replay: its errors; of a failure without an error all that it said.
+    /// The text that must be the same in a replay: the errors; of a failure without an error all of standard error.
     told: String,
 }
 
@@ -103,7 +103,7 @@ pub fn script(spelled: &str) -> String {
     format!("#!/bin/sh\ncd \"$(dirname \"$0\")\" || exit\n{variables}exec \"${{TFAOT:-tfaot}}\"{words}\n")
 }
 
-/// What the packed command dumps in `folder`, where nothing but the packed files is; file by file, in order.
+/// The files that the packed command dumps in `folder`, where nothing but the packed files is, in order.
 ///
 /// Objects are left out: they hold what weights there are, and the command makes them again.
 pub fn dumps(folder: &Path, packed: &Packed, graph: &str) -> Result<Vec<(String, Vec<u8>)>> {

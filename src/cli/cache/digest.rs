@@ -3,7 +3,7 @@ use crate::util::parallel;
 
 /// The bytes of a hash.
 pub const BYTES: usize = blake3::OUT_LEN;
-/// What one processor takes at a time.
+/// Bytes of the part that one processor hashes at a time.
 const PART_BYTES: usize = 4 << 20;
 
 /// A hash.

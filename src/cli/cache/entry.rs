@@ -16,10 +16,10 @@ use std::path::{Component, Path};
 pub const MAGIC: &[u8] = b"tfaot cache 3\n";
 const PAGE_BYTES: u64 = 4096;
 
-/// What a compile printed and wrote.
+/// The notes and files of a compile, as the cache keeps them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
-    /// What was assumed.
+    /// Assumptions that were made.
     pub notes: Vec<String>,
     /// Functions that the object calls and does not have.
     pub needs: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Entry {
 
 /// An entry that was found; its files are not yet known to be whole.
 pub struct Found {
-    /// What was assumed.
+    /// Assumptions that were made.
     pub notes: Vec<String>,
     /// Functions that the object calls and does not have.
     pub needs: Vec<String>,

@@ -50,7 +50,7 @@ impl Cache {
         Some(Cache { folder, path, limit_bytes: args.cache.cache_limit.saturating_mul(1 << 20) })
     }
 
-    /// What was kept, if its description is whole; [`Cache::write`] sees whether its files are.
+    /// The cached entry, if its description is whole; [`Cache::write`] sees whether its files are.
     pub fn find(&self) -> Option<Found> {
         if !self.path.exists() {
             return None;

@@ -11,7 +11,7 @@ use crate::diag::Result;
 use crate::graph::{Endpoint, Node};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// What a region does.
+/// The ordered steps of a region.
 pub struct Steps {
     /// The steps, producers first.
     pub steps: Vec<Step>,

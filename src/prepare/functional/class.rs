@@ -2,7 +2,7 @@
 use crate::graph::{Graph, NodeId};
 use crate::util::order::sorted;
 
-/// What an op does to the flow of values.
+/// Classes of control-flow ops of TensorFlow 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// Passes its data to one of its outputs; the others are dead.

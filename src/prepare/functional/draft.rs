@@ -13,7 +13,7 @@ pub struct Draft {
     pub kept: HashMap<NodeId, NodeId>,
     /// The new outputs of Merges and Exits.
     pub values: HashMap<Endpoint, Endpoint>,
-    /// What comes from around, and the argument that brings it.
+    /// Values captured from the surrounding region, and the arguments that bring them.
     pub args: Vec<(Endpoint, NodeId)>,
     /// The results.
     pub rets: Vec<Endpoint>,

@@ -95,7 +95,7 @@ impl Flow<'_> {
         Err(self.shared(region, unit))
     }
 
-    /// That several conditions use what is done only once.
+    /// The error for an effect that several conditions use, though it must happen once.
     pub fn shared(&self, region: &Region, unit: Unit) -> Error {
         let frame = &self.frames.all[region.frame];
         match unit {
@@ -190,7 +190,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Those effects that may happen under a path.
+    /// Effects that may happen under a path.
     pub fn live_effects(&mut self, effects: &[Unit], path: &Path) -> Vec<Unit> {
         let mut out = effects.to_vec();
         out.retain(|&unit| {

@@ -72,7 +72,7 @@ impl Formulas {
         self.numbers.insert(new, number);
         number
     }
-    /// That a variable has this value.
+    /// The formula "this variable has this value".
     pub fn literal(&mut self, variable: u32, value: bool) -> Formula {
         if value {
             self.decision(variable, Formula::FALSE, Formula::TRUE)

@@ -14,7 +14,7 @@ pub const TOP: usize = 0;
 /// A variable of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its value in each round.
+    /// The `Merge` whose output is the variable's value in each iteration.
     pub merge: NodeId,
     /// Brings its first value.
     pub enter: NodeId,
@@ -35,7 +35,7 @@ pub struct Frame {
     pub enters: Vec<NodeId>,
     /// The nodes that bring values out of it.
     pub exits: Vec<NodeId>,
-    /// Its variables.
+    /// The loop's variables.
     pub variables: Vec<Variable>,
     /// The node that decides about another round.
     pub condition: Option<NodeId>,
@@ -52,7 +52,7 @@ pub struct Frames {
     pub all: Vec<Frame>,
 }
 
-/// What is wrong with a loop.
+/// A diagnostic about a malformed loop.
 pub fn fault(frame: &Frame, what: impl std::fmt::Display) -> Diagnostic {
     let told = if frame.name.is_empty() { what.to_string() } else { format!("the loop `{}` {what}", frame.name) };
     Diagnostic::new(Code::ControlFlowV1, told)

@@ -8,7 +8,7 @@ use crate::ops;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What one variable of the formulas stands for: that a predicate is true, or that an index has a value.
+/// The meaning of one Boolean variable of the formulas: a predicate is true, or an index has a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Test {
     /// The predicate or index.
@@ -22,7 +22,7 @@ pub struct Test {
 pub struct Liveness {
     /// Where formulas are combined.
     pub formulas: Formulas,
-    /// What the variables of formulas stand for.
+    /// The test that each variable of the formulas stands for.
     pub tests: Vec<Test>,
     /// When each node is computed.
     node: IdVec<NodeId, Formula>,
@@ -115,7 +115,7 @@ impl Liveness {
         Ok(found)
     }
 
-    /// That all inputs are there which a node of `frame` has from this frame.
+    /// The formula "all inputs that a node of `frame` has from this frame are alive".
     fn all_inputs(&mut self, graph: &Graph, frames: &Frames, id: NodeId, frame: usize) -> Formula {
         let node = &graph.nodes[id];
         let mut all = Formula::TRUE;

@@ -13,9 +13,9 @@ use std::collections::{HashMap, HashSet};
 enum Left {
     /// The last value of the variable at this place.
     Variable(usize),
-    /// It is the same in every round, and this outside.
+    /// A loop invariant: the value of this output outside of the loop.
     Outside(Endpoint),
-    /// It is computed from the last values.
+    /// A value computed from the variables' last values.
     Computed,
 }
 
@@ -69,7 +69,7 @@ impl Flow<'_> {
         self.emit_exits(region, draft, frame, &merges, node, depth)
     }
 
-    /// What the exits of a loop bring out of it.
+    /// Emits the values that the exits of a loop bring out of it.
     fn emit_exits(
         &mut self,
         region: &Region,
@@ -199,7 +199,8 @@ impl Flow<'_> {
         (0..needed.len()).filter(|&i| needed[i]).collect()
     }
 
-    /// What is decided inside of a loop that a region runs, when it goes on or when it ends: what the region decided holds in every round.
+    /// The path of outcomes inside of a loop that a region runs, when it goes on or when it ends: outcomes decided in the region hold in every
+    /// iteration.
     fn loop_path(&self, region: &Region, frame: usize, goes_on: bool) -> Path {
         let (test, value) = self.live.condition(frame);
         region.path.iter().copied().chain([(test, value == goes_on)]).collect()
@@ -211,7 +212,7 @@ impl Flow<'_> {
     }
 }
 
-/// What a loop computes inside under some outcome of its condition.
+/// The region inside a loop that computes `targets` and `effects` under some outcome of its condition.
 fn inside(frame: usize, path: Path, targets: Vec<Endpoint>, effects: Vec<Unit>) -> Region {
     Region { frame, path, targets, effects, ..Region::default() }
 }

@@ -38,11 +38,11 @@ use std::sync::Arc;
 /// Whether the place of a node among others matters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
-    /// It only computes.
+    /// The node only computes.
     Free,
-    /// It reads what others change.
+    /// The node reads state that others change.
     Reads,
-    /// It changes something that outlives it.
+    /// The node changes state that outlives it.
     Changes,
 }
 
@@ -56,7 +56,7 @@ struct Flow<'a> {
     /// Merges of which it is asked which input they took.
     indexed: HashSet<NodeId>,
     order_of: IdVec<NodeId, Order>,
-    /// What each frame changes.
+    /// The side effects in each frame.
     effects: Vec<Vec<Unit>>,
     /// Where things with effects were done.
     done: HashMap<Unit, Vec<Path>>,
@@ -199,7 +199,7 @@ impl Flow<'_> {
     }
 }
 
-/// What each frame changes: nodes, and loops inside that change something.
+/// The side effects in each frame: nodes, and inner loops with side effects.
 fn effects(graph: &Graph, frames: &Frames, order_of: &IdVec<NodeId, Order>) -> Vec<Vec<Unit>> {
     let mut effects: Vec<Vec<Unit>> = vec![Vec::new(); frames.all.len()];
     for id in graph.nodes.ids().filter(|id| order_of[*id] == Order::Changes) {

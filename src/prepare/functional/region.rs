@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// Outcomes of tests.
 pub type Path = Vec<(u32, bool)>;
 
-/// What becomes one function, or the graph itself.
+/// A part of the graph that becomes one function, or the graph itself.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
     /// The frame.
     pub frame: usize,
-    /// What is decided.
+    /// Outcomes of tests under which the region runs.
     pub path: Path,
-    /// What is decided in the region around it, if there is one in the same frame.
+    /// Outcomes of tests in the surrounding region, if there is one in the same frame.
     pub around: Option<Path>,
     /// The values that it is there for.
     pub targets: Vec<Endpoint>,
@@ -33,7 +33,7 @@ pub struct Region {
     pub is_whole: bool,
     /// Loops that the regions around it have run, though they are not always there.
     pub ahead: BTreeSet<usize>,
-    /// What else must hold for a loop to go on, because the region is computed whether it holds or not.
+    /// Further outcomes that must hold for a loop to go on, because the region is computed whether they hold or not.
     pub guard: Path,
     /// The region that it is written into, if it is computed ahead and no function of its own.
     pub into: Option<Box<Region>>,
@@ -58,7 +58,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// What is decided, if it is a branch.
+    /// Units that the step decides about, if it is a branch.
     pub fn decided(&self) -> Option<&[Unit]> {
         match self {
             Step::Branch(_, units) => Some(units),
@@ -67,11 +67,11 @@ impl Step {
     }
 }
 
-/// What a `Merge` passes on in a region.
+/// The input that a `Merge` passes on in a region.
 pub enum Choice {
-    /// This input.
+    /// The input of this number.
     Input(usize),
-    /// That depends on this test.
+    /// An input that depends on the outcome of this test.
     Test(u32),
     /// None of its inputs.
     Dead,
@@ -81,7 +81,7 @@ pub enum Choice {
 pub enum Source {
     /// From the region around it, or from outside of the loop.
     Around(Endpoint),
-    /// It computes it.
+    /// From a node that the region computes.
     Inside(Endpoint),
     /// The index of the input that a Merge passes on.
     Index(usize),
@@ -114,7 +114,7 @@ impl Flow<'_> {
         self.live.formulas.under(f, path) == Formula::TRUE
     }
 
-    /// What a `Merge` passes on under a path.
+    /// The input that a `Merge` passes on under a path.
     pub fn choice(&mut self, merge: NodeId, path: &Path) -> Choice {
         let mut test: Option<u32> = None;
         for i in 0..self.graph.nodes[merge].inputs.len() {
@@ -159,7 +159,7 @@ impl Flow<'_> {
         Err(Error::internal("prepare", "a cycle of Switches"))
     }
 
-    /// What a unit waits for in a region.
+    /// Units that a unit depends on in a region.
     fn waits(&mut self, region: &Region, unit: Unit) -> Vec<Unit> {
         let graph = self.graph;
         let mut from: Vec<NodeId> = Vec::new();
@@ -354,7 +354,7 @@ impl Flow<'_> {
     }
 }
 
-/// Those of the `inner` units that units need which are decided together.
+/// Units of `inner` on which `units` depend through units that no test decides.
 fn inner_of(
     units: &[Unit],
     waits: &BTreeMap<Unit, Vec<Unit>>,

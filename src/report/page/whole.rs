@@ -36,7 +36,7 @@ pub(super) fn render(out: &mut String, report: &Report) {
     baseline(out, report.baseline.as_ref());
 }
 
-/// What a function takes, gives and costs, or what blocks it.
+/// Renders the inputs, the outputs and the costs of a function, or the causes that block it.
 fn function(out: &mut String, report: &Report, model: &Whole, named: bool) {
     if named || !model.signature.is_empty() {
         let _ = writeln!(out, "<h2>Signature <code>{}</code></h2>", escaped(&model.signature));
@@ -74,7 +74,7 @@ fn verdict(report: &Report) -> String {
     format!("Does not compile whole: {} below.", count(causes, "cause"))
 }
 
-/// What a call costs, in figures.
+/// Renders the cost of a call, in figures.
 fn facts(out: &mut String, model: &Whole, code: &Code) {
     let measured: Option<f64> = code.kernels.iter().map(|k| k.ms).sum();
     let roofline: Option<f64> = code.kernels.iter().map(|k| k.roofline_ms).sum();
@@ -271,7 +271,7 @@ fn figure(unit: Unit, value: Option<f64>) -> String {
     }
 }
 
-/// Its class of better or worse, and the change in words.
+/// The CSS class of better or worse, and the change in words.
 fn change(row: &Row) -> (&'static str, String) {
     let (Some(was), Some(is)) = (row.was, row.is) else { return ("", "–".to_string()) };
     if was == is {

@@ -22,20 +22,20 @@ pub struct Arg {
     pub dtype: DType,
     /// TensorFlow's `DataType` number, which tells quantized types from the integers that hold them.
     pub number: i32,
-    /// Its sizes, the largest where they vary.
+    /// The sizes, the largest where they vary.
     pub dims: Vec<u64>,
     /// For each axis the number of the size that it has; empty where all are fixed.
     pub axes: Vec<Option<usize>>,
-    /// What it holds, if the code was compiled for that.
+    /// The constant value that the code was compiled for, if any.
     pub value: Option<Holds>,
-    /// Its place among the arguments of the cluster.
+    /// The index among the arguments of the cluster.
     pub place: usize,
 }
 
-/// What an argument holds.
+/// The known value of an argument.
 #[derive(Clone, Debug)]
 pub struct Holds {
-    /// Its elements; those that are sizes are 0.
+    /// The elements; those that are sizes are 0.
     pub tensor: Tensor,
     /// For each element the number of the size that it is; empty where none is one.
     pub sizes: Vec<Option<usize>>,
@@ -60,7 +60,7 @@ pub struct Compiled {
     pub args: Vec<Arg>,
     /// TensorFlow's `DataType` numbers of the results.
     pub result_numbers: Vec<i32>,
-    /// What callers see: results and workspace.
+    /// The program as callers see it: results and workspace.
     pub face: kernel::Program,
     /// The sizes that vary, and which axes of arguments and results have them.
     pub sizes: Sizes,
@@ -70,7 +70,7 @@ pub struct Compiled {
     pub object: Object,
 }
 
-/// What is known of an argument before the cluster is lowered.
+/// Type, shape and value of an argument, as far as they are known before the cluster is lowered.
 struct Port {
     at: Endpoint,
     dtype: DType,
@@ -78,7 +78,7 @@ struct Port {
     number: i32,
     dims: Vec<InferredDim>,
     value: Option<Value>,
-    /// Its place among the arguments of the cluster.
+    /// The index among the arguments of the cluster.
     place: usize,
 }
 
@@ -184,7 +184,7 @@ fn is_constant(node: &Node) -> bool {
     &*node.op == "Const" && matches!(node.attr("value"), Some(Attr::Tensor(_)))
 }
 
-/// What is known of the argument `at`, whose `DataType` number is `number`.
+/// The type, shape and known value of the argument `at`, whose `DataType` number is `number`.
 fn port(scene: &Scene, at: Endpoint, number: i32) -> Result<Port> {
     let Some((dtype, dims)) = scene.fact(at).and_then(|fact| scene.array(fact)) else {
         let told = format!("the shape of the argument `{}` is not known", spelled(&scene.bare, at));

@@ -37,7 +37,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use variables::Constants;
 
-/// What `If` names its outputs.
+/// The name of the output list of `If`.
 pub const OUTPUT: &str = "output";
 
 /// As often clusters are formed anew without what the lowering refused; what is refused then stays as it is.
@@ -64,10 +64,10 @@ pub struct Library<'a> {
     native: &'a Native,
     facts: Facts,
     bounds: Bounds,
-    /// What holds whatever is told of shapes.
+    /// Facts that hold whatever shapes the user gives.
     always: Facts,
     constants: Constants,
-    /// What was assumed because nobody told, a sentence each.
+    /// Assumptions made where the user did not say, a sentence each.
     pub assumed: Vec<String>,
     /// The flags that would tell sizes which are open.
     flags: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Library<'a> {
     pub dumped: Vec<(String, Vec<u8>)>,
 }
 
-/// What is known of one graph of a program.
+/// Inferred facts about one graph of a program.
 pub struct Scene<'a> {
     /// The program without control edges at its top level, which is the graph.
     bare: Program,
@@ -153,7 +153,7 @@ impl<'a> Library<'a> {
         })
     }
 
-    /// What is known of the graph of `function`, or of the top level.
+    /// The facts about the graph of `function`, or about the top level.
     pub fn scene(&self, program: &Program, graph: &Graph, function: Option<&Arc<str>>) -> Scene<'_> {
         let at = function.map(|name| program.functions.get_index_of(name));
         let mut graph = graph.clone();
@@ -194,8 +194,8 @@ impl<'a> Library<'a> {
         self.contractions += nodes.filter(|node| contracts(node)).count() as u64;
     }
 
-    /// What is to be told of `open` convolutions and matrix products that stay in TensorFlow for sizes which are not known. Errors:
-    /// `UnsupportedCase` where these are all that there are, and flags would tell the sizes.
+    /// A note about `open` convolutions and matrix products that stay in TensorFlow because sizes are not known. Errors: `UnsupportedCase`
+    /// where none were compiled, and flags would tell the sizes.
     pub fn shortfall(&self, open: u64) -> Result<Option<String>> {
         let flags = match &self.flags[..] {
             [] => "values say them when the graph runs".to_string(),

@@ -11,10 +11,10 @@ use std::collections::HashMap;
 /// rare outside of training, and memory for larger ones would be taken from those that are small.
 const MOST_EXAMPLES: u64 = 64;
 
-/// What such a size is called.
+/// The name of the leading size that nobody tells.
 const EXAMPLES: &str = "n";
 
-/// What is told of the feeds of the signatures that are looked at, or of the graph's.
+/// Types, shapes and bounds given for the feeds of the signatures in question, or of the graph.
 pub struct Told {
     /// The feeds.
     pub given: Vec<Given>,
@@ -23,7 +23,8 @@ pub struct Told {
 }
 
 impl Told {
-    /// What `request` tells of `program`. Errors: `UnknownTensor` for feeds that are not there, `BadOption` for a size with two bounds.
+    /// Collects the feeds of `program` as `request` describes them. Errors: `UnknownTensor` for feeds that are not there, `BadOption` for a
+    /// size with two bounds.
     pub fn of(program: &Program, request: &Request) -> Result<Told> {
         // this one restores what others use, and takes and gives nothing
         let signatures = program.signatures.iter().filter(|s| s.name != "__saved_model_init_op");
@@ -123,7 +124,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Those of `facts`, which were inferred from feeds with `sizes`. What follows from other sizes grows with them.
+    /// Bounds of the open sizes in `facts`, which were inferred from feeds with `sizes`. Sizes computed from other sizes grow with them.
     pub fn of(facts: &Facts, sizes: &[Size]) -> Bounds {
         let told = |value: fn(&Size) -> u64| {
             let told = facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number])));

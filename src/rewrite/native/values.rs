@@ -1,4 +1,4 @@
-//! What arguments of a cluster hold where that follows from constants and sizes, as nodes in the place of the arguments.
+//! Values of cluster arguments that follow from constants and sizes, as nodes in the place of the arguments.
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
 use crate::ops::fact::{Fact, Int, Known, integers};
 use crate::ops::symbols::{DimId, InferredDim};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The value of an argument.
 #[derive(Clone, Debug)]
 pub struct Value {
-    /// Its elements; those that are sizes are 0.
+    /// The elements; those that are sizes are 0.
     pub tensor: Tensor,
     /// For each element the size that it is; empty where none is one.
     pub sizes: Vec<Option<DimId>>,
@@ -66,7 +66,7 @@ pub fn stand_in(program: &mut Program, at: Endpoint, value: &Value, sources: &So
 /// Nodes that are added to a graph.
 struct Made<'p> {
     program: &'p mut Program,
-    /// What their names begin with.
+    /// The prefix of the added nodes' names.
     name: String,
     number: usize,
 }

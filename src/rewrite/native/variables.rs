@@ -15,8 +15,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Those of `variables`, which are the program's with their values. A program without signatures has none: nothing says who
-    /// else changes what. Errors: those of [`prepare::served`].
+    /// Values of the `variables` of the program that no call changes. A program without signatures has none: nothing says who else changes
+    /// what. Errors: those of [`prepare::served`].
     pub fn of(program: &Program, variables: &[Variable]) -> Result<Constants> {
         let Some(served) = prepare::served(program, &Request::default())? else { return Ok(Constants::default()) };
         let mut accesses = Accesses::default();
