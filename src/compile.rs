@@ -12,14 +12,15 @@ use crate::graph::{Endpoint, NodeId, Program, Role, Variable};
 use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape, Size};
 use crate::import::Loaded;
 use crate::kernel;
-use crate::lower::{self, Exact, Failure, Feed, Lowered, OpenLowered, Traced};
+use crate::lower::{self, Failure, Feed, Lowered, OpenLowered, Traced, TracedSize};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::report::Part;
-use crate::symbolic::{self, Dim};
+use crate::symbolic::Dim;
+use crate::symbolic::trace::Record;
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
-use crate::{bounded, import, optimize, schedule};
+use crate::{bounded, import, optimize, schedule, tensor};
 pub use build::{Compiled, Functions, at_bounds, build_all, in_file, initial, places, weights};
 use fixed::Fixed;
 pub use module::{module_for, of_module, write_known_calls};
@@ -155,61 +156,45 @@ fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {
 /// # Errors
 /// Every blocker.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
-    let lowered = lowered_computing(prepared, false);
-    // what follows from the sizes in no formula is made by the module itself, which is slower
-    if lowered.as_ref().is_err_and(|e| e.has(Code::OpenSize)) { lowered_computing(prepared, true) } else { lowered }
-}
-
-/// A prepared program as HLO; `compute` lets the module make what follows from the sizes.
-fn lowered_computing(prepared: &Prepared, compute: bool) -> Result<Lowered> {
     let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
     let try_at = |sizes: &[u64], found: &[u64], fixed: &[Fixed]| {
-        lowered_at(&prepared.at(sizes), (found, Vec::new()), fixed, compute)
+        let one = |(size, &n): (&tensor::Size, &u64)| TracedSize::single(size, n);
+        let sizes: Vec<TracedSize> = prepared.sizes.iter().zip(sizes).map(one).collect();
+        recorded_at(prepared, &sizes, found, fixed).map(|(open, _)| open.lowered)
     };
-    let (lowered, fixed) = fixed::search(prepared, &most, &try_at).map_err(blockers)?;
+    let (lowered, fixed) =
+        fixed::search(prepared, &most, &try_at).map_err(|all| open_blockers(all, &prepared.sizes))?;
     if prepared.sizes.is_empty() && lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
     }
-    let (all, given, told) = (prepared.clone(), prepared.sizes.len(), fixed.clone());
-    let exact = Exact(Arc::new(move |sizes| {
-        if sizes == most {
-            return Ok(lowered.clone());
-        }
-        let (said, assumed) = sizes.split_at(given.min(sizes.len()));
-        lowered_at(&all.at(said), (assumed, Vec::new()), &fixed, compute).map_err(|failure| blockers(failure.told))
-    }));
     let own = prepared.clone();
-    let traced = Traced::of(move |dims| {
-        let at = own.at(&dims.iter().map(|d| Size::at_hand(*d)).collect::<Vec<u64>>());
-        let feeds = lower::said_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &own.axes, dims);
-        open_at(&at, (&[], feeds), &told, compute).ok()
+    let traced = Traced(Arc::new(move |sizes| {
+        recorded_at(&own, sizes, &[], &fixed).map_err(|failure| open_blockers(failure.told, &own.sizes))
+    }));
+    bounded::lower(&prepared.sizes, prepared.axes.clone(), &traced)
+}
+
+/// A prepared program for these sizes, with how they are used; those that values say are taken to be `found`, as far as it goes.
+fn recorded_at(
+    prepared: &Prepared,
+    sizes: &[TracedSize],
+    found: &[u64],
+    fixed: &[Fixed],
+) -> Result<(OpenLowered, Record), Failure> {
+    let (open, record) = lower::recorded(sizes, |dims| {
+        let at = prepared.at(&dims.iter().map(|d| Size::at_hand(*d)).collect::<Vec<u64>>());
+        let feeds = lower::said_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
+        open_at(&at, found, feeds, fixed)
     });
-    bounded::lower(&prepared.sizes, prepared.axes.clone(), exact, Some(&traced))
+    open.map(|open| (open, record))
 }
 
-fn lowered_at(
-    prepared: &Prepared,
-    (sizes, feeds): (&[u64], Vec<Vec<Dim>>),
-    fixed: &[Fixed],
-    compute: bool,
-) -> Result<Lowered, Failure> {
-    open_at(prepared, (sizes, feeds), fixed, compute).map(|open| open.lowered)
-}
-
-fn open_at(
-    prepared: &Prepared,
-    (sizes, feeds): (&[u64], Vec<Vec<Dim>>),
-    fixed: &[Fixed],
-    compute: bool,
-) -> Result<OpenLowered, Failure> {
-    let feeds =
-        if feeds.is_empty() { prepared.feeds.iter().map(|f| symbolic::fixed(&f.info.dims)).collect() } else { feeds };
+fn open_at(prepared: &Prepared, found: &[u64], feeds: Vec<Vec<Dim>>, fixed: &[Fixed]) -> Result<OpenLowered, Failure> {
     let ends = (&prepared.feeds[..], &prepared.fetches[..], &prepared.roots[..]);
     let assumed = Assumed {
-        sizes: sizes.to_vec(),
+        sizes: found.to_vec(),
         bounds: prepared.bounds.clone(),
         fixed: fixed.iter().map(|f| (f.number, f.anchor(&feeds))).collect(),
-        compute,
         checks: prepared.checks,
         feeds,
     };
@@ -351,6 +336,17 @@ fn blockers(all: Vec<Diagnostic>) -> Error {
     if all.is_empty() { Error::internal("lower", "a refusal without a reason") } else { Error::User(all) }
 }
 
+/// The blockers of a function whose sizes vary; those that shapes are in the way of say which sizes these are.
+fn open_blockers(all: Vec<Diagnostic>, sizes: &[tensor::Size]) -> Error {
+    let told =
+        sizes.iter().map(|s| format!("`{}` from {} to {}", s.name, s.least, s.most)).collect::<Vec<_>>().join(", ");
+    let one = |d: Diagnostic| match d.code {
+        Code::ShapeMismatch if !sizes.is_empty() => d.note(format!("it must hold for every size: {told}")),
+        _ => d,
+    };
+    blockers(all.into_iter().map(one).collect())
+}
+
 /// What an object says of its source: the file's name without its folders, so that its bytes don't depend on them.
 pub fn source_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "-".to_string(), |n| n.to_string_lossy().into_owned())
@@ -388,8 +384,8 @@ pub fn wrap(mut module: Module) -> Result<Lowered> {
     flatten(comp, comp.root, &mut parts);
     let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
     comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
-    let (state, claims, found, used, decisions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    Ok(Lowered { module, args, results, state, claims, found, decisions, used, sized: None })
+    let (state, claims, found, used) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    Ok(Lowered { module, args, results, state, claims, found, used, sized: None })
 }
 
 /// Names and types of the arrays in `shape`; numbers start at `from`.

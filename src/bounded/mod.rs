@@ -1,20 +1,15 @@
 //! Functions whose sizes vary from call to call, up to a bound.
 //!
-//! A function is lowered at several sizes, as if each were the only one. Where these instances are one function but for numbers
-//! (`instance.rs`), the numbers are found as formulas of the sizes (`fit.rs`, `extent.rs`), and the instance for the bound becomes a module for every
-//! size (`pad/`): arrays have the sizes of the bound, and what is beyond the actual sizes is masked where it could reach a result. So
-//! ops know nothing of sizes that vary. A function that there is for each second or eighth size only is looked at in such steps (`steps.rs`). Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
-mod audit;
-mod degenerate;
+//! A function is lowered once, with sizes that are expressions, and what lowering decided by comparing them is recorded and proved for every
+//! size (`once.rs`). The function for the bound becomes a module for every size (`pad/`): arrays have the sizes of the bound, and what is
+//! beyond the actual sizes is masked where it could reach a result. A function that there is for each second or eighth size only is
+//! lowered in such steps (`steps.rs`). Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
+mod equality;
 mod evaluate;
 mod extent;
-mod fit;
-mod instance;
-mod instances;
-mod level;
+mod form;
 mod once;
 mod pad;
-mod room;
 mod rows;
 mod steps;
 
@@ -26,34 +21,22 @@ use crate::lower::{Exact, Lowered, Rung, Sized, Traced};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
-use instance::{Departure, Form};
-use instances::{Instances, has_dims, result_dims};
+use form::{Departure, Form};
 use once::Once;
 use pad::Padded;
 use std::sync::Arc;
 use steps::Steps;
 
 /// A function for every size up to the bounds: `given` are the sizes that the caller says, `args` the axes of the arguments that have
-/// them, `exact` lowers it for exactly some of them. Sizes that values say vary too.
+/// them, `traced` lowers it. Sizes that values say vary too.
 ///
 /// # Errors
 /// Those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be
 /// right for padded arrays.
-pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact, traced: Option<&Traced>) -> Result<Lowered> {
-    let most: Vec<u64> = given.iter().map(|s| s.most).collect();
-    (exact.0)(&most)?;
-    let steps = Steps::of(given, &exact);
-    let of_steps = steps.exact(&exact);
-    let way = Way { exact: &of_steps, traced, steps: &steps, args: &args };
-    let counted = steps.counted(given);
-    let once = way.lowered_once(&counted)?;
-    let (function, derived, mut all, exact) = match once {
-        Some((found, exact)) => (found.0, found.1, found.2, exact),
-        None => {
-            let (function, derived, all) = way.looked_at(&counted)?;
-            (function, derived, all, exact)
-        }
-    };
+pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &Traced) -> Result<Lowered> {
+    let steps = Steps::of(given, traced)?;
+    let way = Way { traced, steps: &steps, args: &args };
+    let (function, derived, mut all, exact) = way.lowered(&steps.counted(given))?;
     let (_, largest) = &function.bounds[0];
     let module = all.remove(0).module;
     let largest = Lowered { module, found: Vec::new(), ..largest.clone() };
@@ -84,8 +67,6 @@ struct Function {
     forms: Vec<Form>,
     /// The sizes that the caller says, by their numbers, at whose smallest value it is another function.
     apart: Vec<usize>,
-    /// Whether arrays are as large at the bounds as they are for any sizes.
-    is_roomy: bool,
 }
 
 impl Function {
@@ -94,8 +75,7 @@ impl Function {
         self.least.len() - self.given.len()
     }
 
-    /// The function for each of its bounds, largest first; it gives back the sizes that `derived` says. A smaller bound for which smaller
-    /// sizes need room that can't be given is none.
+    /// The function for each of its bounds, largest first; it gives back the sizes that `derived` says.
     fn rungs(&self, derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
         let given = &self.given[..];
         let one = |(most, lowered): &(Vec<u64>, Lowered)| {
@@ -103,14 +83,8 @@ impl Function {
             let all: Vec<u64> = most.iter().copied().chain(lowered.found.iter().map(|f| f.1)).collect();
             let ends = self.least.iter().zip(&all);
             let ranges: Vec<Interval> = ends.map(|(&a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
-            let roomy = match room::given(&lowered.module, &own, &ranges, &all) {
-                _ if self.is_roomy => None,
-                Ok(roomy) => roomy,
-                Err(departure) if *most == self.bounds[0].0 => return Err(refusal(&departure, given)),
-                Err(_) => return Ok(None),
-            };
             let padded = Padded {
-                module: roomy.as_ref().unwrap_or(&lowered.module),
+                module: &lowered.module,
                 forms: &own,
                 steps,
                 found: self.found(),
@@ -121,32 +95,29 @@ impl Function {
             };
             let module = padded.module().map_err(|d| refusal(&d, given))?;
             let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-            Ok(Some(Rung { most: steps.sizes(most), module, results, is_apart: false }))
+            Ok(Rung { most: steps.sizes(most), module, results, is_apart: false })
         };
-        self.bounds.iter().filter_map(|bound| one(bound).transpose()).collect()
+        self.bounds.iter().map(one).collect()
     }
 }
 
-/// How a function is looked at.
+/// How a function is lowered.
+#[derive(Clone, Copy)]
 struct Way<'a> {
-    /// Lowers it for exactly some sizes, in steps.
-    exact: &'a Exact,
-    /// Lowers it with sizes that record how they are compared.
-    traced: Option<&'a Traced>,
+    traced: &'a Traced,
     steps: &'a Steps,
     /// The axes of the arguments that have the sizes that the caller says.
     args: &'a [Vec<Option<usize>>],
 }
 
-/// A function, the sizes of its results, and the modules for it and for the sizes at which it is another one.
-type Found = (Function, Derived, Vec<Rung>);
+/// A function, the sizes of its results, the modules for it and for the sizes at which it is another one, and what it is for exactly
+/// some sizes.
+type Found = (Function, Derived, Vec<Rung>, Exact);
 
 impl Way<'_> {
-    /// The function of one lowering; `None` where it can't be told so.
-    fn lowered_once(&self, given: &[Size]) -> Result<Option<(Found, Exact)>> {
-        let Some(traced) = self.traced else { return Ok(None) };
-        let way = once::Way { traced, steps: self.steps };
-        let Some((first, function)) = self.once(given, way, true) else { return Ok(None) };
+    /// The function for sizes counted in steps.
+    fn lowered(self, given: &[Size]) -> Result<Found> {
+        let (first, function) = self.once(given, true)?;
         let mut each = vec![first];
         let derived = Derived::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
         let mut all = function.rungs(&derived, self.steps)?;
@@ -154,7 +125,7 @@ impl Way<'_> {
             function.apart.iter().map(|&size| (function.given.clone(), size)).collect();
         while let Some((mut given, size)) = todo.pop() {
             given[size].most = given[size].least;
-            let Some((once, own)) = self.once(&given, way, false) else { return Ok(None) };
+            let (once, own) = self.once(&given, false)?;
             each.push(once);
             if !derived.are_dims(&own) {
                 return Err(other_results(&own.given));
@@ -163,11 +134,11 @@ impl Way<'_> {
             all.extend(rungs.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
             todo.extend(own.apart.iter().map(|&other| (own.given.clone(), other)));
         }
-        Ok(Some(((function, derived, all), self.exactly(each))))
+        Ok((function, derived, all, self.exactly(each)))
     }
 
     /// A function for exactly some sizes; `each` are the functions that serve them, those of smallest sizes behind the others.
-    fn exactly(&self, each: Vec<Once>) -> Exact {
+    fn exactly(self, each: Vec<Once>) -> Exact {
         let (steps, args) = (self.steps.clone(), self.args.to_vec());
         Exact(Arc::new(move |sizes| {
             let counts = steps.counts(sizes)?;
@@ -178,69 +149,40 @@ impl Way<'_> {
         }))
     }
 
-    /// The function of one lowering, and what it is for its bounds; `None` where it can't be told so.
-    fn once(&self, given: &[Size], way: once::Way, with_halves: bool) -> Option<(Once, Function)> {
-        let given = instances::sound(given, self.exact);
-        let once = Once::new(&given, way)?;
+    /// The function of one lowering, and what it is for its bounds.
+    fn once(self, given: &[Size], with_halves: bool) -> Result<(Once, Function)> {
+        let given = self.steps.sound(given, self.traced);
+        let once = Once::new(&given, self.traced, self.steps)?;
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
-        let halves = if with_halves { instances::halves(&given) } else { Vec::new() };
-        let at = |most: Vec<u64>| Some((once.bound(&most, self.steps, self.args)?, most));
-        let bounds = std::iter::once(most).chain(halves).map(at).collect::<Option<Vec<_>>>()?;
-        let bounds = bounds.into_iter().map(|(lowered, most)| (most, lowered)).collect();
+        let halves = if with_halves { halves(&given) } else { Vec::new() };
+        let at = |most: Vec<u64>| {
+            let departure = || Departure { node: Default::default(), what: "a size is beyond 63 bits".to_string() };
+            let lowered = once.bound(&most, self.steps, self.args).ok_or_else(|| refusal(&departure(), &given))?;
+            Ok((most, lowered))
+        };
+        let bounds = std::iter::once(most).chain(halves).map(at).collect::<Result<Vec<_>>>()?;
         let least = given.iter().map(|s| s.least).chain(once.ranges.iter().skip(given.len()).map(|_| 0)).collect();
         let (forms, apart) = (once.forms.clone(), once.apart.clone());
-        Some((once, Function { given, least, bounds, forms, apart, is_roomy: true }))
+        Ok((once, Function { given, least, bounds, forms, apart }))
     }
+}
 
-    /// The function as it looks at several sizes.
-    fn looked_at(&self, given: &[Size]) -> Result<Found> {
-        let mut instances = Instances::new(given, self.exact, true)?;
-        let function = self.function(&mut instances)?;
-        let derived = Derived::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
-        let mut all = function.rungs(&derived, self.steps)?;
-        for &size in &function.apart {
-            let own = self.smallest(&function.given, size, &derived)?;
-            all.extend(own.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
-        }
-        Ok((function, derived, all))
-    }
+/// At most so many bounds a function is compiled for.
+const MOST_RUNGS: usize = 8;
 
-    fn function(&self, instances: &mut Instances) -> Result<Function> {
-        let forms = instances.settled(self.exact)?;
-        let apart = instances.apart(&forms)?;
-        instances.check_decisions()?;
-        self.check(instances, &forms, &apart)?;
-        let (given, least) = (instances.given.clone(), instances.least().collect());
-        Ok(Function { given, least, bounds: instances.bounds.clone(), forms, apart, is_roomy: false })
+/// Bounds below the largest: halves, down to the smallest.
+fn halves(given: &[Size]) -> Vec<Vec<u64>> {
+    let mut out: Vec<Vec<u64>> = Vec::new();
+    let mut last: Vec<u64> = given.iter().map(|s| s.most).collect();
+    let least: Vec<u64> = given.iter().map(|s| s.least).collect();
+    while last != least && out.len() + 1 < MOST_RUNGS {
+        last = last.iter().zip(&least).map(|(n, &least)| n.div_ceil(2).max(least)).collect();
+        out.push(last.clone());
     }
-
-    /// Checks that what lowering chose by comparing sizes holds for every size but the smallest of those in `apart`.
-    ///
-    /// # Errors
-    /// Those of [`audit::check`].
-    fn check(&self, instances: &Instances, forms: &[Form], apart: &[usize]) -> Result<()> {
-        let Some(Traced(traced)) = self.traced else { return Ok(()) };
-        let given = &instances.given;
-        let sizes = self.steps.traced(given, &instances.points.all[0]);
-        let Some((_, record)) = traced(&sizes) else { return Ok(()) };
-        let domain = audit::Domain { counted: given, apart };
-        audit::check(&record, &domain, (instances, forms), self.exact)
+    if last != least && least.iter().all(|&n| n <= 1) {
+        out.push(least);
     }
-
-    /// The function for the smallest value of a size, where it is another one; that serves this value alone, and of others every one.
-    fn smallest(&self, given: &[Size], size: usize, derived: &Derived) -> Result<Vec<Rung>> {
-        let mut given = given.to_vec();
-        given[size].most = given[size].least;
-        let mut instances = Instances::new(&given, self.exact, false)?;
-        let function = self.function(&mut instances)?;
-        let alike = instances.each().all(|(sizes, lowered)| derived.same_dims(lowered, sizes));
-        alike.then_some(()).ok_or_else(|| other_results(&function.given))?;
-        let mut all = function.rungs(derived, self.steps)?;
-        for &other in &function.apart {
-            all.extend(self.smallest(&function.given, other, derived)?);
-        }
-        Ok(all)
-    }
+    out
 }
 
 /// What a call asks for and there is room for up to a bound, as sizes that the call says. A node that is reached more than once has a
@@ -324,11 +266,12 @@ impl Derived {
         own.len() == self.dims.len()
             && own.iter().zip(&self.dims).all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(is_one))
     }
+}
 
-    /// Whether the results of `lowered` have the sizes that these extents have for `sizes`.
-    fn same_dims(&self, lowered: &Lowered, sizes: &[u64]) -> bool {
-        has_dims(lowered, &self.dims, sizes)
-    }
+/// The sizes of each result, as they follow from those of the function.
+fn result_dims(base: &Lowered, forms: &[Form]) -> Vec<Vec<Extent>> {
+    let dims = forms.last().and_then(|form| form.of_root(base.module.entry())).unwrap_or_default();
+    dims.iter().take(base.results.len()).cloned().collect()
 }
 
 /// The sizes that the caller says, with their bounds.

@@ -4,13 +4,15 @@
 //! Where every answer is the same for all sizes, the module is right for all of them: its numbers are the expressions. Where a few sizes
 //! answer otherwise, the function is lowered for these too, and compared; those at the smallest value of a size may be a function of
 //! their own.
-use super::degenerate::equal_at;
+use super::equality::equal_at;
 use super::extent::Extent;
-use super::instance::{Elements, Form, Varying, numbers, order};
+use super::form::{Departure, Form, Varying, numbers, order};
+use super::refusal;
 use super::steps::Steps;
+use crate::diag::Result;
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Resized, Shape, open};
 use crate::lower::{Lowered, OpenLowered, Traced};
-use crate::symbolic::trace::{ExprId, Guard, Record, SizeNumber};
+use crate::symbolic::trace::{ExprId, Guard, Record, Relation, SizeNumber};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Size, Tensor};
 use std::cell::{Cell, RefCell};
@@ -23,15 +25,6 @@ const MOST_POINTS: u64 = 1 << 17;
 const MOST_OTHERS: usize = 32;
 /// Sizes at which lowering is tried: one that is special by itself may be met.
 const TRIES: u64 = 3;
-
-/// How a function is lowered.
-#[derive(Clone, Copy)]
-pub struct Way<'a> {
-    /// With sizes that are expressions.
-    pub traced: &'a Traced,
-    /// The steps of the sizes that the caller says.
-    pub steps: &'a Steps,
-}
 
 /// A function that was lowered once.
 pub struct Once {
@@ -69,55 +62,84 @@ impl Expressions {
 }
 
 impl Once {
-    /// Lowers a function for sizes counted in steps; `None` where it can't be one for every size.
-    pub fn new(given: &[Size], way: Way) -> Option<Once> {
-        (0..TRIES).find_map(|turn| Once::at(given, &base(given, turn), way))
+    /// Lowers a function for sizes counted in steps.
+    ///
+    /// # Errors
+    /// Those of lowering; `Code::OpenSize` where it can't be one function for every size.
+    pub fn new(given: &[Size], traced: &Traced, steps: &Steps) -> Result<Once> {
+        let at = |turn| Once::at(given, &base(given, turn), traced, steps);
+        let mut last = at(0);
+        for turn in 1..TRIES {
+            if last.is_err() {
+                last = at(turn).or(last);
+            }
+        }
+        last
     }
 
-    fn at(given: &[Size], base: &[u64], way: Way) -> Option<Once> {
-        let (open, record) = (way.traced.0)(&way.steps.traced(given, base))?;
+    fn at(given: &[Size], base: &[u64], traced: &Traced, steps: &Steps) -> Result<Once> {
+        let (open, record) = (traced.0)(&steps.traced(given, base))?;
         let said = |(i, size): (usize, &crate::hlo::Found)| {
             record.expr(size.assumed).as_var().map(|&number| (number, given.len() + i))
         };
         let own = (0..given.len()).map(|i| Some((i, i)));
-        let places: BTreeMap<SizeNumber, usize> =
-            own.chain(open.sizes.iter().enumerate().map(said)).collect::<Option<_>>()?;
+        let places: Option<BTreeMap<SizeNumber, usize>> = own.chain(open.sizes.iter().enumerate().map(said)).collect();
+        let places =
+            places.ok_or_else(|| crate::diag::Error::internal("bounded", "a size that values say has no variable"))?;
         let mut ranges = vec![Interval::one(0); given.len() + open.sizes.len()];
         for (&number, &place) in &places {
             ranges[place] = record.ranges()[number];
         }
         let expressions = Expressions { record, places, known: Mutex::default() };
-        let forms = forms(&open.module, &expressions)?;
+        let long =
+            || Departure { node: Default::default(), what: "an expression of the sizes is too long".to_string() };
+        let forms = forms(&open.module, &expressions).ok_or_else(|| refusal(&long(), given))?;
         let given = given.to_vec();
         let mut once = Once { given, apart: Vec::new(), forms, ranges, open, expressions, base: base.to_vec() };
-        once.settle(way)?;
-        Some(once)
+        once.settle(traced, steps)?;
+        Ok(once)
     }
 
-    /// Finds at which sizes the function is another one. `None` where these are others than the smallest of one size.
-    fn settle(&mut self, way: Way) -> Option<()> {
+    /// Finds at which sizes the function is another one.
+    ///
+    /// # Errors
+    /// `Code::OpenSize` at the node that compared, where these are others than the smallest of one size.
+    fn settle(&mut self, traced: &Traced, steps: &Steps) -> Result<()> {
         let guards = self.expressions.record.guards().to_vec();
-        let mut departures: Vec<BTreeMap<usize, u64>> = Vec::new();
+        let mut departures: Vec<(BTreeMap<usize, u64>, &Guard)> = Vec::new();
         for guard in &guards {
-            let others = self.others(guard)?;
+            let others = self.others(guard).ok_or_else(|| refusal(&self.departure(guard), &self.given))?;
             for other in others {
-                if !departures.contains(&other) && !self.is_alike(&other, way) {
-                    departures.push(other);
+                if departures.iter().all(|known| known.0 != other) && !self.is_alike(&other, traced, steps) {
+                    departures.push((other, guard));
                 }
             }
         }
         // what differs at the smallest value of one size alone tells which one it is
-        departures.sort_by_key(BTreeMap::len);
-        for departure in departures {
+        departures.sort_by_key(|departure| departure.0.len());
+        for (departure, guard) in departures {
             let smallest: Vec<usize> =
                 departure.iter().filter(|(size, n)| **n == self.given[**size].least).map(|(&size, _)| size).collect();
             match smallest.first() {
                 Some(_) if smallest.iter().any(|s| self.apart.contains(s)) => {}
                 Some(&first) if self.given[first].least < self.given[first].most => self.apart.push(first),
-                _ => return None,
+                _ => return Err(refusal(&self.departure(guard), &self.given)),
             }
         }
-        Some(())
+        Ok(())
+    }
+
+    /// The comparison in words.
+    fn departure(&self, guard: &Guard) -> Departure {
+        let asked = match guard.relation {
+            Relation::Equal => "is 0",
+            Relation::Less => "is below 0",
+        };
+        let what = format!(
+            "what is computed depends on whether `{}` {asked}, which is not the same for every size",
+            self.expressions.record.spelled(&guard.difference)
+        );
+        Departure { node: guard.node.clone(), what }
     }
 
     /// The sizes, by their numbers, for which a comparison has another answer than it was taken to have; `None` where they are many, or
@@ -149,12 +171,12 @@ impl Once {
     }
 
     /// Whether the function is this one where some sizes have these values, and the others are those for which it was lowered.
-    fn is_alike(&self, other: &BTreeMap<usize, u64>, way: Way) -> bool {
+    fn is_alike(&self, other: &BTreeMap<usize, u64>, traced: &Traced, steps: &Steps) -> bool {
         let mut point = self.base.clone();
         for (&size, &n) in other {
             point[size] = n;
         }
-        let Some((lowered, _)) = (way.traced.0)(&way.steps.traced(&self.given, &point)) else { return false };
+        let Ok((lowered, _)) = (traced.0)(&steps.traced(&self.given, &point)) else { return false };
         let lowered = lowered.lowered;
         point.extend(lowered.found.iter().map(|f| f.0));
         equal_at(&self.open.lowered.module, &self.forms, &point, &lowered.module)
@@ -281,7 +303,7 @@ fn form(module: &open::Module, comp: CompId, expressions: &Expressions) -> Optio
         let inst = &comp.insts[*id];
         let dims = inst.shape.leaves().into_iter().map(|a: &ArrayShape<Dim>| all(&a.dims)).collect::<Option<_>>()?;
         let elements = match elements.get(id) {
-            Some(own) => Some(Elements::Numbers(all(own)?)),
+            Some(own) => Some(all(own)?),
             None => None,
         };
         Some(Varying { dims, numbers: all(&numbers(&inst.op))?, elements })

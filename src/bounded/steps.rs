@@ -2,10 +2,9 @@
 use super::extent::Extent;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{Asked, Claim, InstId};
-use crate::lower::{Exact, TracedSize};
+use crate::lower::{Traced, TracedSize};
 use crate::symbolic::Interval;
 use crate::tensor::Size;
-use std::sync::Arc;
 
 /// Steps that are looked for are no longer than this.
 const LONGEST: u64 = 64;
@@ -42,13 +41,18 @@ pub struct Steps {
 
 impl Steps {
     /// The distances from the bounds at which a function can be lowered.
-    pub fn of(given: &[Size], exact: &Exact) -> Steps {
+    ///
+    /// # Errors
+    /// Those of lowering at the bounds.
+    pub fn of(given: &[Size], traced: &Traced) -> Result<Steps> {
+        let single = Steps { all: vec![Step { by: 1, rest: 0 }; given.len()] };
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
+        (traced.0)(&single.traced(given, &most))?;
         let step = |i: usize| {
             let can = |less: u64| {
                 let mut sizes = most.clone();
                 sizes[i] -= less;
-                (exact.0)(&sizes).is_ok()
+                (traced.0)(&single.traced(given, &sizes)).is_ok()
             };
             let room = most[i] - given[i].least.min(most[i]);
             let by =
@@ -56,12 +60,34 @@ impl Steps {
             let by = by.unwrap_or(1);
             Step { by, rest: most[i] % by }
         };
-        Steps { all: (0..given.len()).map(step).collect() }
+        Ok(Steps { all: (0..given.len()).map(step).collect() })
+    }
+    /// The sizes from the smallest on, each alone, for which a function can be lowered: windows may not fit over fewer elements.
+    pub fn sound(&self, counted: &[Size], traced: &Traced) -> Vec<Size> {
+        let mut sound = counted.to_vec();
+        for size in 0..counted.len() {
+            let mut point: Vec<u64> = counted.iter().map(|s| s.most).collect();
+            let mut holds = |n: u64| {
+                point[size] = n;
+                (traced.0)(&self.traced(counted, &point)).is_ok()
+            };
+            let (mut below, mut least) = (counted[size].least, counted[size].most);
+            if holds(below) {
+                continue;
+            }
+            while least - below > 1 {
+                let middle = below + (least - below) / 2;
+                if holds(middle) { least = middle } else { below = middle }
+            }
+            sound[size].least = least;
+        }
+        sound
     }
     /// Sizes to lower a function for, with `at_hand` counts of steps.
     pub fn traced(&self, counted: &[Size], at_hand: &[u64]) -> Vec<TracedSize> {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let one = |((size, &n), step): ((&Size, &u64), &Step)| TracedSize {
+            name: size.name.clone(),
             counts: Interval::new(size.least.into(), size.most.into()),
             at_hand: count(n),
             by: count(step.by),
@@ -100,11 +126,6 @@ impl Steps {
             count.ok_or_else(|| Diagnostic::new(Code::BadInputs, told()).into())
         };
         sizes.iter().enumerate().map(one).collect()
-    }
-    /// The function for sizes that are so many steps.
-    pub fn exact(&self, exact: &Exact) -> Exact {
-        let (steps, exact) = (self.clone(), exact.clone());
-        Exact(Arc::new(move |numbers| (exact.0)(&steps.sizes(numbers))))
     }
     /// What is left of each size beyond a number of steps, which nothing may be.
     pub fn claims(&self, given: &[Size]) -> Vec<Claim> {

@@ -360,7 +360,6 @@ fn with_numbers(lowered: &Lowered, sizes: &Sizes, (most, results): (&[u64], &[Ve
         results: lowered.results.iter().zip(results).map(result).chain(found.iter().map(number)).collect(),
         state: lowered.state.clone(),
         found: Vec::new(),
-        decisions: Vec::new(),
         used: sizes.results.iter().map(used).collect(),
         sized: None,
     }

@@ -7,12 +7,11 @@ use crate::hlo::Source;
 use crate::hlo::open::{Builder, Foreign, InstId, Op, Shape};
 use crate::hlo::stablehlo::{Argument, Axis, Host, Open};
 use crate::interp;
-use crate::lower::{Exact, Lowered, OpenLowered, Traced, said_dims};
+use crate::lower::{Lowered, OpenLowered, Traced, said_dims};
 use crate::ops::{element, lapack};
 use crate::prepare::{Binding, Bound, FeedSpec, Request, Varying};
 use crate::symbolic::{Dim, fixed};
-use crate::tensor::{Size, Sizes};
-use std::sync::Arc;
+use crate::tensor::Size;
 
 /// The function for the sizes that are asked for: numbers, bounds, or both.
 ///
@@ -20,21 +19,15 @@ use std::sync::Arc;
 /// [`bounded::lower`].
 pub(super) fn lowered(open: Open, request: &Request) -> Result<Lowered> {
     let Asked { dims, axes, sizes } = Asked::of(&open, request)?;
-    let (open, most) = (Arc::new(open), dims.clone());
-    let (own, read) = (axes.clone(), open.clone());
-    let exact = Exact(Arc::new(move |values| {
-        let dims: Vec<Vec<u64>> = dims.iter().zip(&own).map(|(d, axes)| Sizes::actual(axes, d, values)).collect();
-        named(made(&read, &dims)?)
-    }));
     if sizes.is_empty() {
-        return (exact.0)(&[]);
+        return named(made(&open, &dims)?);
     }
     let own = axes.clone();
     let traced = Traced::of(move |said| {
-        let dims = said_dims(most.iter().map(Vec::as_slice), &own, said);
-        opened(&open, &dims).ok()
+        let dims = said_dims(dims.iter().map(Vec::as_slice), &own, said);
+        opened(&open, &dims)
     });
-    bounded::lower(&sizes, axes, exact, Some(&traced))
+    bounded::lower(&sizes, axes, &traced)
 }
 
 /// The module for the sizes that are asked for, all of which must be numbers.

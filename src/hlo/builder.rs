@@ -3,7 +3,7 @@
 //! A call that does not fit (wrong shapes) does not fail on the spot: the builder remembers the first error, returns a
 //! placeholder, and [`Builder::take_error`] or [`Builder::finish`] reports it, so that lowerings read as formulas.
 use super::attrs::*;
-use super::decision::{self, Decision};
+use super::decision;
 use super::said::{Anchor, Assumed, Checks, Claim, Found, Place};
 use super::size::{Signed, are_same};
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, Size, infer};
@@ -51,14 +51,6 @@ pub struct Mark {
     insts: usize,
     comps: usize,
     claims: usize,
-    decisions: usize,
-}
-
-/// How many sizes values said, and how many branches were chosen, when a computation was opened.
-#[derive(Clone, Copy, Debug)]
-struct Before {
-    found: usize,
-    decisions: usize,
 }
 
 /// A module under construction: a stack of open computations.
@@ -73,14 +65,12 @@ pub struct Builder<D: Size = u64> {
     astray: Option<usize>,
     /// From which one on sizes that values say are taken to be as large as they may be.
     at_most: Option<usize>,
-    /// Counts of sizes and decisions when each open computation was opened, outermost first.
-    before: Vec<Before>,
+    /// How many sizes values had said when each open computation was opened, outermost first.
+    before: Vec<usize>,
     /// The constants of each open computation that are computed from sizes of arrays, with their elements, outermost first.
     told: Vec<HashMap<InstId, Vec<D::Signed>>>,
     /// Those of each open computation, outermost first.
     claims: Vec<Vec<Claim>>,
-    /// Branches that were chosen while lowering because of sizes of arrays, in the order in which they were met.
-    decisions: Vec<Decision>,
     /// How many of the open computations, from the entry on, may have sizes that values say, and have their claims carried to the entry.
     carrying: usize,
     /// How many replicas the collectives so far are among.
@@ -110,7 +100,6 @@ impl<D: Size> Builder<D> {
             before: Vec::new(),
             told: Vec::new(),
             claims: Vec::new(),
-            decisions: Vec::new(),
             carrying: 1,
             replicas: None,
             metadata: Metadata::default(),
@@ -121,7 +110,7 @@ impl<D: Size> Builder<D> {
     /// Opens a nested computation; ids of the outer one are of no use until [`Builder::end`].
     pub fn begin(&mut self, name: &str) {
         self.claims.push(Vec::new());
-        self.before.push(Before { found: self.found.len(), decisions: self.decisions.len() });
+        self.before.push(self.found.len());
         self.told.push(HashMap::new());
         self.open.push(Computation {
             name: name.to_string(),
@@ -165,9 +154,8 @@ impl<D: Size> Builder<D> {
         self.open.pop();
         self.claims.pop();
         self.told.pop();
-        if let Some(before) = self.before.pop() {
-            self.found.truncate(before.found);
-            self.decisions.truncate(before.decisions);
+        if let Some(found) = self.before.pop() {
+            self.found.truncate(found);
         }
     }
     /// The depth of open computations, for unwinding to after an error.
@@ -207,10 +195,6 @@ impl<D: Size> Builder<D> {
     /// Says what is taken for granted of sizes that values at run time say.
     pub fn assume(&mut self, assumed: Assumed) {
         self.assumed = assumed;
-    }
-    /// Whether arrays that follow from sizes alone are computed by the module, rather than constants.
-    pub fn computes(&self) -> bool {
-        self.assumed.compute
     }
     /// Whether run-time checks are compiled in.
     pub fn is_checked(&self) -> bool {
@@ -280,20 +264,6 @@ impl<D: Size> Builder<D> {
     pub fn follows_sizes(&self, id: InstId) -> bool {
         self.told.last().is_some_and(|sizes| !decision::sizes_read(self.current(), sizes, id).is_empty())
     }
-    /// Records that the lowering chooses a branch by the value of `selector`, an integer or truth value that is known, if it is computed
-    /// from sizes of arrays. Where these sizes vary from call to call the choice does not hold for all of them.
-    pub fn decide(&mut self, selector: InstId) {
-        let Some(sizes) = self.told.last() else { return };
-        let sizes = decision::sizes_read(self.current(), sizes, selector);
-        if !sizes.is_empty() {
-            let (node, op) = (self.metadata.op_name.clone(), self.metadata.op_type.clone());
-            self.decisions.push(Decision { node, op, sizes });
-        }
-    }
-    /// The branches that were chosen because of sizes of arrays.
-    pub fn decisions(&self) -> &[Decision] {
-        &self.decisions
-    }
     /// The largest size that values may say at a node where nothing bounds it.
     pub fn bound(&self, node: &str) -> u64 {
         self.assumed.bounds.of(node)
@@ -325,7 +295,7 @@ impl<D: Size> Builder<D> {
     pub fn mark(&self) -> Mark {
         let (insts, comps) = (self.current().insts.len(), self.module.comps.len());
         let (found, claims) = (self.found.len(), self.claims().len());
-        Mark { depth: self.depth(), insts, comps, found, claims, decisions: self.decisions.len() }
+        Mark { depth: self.depth(), insts, comps, found, claims }
     }
     /// Goes back to a place, and forgets all that came since.
     pub fn return_to(&mut self, mark: &Mark) {
@@ -343,7 +313,6 @@ impl<D: Size> Builder<D> {
         }
         self.module.comps.truncate(mark.comps);
         self.found.truncate(mark.found);
-        self.decisions.truncate(mark.decisions);
         self.error = None;
     }
     /// The first error since the last call, if any.

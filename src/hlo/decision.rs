@@ -1,20 +1,6 @@
-//! Branches that a lowering chooses because of the sizes of arrays.
-//!
-//! A function whose sizes vary from call to call is one module for all of them. A branch that is chosen for the sizes at hand would be
-//! wrong for others, so each such choice is recorded with the sizes that it was made by; where these vary, the choice does not stand.
+//! The sizes of arrays that a value is computed from.
 use super::{Computation, InstId, Literal, Op, Size};
 use std::collections::{HashMap, HashSet};
-
-/// A branch that was chosen while lowering.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// The name of the node that branches.
-    pub node: String,
-    /// The op of that node.
-    pub op: String,
-    /// The sizes of arrays that the choice was made by.
-    pub sizes: Vec<i64>,
-}
 
 /// Elements of slices of more than these are not told apart.
 const MOST_ELEMENTS: u64 = 1 << 10;

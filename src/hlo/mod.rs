@@ -27,7 +27,6 @@ pub mod verify;
 
 pub use at_hand::Resized;
 pub use builder::{Builder, Mark};
-pub use decision::Decision;
 pub use fold::Fold;
 pub use known::Known;
 pub use op::{Arity, Elements, Literal, Op};

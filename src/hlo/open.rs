@@ -3,8 +3,7 @@ use super::{attrs, builder};
 pub use crate::symbolic::Dim;
 
 pub use super::{
-    Anchor, Asked, Assumed, Check, Checks, Claim, CompId, Decision, Fold, Found, InstId, Layout, Literal, Mark,
-    Metadata, Place,
+    Anchor, Asked, Assumed, Check, Checks, Claim, CompId, Fold, Found, InstId, Layout, Literal, Mark, Metadata, Place,
 };
 pub use attrs::{DotDims, FftKind, Foreign, ScatterDims, Transpose};
 

@@ -138,9 +138,6 @@ pub struct Assumed {
     pub bounds: Bounds,
     /// Those, by their numbers in that order, that other shapes fix, with the size that these ask for.
     pub fixed: Vec<(usize, Anchor)>,
-    /// Whether arrays that follow from sizes alone are computed by the module, rather than constants: they are no formulas of the sizes,
-    /// and these vary.
-    pub compute: bool,
     /// Which run-time checks are compiled in.
     pub checks: Checks,
     /// The sizes of each feed, where they are recorded; those that the feeds say where there are none.

@@ -102,16 +102,6 @@ impl<'p> Walker<'p> {
         let pred = self.truth(pred)?;
         if let Some(known) = self.chosen(pred) {
             let taken = if known != 0 { yes } else { no };
-            // code for every size tests it, where both branches are there for every size
-            if self.b.computes() && self.b.follows_sizes(pred) {
-                let mark = self.mark();
-                let either = self.conditional(pred, &[yes, no], args);
-                if !self.is_refused(&either, &mark, |_| true) {
-                    return either;
-                }
-                self.return_to(&mark);
-            }
-            self.b.decide(pred);
             return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
         if let Some(both) = self.both(pred, yes, no, args)? {
@@ -153,16 +143,6 @@ impl<'p> Walker<'p> {
         let last = branches.len() - 1;
         if let Some(known) = self.chosen(*id) {
             let taken = &branches[usize::try_from(known).unwrap_or(last).min(last)];
-            if self.b.computes() && self.b.follows_sizes(*id) {
-                let mark = self.mark();
-                let index = self.b.convert(*id, DType::S32);
-                let any = self.conditional(index, &branches.iter().collect::<Vec<_>>(), args);
-                if !self.is_refused(&any, &mark, |_| true) {
-                    return any;
-                }
-                self.return_to(&mark);
-            }
-            self.b.decide(*id);
             return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
         let index = self.b.convert(*id, DType::S32);

@@ -20,11 +20,11 @@ mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
-use crate::hlo::open::{Assumed, Builder, Claim, Decision, Found, InstId, Shape};
+use crate::hlo::open::{Assumed, Builder, Claim, Found, InstId, Shape};
 use crate::hlo::{Module, Size, open};
 use crate::ops::{self, Value};
 use crate::symbolic::fixed;
-use crate::symbolic::trace::{self, Record};
+use crate::symbolic::trace::{self, Record, Variable};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, Accesses};
@@ -71,8 +71,6 @@ pub struct Lowered {
     /// What sizes that values at run time say were taken to be, and the most that they may be, by their numbers; those of the entry are
     /// the last parts of the root. Such a function is no more than an instance of one whose sizes vary.
     pub found: Vec<(u64, u64)>,
-    /// The branches that were chosen because of sizes of arrays.
-    pub decisions: Vec<Decision>,
     /// Of a function for the largest of sizes that vary: for each result what says how many elements along each axis callers read.
     /// Empty for any other.
     pub used: Vec<Vec<Option<Count>>>,
@@ -134,22 +132,27 @@ pub struct OpenLowered {
     pub sizes: Vec<Found>,
 }
 
-/// Lowers a function for these sizes, and records how they are used; `None` where it can't be lowered.
+/// Lowers a function for these sizes, and records how they are used.
 #[derive(Clone)]
-pub struct Traced(pub Arc<dyn Fn(&[TracedSize]) -> Option<(OpenLowered, Record)> + Send + Sync>);
+pub struct Traced(pub Arc<dyn Fn(&[TracedSize]) -> crate::diag::Result<(OpenLowered, Record)> + Send + Sync>);
 
 impl Traced {
-    /// What lowers a function for sizes that are recorded; it gives `None` where that can't be done.
-    pub fn of(lower: impl Fn(&[Dim]) -> Option<OpenLowered> + Send + Sync + 'static) -> Traced {
+    /// What lowers a function for sizes that are recorded.
+    pub fn of(lower: impl Fn(&[Dim]) -> crate::diag::Result<OpenLowered> + Send + Sync + 'static) -> Traced {
         Traced(Arc::new(move |sizes| {
-            let ranges: Vec<Interval> = sizes.iter().map(|s| s.counts).collect();
-            let at_hand: Vec<i64> = sizes.iter().map(|s| s.at_hand).collect();
-            let (open, record) = trace::record(&ranges, &at_hand, |counts| {
-                lower(&sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect::<Vec<Dim>>())
-            });
+            let (open, record) = recorded(sizes, &lower);
             open.map(|open| (open, record))
         }))
     }
+}
+
+/// Runs `lower` with these sizes as expressions, and gives back what was recorded.
+pub fn recorded<R>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
+    let variable = |s: &TracedSize| Variable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
+    let variables: Vec<Variable> = sizes.iter().map(variable).collect();
+    trace::record(&variables, |counts| {
+        lower(&sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect::<Vec<Dim>>())
+    })
 }
 
 /// The sizes of each argument, some of which are those of `said` by the numbers in `axes`.
@@ -163,8 +166,10 @@ pub fn said_dims<'a>(
 }
 
 /// A size that the caller says, counted in steps: it is `by` times the count, and `rest`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TracedSize {
+    /// What messages call the count.
+    pub name: String,
     /// What the count lies between.
     pub counts: Interval,
     /// The count for which the function is lowered.
@@ -176,6 +181,12 @@ pub struct TracedSize {
 }
 
 impl TracedSize {
+    /// Any size within its bounds, `at_hand` at hand.
+    pub fn single(size: &crate::tensor::Size, at_hand: u64) -> TracedSize {
+        let counts = Interval::new(size.least.into(), size.most.into());
+        let at_hand = i64::try_from(at_hand).unwrap_or(i64::MAX);
+        TracedSize { name: size.name.clone(), counts, at_hand, by: 1, rest: 0 }
+    }
     /// The size of this count.
     pub fn dim(&self, count: Dim) -> Dim {
         count * self.by + self.rest
@@ -379,7 +390,6 @@ fn finish(
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
     let sizes: Vec<Found> = b.founds().iter().filter(|f| !f.is_fixed).copied().collect();
     let found = sizes.iter().map(|f| [f.assumed, f.most].map(Size::at_hand)).map(|[a, most]| (a, most)).collect();
-    let decisions = b.decisions().to_vec();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
     let lowered = Lowered {
@@ -389,7 +399,6 @@ fn finish(
         state: variables,
         claims,
         found,
-        decisions,
         used: Vec::new(),
         sized: None,
     };

@@ -131,7 +131,6 @@ impl Walker<'_> {
             let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(None) };
             let test = self.truth(test)?;
             let Some(goes_on) = self.known(&Value::Array(test)).and_then(|t| t.get_i64(0)) else { return Ok(None) };
-            self.b.decide(test);
             if goes_on == 0 || left == 0 {
                 return Ok(Some(values.into_iter().map(Some).collect()));
             }

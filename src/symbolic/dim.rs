@@ -515,16 +515,17 @@ impl From<Dim> for i128 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::trace::Variable;
     use super::super::{Interval, trace};
     use super::*;
 
-    fn within(least: i64, most: i64) -> Interval {
-        Interval::new(least.into(), most.into())
+    fn variable(least: i64, most: i64, at_hand: i64) -> Variable {
+        Variable { name: String::new(), range: Interval::new(least.into(), most.into()), at_hand }
     }
 
     #[test]
     fn a_comparison_is_recorded_unless_the_range_decides_it() {
-        let (answers, record) = trace::record(&[within(1, 64)], &[10], |sizes| {
+        let (answers, record) = trace::record(&[variable(1, 64, 10)], |sizes| {
             let n = sizes[0];
             [n == 10, n > 0, n * 2 < 200, n.max(3) >= 3]
         });
@@ -536,7 +537,7 @@ mod tests {
 
     #[test]
     fn arithmetic_follows_the_sizes() {
-        let (made, record) = trace::record(&[within(1, 64), within(2, 9)], &[10, 3], |sizes| {
+        let (made, record) = trace::record(&[variable(1, 64, 10), variable(2, 9, 3)], |sizes| {
             let (n, m) = (sizes[0], sizes[1]);
             (n * m + 15) / 16 - n % 3 + n.saturating_sub(12) + n.min(5)
         });
@@ -552,7 +553,7 @@ mod tests {
 
     #[test]
     fn what_is_read_as_a_number_is_pinned() {
-        let (_, record) = trace::record(&[within(1, 64)], &[10], |sizes| (sizes[0] + 1).known());
+        let (_, record) = trace::record(&[variable(1, 64, 10)], |sizes| (sizes[0] + 1).known());
         assert!(matches!(record.guards(), [guard] if guard.is_pin && guard.is_met(&|_| Some(11)) == Some(false)));
     }
 

@@ -189,10 +189,6 @@ impl<V: Ord + Clone> Expr<V> {
             }
         }
     }
-    /// Whether it is a polynomial: without quotients and maxima.
-    pub fn is_polynomial(&self) -> bool {
-        self.terms.keys().flatten().all(|f| matches!(f, Factor::Var(_)))
-    }
     fn depth(&self) -> u32 {
         let of = |f: &Factor<V>| match f {
             Factor::Var(_) => 0,

@@ -123,6 +123,8 @@ pub struct Record {
     known: HashSet<(Expr<SizeNumber>, bool, bool)>,
     /// How many sizes the caller says; those behind them values say.
     said: usize,
+    /// What messages call each size.
+    names: Vec<String>,
     /// What is known of sizes beside their ranges.
     facts: Vec<Fact>,
     node: (String, String),
@@ -132,6 +134,10 @@ impl Record {
     /// The range of each size: those that the caller says, and behind them those that values said, as they were met.
     pub fn ranges(&self) -> &[Interval] {
         &self.ranges
+    }
+    /// An expression with the names of its sizes.
+    pub fn spelled(&self, expr: &Expr<SizeNumber>) -> String {
+        expr.spelled(&|v| self.names.get(*v).cloned().unwrap_or_default())
     }
     /// The answers that the ranges of the sizes do not decide.
     pub fn guards(&self) -> &[Guard] {
@@ -274,11 +280,28 @@ thread_local! {
     static RECORD: RefCell<Option<Record>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` with sizes that lie within `ranges` and are `at_hand` at hand, and gives back what was recorded.
-pub fn record<R>(ranges: &[Interval], at_hand: &[i64], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
-    let mut fresh = Record { ranges: ranges.to_vec(), said: ranges.len(), ..Record::default() };
-    let mut dims = Vec::with_capacity(at_hand.len());
-    for (number, &value) in at_hand.iter().enumerate() {
+/// A size that varies while a function is lowered.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// What messages call it.
+    pub name: String,
+    /// What it lies between.
+    pub range: Interval,
+    /// What it is at hand.
+    pub at_hand: i64,
+}
+
+/// Runs `work` with these sizes, and gives back what was recorded.
+pub fn record<R>(variables: &[Variable], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
+    let mut fresh = Record {
+        ranges: variables.iter().map(|v| v.range).collect(),
+        said: variables.len(),
+        names: variables.iter().map(|v| v.name.clone()).collect(),
+        ..Record::default()
+    };
+    let mut dims = Vec::with_capacity(variables.len());
+    for (number, variable) in variables.iter().enumerate() {
+        let value = variable.at_hand;
         let size = fresh.interned(Expr::var(number));
         dims.push(match size {
             Side::Expr(id) => Dim::traced(value, id),
@@ -297,6 +320,7 @@ pub fn variable(at_hand: i64, most: Dim) -> Dim {
         let number = record.ranges.len();
         let most = record.expr(most);
         record.ranges.push(Interval::new(0, record.interval(&most).most));
+        record.names.push(format!("size({})", record.node.0));
         let size = Expr::var(number);
         record.facts.extend(most.sub(&size).map(|room| Fact { size: number, room }));
         record.interned(size)
@@ -364,5 +388,5 @@ pub(super) fn pin(expr: ExprId, value: i64) {
 }
 
 pub(super) fn spelled(expr: ExprId) -> String {
-    with(|record| record.exprs[expr.0 as usize].spelled(&|v| format!("s{v}"))).unwrap_or_default()
+    with(|record| record.spelled(&record.exprs[expr.0 as usize])).unwrap_or_default()
 }

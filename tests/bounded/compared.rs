@@ -64,9 +64,12 @@ pub fn close(got: &Tensor, want: &Tensor) -> bool {
             .all(|(g, w)| (g - w).abs() <= 1e-4 + 1e-3 * w.abs() || g == w || g.is_nan() && w.is_nan())
 }
 
-/// Compares every bound that there is code for with exact functions, `rounds` sizes each. Gives whether loops of the largest end where
-/// what is needed ends.
-pub fn compared(lowered: &Lowered, rounds: usize, seed: u64) -> bool {
+/// The results for sizes and arguments, by a function that was lowered for exactly these sizes.
+pub type Reference<'a> = &'a dyn Fn(&[u64], &[Tensor]) -> Vec<Tensor>;
+
+/// Compares every bound that there is code for with `reference`, `rounds` sizes each, and what the interpreter makes of the one lowering.
+/// Gives whether loops of the largest end where what is needed ends.
+pub fn compared(lowered: &Lowered, reference: Reference, rounds: usize, seed: u64) -> bool {
     let sized = lowered.sized.as_ref().expect("sizes vary");
     let sizes = &sized.sizes;
     let given = sizes.given();
@@ -87,7 +90,11 @@ pub fn compared(lowered: &Lowered, rounds: usize, seed: u64) -> bool {
                 .zip(&sizes.args)
                 .map(|(info, axes)| numbers.tensor(info.dtype, &at(axes, &info.dims, &now)))
                 .collect();
-            let (_, want) = tfaot::bounded::evaluate(&sized.exact, &now, &args).expect("it can be evaluated");
+            let want = reference(&now, &args);
+            let (_, exact) = tfaot::bounded::evaluate(&sized.exact, &now, &args).expect("it can be evaluated");
+            for (got, want) in exact.iter().zip(&want) {
+                assert!(close(got, want), "seed {seed}: at exactly {now:?}:\n{got:?}\n{want:?}");
+            }
             let mut all: Vec<Tensor> = args
                 .iter()
                 .zip(lowered.args.iter().zip(&sizes.args))

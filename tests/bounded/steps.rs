@@ -300,8 +300,7 @@ pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> 
     let module = b.finish(root).expect("it is a module");
     let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
     let (state, claims, used) = (Vec::new(), Vec::new(), Vec::new());
-    let (decisions, sized, of_hand) = (Vec::new(), None, module.at_hand());
-    let lowered = Lowered { module: of_hand, args, results, state, claims, found, used, decisions, sized };
+    let lowered = Lowered { module: module.at_hand(), args, results, state, claims, found, used, sized: None };
     OpenLowered { lowered, module, sizes }
 }
 
@@ -310,6 +309,6 @@ pub fn traced(seed: u64, count: u64, fixed: Option<u64>) -> Traced {
     Traced::of(move |said| {
         let mut dims = said.to_vec();
         dims.extend(fixed.map(Dim::from));
-        Some(random_open(seed, [dims[0], dims[1]], &[], count))
+        Ok(random_open(seed, [dims[0], dims[1]], &[], count))
     })
 }

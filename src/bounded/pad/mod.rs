@@ -11,7 +11,7 @@ mod rules;
 mod windows;
 
 use super::extent::Extent;
-use super::instance::{Departure, Elements, Form, Varying, departure};
+use super::form::{Departure, Form, Varying, departure};
 use super::steps::{Step, Steps};
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
 use crate::symbolic::Interval;
@@ -332,19 +332,11 @@ impl<'a> Walk<'a> {
 
     /// A constant, with those of its elements that follow from the sizes.
     fn constant(&mut self, value: &Tensor, varying: &Varying) -> Written {
-        let (extents, inverse) = match &varying.elements {
-            None => return Ok(self.b.constant(value.clone())),
-            Some(Elements::Numbers(extents)) => (extents, false),
-            Some(Elements::Reciprocals(extents)) => (extents, true),
-        };
+        let Some(extents) = &varying.elements else { return Ok(self.b.constant(value.clone())) };
         let mut parts = Vec::with_capacity(extents.len());
         for extent in extents {
             let number = self.size(extent)?;
-            let mut number = self.b.convert(number, value.dtype);
-            if inverse {
-                let one = self.b.scalar(value.dtype, 1.0);
-                number = self.b.div(one, number);
-            }
+            let number = self.b.convert(number, value.dtype);
             parts.push(self.b.reshape(number, &[1]));
         }
         let line = self.b.concatenate(&parts, 0);

@@ -1,7 +1,7 @@
 //! Windows over axes that vary.
 use super::{Refusal, Walk, Written};
 use crate::bounded::extent::Extent;
-use crate::bounded::instance::{WindowNumbers, window, window_of};
+use crate::bounded::form::{WindowNumbers, window, window_of};
 use crate::hlo::attrs::{PadDim, WindowDim};
 use crate::hlo::{Inst, InstId, Op};
 use crate::tensor::DType;
@@ -18,7 +18,7 @@ impl Walk<'_> {
     pub(super) fn convolution(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
         let Op::Convolution(d) = &inst.op else { return Err(Refusal::Size) };
         let (x, kernel) = (self.varying(inst.operands[0]), self.varying(inst.operands[1]));
-        let varies = |of: &crate::bounded::instance::Varying, axis: usize| of.dim(axis).varies();
+        let varies = |of: &crate::bounded::form::Varying, axis: usize| of.dim(axis).varies();
         let grouped = d.feature_group_count > 1
             && (varies(x, d.input_feature)
                 || varies(kernel, d.kernel_output_feature)

@@ -5,7 +5,7 @@
 //! rows, a row's own number or the size itself as a value end the search.
 mod step;
 
-use super::instance::Form;
+use super::form::Form;
 use crate::hlo::{CompId, Module, Op, Shape};
 use crate::lower::Lowered;
 use std::collections::HashMap;

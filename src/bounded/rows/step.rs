@@ -1,5 +1,5 @@
 //! What one instruction makes of rows.
-use crate::bounded::instance::Varying;
+use crate::bounded::form::Varying;
 use crate::hlo::attrs::{DotDims, GatherDims, PadDim, WindowDim};
 use crate::hlo::{Computation, Inst, InstId, Op};
 use std::collections::HashMap;

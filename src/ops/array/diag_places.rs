@@ -16,7 +16,7 @@ pub(super) struct Table {
 impl Table {
     /// For each element of a matrix, its place among the packed diagonals.
     pub fn unpacking(b: &mut Builder, band: Band, (rows, columns): (Dim, Dim), longest: Dim) -> Table {
-        if !computes(b, rows, columns) {
+        if !rows.varies() && !columns.varies() {
             return Table::known(b, &band.unpacking(rows, columns, longest));
         }
         let dims = [rows, columns];
@@ -39,7 +39,7 @@ impl Table {
 
     /// For each place among the packed diagonals, its element of the matrix.
     pub fn packing(b: &mut Builder, band: Band, (rows, columns): (Dim, Dim), longest: Dim) -> Table {
-        if !computes(b, rows, columns) {
+        if !rows.varies() && !columns.varies() {
             return Table::known(b, &band.packing(rows, columns, longest));
         }
         let dims = [band.count(), longest];
@@ -77,11 +77,6 @@ impl Table {
         let at = there.map_or(at, |there| b.select(there, at, zero));
         Table { places: b.reshape(at, &n), there: there.map(|there| b.reshape(there, &n)) }
     }
-}
-
-/// Whether the module computes the table of matrices of this size.
-fn computes(b: &Builder, rows: Dim, columns: Dim) -> bool {
-    b.computes() || rows.varies() || columns.varies()
 }
 
 /// The row of packed diagonals that holds diagonal `d`; of a row, its diagonal.

@@ -6,10 +6,13 @@ use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, Int};
+use crate::ops::math::special::compare_scalar;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::Direction;
+use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -29,13 +32,19 @@ pub const ROWS: &[OpRow] = &[
     op("Roll", "input shift axis -> output", roll).moves_strings().shape(same).constants(&[2]),
 ];
 
-/// A slice whose begin may be known at run time only; its size is fixed.
+/// A slice whose begin and size may be known at run time only.
 fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, size) = (cx.arg(0)?, cx.dims(0)?, cx.constant_dims(2)?);
-    let is_rest = |size: Dim| !size.varies() && size == -1;
-    if size.len() != dims.len() || cx.dims(1)? != [Dim::from(dims.len())] {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let rank = [Dim::from(dims.len())];
+    if cx.dims(1)? != rank || cx.dims(2)? != rank {
         return Err(cx.mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
     }
+    let size = match cx.constant_dims(2) {
+        Ok(size) => size,
+        Err(refused) if cx.b.carries() => return slice_of_any_size(cx).or(Err(refused)),
+        Err(refused) => return Err(refused),
+    };
+    let is_rest = |size: Dim| !size.varies() && size == -1;
     if let Ok(begin) = cx.constant_dims(1) {
         let mut parts = Vec::with_capacity(dims.len());
         for ((&begin, &size), &n) in begin.iter().zip(&size).zip(&dims) {
@@ -63,6 +72,30 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let y = cx.b.add_inst(Op::DynamicSlice(sizes), &operands);
     cx.one(y)
+}
+
+/// A slice along whose axes only a call tells how many elements are taken.
+fn slice_of_any_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (mut x, dims, begin, size) = (cx.arg(0)?, cx.dims(0)?, cx.arg(1)?, cx.arg(2)?);
+    let (begin, size) = (cx.b.convert(begin, DType::S32), cx.b.convert(size, DType::S32));
+    for (axis, &n) in dims.iter().enumerate() {
+        let one = |cx: &mut LowerCtx, of: InstId| {
+            let one = cx.b.slice_axis(of, 0, Dim::from(axis), Dim::from(axis) + 1);
+            cx.b.reshape(one, &[])
+        };
+        let (begin, size) = (one(cx, begin), one(cx, size));
+        let whole = cx.b.full_like(begin, n);
+        let rest = cx.b.sub(whole, begin);
+        let is_rest = compare_scalar(cx.b, Direction::Eq, size, -1.0);
+        let count = cx.b.select(is_rest, rest, size);
+        let made = format!("what `{}` takes", cx.node.name);
+        let count = cx.size_within(count, n, &made)?;
+        let places = cx.b.iota(DType::S32, &[count], 0);
+        let begin = cx.b.broadcast_to(begin, &[count]);
+        let places = cx.b.add(places, begin);
+        x = super::gather::take_axis(cx, x, places, axis, 0)?;
+    }
+    cx.one(x)
 }
 
 fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -108,9 +108,9 @@ impl Args {
         Ok(Args { sampling: Sampling::parse(cx)?, from: [image[1], image[2]], to: [pixels(to[0])?, pixels(to[1])?] })
     }
     /// How the elements of the result along `axis` (1 or 2) are found.
-    fn line(&self, b: &Builder, axis: usize) -> Line {
+    fn line(&self, axis: usize) -> Line {
         let (from, to) = (self.from[axis - 1], self.to[axis - 1]);
-        match b.computes() || from.varies() || to.varies() {
+        match from.varies() || to.varies() {
             true => Line::Varying { from, to },
             false => Line::Fixed { from: from.known(), to: to.known() },
         }
@@ -210,7 +210,7 @@ fn bilinear(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
-        y = match args.line(cx.b, axis) {
+        y = match args.line(axis) {
             Line::Varying { to, .. } => sampled::linear(cx.b, y, axis, args.sampling, to),
             Line::Fixed { from, to } => interpolate(cx.b, y, axis, &args.sampling.linear(from, to)),
         };
@@ -222,7 +222,7 @@ fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = Args::parse(cx)?;
     let mut y = cx.arg(0)?;
     for axis in [2, 1] {
-        y = match args.line(cx.b, axis) {
+        y = match args.line(axis) {
             Line::Varying { to, .. } => sampled::nearest(cx.b, y, axis, args.sampling, to),
             Line::Fixed { from, to } => take(cx.b, y, axis, &args.sampling.nearest(from, to)),
         };
@@ -265,7 +265,7 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
-        let taps = match args.line(cx.b, axis) {
+        let taps = match args.line(axis) {
             Line::Fixed { from, to } => cubic_taps(args.sampling, from, to),
             Line::Varying { from, to } => {
                 y = sampled::cubic(cx.b, y, axis, args.sampling, [from, to]);
@@ -319,7 +319,7 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let g = cx.arg(0)?;
     let mut y = cx.b.convert(g, DType::F32);
     for axis in [1, 2] {
-        let m = match args.line(cx.b, axis) {
+        let m = match args.line(axis) {
             Line::Fixed { from, to } => {
                 let mut entries = Vec::new();
                 for (i, (lower, upper, weight)) in args.sampling.linear(from, to).into_iter().enumerate() {
@@ -347,7 +347,7 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grads, dtype) = (cx.arg(0)?, cx.dtype(1)?);
     let mut y = cx.b.convert(grads, dtype);
     for axis in [1, 2] {
-        let m = match args.line(cx.b, axis) {
+        let m = match args.line(axis) {
             Line::Fixed { from, to } => {
                 let taps = cubic_taps(args.sampling, from, to).into_iter().zip(0..);
                 let of = |(taps, i): ([(u64, f32); 4], u64)| taps.map(|(index, weight)| (index, i, weight));
@@ -375,7 +375,7 @@ fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = Args::new(cx, &image, [grad[1], grad[2]])?;
     let (mut y, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     for axis in [1, 2] {
-        let m = match args.line(cx.b, axis) {
+        let m = match args.line(axis) {
             Line::Fixed { from, to } => {
                 let index = args.sampling.nearest(from, to);
                 let entries: Vec<_> = index.iter().enumerate().map(|(i, &v)| (v, i as u64, 1.0)).collect();

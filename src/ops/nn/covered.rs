@@ -24,7 +24,7 @@ fn covered(w: &WindowDim, n: Dim) -> Vec<Dim> {
 /// `Code::TooLarge` for a table of more than 2^28 elements.
 pub fn counts(b: &mut Builder, dtype: DType, dims: &[Dim], window: &[WindowDim], padding: &Padding) -> Result<InstId> {
     let varies = |w: &WindowDim| [w.pad_low, w.pad_high].iter().any(|pad| pad.varies());
-    if b.computes() || dims.iter().any(|n| n.varies()) || window.iter().any(varies) {
+    if dims.iter().any(|n| n.varies()) || window.iter().any(varies) {
         return computed(b, dtype, dims, window, padding);
     }
     let per_axis: Vec<Vec<Dim>> = dims.iter().zip(window).map(|(&n, w)| covered(w, n)).collect();

@@ -1,7 +1,7 @@
-//! Whether the instance for some sizes, mostly 1, is the general one but for instructions that move nothing there: a broadcast to one
-//! row, a reshape to the same sizes.
+//! Whether a function lowered for some sizes, mostly 1, is the general one but for instructions that move nothing there: a broadcast to
+//! one row, a reshape to the same sizes.
 use super::extent::Extent;
-use super::instance::{Form, Varying, numbers, plain};
+use super::form::{Form, Varying, numbers, plain};
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op};
 use crate::interp;
 use crate::tensor::Tensor;
@@ -154,6 +154,10 @@ fn moves_nothing(op: &Op, operands: &[Value], dims: &[Vec<u64>]) -> bool {
 fn constant(t: &Tensor, varying: &Varying, at: &[u64], dims: &[u64]) -> Option<Tensor> {
     match &varying.elements {
         None => Some(interp::first_part(t, dims.to_vec())),
-        Some(elements) => elements.at(t.dtype, &t.dims, at),
+        Some(elements) => {
+            let numbers = elements.iter().map(|e| e.at(at)).collect::<Option<Vec<i64>>>()?;
+            let bytes = numbers.iter().flat_map(|&n| Tensor::scalar_of_int(t.dtype, n).bytes.to_vec());
+            Some(Tensor::new(t.dtype, t.dims.clone(), bytes.collect::<Vec<u8>>()))
+        }
     }
 }
