@@ -160,7 +160,7 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
     Ok(prepared)
 }
 
-/// Flags for the bindings of a request that bound something; the others are reported.
+/// Flags for the bindings of a request that bound something; the others are refused.
 struct Used {
     dims: Vec<bool>,
     bounds: Vec<bool>,

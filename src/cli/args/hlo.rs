@@ -137,7 +137,7 @@ pub struct HloCompile {
     /// The folder to write to; it is made if it is missing.
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
-    /// What to write; names come from the names of the modules' files.
+    /// The files to write; their names come from the names of the modules' files.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "obj,header")]
     pub emit: Vec<Emit>,
     #[command(flatten)]

@@ -58,7 +58,7 @@ pub const MOST_NARROW_COLUMNS: u64 = 8;
 /// Most computations that call one another.
 const MOST_DEPTH: usize = 64;
 
-/// Whose memory the parameters of a computation are.
+/// Ownership of the memory that holds the parameters of a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Params {
     /// The computation's: nobody reads it again.
