@@ -43,11 +43,11 @@ pub struct Cluster {
     pub devices: Vec<u16>,
     /// The device of its variables.
     resource_device: Option<u16>,
-    /// The JIT scope of the cluster's nodes, as a number.
+    /// The scope (`_XlaScope`, `_XlaInternalScope`) of the cluster's nodes, as a number.
     scope: Option<u32>,
     /// The number of the set of steps that run it, where sets are told apart.
     steps: Option<u32>,
-    /// The resource operations of the cluster, as nodes.
+    /// Nodes of the cluster that access resources or may call functions.
     resources: Vec<u32>,
 }
 

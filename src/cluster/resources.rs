@@ -25,7 +25,7 @@ impl Unsafe {
     }
 }
 
-/// The access that a node makes to resources; `None`: none.
+/// The access that a node makes to resources; `None` where it makes none.
 pub fn access(flow: &Flow, n: u32) -> Option<Access> {
     let kind = flow.kind_of_node(n);
     if let Some((access, _)) = kind.row.and_then(|r| r.resource) {

@@ -94,7 +94,7 @@ impl Inference<'_> {
         }
     }
 
-    /// The common facts of the results of all branch functions.
+    /// The join of the results' facts over all branch functions: facts that hold whichever branch is taken.
     fn branches(&mut self, branches: &[FuncRef], site: Site, args: &[Fact]) -> Option<Vec<Fact>> {
         let args = args.get(1..)?;
         let mut made = HashSet::new();

@@ -28,6 +28,7 @@ pub(super) struct Scope<'a> {
     pub number: u32,
     /// The function's name.
     pub function: Option<&'a str>,
+    /// Values of the function's attribute placeholders.
     pub attrs: &'a [(Arc<str>, Attr)],
 }
 

@@ -17,7 +17,7 @@ pub fn in_order(graph: &Graph, part: &dyn Fn(NodeId) -> Option<u32>, count: usiz
     order
 }
 
-/// A work item of the topological sort.
+/// A pending item of the depth-first walk.
 #[derive(Clone, Copy)]
 enum Step {
     /// A node that is in no part.

@@ -73,7 +73,8 @@ fn empty(editor: &mut Editor, id: InstId) -> Option<InstId> {
     Some(editor.add_constant(value))
 }
 
-/// For a reshape that only adds and drops dimensions of size 1: the dimension of `to` that each other dimension of `from` becomes.
+/// For a reshape that only adds and drops dimensions of size 1: for each dimension of `from` the dimension of `to` that it becomes, `None`
+/// for those of size 1.
 fn moved_ones(from: &[u64], to: &[u64]) -> Option<Vec<Option<usize>>> {
     let mut targets = to.iter().enumerate().filter(|(_, n)| **n != 1);
     let mut map = vec![None; from.len()];
