@@ -69,7 +69,7 @@ pub struct Builder<D: Size = u64> {
     before: Vec<usize>,
     /// The constants of each open computation that are computed from sizes of arrays, with their elements, outermost first.
     told: Vec<HashMap<InstId, Vec<D::Signed>>>,
-    /// Those of each open computation, outermost first.
+    /// Run-time checks recorded in each open computation, outermost first.
     claims: Vec<Vec<Claim>>,
     /// How many of the open computations, from the entry on, may have sizes that values say, and have their claims carried to the entry.
     carrying: usize,
@@ -208,7 +208,7 @@ impl<D: Size> Builder<D> {
     pub fn founds(&self) -> &[Found] {
         &self.found
     }
-    /// Those that values of the innermost open computation say.
+    /// Data-dependent sizes that values of the innermost open computation determine.
     pub fn found_here(&self) -> impl Iterator<Item = &Found> {
         let here = Place::Open(self.open.len());
         self.found.iter().filter(move |f| f.place == here)
@@ -275,11 +275,11 @@ impl<D: Size> Builder<D> {
             claims.push(claim);
         }
     }
-    /// What the innermost open computation asks for, in the order in which it was met.
+    /// Run-time checks and requested capacities of the innermost open computation, in the order in which they were recorded.
     pub fn claims(&self) -> &[Claim] {
         self.claims.last().map_or(&[], Vec::as_slice)
     }
-    /// What the innermost open computation asks for behind the first `before`, of which it asks no more.
+    /// Removes the claims that the innermost open computation recorded after its first `before` ones, and returns them.
     pub fn take_claims(&mut self, before: usize) -> Vec<Claim> {
         self.claims.last_mut().map_or_else(Vec::new, |own| own.split_off(before.min(own.len())))
     }
@@ -655,7 +655,7 @@ impl Builder<Dim> {
         self.found.push(Found { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });
         Some(assumed)
     }
-    /// What the size of this number is taken to be, which is at most `most` and is not fixed.
+    /// Size assumed for the data-dependent size `number`, which is at most `most` and not fixed by another shape.
     fn assumed_size(&self, number: usize, most: i64) -> i64 {
         let varying = self.found.iter().filter(|f| !f.is_fixed).count();
         let assumed = self.assumed.sizes.get(varying).and_then(|&n| i64::try_from(n).ok());

@@ -46,7 +46,7 @@ crate::ids! {
     pub struct CompId;
 }
 
-/// Which TensorFlow node an instruction came from.
+/// The TensorFlow node that an instruction came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// TensorFlow's op.
@@ -58,15 +58,15 @@ pub struct Metadata {
 /// One instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inst<D: Size = u64> {
-    /// Its name, unique in the computation once printed.
+    /// The name, unique in the computation once printed.
     pub name: String,
-    /// What it computes.
+    /// The operation.
     pub op: Op<D>,
-    /// From what.
+    /// The operands, in the order of the opcode.
     pub operands: Vec<InstId>,
-    /// The form of its result.
+    /// The shape of the result.
     pub shape: Shape<D>,
-    /// Where it came from.
+    /// The TensorFlow node that it came from.
     pub metadata: Metadata,
     /// Attributes that are only carried, as text: sharding, backend_config, control-predecessors, operand_precision …
     pub extra: Vec<(String, String)>,
@@ -75,7 +75,7 @@ pub struct Inst<D: Size = u64> {
 /// A function of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Computation<D: Size = u64> {
-    /// Its name, unique in the module.
+    /// The name, unique in the module.
     pub name: String,
     /// All instructions, dead ones included.
     pub insts: IdVec<InstId, Inst<D>>,
@@ -103,11 +103,11 @@ pub struct Computation<D: Size = u64> {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module<D: Size = u64> {
-    /// Its name.
+    /// The name of the module.
     pub name: String,
     /// All computations.
     pub comps: IdVec<CompId, Computation<D>>,
-    /// Where it starts.
+    /// The computation that is run.
     pub entry: CompId,
     /// Attributes of the header that are only carried, as text.
     pub extra: Vec<(String, String)>,
@@ -194,11 +194,11 @@ impl<D: Size> Computation<D> {
     pub fn post_order_to(&self, last: InstId) -> Vec<InstId> {
         self.ordered(self.params.iter().copied().chain([last]))
     }
-    /// The same, with what `first` needs in front of what the root needs beside.
+    /// [`Computation::post_order`] with `first` and the instructions that they need before the others.
     pub fn post_order_of(&self, first: &[InstId]) -> Vec<InstId> {
         self.ordered(self.params.iter().chain(first).copied().chain([self.root]))
     }
-    /// What these instructions need, one after another, and themselves.
+    /// The given instructions and all that they need, operands before users.
     fn ordered(&self, starts: impl Iterator<Item = InstId>) -> Vec<InstId> {
         let mut state = vec![0u8; self.insts.len()];
         let mut out = Vec::with_capacity(self.insts.len());

@@ -31,9 +31,9 @@ impl Literal {
 /// How many operands an opcode takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// This many.
+    /// Exactly this many operands.
     Exactly(usize),
-    /// This many or more.
+    /// At least this many operands.
     AtLeast(usize),
     /// Arrays and as many initial values.
     Pairs,

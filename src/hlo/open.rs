@@ -17,7 +17,7 @@ pub type Module = super::Module<Dim>;
 pub type Computation = super::Computation<Dim>;
 /// One instruction.
 pub type Inst = super::Inst<Dim>;
-/// What an instruction computes.
+/// Operation of an instruction, with symbolic sizes.
 pub type Op = super::Op<Dim>;
 /// The shape of a value.
 pub type Shape = super::Shape<Dim>;

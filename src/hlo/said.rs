@@ -1,4 +1,4 @@
-//! What values at run time say: sizes of arrays, and what a call asks for beyond them.
+//! Data-dependent sizes (known only from values at run time), and run-time checks of what a call may ask for.
 use super::{Builder, CompId, InstId};
 use crate::scalar::Direction;
 use crate::symbolic::{Dim, trace};
@@ -9,11 +9,11 @@ use crate::tensor::{Bounds, DType};
 pub struct Found {
     /// The size, an integer scalar of a computation.
     pub count: InstId,
-    /// That computation.
+    /// Computation in which `count` stands.
     pub place: Place,
-    /// What it is taken to be: arrays have this size.
+    /// Size that arrays are given while the function is lowered.
     pub assumed: Dim,
-    /// It is never larger.
+    /// Upper bound of the size.
     pub most: Dim,
     /// Whether it is what it is taken to be, as other shapes ask for that.
     pub is_fixed: bool,
@@ -30,7 +30,7 @@ pub enum Place {
     Closed(CompId),
 }
 
-/// What a size is that values say and that another shape fixes.
+/// Size that another shape requires a data-dependent size to equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// A size that is known.
@@ -39,12 +39,12 @@ pub enum Anchor {
     Found(usize),
 }
 
-/// What a call asks for and the code has room for up to a bound.
+/// Run-time check of a number against an upper bound: a call in which the number exceeds it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The node that asks.
     pub node: String,
-    /// What it asks for.
+    /// Quantity that the checked number counts.
     pub asks: Asked,
     /// The number that it asks for, `s32[]`; negative where the code can't do what is asked.
     pub value: InstId,
@@ -54,7 +54,7 @@ pub struct Claim {
     pub is_allowed: bool,
 }
 
-/// What a claim is a number of.
+/// Quantity that the number of a [`Claim`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Elements: the size of an axis.
@@ -117,7 +117,7 @@ impl Check {
     }
 }
 
-/// Which run-time checks are compiled in.
+/// Selection of the run-time checks that are compiled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
     /// None.
@@ -129,16 +129,16 @@ pub enum Checks {
     Unproven,
 }
 
-/// What is taken for granted of sizes that values at run time say.
+/// Assumptions about data-dependent sizes under which a function is lowered.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
-    /// What they are taken to be, in the order of [`super::Builder::found`]; the bound for those behind the last.
+    /// Assumed values of the sizes, in the order of [`super::Builder::found`]; sizes behind the last are assumed to equal their bounds.
     pub sizes: Vec<u64>,
-    /// What those are whose bound does not follow from the program.
+    /// Bounds that the caller allows for sizes and numbers of rounds whose bounds do not follow from the program.
     pub bounds: Bounds,
-    /// Those, by their numbers in that order, that other shapes fix, with the size that these ask for.
+    /// Sizes that other shapes fix, by their numbers in the order of `sizes`, each with the size that they must equal.
     pub fixed: Vec<(usize, Anchor)>,
-    /// Which run-time checks are compiled in.
+    /// Selection of the run-time checks that are compiled in.
     pub checks: Checks,
     /// The sizes of each feed, where they are recorded; those that the feeds say where there are none.
     pub feeds: Vec<Vec<Dim>>,

@@ -25,7 +25,7 @@ pub(super) const MOST_DEPTH: usize = 64;
 /// An attribute or a type as it is encoded.
 #[derive(Clone)]
 pub(super) struct Entry<'a> {
-    /// Whose encoding it is.
+    /// Name of the dialect that defines the encoding.
     pub dialect: &'a str,
     /// Whether the encoding is one of the dialect, and not text.
     pub custom: bool,
