@@ -17,7 +17,7 @@ pub fn constant_value<D: Size>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
     known_value(b, id).map(Known::pinned)
 }
 
-/// What the computation that is open determines of `id`, with the elements that follow from sizes.
+/// Constant value of `id` in the innermost open computation, with the elements that follow from sizes of arrays.
 ///
 /// `None` where [`constant_value`] has none.
 pub fn known_value<D: Size>(b: &Builder<D>, id: InstId) -> Option<Known> {

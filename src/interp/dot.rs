@@ -14,7 +14,7 @@ use crate::scalar::eval;
 use crate::scalar::sums::Parts;
 use crate::tensor::{DType, Tensor};
 
-/// What a product needs of its elements.
+/// Arithmetic that a matrix product needs of its element type: a sum type with its zero, and multiply-add.
 pub(super) trait Ring: Pod + Send {
     /// The sum of products.
     type Sum: Pod + Send;

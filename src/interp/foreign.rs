@@ -73,7 +73,7 @@ fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
     }
 }
 
-/// What device 0 receives: its own value if it sends to itself, else zeros.
+/// Value of a collective permute on device 0: its own operand if it sends to itself, else zeros.
 fn permute(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
     if keeps_its_own(f) {
         return identity(operands, shape);

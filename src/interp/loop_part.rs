@@ -1,4 +1,4 @@
-//! What a loop leaves in one part of its state, from as much of the loop as that part needs.
+//! Final value of one part of a loop's state, evaluated from only as much of the loop as that part needs.
 //!
 //! A loop that counts while it computes has a counter that is known before anything runs, although the rest of its state is not.
 use super::constant::known_value;
@@ -37,7 +37,7 @@ pub fn known_value_through_loops<D: Size>(b: &Builder<D>, id: InstId) -> Option<
     }
 }
 
-/// What an instruction needs.
+/// Dependences of an instruction, for taking the excerpt of a loop that one part of its state needs.
 enum Needs {
     /// Other instructions.
     Values(Vec<InstId>),

@@ -35,7 +35,7 @@ impl Plan {
     }
 }
 
-/// What an opcode does: the value of an instruction of a computation from its operands and the arguments of that.
+/// Evaluator of an opcode: computes an instruction of a computation from its operands and the arguments of the computation.
 pub(super) type Value = fn(&Machine<'_>, &Computation, &Inst, Operands, &[Literal]) -> Result<Literal>;
 
 /// A function for sizes that values say, in the order of their numbers, and those that it was lowered for.
@@ -43,25 +43,25 @@ pub type Lower<'a> = &'a dyn Fn(&[u64]) -> Result<(Rc<Module>, Vec<u64>)>;
 
 /// Sizes that values of computations say.
 pub(super) struct Sizes<'a> {
-    /// What they are in the module.
+    /// Values that the sizes were assumed to have when the module was lowered.
     pub(super) found: Vec<u64>,
     /// The same function for others.
     pub(super) lower: Lower<'a>,
 }
 
-/// What one evaluation shares: the module, the budget of work, plans made so far.
+/// State shared by one evaluation: the module, the budget of work, plans made so far.
 pub(super) struct Machine<'a> {
     pub(super) module: &'a Module,
     budget: Cell<u64>,
     steps: Cell<u64>,
     depth: Cell<u32>,
-    /// Which device it is, where there are several.
+    /// Device that is evaluated, where the module runs on several.
     pub(super) rank: Option<Rank<'a>>,
     /// How sizes that values say are found, where there are such sizes.
     pub(super) sizes: Option<Sizes<'a>>,
     /// By the computation and what is wanted of it.
     plans: RefCell<HashMap<(CompId, InstId), Rc<Plan>>>,
-    /// What opcodes do.
+    /// Evaluator of all opcodes.
     value: Value,
     /// The state of the generator of random numbers, where roundings are tried.
     pub(super) random: Cell<u64>,

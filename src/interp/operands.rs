@@ -1,4 +1,4 @@
-//! What an instruction reads and gives.
+//! Operands and result shapes of an instruction, with the errors for those that are missing or of the wrong kind.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, Inst, Literal};
 use crate::tensor::Tensor;
@@ -13,7 +13,7 @@ pub(super) fn unsupported(message: impl Into<String>) -> Error {
     Error::user(Code::HloUnsupported, message)
 }
 
-/// What an instruction reads.
+/// Values of an instruction's operands.
 #[derive(Clone, Copy)]
 pub(super) struct Operands<'a>(pub(super) &'a [&'a Literal]);
 

@@ -10,16 +10,16 @@ pub(super) struct Rank<'a> {
     pub(super) meetings: &'a Meetings<Vec<Literal>>,
     /// All of them.
     pub(super) devices: Devices,
-    /// Its number.
+    /// Number of the device: replica times the number of partitions, plus partition.
     pub(super) rank: u32,
 }
 
 impl Rank<'_> {
-    /// Which replica it is.
+    /// Replica number of the device.
     pub(super) fn replica(self) -> u32 {
         self.rank / self.devices.partitions
     }
-    /// Which partition of it.
+    /// Partition number of the device, within its replica.
     pub(super) fn partition(self) -> u32 {
         self.rank % self.devices.partitions
     }

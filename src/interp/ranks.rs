@@ -46,7 +46,7 @@ pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &S
     }
 }
 
-/// What everyone in the group has.
+/// Values of all devices of a group, exchanged at a collective, in the order of the group.
 fn met(rank: Rank, group: &[u32], own: Vec<Literal>) -> Result<Vec<Vec<Literal>>> {
     rank.meetings.exchange(rank.rank, group, own).map_err(|apart| {
         let told = match apart {
@@ -57,7 +57,7 @@ fn met(rank: Rank, group: &[u32], own: Vec<Literal>) -> Result<Vec<Vec<Literal>>
     })
 }
 
-/// What `from` of the group has; zeros where nobody sends.
+/// Values sent by device `from` of the group; zeros where nobody sends.
 fn received(rank: Rank, group: &[u32], from: Option<u32>, own: Vec<Literal>) -> Result<Vec<Literal>> {
     let zeros = own.iter().map(zeros).collect();
     if !group.contains(&rank.rank) {

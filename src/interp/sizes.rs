@@ -169,7 +169,7 @@ fn integers(t: &Tensor) -> Option<Vec<Dim>> {
     (0..t.len()).map(|i| t.get_i64(i).map(Dim::from)).collect()
 }
 
-/// What a pointwise op makes of numbers; truth values are 0 and 1.
+/// Result of a pointwise op on symbolic integers, if it can be expressed; truth values are 0 and 1.
 fn scalar(op: ScalarOp, args: &[Dim]) -> Option<Dim> {
     let (zero, one) = (Dim::from(0), Dim::from(1));
     match (op, args) {
