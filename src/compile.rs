@@ -52,11 +52,11 @@ pub struct Entry {
 pub struct Fronts {
     /// The signatures that were chosen, in that order; all of them have the same state.
     pub entries: Vec<Entry>,
-    /// What gives those variables a value that the file has none of: no arguments and results but the state.
+    /// Function that initializes the variables without a value in the file: no arguments, and no results but the state.
     pub init: Option<Lowered>,
-    /// What was assumed because the caller did not say: feeds, fetches, sizes.
+    /// Assumptions made where the caller gave no choice: feeds, fetches, sizes.
     pub assumptions: Vec<String>,
-    /// What the code leaves out: `EffectDropped`.
+    /// Warnings about effects that the code leaves out: `EffectDropped`.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -120,7 +120,7 @@ fn prepared_and_lowered(program: Program, request: &Request) -> Result<(prepare:
     })
 }
 
-/// What is said of a bound that does not follow from the program.
+/// Message for a bound that is assumed because it does not follow from the program.
 fn assumption(Claim { node, asks, most, .. }: &Claim) -> String {
     match asks {
         Asked::Size => {
@@ -242,7 +242,7 @@ pub fn lowered_part(program: &Program, part: &Part) -> Result<(Lowered, Vec<Part
 pub struct PartVariable {
     /// The node that gives its handle.
     pub handle: NodeId,
-    /// What it holds.
+    /// Name, type and sizes of the variable.
     pub info: TensorInfo,
     /// Whether the part changes it.
     pub changed: bool,
@@ -347,7 +347,7 @@ fn open_blockers(all: Vec<Diagnostic>, sizes: &[tensor::Size]) -> Error {
     blockers(all.into_iter().map(one).collect())
 }
 
-/// What an object says of its source: the file's name without its folders, so that its bytes don't depend on them.
+/// Name of the source that an object records: the file's name without its folders, so that its bytes don't depend on them.
 pub fn source_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "-".to_string(), |n| n.to_string_lossy().into_owned())
 }

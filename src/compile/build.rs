@@ -15,7 +15,7 @@ use crate::{interp, optimize, schedule};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// What becomes one object. All functions have the same variables.
+/// Functions that are compiled into one object. All functions have the same variables.
 #[derive(Clone, Debug)]
 pub struct Functions {
     /// Each with the name of its signature.
@@ -29,7 +29,7 @@ pub struct Functions {
 pub struct Compiled {
     /// The module of each function after optimisation.
     pub modules: Vec<Module>,
-    /// What callers see, and the loops.
+    /// Interface that callers see, and the scheduled loops.
     pub bundle: Bundle,
     /// The machine code.
     pub object: Object,
@@ -118,7 +118,7 @@ struct Scheduled {
     modules: Vec<Module>,
     face: Face,
     variants: Vec<(Vec<kernel::Program>, Target)>,
-    /// What variables start with.
+    /// Initial values of the variables.
     initial: Vec<Bytes>,
 }
 
@@ -202,7 +202,7 @@ fn leave_out(
     Ok(())
 }
 
-/// What callers see: of each function the largest sizes of all targets.
+/// Interface of a function as callers see it, with the largest buffer sizes of all targets.
 fn face(
     name: &str,
     source: &str,
@@ -273,7 +273,7 @@ pub struct Bound {
 }
 
 impl Rungs {
-    /// Those of a function whose own module is optimised; `None` where its sizes are fixed.
+    /// Size buckets of a function whose own module is already optimised; `None` where its sizes are fixed.
     fn of(lowered: &Lowered, precision: Precision) -> Result<Option<Rungs>> {
         let Some(sized) = &lowered.sized else { return Ok(None) };
         let sizes = &sized.sizes;

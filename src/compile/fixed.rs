@@ -19,7 +19,7 @@ const MOST_TRIED: usize = 8;
 /// A size that values say and that is another size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fixed {
-    /// Its number, in the order in which sizes are met.
+    /// Index of the size in the order in which data-dependent sizes are met.
     pub number: usize,
     by: By,
 }
@@ -33,7 +33,7 @@ enum By {
 }
 
 impl Fixed {
-    /// What it is for arguments of these sizes.
+    /// Size that this one must equal, for arguments of the sizes `feeds`.
     pub fn anchor(&self, feeds: &[Vec<Dim>]) -> Anchor {
         match self.by {
             By::Argument { feed, axis } => {

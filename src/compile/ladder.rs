@@ -1,4 +1,4 @@
-//! Which bounds of a function whose size varies have code of their own.
+//! Selection of the size buckets of a function that get code of their own.
 //!
 //! Loops end where the size of a call says so. A smaller bound gains where tiles fit few rows, where chunks are finer than a row for
 //! several threads, and where loops do not end early. Where it gains nothing, a call runs the code of a larger bound.
@@ -11,7 +11,7 @@ use crate::tensor::Sizes;
 /// equal chunks takes up to a third more.
 const MOST_WORK: [f64; 2] = [1.03, 1.35];
 
-/// Which of the bounds are needed; `programs` are theirs, for each target, the smallest bound first.
+/// Flags of the size buckets that are needed; `programs` holds those of each bucket for each target, the smallest bound first.
 ///
 /// All are where rows of what varies do not lie one behind the other: there a larger bound has them further apart.
 ///

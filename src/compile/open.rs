@@ -172,14 +172,14 @@ fn fits(arg: &Argument, feed: &FeedSpec) -> Result<()> {
     Err(Error::user(Code::ShapeMismatch, format!("the argument is {arg}, which `--feed {}` does not fit", feed.name)))
 }
 
-/// What a feed says of axis `i`.
+/// Binding of axis `i` that a feed's specification gives.
 fn of_feed(feed: Option<&FeedSpec>, i: usize) -> Option<Binding> {
     let feed = feed?;
     let size = feed.dims.as_ref().and_then(|dims| dims.get(i).copied().flatten()).map(Binding::Size);
     size.or_else(|| feed.bounds.get(i).cloned().flatten().map(Binding::Bound))
 }
 
-/// What `--dim` says of an axis; the most exact wins.
+/// Binding of an axis that the `--dim` options give; the most specific one wins.
 fn of_dims(
     dims: &[(String, Binding)],
     used: &mut [bool],
@@ -208,7 +208,7 @@ fn of_dims(
     })
 }
 
-/// What the size of an axis is called where its bound has no name.
+/// Default name for the size of an axis whose bound has no name.
 fn default_name(arg: &Argument, i: usize) -> String {
     match &arg.axes[i] {
         Axis::Named(name) => field(name),
