@@ -1,4 +1,4 @@
-//! What functions do to the variables whose handles they get.
+//! Analysis of the variables that functions read and write through the handles that they get.
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType, is_handle, is_table};
 use crate::ops::{self, Calls, OpRow};
 use crate::util::id_vec::IdVec;
@@ -9,26 +9,26 @@ use std::sync::Arc;
 /// Calls nested deeper than this are taken to change everything.
 const MAX_DEPTH: usize = 100;
 
-/// What is done to a variable; the more comes last.
+/// Kind of access to a variable, the strongest last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     /// Nothing.
     #[default]
     None,
-    /// Its value is read.
+    /// The value is read.
     Read,
-    /// It is given a new value, and may be read.
+    /// The variable is given a new value, and may be read.
     Write,
 }
 
-/// What a function does.
+/// Effects of a function on variables and on the random generator.
 #[derive(Debug, Default)]
 pub struct Uses {
     /// To the variable whose handle each argument is.
     pub args: Vec<Access>,
     /// To variables whose handles nodes of the body give, by the name of the variable.
     pub named: BTreeMap<String, Access>,
-    /// Which argument each result is, where it is the handle of one.
+    /// Index of the argument that each result passes on, where the result is a variable's handle.
     pub passed: Vec<Option<usize>>,
     /// Whether it draws from the generator that no handle names.
     pub draws: bool,
@@ -45,10 +45,10 @@ impl Uses {
     }
 }
 
-/// What the nodes of a graph do to the variables whose handles other nodes give.
+/// Accesses of a graph's nodes to the variables whose handles are given by nodes of that graph.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What is done, by the node that gives the handle.
+    /// Strongest access to each variable, by the node that gives the handle.
     pub handles: BTreeMap<NodeId, Access>,
     /// Whether they draw from the generator that no handle names.
     pub draws: bool,
@@ -65,7 +65,7 @@ pub struct Accesses {
 }
 
 impl Accesses {
-    /// What the function `name` does; nothing where there is none.
+    /// Effects of the function `name`; none where there is no such function.
     pub fn function(&mut self, program: &Program, name: &Arc<str>) -> Rc<Uses> {
         if let Some(known) = self.known.get(name) {
             return known.clone();
@@ -119,7 +119,7 @@ impl Accesses {
         asserts
     }
 
-    /// What those nodes of a graph do that are `looked_at`.
+    /// Accesses by those nodes of a graph for which `looked_at` holds.
     pub fn graph(&mut self, program: &Program, graph: &Graph, looked_at: impl Fn(NodeId) -> bool) -> Found {
         let mut found = Found::default();
         for (_, node) in graph.nodes.iter().filter(|(id, _)| looked_at(*id)) {
@@ -154,7 +154,7 @@ impl Accesses {
         found
     }
 
-    /// What a node does to the variable whose handle is its input `i`, and the outputs that are this handle again.
+    /// Access of a node to the variable whose handle is its input `i`, and the outputs that pass this handle on.
     fn input(&mut self, program: &Program, node: &Node, i: usize) -> (Access, Vec<u32>) {
         let callees = called(program, node);
         let calls = ops::find(&node.op).and_then(OpRow::calls);

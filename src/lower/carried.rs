@@ -1,4 +1,4 @@
-//! What a call asks for inside of loops and branches, carried out of them to where a call can fail.
+//! Run-time checks inside of loops and branches, carried out of them to the entry, where a call can fail.
 //!
 //! A claim is a value of the computation in which it stands. Where that is the body of a loop, one more part of the state holds the most
 //! that any round asked for; a branch leaves it as one more result, and the other branches leave 0. What a computation asks for is known
@@ -16,7 +16,7 @@ pub(super) fn specs(count: usize) -> Vec<ValueSpec> {
 }
 
 impl Walker<'_> {
-    /// What `lowered` makes in a computation that was just opened, out of which claims are carried.
+    /// Runs `lowered` in a computation that was just opened and whose claims the caller carries out of it.
     pub fn carrying<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
         let depth = self.b.depth();
         let before = self.b.carry(depth);
@@ -29,7 +29,7 @@ impl Walker<'_> {
         made
     }
 
-    /// That nothing was asked for yet, for so many claims.
+    /// Initial values of `count` carried claims: zeros, as nothing was asked for yet.
     pub fn nothing_asked(&mut self, count: usize) -> Vec<Value> {
         (0..count).map(|_| Value::Array(self.b.constant(Tensor::scalar(0i32)))).collect()
     }

@@ -166,7 +166,7 @@ impl<'p> Walker<'p> {
         without_values(made)
     }
 
-    /// What a call asks for in branch `i`, and 0 in place of what it asks for in others.
+    /// Values of the claims of all branches as branch `i` leaves them: its own as computed, those of other branches 0.
     fn asked_by_branch(&mut self, i: usize, asked: &[(usize, Claim)]) -> Vec<Value> {
         let mut own = self.b.claims().to_vec().into_iter();
         let mut values = self.nothing_asked(asked.len());

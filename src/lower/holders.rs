@@ -1,4 +1,4 @@
-//! What TensorArrays and stacks hold, as values that go through branches and loops.
+//! Elements of TensorArrays and stacks, as values that go through branches and loops.
 //!
 //! A handle says which holder an op means; the elements are values of the open computation. So where another computation begins, the
 //! elements of all holders that its arguments lead to become arguments too, and results where they are changed.
@@ -12,7 +12,7 @@ use crate::ops::{Value, list};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What goes in and out of a computation besides arguments and results: variables, and what TensorArrays and stacks hold.
+/// Variables, TensorArrays and stacks that go in and out of a computation besides its arguments and results.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reached {
     /// The variables.
@@ -33,7 +33,8 @@ impl Reached {
 }
 
 impl Walker<'_> {
-    /// What functions reach through these arguments. TensorArrays of gradients that they would make are made now: they outlive the call.
+    /// Variables, TensorArrays and stacks that functions reach through these arguments. TensorArrays of gradients that the functions would
+    /// make are made now: they outlive the call.
     pub fn reach(&mut self, functions: &[&FuncRef], args: &[Value]) -> Result<Reached> {
         let variables = self.threaded(functions, args);
         let mut holders: Vec<HolderId> = Vec::new();
@@ -100,7 +101,7 @@ impl Walker<'_> {
         (sources, changed)
     }
 
-    /// What holders hold.
+    /// Elements of these TensorArrays and stacks.
     pub fn contents(&self, ids: &[HolderId]) -> Result<Vec<Value>> {
         ids.iter().map(|&id| Ok(self.holders.get(id)?.elements.clone())).collect()
     }
@@ -129,8 +130,8 @@ impl Walker<'_> {
         Ok(Some(results))
     }
 
-    /// Those results of a function that are `wanted`, in the open computation and by as few nodes as they need. What is outside stays as
-    /// it is, and nothing is reported: the rest of the function may not be fit to be lowered yet.
+    /// The `wanted` results of a function, lowered in the open computation from as few nodes as they need. State outside stays as it is, and
+    /// nothing is reported: the rest of the function may not be fit to be lowered yet.
     pub fn some_results(
         &mut self,
         f: &FuncRef,

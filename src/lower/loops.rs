@@ -22,11 +22,11 @@ const MOST_ROUNDS: usize = 64;
 struct Loop<'a> {
     cond: &'a FuncRef,
     body: &'a FuncRef,
-    /// What goes with its variables.
+    /// Variables, TensorArrays and stacks that go through the loop beside its own variables.
     reached: Reached,
-    /// What its variables are before it, and behind them what goes with them.
+    /// Initial values of the loop's variables, and behind them those of what is `reached`.
     init: Vec<Value>,
-    /// Which of these the body returns as they are.
+    /// Flags of the values in `init` that the body returns unchanged.
     fixed: Vec<bool>,
     /// How those that are lists grow.
     growth: Vec<Growth>,
@@ -36,11 +36,11 @@ struct Loop<'a> {
     allowed: Option<Dim>,
 }
 
-/// What goes behind the state of a loop.
+/// Bound on the rounds and run-time checks of a loop, for which it carries values behind its state.
 struct Beside {
     /// After how many rounds the loop ends at the latest, where a counter is there to end it.
     most: Option<Dim>,
-    /// What the body asks for: the most of all rounds is there.
+    /// Run-time checks of the body: the loop carries the largest value of all rounds.
     asked: Vec<Claim>,
     /// Whether the condition has run-time checks.
     is_checked: bool,
@@ -414,7 +414,7 @@ impl Growth {
     }
 }
 
-/// That nothing tells how many elements a list gets.
+/// Error for a list that grows in a loop whose number of rounds has no known bound.
 fn unbounded(list: &str, body: &FuncRef) -> Error {
     let told = format!(
         "the list `{list}` grows in each round of the loop `{}`, and how many rounds there are is not known",

@@ -38,7 +38,7 @@ use walker::{Scope, Walker};
 pub struct Feed {
     /// The output that it replaces.
     pub at: Endpoint,
-    /// Its name, type and fixed sizes.
+    /// Name, type and fixed sizes of the argument.
     pub info: TensorInfo,
 }
 
@@ -47,7 +47,7 @@ pub struct Feed {
 pub struct StateVariable {
     /// TensorFlow's name, the name of its field in C, its type and fixed sizes.
     pub info: TensorInfo,
-    /// Its value before the first call; `None` where an initialiser computes it.
+    /// Initial value, before the first call; `None` where an initializer computes it.
     pub initial: Option<Tensor>,
     /// Whether a call gives it a new value.
     pub changed: bool,
@@ -65,16 +65,16 @@ pub struct Lowered {
     pub results: Vec<TensorInfo>,
     /// Parameter `args.len() + i` is the value of `state[i]` before the call; all signatures of a file have the same variables.
     pub state: Vec<StateVariable>,
-    /// What calls ask for and there is room for up to a bound. The asked sizes, `s32[]`, are parts of the root behind the new values of
-    /// variables; a call that asks for more, or for less than nothing, fails.
+    /// Run-time checks of requested sizes against upper bounds. The requested sizes, `s32[]`, are parts of the root behind the new values of
+    /// variables; a call that asks for more than the bound, or for less than nothing, fails.
     pub claims: Vec<Claim>,
-    /// What sizes that values at run time say were taken to be, and the most that they may be, by their numbers; those of the entry are
-    /// the last parts of the root. Such a function is no more than an instance of one whose sizes vary.
+    /// Assumed value and upper bound of each data-dependent size, by its number; the sizes of the entry are the last parts of the root. Such
+    /// a function is no more than an instance of one whose sizes vary.
     pub found: Vec<(u64, u64)>,
     /// Of a function for the largest of sizes that vary: for each result what says how many elements along each axis callers read.
     /// Empty for any other.
     pub used: Vec<Vec<Option<Count>>>,
-    /// What is there besides where sizes vary from call to call; the rest then is of the largest sizes.
+    /// Variants and sizes of a function whose sizes vary from call to call; the other fields are then of the largest sizes.
     pub sized: Option<Arc<Sized>>,
 }
 
@@ -126,7 +126,7 @@ pub struct Exact(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send +
 pub struct OpenLowered {
     /// The function for the sizes at hand.
     pub lowered: Lowered,
-    /// Its module, whose sizes carry expressions where these are recorded.
+    /// The function's module with symbolic sizes, which carry expressions where these are recorded.
     pub module: open::Module,
     /// The sizes that values at run time say, in the order of [`Lowered::found`].
     pub sizes: Vec<Found>,
@@ -137,7 +137,7 @@ pub struct OpenLowered {
 pub struct Traced(pub Arc<dyn Fn(&[TracedSize]) -> crate::diag::Result<(OpenLowered, Record)> + Send + Sync>);
 
 impl Traced {
-    /// What lowers a function for sizes that are recorded.
+    /// Wraps `lower` so that it runs with symbolic sizes and their uses are recorded.
     pub fn of(lower: impl Fn(&[Dim]) -> crate::diag::Result<OpenLowered> + Send + Sync + 'static) -> Traced {
         Traced(Arc::new(move |sizes| {
             let (open, record) = recorded(sizes, &lower);
@@ -168,9 +168,9 @@ pub fn said_dims<'a>(
 /// A size that the caller says, counted in steps: it is `by` times the count, and `rest`.
 #[derive(Clone, Debug)]
 pub struct TracedSize {
-    /// What messages call the count.
+    /// Name of the count in messages.
     pub name: String,
-    /// What the count lies between.
+    /// Range of the count.
     pub counts: Interval,
     /// The count for which the function is lowered.
     pub at_hand: i64,
@@ -302,8 +302,8 @@ fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariab
     if bad.is_empty() { Ok(state) } else { Err(bad) }
 }
 
-/// What can't be compiled whatever its inputs are: nodes that the fetches need, also in functions that these call, whose op has no
-/// lowering and is no function. Feed `i` is given at `feeds[i]`; a fed Placeholder is no such node.
+/// Diagnostics of nodes that can't be compiled whatever the inputs are: nodes that the fetches need, also in functions that these call, whose
+/// op has no lowering and is no function. Feed `i` is given at `feeds[i]`; a fed Placeholder is no such node.
 pub fn refusals(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     let mut seen: HashSet<Arc<str>> = HashSet::new();

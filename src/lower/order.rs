@@ -1,4 +1,4 @@
-//! Which nodes of a graph some outputs need, producers first.
+//! Nodes of a graph that given outputs depend on, producers first.
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::util::id_vec::IdVec;
 use crate::util::order;
@@ -35,7 +35,7 @@ pub(super) fn acting(
     Ok(order.into_iter().filter(|&id| run[id]).collect())
 }
 
-/// What `starts` reach backwards over data edges, and over control edges if so.
+/// Nodes that are reachable backwards from `starts` over data edges other than seeds, and with `controls` over control edges too.
 fn closure(
     graph: &Graph,
     starts: impl Iterator<Item = NodeId>,

@@ -16,25 +16,25 @@ use std::collections::BTreeSet;
 /// No more parts of a condition are looked at.
 const MOST_PARTS: usize = 64;
 
-/// That a loop goes on only while a variable compares so with a number.
+/// Necessary condition for a loop to go on: a variable compares with a number in this direction.
 struct Limit {
     /// The position of the variable among the parts of the state.
     part: usize,
     direction: Direction,
-    /// It is no closer, where the condition compares with what is only known to lie in a range.
+    /// The number compared with; the conservative end of its range where the condition compares with a value only known to lie in one.
     number: i64,
 }
 
-/// What a condition says.
+/// Necessary conditions on single variables that a loop's condition implies.
 struct Limits {
     limits: Vec<Limit>,
     /// The parts of the state that it looks at, if it needs nothing else.
     looked_at: Option<BTreeSet<usize>>,
 }
 
-/// What is known of the values that go into a computation.
+/// Specs and integer ranges of the values that enter a computation.
 pub(super) struct Border {
-    /// Their specs.
+    /// Specs of the values.
     pub specs: Vec<ValueSpec>,
     /// For each array that goes over it, what it lies between, if it is an integer that no round of a loop changes.
     pub ranges: Vec<Option<Range>>,
@@ -80,7 +80,7 @@ impl Walker<'_> {
         self.program.rounds.get(&body.name).copied().map(Dim::from)
     }
 
-    /// What an integer lies between.
+    /// Range of an integer scalar.
     fn range(&self, value: &Value) -> Option<Range> {
         match value {
             Value::Array(id) if self.b.rank(*id) == 0 && matches!(self.b.dtype(*id), DType::S32 | DType::S64) => {
@@ -157,7 +157,7 @@ impl Walker<'_> {
         Ok(rounds.and_then(|all| all.into_iter().max()).map(|n| n.max(1)))
     }
 
-    /// What each round of a loop adds to the parts of its state, where that is known.
+    /// Range of the step by which each round of a loop changes each part of its state, where that is known.
     fn steps(&mut self, body: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Option<Step>>> {
         let parts = border.parts();
         let rets = self.function(&body.name)?.rets.len();
@@ -185,7 +185,7 @@ impl Walker<'_> {
         Ok(steps)
     }
 
-    /// What the parts of a condition that are joined by "and" say of single variables.
+    /// Limits on single variables implied by the terms of a condition that are joined by "and".
     fn limits_of(&mut self, cond: &FuncRef, border: &Border, reached: &Reached) -> Result<Limits> {
         let values = self.enter("probe", &border.specs, &border.ranges);
         let before = std::mem::replace(&mut self.is_looking, true);
@@ -229,7 +229,7 @@ impl Walker<'_> {
     }
 }
 
-/// What an integer lies between when a round begins, if it was in `start` before the first one and each adds `step`.
+/// Range of an integer when a round begins, if it was in `start` before the first round and each round adds `step`.
 fn while_it_runs(start: Range, step: Option<Step>, rounds: Option<Dim>) -> Range {
     let Some((down, up)) = step else { return Range::ALL };
     let ((least, most), ends) = (start.ends(), Range::ALL.ends());

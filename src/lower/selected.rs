@@ -12,7 +12,8 @@ use crate::tensor::{DType, Tensor};
 use std::collections::BTreeSet;
 
 impl Walker<'_> {
-    /// What the branch of number `index` leaves, the first where `index` is true; `None` where branches do more than compute arrays.
+    /// Results of the branch of number `index` (the first where `index` is true), selected among those of all branches; `None` where branches
+    /// do more than compute arrays.
     pub(super) fn selected(
         &mut self,
         index: InstId,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// The variables that go in and out of a computation, in the order of their values there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threaded {
-    /// Their numbers, and whether they are changed inside.
+    /// Numbers of the variables, and whether the computation changes them.
     pub variables: Vec<(usize, bool)>,
 }
 

@@ -28,7 +28,7 @@ struct Search<'a> {
     seen: usize,
 }
 
-/// What is added to a part of the state to get `id` of the open computation, the body of a loop; `None` where it is something else.
+/// Range of the number that a loop's body adds to a part of the state to get its instruction `id`; `None` where `id` is no such sum.
 pub fn added(b: &Builder, id: InstId, part: usize) -> Option<Step> {
     let mut search = Search { b, module: b.module(), part, seen: 0 };
     search.of(&Frame { comp: b.current(), outer: None }, id, MOST_DEPTH)
@@ -93,7 +93,7 @@ impl Search<'_> {
         }
     }
 
-    /// What a number lies between that does not depend on the state.
+    /// Range of an integer that does not depend on the state of the loop.
     fn number(&self, frame: &Frame, id: InstId) -> Option<Step> {
         let inst = frame.comp.insts.get(id)?;
         if let Some(size) = self.size(frame, id) {

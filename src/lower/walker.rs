@@ -17,13 +17,13 @@ use std::sync::Arc;
 /// The largest array that is lowered.
 const MAX_BYTES: u64 = 1 << 34;
 
-/// What is walked: the top-level graph or the body of a function.
+/// Graph whose nodes are lowered: the top-level graph or the body of a function.
 pub(super) struct Scope<'a> {
     /// The nodes.
     pub graph: &'a Graph,
     /// The function's name.
     pub function: Option<&'a str>,
-    /// What the function's attribute placeholders stand for.
+    /// Values of the function's attribute placeholders.
     pub attrs: &'a [(Arc<str>, Attr)],
     /// Nodes that run although no value of them is asked for.
     pub roots: &'a [NodeId],
@@ -44,11 +44,11 @@ pub(super) struct Walker<'p> {
     pub calls: Vec<Arc<str>>,
     /// The variables.
     pub store: Store,
-    /// What functions do to variables and stacks.
+    /// Accesses of functions to variables and stacks.
     pub accesses: Accesses,
-    /// What TensorArrays and stacks hold.
+    /// Elements of TensorArrays and stacks.
     pub holders: Holders,
-    /// What is known of integers that come from outside of the open computation.
+    /// Known ranges of integers that come from outside of the open computation.
     pub ranges: Ranges,
     /// Whether the program has lists whose length may change.
     pub resizes: bool,

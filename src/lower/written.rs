@@ -26,7 +26,7 @@ pub(super) struct Mark {
     pub module: hlo::Mark,
 }
 
-/// What was lowered and is no longer there, as errors say: as many results, and a value for none of them.
+/// Empty slots in the place of lowered results that were discarded, one for each, once errors tell why.
 pub(super) fn without_values(made: Result<Vec<Slot>>) -> Result<Vec<Slot>> {
     made.map(|values| vec![None; values.len()])
 }
@@ -87,7 +87,7 @@ impl Walker<'_> {
         Err(Error::user(Code::DynamicShape, told))
     }
 
-    /// What is lowered where the sizes that values say from here on are taken to be others.
+    /// Runs `lower` with other values assumed for the data-dependent sizes that are met after `from`, to see what depends on them.
     pub(super) fn astray<T>(&mut self, from: &Mark, lower: impl Fn(&mut Self) -> T) -> T {
         let before = self.b.go_astray(None);
         let first = before.map_or(from.module.found, |first| first.min(from.module.found));
