@@ -172,14 +172,12 @@ fn paths(cx: &mut LowerCtx, y: InstId, labels: &Labels, steps: InstId) -> Result
             &[PadDim::default(), PadDim { low: Dim::from(1), high: Dim::from(-1), interior: Dim::from(0) }],
         );
         let is_other = b.compare(Direction::Ne, labels.dense, before);
-        let no = b.scalar(DType::Pred, 0.0);
         // labels are the odd states
-        let spaced = b.pad(
-            is_other,
-            no,
-            &[PadDim::default(), PadDim { low: Dim::from(1), high: Dim::from(1), interior: Dim::from(1) }],
-        );
-        let spaced = if count == 0 { b.full(DType::Pred, &[batch, states], 0.0) } else { spaced };
+        let each = dims![batch, count, 1];
+        let (blanks, labels) = (b.full(DType::Pred, &each, 0.0), b.reshape(is_other, &each));
+        let pairs = b.concatenate(&[blanks, labels], 2);
+        let pairs = b.reshape(pairs, &dims![batch, 2 * count]);
+        let spaced = b.pad_axis(pairs, 1, Dim::from(1));
         skips = b.binary(ScalarOp::And, is_label, spaced);
     }
     let stays = if merges { b.full(DType::Pred, &[batch, states], 1.0) } else { is_blank };
@@ -270,7 +268,7 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
     let behind = b.full_like(ends, f64::NEG_INFINITY);
     // what may be skipped from a state is what the state two places behind may skip
     let no = b.scalar(DType::Pred, 0.0);
-    let skips = if dims[2] > 2 {
+    let skips = if dims[2].varies() || dims[2] > 2 {
         b.pad(
             p.skips,
             no,
