@@ -45,15 +45,15 @@ fn two_numbers(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 /// Groups of equal sizes, in which each replica stands once.
 pub struct Groups {
-    /// Their members, in the order of their parts.
+    /// Members of each group, in the order of their parts.
     members: Vec<Vec<i64>>,
     /// Replicas in each.
     pub size: Dim,
 }
 
 impl Groups {
-    /// Those that `members` lists; the module becomes one for all of them. Errors: `ShapeMismatch` for lists that leave one out or name
-    /// one twice, `UnsupportedCase` where another collective is among other numbers of replicas.
+    /// Groups that `members` lists; the module becomes one for all of their replicas. Errors: `ShapeMismatch` for lists that leave a replica
+    /// out or name one twice, `UnsupportedCase` where another collective is among another number of replicas.
     fn of(cx: &mut LowerCtx, members: Vec<Vec<i64>>) -> Result<Groups> {
         let mut all: Vec<i64> = members.iter().flatten().copied().collect();
         all.sort_unstable();
@@ -67,7 +67,7 @@ impl Groups {
         })?;
         Ok(Groups { members, size: Dim::from(size) })
     }
-    /// Those that input `i` lists, a row each.
+    /// Groups that input `i` lists, one per row.
     ///
     /// # Errors
     /// Those of [`Groups::of`], and `NotConstant`.
@@ -75,7 +75,7 @@ impl Groups {
         let members = rows(cx, i)?;
         Groups::of(cx, members)
     }
-    /// That of inputs `group_size` and `group_key`, or of the attributes that older ops have in their place.
+    /// The group given by inputs `group_size` and `group_key`, or by the attributes that older ops have in their place.
     fn keyed(cx: &mut LowerCtx) -> Result<Groups> {
         let size = match cx.node.int("group_size") {
             Some(size) => size,
@@ -142,7 +142,7 @@ fn reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(result)
 }
 
-/// What all members have, one behind the other along axis 0.
+/// Concatenation of all members' arrays along axis 0 (all-gather).
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let groups = Groups::keyed(cx)?;
     let x = cx.arg(0)?;

@@ -122,7 +122,7 @@ fn constant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.typed("dtype", dims)
 }
 
-/// What the input and the attribute say together.
+/// Shape function of `EnsureShape`: the shape of the input, merged with that of the attribute.
 fn ensure_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut fact = cx.arg(0)?.clone();
     if let Some(Attr::Shape(told)) = cx.node.attr("shape") {

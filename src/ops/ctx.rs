@@ -1,4 +1,4 @@
-//! What a lowering sees of its node.
+//! Context in which one node is lowered: its inputs and attributes, and the builder of instructions.
 use super::holder::Holders;
 use super::range::{self, Ranges};
 use super::string::text;
@@ -16,7 +16,7 @@ use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What makes a value known that follows from what is fed.
+/// Remedy for a value that must be known at compile time but follows from what is fed.
 const TELL_VALUE: &str = "say what is fed when you compile: --feed NAME=0.5, or --feed NAME={1,2}";
 
 /// Sizes whose bound follows from the program and is at most this get room for it; others have the bound that the caller allows.
@@ -32,9 +32,9 @@ pub struct LowerCtx<'a> {
     pub args: Vec<Value>,
     /// The variables.
     pub store: &'a mut Store,
-    /// What TensorArrays and stacks hold.
+    /// Elements of TensorArrays and stacks.
     pub holders: &'a mut Holders,
-    /// What is known of integers of the open computation.
+    /// Known ranges of integers of the open computation.
     pub ranges: &'a mut Ranges,
     /// The functions whose nodes are being lowered, outermost first.
     pub calls: &'a [Arc<str>],
@@ -167,7 +167,7 @@ impl LowerCtx<'_> {
             .to_i64s()
             .ok_or_else(|| Error::user(Code::TypeMismatch, format!("input {i} must hold integers")))
     }
-    /// What is known of the value of input `i`, where it does not depend on what is fed.
+    /// Constant value of input `i`, where it does not depend on what is fed.
     pub fn known(&self, i: usize) -> Option<Known> {
         interp::known_value(self.b, self.arg(i).ok()?)
     }
@@ -256,7 +256,7 @@ impl LowerCtx<'_> {
     pub fn flag(&self, name: &str) -> bool {
         self.node.bool(name).unwrap_or(false)
     }
-    /// "This dtype, attribute or shape is not supported."
+    /// Error for a dtype, an attribute or a shape that is not supported.
     pub fn unsupported(&self, message: impl Into<String>) -> Error {
         Error::user(Code::UnsupportedCase, message)
     }

@@ -140,7 +140,7 @@ impl<'b> Reader<'b> {
         x.is_same(&y)
     }
 
-    /// What the instruction that makes the element says of it, if it is one that is looked through.
+    /// Expression of an element through the instruction that makes its array, if the analysis looks through that instruction.
     fn through(&mut self, array: InstId, at: Dim, depth: usize) -> Option<ElementExpr> {
         let inst = self.b.current().insts.get(array)?;
         let x = *inst.operands.first()?;

@@ -1,4 +1,4 @@
-//! What is known of one output before anything runs: type, partial shape, value.
+//! Facts about one output that are known before anything runs: type, partial shape, value.
 use super::symbols::{DimId, InferredDim};
 use crate::graph::{PartialShape, TfType};
 use crate::tensor::{DType, Tensor, element_count};
@@ -19,7 +19,7 @@ pub enum Dims {
 /// One number of an integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Int {
-    /// This number.
+    /// A known number.
     Known(i64),
     /// A size that is not known.
     Size(DimId),
@@ -27,16 +27,16 @@ pub enum Int {
     Unknown,
 }
 
-/// What is known of the elements.
+/// Known elements of an output's value.
 #[derive(Clone, Debug)]
 pub enum Known {
     /// All of them.
     Tensor(Tensor),
-    /// Those of a small array of integers one by one, row-major; the shape is known.
+    /// The elements of a small array of integers one by one, row-major; the shape is known.
     Ints(Arc<[Int]>),
 }
 
-/// What a TensorList or a variable holds.
+/// Type and shape of the elements of a TensorList, or of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
     /// The element type.
@@ -60,16 +60,16 @@ pub struct Handle {
     pub asks_for: Arc<str>,
 }
 
-/// What is known of one output.
+/// Facts about one output that are known before anything runs.
 #[derive(Clone, Debug)]
 pub struct Fact {
-    /// Its type.
+    /// Type of the output.
     pub dtype: Option<TfType>,
-    /// Its shape.
+    /// Shape of the output, as far as it is known.
     pub dims: Dims,
-    /// Its value.
+    /// Value of the output, as far as it is known.
     pub value: Option<Known>,
-    /// What it holds, if it is a handle.
+    /// Elements that the output gives access to, if it is a handle.
     pub element: Option<Arc<Element>>,
     /// Whether it is never computed: it follows from the side of a condition that is not taken.
     pub dead: bool,

@@ -1,4 +1,4 @@
-//! What TensorArrays and stacks hold while a graph is lowered: the ops change it by way of a handle.
+//! State of TensorArrays and stacks while a graph is lowered: ops change it by way of a handle.
 use super::Value;
 use crate::diag::{Code, Error, Result};
 use crate::util::id_vec::{Id, IdVec};
@@ -8,7 +8,7 @@ crate::ids! {
     pub struct HolderId;
 }
 
-/// What a holder is.
+/// Kind of a holder: a TensorArray or a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HolderKind {
     /// A TensorArray.
@@ -27,9 +27,9 @@ pub enum HolderKind {
 pub struct Holder {
     /// The name of the node that made it.
     pub name: String,
-    /// What it is.
+    /// Kind of the holder.
     pub kind: HolderKind,
-    /// Its elements, a `List` or an `UnshapedList`.
+    /// Elements of the holder, a `List` or an `UnshapedList`.
     pub elements: Value,
     /// The TensorArrays of its gradients, by the name of their source.
     pub gradients: Vec<(String, HolderId)>,

@@ -15,26 +15,26 @@ pub struct HostRow {
     pub name: &'static str,
     /// Names of inputs and outputs, as in [`super::OpRow`].
     pub signature: &'static str,
-    /// What it is there for.
+    /// Purpose of the op.
     pub role: Role,
-    /// Its shapes.
+    /// Shape function of the op.
     pub shape: ShapeFn,
 }
 
-/// What an op without a lowering is there for.
+/// Purpose of an op without a lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Its value comes from outside: a feed, an argument of a function.
+    /// Takes its value from outside: a feed, an argument of a function.
     Fed,
-    /// It marks a result of a function.
+    /// Marks a result of a function.
     Returned,
     /// Control flow of TensorFlow 1, of which `prepare` makes functions.
     Flow,
-    /// It writes variables to a checkpoint or reads them.
+    /// Writes variables to a checkpoint or reads them.
     Saves,
-    /// It sends to another device or receives from one, or keeps values aside.
+    /// Sends to another device or receives from one, or keeps values aside.
     Sends,
-    /// It works on strings, prints or ends the program.
+    /// Works on strings, prints or ends the program.
     Host,
 }
 
@@ -137,7 +137,7 @@ fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(types.to_vec().iter().map(|t| open(cx, t)).collect())
 }
 
-/// What another device sends.
+/// Shape function of ops that receive from another device: the declared type, of any shape.
 fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.unranked(Why::Data);
     cx.typed("tensor_type", dims)

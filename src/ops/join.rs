@@ -1,4 +1,4 @@
-//! What holds of a value that may come from one place or another: branches, and iterations of a loop.
+//! Join of facts about a value that may come from one place or another: branches, and iterations of a loop.
 use super::fact::{Dims, Element, Fact, Int};
 use super::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ pub struct Join<'a> {
 }
 
 impl Join<'_> {
-    /// What both facts say.
+    /// Join of two facts: what both of them state.
     pub fn facts(&mut self, a: &Fact, b: &Fact) -> Fact {
         let element = match (&a.element, &b.element) {
             (Some(x), Some(y)) => Some(self.elements(x, y)),

@@ -7,7 +7,7 @@ pub struct LeftOut {
     pub title: &'static str,
     /// The reason, a clause about one op.
     pub reason: &'static str,
-    /// What to do about such an op in a graph.
+    /// Remedy for a graph with such an op.
     pub help: &'static str,
     /// The code of the diagnostic.
     pub code: Code,

@@ -57,7 +57,7 @@ fn types(cx: &LowerCtx) -> Result<Vec<TfType>> {
     }
 }
 
-/// What the node says of the shapes of components.
+/// Shapes of an optional's components, as the node declares them.
 fn shapes(cx: &LowerCtx) -> Vec<PartialShape> {
     match cx.node.attr("output_shapes") {
         Some(Attr::Shapes(shapes)) => shapes.to_vec(),

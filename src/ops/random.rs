@@ -68,7 +68,7 @@ struct Generator {
     algorithm: Algorithm,
 }
 
-/// Which generator.
+/// Algorithm of a random generator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
     /// Philox4x32-10, with the distributions of TensorFlow's CPU kernels.
@@ -77,7 +77,7 @@ enum Algorithm {
     ThreeFry,
 }
 
-/// What is to be drawn.
+/// Random numbers to be drawn: their type, sizes and number.
 struct Draw {
     dtype: DType,
     /// The sizes of the result.

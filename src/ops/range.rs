@@ -1,4 +1,4 @@
-//! What integers lie between, as far as the instructions that make them tell.
+//! Ranges of integers, derived from the instructions that compute them.
 use crate::hlo::Size;
 use crate::hlo::open::SliceDim;
 use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Literal, Op};
@@ -63,13 +63,13 @@ impl Range {
         (least, if self.most == i64::MAX { INFINITE } else { self.most.into() })
     }
 
-    /// What holds every element of an array of integers; all where there is none.
+    /// Smallest interval that contains every element of an array of integers; all integers where the array is empty.
     fn all(value: &Tensor) -> Range {
         let ranges = (0..value.len()).map(|i| value.get_i64(i).map_or(Range::ALL, Range::one));
         ranges.reduce(Range::joined).unwrap_or(Range::ALL)
     }
 
-    /// What both intervals hold together.
+    /// Smallest interval that contains both intervals.
     fn joined(self, other: Range) -> Range {
         Range { least: self.least.min(other.least), most: self.most.max(other.most) }
     }
@@ -117,7 +117,7 @@ impl Ranges {
         self.whole.insert((b.depth(), id), n);
     }
 
-    /// What was said so of an array, or of one of which it has all elements.
+    /// Number `n` where the array, or one all of whose elements it has, was declared to hold exactly the integers from 0 up to before `n`.
     pub fn whole(&self, b: &Builder, mut id: InstId) -> Option<Dim> {
         for _ in 0..MOST_DEPTH {
             if let Some(n) = self.whole.get(&(b.depth(), id)) {
@@ -143,7 +143,7 @@ impl Ranges {
         self.follow(b, id, (MOST_DEPTH, &Cell::new(MOST_LOOKS)))
     }
 
-    /// What the elements of an array of integers of the open computation all lie between.
+    /// Range that contains all elements of an array of integers of the open computation.
     pub fn elements(&self, b: &Builder, id: InstId) -> Range {
         self.follow(b, id, (MOST_DEPTH, &Cell::new(MOST_LOOKS)))
     }
@@ -190,7 +190,7 @@ impl Ranges {
         if array.dtype == DType::S32 { range.wrapped() } else { range }
     }
 
-    /// What was said of a part of the open computation's tuple.
+    /// Range recorded for a scalar that is a part of the open computation's tuple.
     fn told(&self, b: &Builder, id: InstId) -> Option<Range> {
         let part = part(b, id)?;
         self.parts.get(&b.depth())?.get(part).copied()?
@@ -202,7 +202,7 @@ fn is_small_constant(inst: &Inst) -> bool {
     matches!(&inst.op, Op::Constant(Literal::Array(t)) if t.len() <= MOST_ELEMENTS)
 }
 
-/// What a size lies between.
+/// Range of a symbolic size.
 fn of_size(size: Dim) -> Range {
     let within = trace::range(size);
     Range::new(within.least, within.most)
@@ -234,13 +234,13 @@ fn replaces(b: &Builder, comp: CompId) -> bool {
     comp.params.get(1) == Some(&comp.root)
 }
 
-/// What a loop leaves in a part of its state, where that is known.
+/// Range of one part of a loop's final state: a single integer where that is known, else all integers.
 fn left_by_loop(b: &Builder, id: InstId) -> Range {
     let known = interp::known_through_loops(b, id).and_then(|t| t.get_i64(0));
     known.map_or(Range::ALL, Range::one)
 }
 
-/// Which part of the open computation's tuple a scalar is.
+/// Index of the part of the open computation's tuple that a scalar is.
 pub fn part(b: &Builder, mut id: InstId) -> Option<usize> {
     for _ in 0..MOST_DEPTH {
         let inst = b.current().insts.get(id)?;

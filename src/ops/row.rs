@@ -1,4 +1,4 @@
-//! What the compiler knows of an op: one `const` row.
+//! Definition of a TensorFlow op, as one `const` row of the op table.
 use super::checks::CheckFn;
 use super::shape_ctx::ShapeFn;
 use super::string::text::{is_text, move_strings};
@@ -83,11 +83,11 @@ pub struct OpRow {
     pub name: &'static str,
     /// Names of inputs and outputs in TensorFlow's order: `input filter -> output`; `values*` is a list.
     pub signature: &'static str,
-    /// Its meaning.
+    /// Lowering of the op to HLO.
     pub lower: Lower,
-    /// Its shapes, where inputs are not wholly known.
+    /// Shape function of the op, for inputs that are not wholly known.
     pub shapes: Shapes,
-    /// What it does to sizes, if it is arithmetic that shape computations use.
+    /// Effect of the op on symbolic sizes, if it is arithmetic that shape computations use.
     pub sizes: Option<SizeFn>,
     /// Inputs whose value must be known at compile time.
     pub constants: &'static [usize],

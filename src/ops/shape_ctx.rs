@@ -1,4 +1,4 @@
-//! What a shape function sees of its node: partial shapes and known values, no HLO.
+//! Context of a shape function: partial shapes and known values of its node's inputs, no HLO.
 use super::fact::{Dims, Fact, Int};
 use super::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use crate::diag::{Code, Error, Result};
@@ -11,7 +11,7 @@ pub type ShapeFn = fn(&mut ShapeCtx) -> Result<Vec<Fact>>;
 pub struct ShapeCtx<'a> {
     /// The node, with the attributes that the file leaves at their default (`opdef::with_defaults`).
     pub node: &'a Node,
-    /// What is known of its data inputs, in order.
+    /// Facts about the node's data inputs, in order.
     pub args: &'a [Fact],
     /// The unknown sizes.
     pub symbols: &'a mut Symbols,
@@ -20,7 +20,7 @@ pub struct ShapeCtx<'a> {
 }
 
 impl ShapeCtx<'_> {
-    /// What is known of input `i`.
+    /// Facts about input `i`.
     ///
     /// # Errors
     /// `Code::BadGraph` where it is missing.
@@ -123,7 +123,7 @@ impl ShapeCtx<'_> {
     pub fn open(&mut self, rank: usize, why: Why) -> Dims {
         (0..rank).map(|_| self.fresh(why)).collect::<Vec<_>>().into()
     }
-    /// That input `i` is not known: from its shape where that is open, else from its value.
+    /// Reason why input `i` is unknown: an unknown size of its shape, else its value.
     pub fn cause(&self, i: usize) -> Why {
         match self.args.get(i).and_then(|a| a.dims.unknown()) {
             Some(id) => Why::From(id),
@@ -191,7 +191,7 @@ impl ShapeCtx<'_> {
             }
         }
     }
-    /// What two shapes are broadcast to by NumPy's rules.
+    /// Broadcast shape of two shapes by NumPy's rules.
     ///
     /// # Errors
     /// `Code::ShapeMismatch` where they do not fit.

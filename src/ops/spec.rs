@@ -20,7 +20,7 @@ pub use cast::cast;
 pub use leaves::{check_nesting, known, known_constant, known_shape, leaves_of, with_known_sizes};
 use std::sync::Arc;
 
-/// What is known of a value outside of the computation that holds it.
+/// Description of a value for use in another computation than the one that holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueSpec {
     /// A value that is known at compile time and becomes a constant in the other computation too.
@@ -100,7 +100,7 @@ pub struct ListSpec {
     pub dims: Vec<Dim>,
     /// Of a list whose length is a value: the most elements that it has, and whether there may be others behind them.
     pub count: Option<(Dim, bool)>,
-    /// What its elements are, as far as that is known.
+    /// Value that all elements of the list share, as far as it is known.
     pub elements: Elements,
     /// The name of the node that made it.
     pub name: Arc<str>,
@@ -128,7 +128,7 @@ pub struct UnlikeSpec {
     pub open_length: Option<Dim>,
     /// The type of each element.
     pub dtype: TfType,
-    /// What the node that made it says of the shape of each.
+    /// Shape of each element, as the node that made the list declares it.
     pub declared: Arc<PartialShape>,
     /// The name of the node that made it.
     pub name: Arc<str>,
@@ -148,7 +148,7 @@ pub struct StructuredSpec {
 /// The spec of a tensor of strings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextSpec {
-    /// Its sizes.
+    /// Sizes of the tensor.
     pub dims: Vec<Dim>,
     /// The length that no string exceeds.
     pub most: Dim,

@@ -26,7 +26,7 @@ struct Slot {
     dims: Vec<Dim>,
     /// Whether its handle is a reference, which stands for its value where that is wanted.
     reference: bool,
-    /// What it is for.
+    /// Role of the variable.
     role: Role,
     /// The axes along which it grows, whose sizes the next variable holds.
     axes: Vec<usize>,

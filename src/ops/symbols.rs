@@ -9,7 +9,7 @@ pub struct DimId(pub u32);
 /// A dimension of which the size is known, or at least told apart from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InferredDim {
-    /// This many elements.
+    /// A known number of elements.
     Known(u64),
     /// As many as this id stands for.
     Unknown(DimId),
@@ -33,7 +33,7 @@ pub enum Why {
     FeedRank,
     /// The node computes it from another unknown size.
     From(DimId),
-    /// It depends on the value of this input, which is not known before the program runs.
+    /// The size depends on the value of this input, which is not known before the program runs.
     Value(usize),
     /// How many elements there are depends on the data.
     Data,
@@ -211,7 +211,7 @@ impl Symbols {
             (a, b) => self.term(site, Term::Max(a, b), &[a, b]),
         }
     }
-    /// What two sizes are broadcast to; `None` where they can't be.
+    /// Size that two sizes are broadcast to; `None` where they can't be.
     pub fn broadcast(&mut self, site: Site, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
         Some(match (a.min(b), a.max(b)) {
             (a, b) if a == b => a,

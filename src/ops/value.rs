@@ -1,4 +1,4 @@
-//! What flows along an edge of a TensorFlow graph while it is lowered.
+//! Values along the edges of a TensorFlow graph while it is lowered.
 use super::spec::ValueSpec;
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::Known;
@@ -13,7 +13,7 @@ pub struct ListValue {
     pub buffer: InstId,
     /// How many elements there are; `None`: as many as there is room for.
     pub count: Option<Count>,
-    /// What its elements are, as far as that is known.
+    /// Value that all elements of the list share, as far as it is known.
     pub elements: Elements,
     /// The name of the node that made it.
     pub name: Arc<str>,
@@ -30,7 +30,7 @@ pub struct UnlikeList {
     pub open_length: Option<Dim>,
     /// The type of each.
     pub dtype: TfType,
-    /// What the node that made it says of the shape of each.
+    /// Shape of each element, as the node that made the list declares it.
     pub declared: Arc<PartialShape>,
     /// The name of the node that made it.
     pub name: Arc<str>,
@@ -53,8 +53,8 @@ pub struct StructuredList {
 pub struct OptionalValue {
     /// Whether it has a value, `pred[]`.
     pub has_value: InstId,
-    /// What the value may be: branches leave arrays of unlike shapes in one optional. All but the one that it is are of any content. There
-    /// are none where it never has a value.
+    /// Candidates for the value: branches leave arrays of unlike shapes in one optional. All but the one that it has are of any content.
+    /// There are none where the optional never has a value.
     pub alternatives: Vec<Alternative>,
 }
 
@@ -100,7 +100,7 @@ pub struct SparseMatrix {
     pub dims: Vec<u64>,
 }
 
-/// What is known of the elements of a list.
+/// Value that all elements of a list share, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elements {
     /// There were none yet.
@@ -113,7 +113,7 @@ pub enum Elements {
 }
 
 impl Elements {
-    /// What is known of the elements of lists of either kind together.
+    /// Value shared by the elements of two lists, when the result may be either list.
     pub fn joined(&self, other: &Elements) -> Elements {
         match (self, other) {
             (Elements::None, other) | (other, Elements::None) => other.clone(),
@@ -135,7 +135,7 @@ fn are_same(x: &Known, y: &Known) -> bool {
 pub struct Count {
     /// The number, a scalar s32.
     pub now: InstId,
-    /// It is never more, as far as the ops so far tell.
+    /// Upper bound of the number, as far as the ops so far tell.
     pub most: Dim,
     /// Whether elements behind the last may be other than zeros, as elements were taken away.
     pub stale: bool,
@@ -153,7 +153,7 @@ pub enum Value {
     UnshapedList {
         /// The number of elements; the most that there may be, where a value says it.
         length: Dim,
-        /// That value, a scalar s32.
+        /// Number of elements as a scalar s32, where it is computed at run time.
         now: Option<InstId>,
         /// The element type.
         dtype: crate::tensor::DType,

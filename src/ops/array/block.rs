@@ -10,7 +10,7 @@ use crate::ops::row::op;
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 
-/// What `data_format` may be.
+/// Supported values of the attribute `data_format`, for messages.
 const FORMATS: &str = "data_format NHWC, NCHW or NCHW_VECT_C";
 
 /// The rows of this file.

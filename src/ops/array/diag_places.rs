@@ -9,7 +9,7 @@ use crate::tensor::{DType, Tensor};
 pub(super) struct Table {
     /// The place of each, `s32[n]`.
     pub places: InstId,
-    /// Which of them there are; `None`: all.
+    /// Mask of the elements that exist; `None`: all do.
     pub there: Option<InstId>,
 }
 

@@ -85,8 +85,8 @@ pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, bat
     b.add_inst(Op::Gather(g), &[x, indices])
 }
 
-/// What is gathered from an array without elements: nothing. It is computed from the array, so that a size that is taken to be 0 is seen
-/// in what follows from it.
+/// Result of a gather from an array without elements, which is empty too. It is computed from the array, so that a size that is taken to be 0
+/// is seen in what follows from it.
 fn of_nothing(cx: &mut LowerCtx, x: InstId, out: &[Dim]) -> Result<InstId> {
     if !crate::symbolic::has_zero(out) {
         return Err(cx.mismatch("elements of an empty array are asked for"));

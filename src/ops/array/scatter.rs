@@ -55,7 +55,7 @@ pub const ROWS: &[OpRow] = &[
         .shape(dynamic_stitch_shape),
 ];
 
-/// Which of two numbers without an order, as one is NaN, the larger or the smaller of both is.
+/// Operand that a maximum or minimum returns where the two have no order, as one is NaN.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Unordered {
     /// The one that is there: Eigen's `cwiseMax` of the array and the update.

@@ -33,7 +33,7 @@ pub const ROWS: &[OpRow] = &[
 /// A mask has a bit for each entry of begin.
 const MOST_INDICES: u64 = 62;
 
-/// What a strided slice takes of one dimension.
+/// Elements that a strided slice takes along one dimension: start, stride and number.
 #[derive(Clone, Copy)]
 pub(super) struct Taken {
     /// The first element.
@@ -97,7 +97,7 @@ pub(super) enum Item {
     Range(usize, bool, bool),
 }
 
-/// What each of `n` entries of begin, end and strides says about an input of this rank, by the five masks of the node.
+/// Kind of each item of a strided slice with `n` entries of begin, end and strides, for an input of this rank, by the five masks of the node.
 pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
     let wrong = |message: String| Error::user(Code::ShapeMismatch, message);
     if Dim::from(n) > MOST_INDICES {
@@ -144,13 +144,13 @@ pub(super) struct Bounds {
     may_pick: bool,
 }
 
-/// What is taken of one dimension: where from, if that is known at run time only, and what from there on.
+/// Slice along one dimension: a start that may be known only at run time, and the elements taken from there on.
 pub(super) struct Part {
     /// The first element, where only values say it.
     pub start: Option<InstId>,
-    /// What is taken before all else, where values say how much.
+    /// Elements that are taken first, where their number is data-dependent.
     pub picked: Option<Picked>,
-    /// What is taken.
+    /// Elements that are taken, with sizes known to the compiler.
     pub taken: Taken,
 }
 
@@ -313,7 +313,7 @@ fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<Dim>) -> Plan {
     Plan { window: Some(Window { starts, sizes }), picked, taken, result }
 }
 
-/// What `begin:end:stride` takes of `d` elements, clamped; `None` for a stride of 0.
+/// Elements that `begin:end:stride` takes of `d`, clamped; `None` for a stride of 0.
 pub(super) fn range(d: Dim, begin: Dim, end: Dim, stride: i64, open_begin: bool, open_end: bool) -> Option<Taken> {
     if stride == 0 {
         return None;

@@ -13,7 +13,7 @@ use crate::tensor::DType;
 pub(super) enum Picked {
     /// From this one on, one after another: so many.
     From(Dim, Dim),
-    /// Those of these numbers.
+    /// The elements at these indices.
     At(InstId),
 }
 

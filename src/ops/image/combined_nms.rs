@@ -247,7 +247,7 @@ fn best_of_all(
     Ok(out)
 }
 
-/// What stands at some places, `[images, k]` a component, of each image: `[images, k, ...]`.
+/// Elements of each image at places given by one index `[images, k]` per axis: `[images, k, ...]`.
 fn picked(b: &mut Builder, x: InstId, places: &[InstId]) -> InstId {
     let (dims, at) = (b.dims(x).to_vec(), b.dims(places[0]).to_vec());
     let parts: Vec<InstId> = places.iter().map(|&p| b.reshape(p, &dims![at[0], at[1], 1])).collect();

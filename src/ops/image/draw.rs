@@ -114,7 +114,7 @@ fn side(b: &mut Builder, boxes: InstId, first: Dim, n: Dim) -> Side {
     }
 }
 
-/// Which elements of images of these sizes the frames of boxes `f32[batch, 4]` cover.
+/// Mask of the elements of images of these sizes that the frames of boxes `f32[batch, 4]` cover.
 fn frame(b: &mut Builder, boxes: InstId, dims: &[Dim]) -> InstId {
     let (rows, columns) = (side(b, boxes, Dim::from(0), dims[1]), side(b, boxes, Dim::from(1), dims[2]));
     let mut both = |x: InstId, y: InstId| {

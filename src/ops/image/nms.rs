@@ -28,7 +28,7 @@ pub const ROWS: &[OpRow] = &[
     op("NonMaxSuppressionWithOverlaps", "overlaps scores max_output_size overlap_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::Overlaps)).shape(|cx| nms_shape(cx, Form::Overlaps)).constants(&[2]).dtypes("f32"),
 ];
 
-/// Which version of the op; `Overlaps` has the signature of `V3` but for how much boxes overlap, which it is told.
+/// Version of the op; `Overlaps` has the signature of `V3`, but its input is how much boxes overlap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     V1,
@@ -39,12 +39,12 @@ enum Form {
     V5,
 }
 
-/// What the loop needs besides its state; all f32.
+/// Inputs of the suppression loop besides its state; all f32.
 struct Problem {
     /// `[1 + n, 4]`, corners in any order, or `[1 + n, n]`, how much every box overlaps each. The first row is that of no box: with it
     /// there is one to read where there are no boxes.
     table: InstId,
-    /// What the rows of `table` are.
+    /// Contents of the rows of `table`.
     rows: Rows,
     /// `[n]`; -inf where a box is no candidate.
     scores: InstId,
@@ -56,7 +56,7 @@ struct Problem {
     count: Dim,
 }
 
-/// What is known of each box.
+/// Kind of data about each box: its corners, or how much every box overlaps it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rows {
     Corners,

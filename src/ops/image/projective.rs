@@ -21,7 +21,7 @@ pub const ROWS: &[OpRow] = &[
         .shape(projective_shape).constants(&[2]).dtypes(REAL),
 ];
 
-/// What a coordinate outside of the image stands for.
+/// Fill mode of a projective transform, for coordinates outside of the image.
 #[derive(Clone, Copy)]
 enum Fill {
     Constant,
@@ -164,7 +164,7 @@ fn wrapped(b: &mut Builder, at: InstId, n: Dim) -> InstId {
     by_side(b, at, last, [before, behind])
 }
 
-/// What is before the first pixel, what is behind the last one, and between them the coordinate itself.
+/// Selects `before` for coordinates in front of the first pixel, `behind` for those past the last one, and the coordinate itself between.
 fn by_side(b: &mut Builder, at: InstId, last: Dim, [before, behind]: [InstId; 2]) -> InstId {
     let is_before = compare_scalar(b, Direction::Lt, at, 0.0);
     let is_behind = compare_scalar(b, Direction::Gt, at, last);
@@ -175,7 +175,7 @@ fn by_side(b: &mut Builder, at: InstId, last: Dim, [before, behind]: [InstId; 2]
 /// Images that are read at a grid of places.
 struct View {
     x: InstId,
-    /// What is outside, a scalar.
+    /// Value of pixels outside of the image, a scalar.
     fill: InstId,
     /// Batch, rows and columns.
     grid: [Dim; 3],

@@ -103,7 +103,7 @@ pub fn linear_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) ->
     [Tap { index: lower, weight: b.sub(one, weight) }, Tap { index: upper, weight }]
 }
 
-/// What `x` is between its elements along `axis`, at `to` places.
+/// Linear interpolation of `x` along `axis`, at `to` places.
 pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let [lower, upper] = linear_taps(b, sampling, [b.dims(x)[axis], to]);
     let (low, high) = (b.take(x, axis, lower.index, true), b.take(x, axis, upper.index, true));
@@ -173,7 +173,7 @@ pub fn share(b: &mut Builder, weight: InstId, total: InstId) -> InstId {
     b.select(is_large, part, weight)
 }
 
-/// What a cubic convolution makes of `x` along `axis`. The sizes are those of the image and of the result.
+/// Cubic interpolation of `x` along `axis`. The sizes are those of the image and of the result.
 pub fn cubic(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, sizes: [Dim; 2]) -> InstId {
     let mut total = None;
     for tap in cubic_taps(b, sampling, sizes) {

@@ -59,7 +59,7 @@ pub(super) fn triangular(b: &mut Builder, t: InstId, z: InstId) -> (InstId, Inst
 /// How two rows and columns are turned: what becomes the first axis, and what becomes of the element below the diagonal.
 struct Turn {
     axis: [InstId; 2],
-    /// It is zero.
+    /// Whether the element below the diagonal becomes zero.
     ends: InstId,
     /// The elements on the diagonal are equal unless it is.
     even: bool,

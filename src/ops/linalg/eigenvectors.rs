@@ -13,8 +13,8 @@ use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// What `f` makes of each matrix of `a [count, n, n]`, an array of `types` and sizes each, one matrix after the other: how often their
-/// loops run depends on the matrix.
+/// Results of `f` for each matrix of `a [count, n, n]`, computed one matrix after the other, as the number of iterations depends on the
+/// matrix. `types` has the element type and the sizes of each result for one matrix.
 pub(super) fn of_each(
     b: &mut Builder,
     name: &str,
@@ -58,7 +58,7 @@ pub(super) fn real_and_imaginary(b: &mut Builder, t: InstId) -> [InstId; 2] {
     [real, b.sub(first, second)]
 }
 
-/// What is asked of a matrix.
+/// Eigenvectors to compute: left ones, right ones or both.
 pub(super) struct Wanted {
     pub left: bool,
     pub right: bool,

@@ -27,7 +27,7 @@ pub const ROWS: &[OpRow] = &[
     op("XlaSvd",           "a -> s u v",     xla_svd).dtypes(REAL),
 ];
 
-/// What the rotations of a pair diagonalise.
+/// Kind of Jacobi rotations, by the matrix that they diagonalize.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The symmetric matrix itself: rows and columns are rotated.
@@ -152,7 +152,7 @@ pub(super) fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// The rows of the shorter side made orthogonal.
 pub(super) struct Turned {
-    /// Their lengths in falling order, `[batch, p]`: the singular values.
+    /// Lengths of the rows in falling order, `[batch, p]`: the singular values.
     pub sizes: InstId,
     /// The rows, and beside them what turned them.
     both: InstId,
@@ -322,7 +322,7 @@ fn all_pairs(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, 
 struct Angle {
     cosine: InstId,
     sine: InstId,
-    /// What the second of complex lines is multiplied by before.
+    /// Phase by which the second of two complex lines is multiplied before the rotation.
     phase: Option<InstId>,
 }
 

@@ -13,7 +13,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
 use crate::tensor::DType;
 
-/// What the calls of one function are told by operands in the older form, in front of the arrays.
+/// Options that calls of the older form pass as operands in front of the arrays, by function; operands without a name are skipped.
 const OLDER: &[(&str, &[&str])] = &[
     ("potrf", &["lower", "", ""]),
     ("getrf", &["", "", ""]),

@@ -19,7 +19,7 @@ pub const ROWS: &[OpRow] = &[
     op("MatrixSolveLs", "matrix rhs l2_regularizer -> output", least_squares).shape(least_squares_shape).dtypes(super::FIELDS),
 ];
 
-/// What is nearest to the right sides under the matrices, of all such what is smallest; `l2_regularizer` is added to the diagonal of the
+/// Least-squares solution of the matrices for the right sides, the one of minimum norm; `l2_regularizer` is added to the diagonal of the
 /// matrices that are factored. Without `fast` nothing is added, and the matrices may lack rank.
 ///
 /// Shapes: matrix `[.., m, n]`, rhs `[.., m, k]` -> `[.., n, k]`.

@@ -16,7 +16,7 @@ const STEPS: u64 = 30;
 /// After as many steps on one part an unusual shift breaks a cycle, as in LAPACK.
 const UNUSUAL: f64 = 10.0;
 
-/// What a matrix was turned into.
+/// Schur decomposition of a matrix.
 pub(super) struct Schur {
     /// Upper triangular but for blocks of 2 by 2 with equal elements on the diagonal, `[n, n]`.
     pub t: InstId,
@@ -161,7 +161,7 @@ fn step(b: &mut Builder, shape: &Shape) -> CompId {
     b.end(root)
 }
 
-/// What the first reflection of a step takes to an axis: a multiple of the first column of the shifted part, `[3]` or `[2]`.
+/// Vector that the first reflection of a QR step takes to an axis: a multiple of the first column of the shifted part, `[3]` or `[2]`.
 fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part: InstId) -> InstId {
     let (second, before) = (moved(b, first, 1.0), moved(b, last, -1.0));
     let places = [(first, first), (first, second), (second, first), (second, second)];

@@ -38,7 +38,7 @@ impl ListValue {
         bytes.is_some_and(|bytes| bytes <= MOST_BYTES)
     }
 
-    /// It never has more elements.
+    /// Upper bound of the number of elements.
     pub fn most(&self, b: &Builder) -> Dim {
         self.count.map_or(self.room(b), |count| count.most)
     }
@@ -264,7 +264,7 @@ pub fn check_room(dims: &[Dim]) -> Result<()> {
     Err(Error::user(Code::TooLarge, format!("a list of {length} elements of {:?}", dims.get(1..).unwrap_or(&[]))))
 }
 
-/// That nothing tells how long a list gets.
+/// Error for a list that grows to hold an index which nothing bounds.
 fn unbounded(list: &str, node: &str) -> Error {
     let told = format!(
         "the list `{list}` may grow to hold the index at which `{node}` writes, and nothing bounds that index before run time"
@@ -275,7 +275,7 @@ fn unbounded(list: &str, node: &str) -> Error {
         .into()
 }
 
-/// That nothing tells how long a list is after its size was set.
+/// Error for a list whose length nothing bounds after its size was set.
 pub(super) fn unbounded_size(list: &str) -> Error {
     let told = format!("the list `{list}` gets a size that nothing bounds before run time");
     Diagnostic::new(Code::DynamicShape, told)

@@ -7,7 +7,7 @@ use crate::ops::shape::{S32, S64};
 use crate::ops::symbols::{InferredDim, Why};
 use std::sync::Arc;
 
-/// What the list in input 0 holds; a list of anything where that is not known.
+/// Elements of the list in input 0; ones of any shape where they are not known.
 fn list(cx: &mut ShapeCtx) -> Result<Element> {
     match &cx.arg(0)?.element {
         Some(element) => Ok((**element).clone()),

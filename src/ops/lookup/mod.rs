@@ -66,7 +66,7 @@ const CHANGES: &str = "integers to numbers, up to a number of keys (`--bound`)";
 pub struct Table {
     /// The name of the node of its handle.
     name: String,
-    /// Its keys, each once.
+    /// Keys of the table, each once.
     keys: Tensor,
     /// A value for each key.
     values: Tensor,
@@ -225,7 +225,7 @@ fn change(
     }
 }
 
-/// What fills a table before any call is known from the file; a call can't change it.
+/// Error for an op that changes a table of constants: what fills it before any call is known from the file, and a call can't change it.
 fn unchangeable(cx: &LowerCtx) -> Error {
     let told = format!("{} changes a table that is a constant of the code", cx.node.op);
     Error::user(Code::VariableAssigned, told)

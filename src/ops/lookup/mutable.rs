@@ -16,7 +16,7 @@ use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
-/// What a table holds before any call.
+/// Contents of a table before any call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableContents {
     keys: Tensor,
@@ -24,7 +24,7 @@ pub struct TableContents {
     buckets: u64,
 }
 
-/// What the handle of a table is filled with, with values of sizes `row`; nothing of `marks` is a key.
+/// Initial contents of the table whose handle `node` gives, with values of sizes `row`; nothing of `marks` is a key.
 ///
 /// # Errors
 /// `Code::BadGraph` where keys and values do not belong together.
@@ -100,7 +100,7 @@ impl TableContents {
 #[derive(Clone, Copy)]
 pub struct TableId(usize);
 
-/// What a table holds at one point of the walk.
+/// Contents of a table at one point of the lowering.
 #[derive(Clone, Copy)]
 struct Held {
     /// `[room]`, of which the first `count` count.

@@ -46,7 +46,7 @@ fn added(keys: &[u64], order: &[usize], buckets: u64) -> Vec<usize> {
 mod tests {
     use super::listed;
 
-    /// What `MutableHashTable.export` of TensorFlow 2.21 gives.
+    /// `MutableHashTable.export` of TensorFlow 2.21 gives these orders.
     #[test]
     fn keys_are_listed_as_tensorflow_lists_them() {
         let order = |keys: &[u64]| listed(keys).0.into_iter().map(|i| keys[i]).collect::<Vec<_>>();

@@ -148,8 +148,8 @@ pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     })
 }
 
-/// What `op` makes of integers that follow from sizes which vary, where it is known to fit their type: one short expression in the
-/// place of the instructions for any integers.
+/// Result of `op` on integers that follow from varying sizes, where it is known to fit their type: one short expression in the place of the
+/// instructions for any integers.
 fn of_sizes(b: &mut Builder, x: InstId, y: InstId, op: impl Fn(Dim, Dim) -> Option<Dim>) -> Option<InstId> {
     let dtype = b.dtype(x);
     if !trace::is_recording() || !matches!(dtype, DType::S32 | DType::S64) || b.rank(x) + b.rank(y) > 0 {

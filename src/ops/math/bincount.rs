@@ -32,7 +32,7 @@ pub const ROWS: &[OpRow] = &[
         .constants(&[3]),
 ];
 
-/// What each number of input `values` adds to its bin: 1 where there are no weights.
+/// Weight that each number of input `values` adds to its bin: 1 where there are no weights.
 fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
     let (weights, places) = (cx.arg(i)?, cx.dims(values)?);
     let dims = cx.b.dims(weights);

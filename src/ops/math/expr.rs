@@ -19,7 +19,7 @@ pub struct Expr<'s, 'b> {
     pub id: InstId,
 }
 
-/// What can stand beside an array: another one, or a number.
+/// Second operand of an expression's arithmetic: another array, or a number.
 pub trait Operand<'s, 'b> {
     /// As an array of the type and sizes of `like`.
     fn like(self, like: Expr<'s, 'b>) -> Expr<'s, 'b>;
@@ -48,7 +48,7 @@ impl<'s, 'b> Operand<'s, 'b> for u64 {
 }
 
 impl<'s, 'b> Expr<'s, 'b> {
-    /// What the builder makes of this.
+    /// Array that `f` builds from this one.
     pub fn with(self, f: impl FnOnce(&mut Builder) -> InstId) -> Self {
         let id = f(&mut self.scope.borrow_mut());
         Expr { scope: self.scope, id }
@@ -135,7 +135,7 @@ impl<'s, 'b> Expr<'s, 'b> {
     pub fn not(self) -> Self {
         self.apply(ScalarOp::Not)
     }
-    /// This where `condition` holds, else `other`.
+    /// Selects this array where `condition` holds, else `other`.
     pub fn when(self, condition: Self, other: impl Operand<'s, 'b>) -> Self {
         let other = other.like(self);
         self.with(|b| b.select(condition.id, self.id, other.id))

@@ -112,7 +112,7 @@ pub fn digamma<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
     reflected.when(reflect, y).except(pole, f64::NAN)
 }
 
-/// What is wanted of the incomplete gamma functions.
+/// Quantity to compute for the incomplete gamma functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// The value.

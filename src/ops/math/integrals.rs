@@ -58,7 +58,7 @@ fn exponential<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
     near.when(x.lt(2.0), far).except(x.lt(0.0), f64::NAN)
 }
 
-/// Which of Fresnel's integrals.
+/// Kind of Fresnel integral.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Cosine,

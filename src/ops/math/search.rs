@@ -11,7 +11,7 @@ pub const ROWS: &[OpRow] = &[
     op("UpperBound", "sorted_inputs values -> output", |cx| bound(cx, Bound::Upper)),
 ];
 
-/// Which of the places that keep a row sorted.
+/// Side of the insertion places that keep a row sorted.
 #[derive(Clone, Copy, PartialEq)]
 enum Bound {
     /// The first: behind the elements below the value.

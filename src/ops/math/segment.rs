@@ -62,7 +62,7 @@ pub fn finite_limit(dtype: DType) -> f64 {
     }
 }
 
-/// What an empty segment holds: the neutral element, for extremes the type's finite limit.
+/// Value of an empty segment: the neutral element, for extremes the type's finite limit.
 fn neutral(dtype: DType, op: ScalarOp) -> f64 {
     let limit = finite_limit(dtype);
     match op {

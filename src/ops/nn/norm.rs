@@ -48,7 +48,7 @@ pub struct Stats {
     pub offset: InstId,
     /// Subtracted first.
     pub mean: InstId,
-    /// Its root, with epsilon, divides.
+    /// Variance; its root, with epsilon, divides.
     pub variance: InstId,
 }
 

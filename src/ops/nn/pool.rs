@@ -74,7 +74,7 @@ pub fn reduce_window(b: &mut Builder, x: InstId, init: InstId, op: ScalarOp, win
     b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
 }
 
-/// What the kernel of a pool of maxima starts from: the least number over an image, the least value over a volume.
+/// Initial value of a maximum pool's kernel: the least number over an image, the least value over a volume.
 fn start(b: &mut Builder, dtype: DType, spatial: usize) -> InstId {
     if spatial == 2 { least_number(b, dtype) } else { lowest(b, dtype) }
 }

@@ -75,7 +75,7 @@ enum Fit {
     Arrays,
 }
 
-/// What TensorFlow's kernels for quantized arrays broadcast; they take the elements of the smaller operand in turn.
+/// Kind of broadcast that TensorFlow's kernels for quantized arrays support; they take the elements of the smaller operand in turn.
 fn fit(cx: &LowerCtx) -> Result<Fit> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let is_one = |dims: &[Dim]| dims.iter().all(|&n| n == 1);

@@ -19,7 +19,7 @@ pub const ROWS: &[OpRow] = &[
     op("QuantizeAndDequantizeV4", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),
 ];
 
-/// What the attributes say.
+/// Quantization grid that the attributes describe.
 struct Grid {
     /// The least and the largest integer.
     least: f64,

@@ -18,7 +18,7 @@ use crate::tensor::DType;
 const LARGE: f64 = 10.0;
 /// The blocks that TensorFlow keeps for an element of a smaller mean.
 const SMALL_BLOCKS: f64 = 42.0;
-/// What Stirling's formula leaves of ln k! at k = 0 to 9.
+/// Remainder of Stirling's formula for ln k! at k = 0 to 9.
 const TAILS: [f64; 10] = [
     0.081_061_466_795_327_2,
     0.041_340_695_955_409_2,
@@ -38,7 +38,7 @@ pub const ROWS: &[OpRow] = &[
     op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; binomial(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 
-/// What the numbers of a result are drawn from, f64, and whether by rejection.
+/// Parameters of the binomial distributions that a result is drawn from, f64, and whether by rejection.
 struct Asked {
     count: InstId,
     /// The probability of what is drawn, at most 1/2 unless it is certain.
@@ -139,7 +139,7 @@ fn tail<'s, 'b>(k: Expr<'s, 'b>) -> Expr<'s, 'b> {
     y
 }
 
-/// What the logarithm of the ratio owes to the mode alone.
+/// Terms of the logarithm of the ratio that depend on the mode alone.
 fn of_mode<'s, 'b>(n: Expr<'s, 'b>, p: Expr<'s, 'b>) -> Expr<'s, 'b> {
     let r = p / (1.0 - p);
     let m = ((n + 1.0) * p).floor();

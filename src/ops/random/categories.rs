@@ -11,7 +11,7 @@ use crate::ops::{LowerCtx, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// What is asked for: the logits, the sizes `[batch, samples, classes]`, and the type of the result.
+/// Inputs of a categorical draw: the logits, the sizes `[batch, samples, classes]`, and the type of the result.
 pub(super) struct Asked {
     pub logits: InstId,
     pub sizes: [Dim; 3],

@@ -39,7 +39,7 @@ impl Gates {
     }
 }
 
-/// What is the same for all steps of a sequence.
+/// Weights and bias of an LSTM cell, the same for all steps of a sequence.
 #[derive(Clone, Copy)]
 pub(super) struct Weights {
     pub(super) w: InstId,

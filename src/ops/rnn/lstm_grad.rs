@@ -29,7 +29,7 @@ pub const ROWS: &[OpRow] = &[
     op("BlockLSTMGradV2",   SEQUENCE, |cx| sequence(cx, Gates::InputForgetCellOutput)).shape(sequence_shape).dtypes(FLOATS),
 ];
 
-/// What a step was given and what it made.
+/// Inputs and intermediate results of an LSTM step, and the gradients of its outputs.
 #[derive(Clone, Copy)]
 struct Step {
     /// The memory in front of the step.
@@ -43,9 +43,9 @@ struct Step {
 /// The gradients of a step.
 struct StepGrads {
     memory: InstId,
-    /// Those of the gates in the order of the weights, one behind the other.
+    /// Gradients of the gates in the order of the weights, one behind the other.
     gates: InstId,
-    /// Those of the weights of the memory, zeros where there are none.
+    /// Gradients of the weights of the memory, zeros where there are none.
     peepholes: [InstId; 3],
 }
 

@@ -10,7 +10,7 @@ use crate::hlo::open::{Builder, InstId};
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[gru::ROWS, lstm::ROWS, lstm_grad::ROWS];
 
-/// Which side of a matrix product is transposed.
+/// Operand of a matrix product that is transposed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Transposed {
     Neither,

@@ -130,7 +130,7 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
     Ok([places, sums, shape].map(Value::Array).into())
 }
 
-/// What says whether results name rows.
+/// Condition under which the result's indices name rows.
 #[derive(Clone, Copy)]
 enum Rows {
     /// The rank of an input, two.

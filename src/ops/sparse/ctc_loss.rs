@@ -35,7 +35,7 @@ struct Labels {
     given: InstId,
 }
 
-/// What the forward and the backward pass need: arrays of the type of the inputs, but for truth values.
+/// Emissions and transitions of the label paths, for the forward and the backward pass; logarithms are of the type of the inputs.
 struct Paths {
     /// `[time, batch, states]`: the logarithm of the probability of what each state emits.
     emissions: InstId,

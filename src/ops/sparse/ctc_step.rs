@@ -8,7 +8,7 @@ use crate::ops::rounds::{part_at, rounds};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// What a step makes of the leaves that there are, and what they grow from; arrays of `[batch, width]` but for the first three.
+/// Leaves of a beam search before a step, and their own parts after it; arrays of `[batch, width]` but for the first three.
 struct Growth {
     /// `[batch, classes - 1]`: the logarithm of the probability of each label.
     emitted: InstId,
@@ -70,7 +70,8 @@ fn normalizer(b: &mut Builder, x: InstId) -> InstId {
     b.add(largest, log)
 }
 
-/// What the parent of each leaf passes on to its last label: all of it, or the part behind a blank where it is the parent's own label.
+/// Log-probability that the parent of each leaf passes on to the leaf's last label: all of it, or the part behind a blank where it is the
+/// parent's own label.
 fn from_parents(b: &mut Builder, s: Sizes, leaves: &Leaves, is_child: InstId) -> InstId {
     let dims = [s.batch, s.width, s.width];
     let (own, of_parent) = (b.broadcast(leaves.last, &dims, &[0, 1]), b.broadcast(leaves.last, &dims, &[0, 2]));
@@ -136,7 +137,7 @@ struct Leaf {
     is_stunted: InstId,
 }
 
-/// What a leaf grows among.
+/// Children, labels and probabilities of the leaves among which one leaf grows.
 struct Family {
     /// `pred[batch, width]`: which leaves are its children.
     children: InstId,
@@ -199,7 +200,7 @@ fn grow_leaf(
     (best_of(b, total, from, s.width), stunted)
 }
 
-/// Which leaves are not among the best when the labels up to their own have been tried: `pred[batch, width]`.
+/// Mask of the leaves that are not among the best when the labels up to their own have been tried: `pred[batch, width]`.
 fn has_fallen(b: &mut Builder, s: Sizes, family: &Family, ranked: &Ranked, reached: InstId) -> InstId {
     let dims = [s.batch, s.width, s.classes - 1];
     let (number, own) = (b.iota(DType::S32, &dims, 2), b.broadcast(family.last, &dims, &[0, 1]));

@@ -225,14 +225,14 @@ fn looked_up(cx: &mut LowerCtx, own: InstId, others: InstId, numbers: InstId) ->
     Ok(cx.b.select(is_there, taken, zeros))
 }
 
-/// What the sum's gradient is at the indices of each operand.
+/// Gradients of the operands of a sparse addition: the sum's gradient at the indices of each.
 fn add_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, a, b, sum) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     let (x, y) = (looked_up(cx, a, sum, grad)?, looked_up(cx, b, sum, grad)?);
     Ok(vec![Value::Array(x), Value::Array(y)])
 }
 
-/// What the part's gradient is at the indices of the whole.
+/// Gradient of the input of a sparse slice: the part's gradient at the indices of the whole.
 fn slice_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, (whole, ..), start, (part, m, rank)) = (cx.arg(0)?, indices(cx, 1)?, cx.arg(2)?, indices(cx, 3)?);
     if cx.b.dims(start) != [Dim::from(rank)] {

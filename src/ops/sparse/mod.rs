@@ -76,7 +76,7 @@ fn columns(cx: &mut LowerCtx, all: &[InstId], n: Dim) -> InstId {
     cx.b.concatenate(&all, 1)
 }
 
-/// What one step along each axis of an array of this shape, `s64[rank]`, is worth in row-major order: scalars.
+/// Row-major strides of an array of this shape, `s64[rank]`: a scalar for each axis.
 fn strides(cx: &mut LowerCtx, shape: InstId, rank: usize) -> Vec<InstId> {
     let mut stride = cx.b.scalar(DType::S64, 1.0);
     let mut out = Vec::with_capacity(rank);

@@ -90,7 +90,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([places, values, empty, map].map(Value::Array).into())
 }
 
-/// What stands in front of each element, added.
+/// Exclusive prefix sum of a vector.
 fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
     let up_to = running(cx, x, ScalarOp::Add, 0.0);
     cx.b.sub(up_to, x)

@@ -65,7 +65,7 @@ impl Runs {
     }
 }
 
-/// Which elements of a vector are another value than the one before; the first is none.
+/// Mask of the elements of a vector whose value differs from the one before; false for the first.
 pub(super) fn changes(cx: &mut LowerCtx, x: InstId) -> InstId {
     let n = cx.b.dims(x)[0];
     let (head, tail) =

@@ -41,7 +41,7 @@ pub const ROWS: &[OpRow] = &[
 /// More than that are no segments.
 const MOST_SEGMENTS: u64 = 1 << 31;
 
-/// What becomes of the rows of a segment.
+/// Reduction of the rows of a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fold {
     Sum,
@@ -138,7 +138,7 @@ fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Optio
     cx.one(y)
 }
 
-/// What the sum of as many rows is divided by.
+/// Divisor of the sum of a segment with so many rows.
 fn divisor(cx: &mut LowerCtx, sizes: InstId, fold: Fold, dtype: DType) -> InstId {
     let one = cx.b.full_like(sizes, 1.0);
     let sizes = cx.b.max(sizes, one);

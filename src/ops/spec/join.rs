@@ -178,7 +178,7 @@ impl ValueSpec {
 /// The most specs that the components of one optional may have.
 const MOST_ALTERNATIVES: usize = 64;
 
-/// What either of two optionals may be.
+/// Specs of all values that either of two optionals may have; `None` where there are too many.
 fn alternatives(a: &[AlternativeSpec], b: &[AlternativeSpec]) -> Option<Vec<AlternativeSpec>> {
     let mut all = a.to_vec();
     for other in b {

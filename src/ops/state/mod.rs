@@ -45,10 +45,10 @@ pub const ROWS: &[&[OpRow]] = &[PLAIN, scatter::ROWS, reference::ROWS];
 /// Names that are listed; the others are counted.
 const LISTED: usize = 3;
 
-/// What an op does with arrays.
+/// Lowering of an op that works on arrays, not on handles.
 type OnArrays = fn(&mut LowerCtx) -> Result<Vec<Value>>;
 
-/// What `f` gives where input 0, a handle, is the variable's value.
+/// Results of `f` with the variable's value in the place of input 0, its handle.
 fn from(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
     let value = cx.read(0)?;
     let handle = std::mem::replace(&mut cx.args[0], Value::Array(value));
@@ -71,7 +71,7 @@ fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Variable(found)])
 }
 
-/// What is said of variables that nothing gives a value.
+/// Diagnostic for variables that nothing gives a value.
 pub fn valueless(names: &[String]) -> Diagnostic {
     let listed: Vec<String> = names.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
     let message = match (&listed[..], names.len().saturating_sub(LISTED)) {

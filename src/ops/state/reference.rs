@@ -31,7 +31,7 @@ pub const ROWS: &[OpRow] = &[
         .by_reference(),
 ];
 
-/// What changes the variable gives its reference again. The value that it is given may be a reference too.
+/// Results of an op that changes a variable and gives its reference again. The value that the variable is given may be a reference too.
 fn changed(cx: &mut LowerCtx, f: super::OnArrays) -> Result<Vec<Value>> {
     let reference = cx.args.first().cloned();
     if let Some(Value::Variable(_)) = cx.args.get(1) {

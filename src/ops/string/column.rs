@@ -30,7 +30,7 @@ pub enum Source {
 /// A column: features of each row.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its features, row by row.
+    /// Features of the column, row by row.
     pub features: Features,
     /// How it was given.
     pub source: Source,
@@ -76,7 +76,7 @@ pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
 pub struct Batch {
     /// The number of its rows.
     pub rows: u64,
-    /// Its dense shape, `s64[2]`, where it bounds the features of a row.
+    /// Dense shape of the column, `s64[2]`, where it bounds the features of a row.
     pub shape: Option<InstId>,
 }
 

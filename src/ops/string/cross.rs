@@ -52,7 +52,7 @@ struct Crosses {
     features: Vec<InstId>,
 }
 
-/// What is computed of the features of a cross.
+/// Value that is computed from the features of a cross.
 enum Joining {
     /// The fingerprint of all, beginning with a key, or with the first feature, by the number of buckets.
     Hash { key: Option<u64>, buckets: u64 },
@@ -130,7 +130,7 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     sparse_result(cx, &columns, &Joining::Hash { key: None, buckets })
 }
 
-/// What the attributes of a node say of its result.
+/// Kind of value that the attributes of a node ask of a cross.
 fn joining(cx: &LowerCtx) -> Result<Joining> {
     let out = cx.node.tf_type("out_type").or_else(|| cx.node.tf_type("out_values_type"));
     if out == Some(TfType::String) {

@@ -105,7 +105,7 @@ fn declared(cx: &LowerCtx) -> Result<(Vec<&'static str>, usize)> {
     Ok((row.inputs(), row.writes.len()))
 }
 
-/// What variables hold and all other inputs, of the variables' type; numbers are scalars.
+/// Values of the variables and of all other inputs, in the variables' type; hyperparameters are scalars.
 fn operands(cx: &mut LowerCtx, names: &[&'static str], variables: usize) -> Result<Vec<InstId>> {
     let first = cx.read(0)?;
     let dtype = cx.b.dtype(first);
