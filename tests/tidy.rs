@@ -301,9 +301,10 @@ const PLAIN: &[&str] = &["src/schedule"];
 /// Folders whose doc comments [`comments_begin_with_nouns_or_verbs`] holds.
 #[rustfmt::skip]
 const NOUNS_FIRST: &[&str] = &[
-    "src/cli", "src/cluster", "src/codegen", "src/diag", "src/dump", "src/graph", "src/import", "src/infer", "src/kernel", "src/measure",
-    "src/model", "src/opdef", "src/optimize", "src/package", "src/prepare", "src/reduce", "src/report", "src/rewrite", "src/run", "src/scalar",
-    "src/schedule", "src/target", "src/tensor", "src/util", "src/verify",
+    "src/cli", "src/cluster", "src/codegen", "src/compile", "src/diag", "src/dump", "src/graph", "src/hlo", "src/import", "src/infer",
+    "src/interp", "src/kernel", "src/lower", "src/measure", "src/model", "src/opdef", "src/ops", "src/optimize", "src/package",
+    "src/prepare", "src/reduce", "src/report", "src/rewrite", "src/run", "src/scalar", "src/schedule", "src/target", "src/tensor",
+    "src/util", "src/verify",
 ];
 /// Words that stand for something which a reader of the first sentence has not seen.
 const PRONOUNS: &[&str] = &["What", "Its", "Those", "That", "It", "They", "These", "Which", "Their", "This", "Whose"];
