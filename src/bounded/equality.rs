@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// A value: the number of the step that makes it, and its sizes.
 type Value = (usize, Vec<Vec<u64>>);
 
-/// What a step does but for its op: the numbers in its attributes, what it calls, and what it works on.
+/// An instruction without its op: the numbers in its attributes, the computations that it calls, and its operands.
 #[derive(PartialEq, Eq, Hash)]
 struct Work {
     name: String,

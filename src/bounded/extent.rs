@@ -13,7 +13,7 @@ impl Expr<usize> {
     pub fn size(&self) -> Option<usize> {
         self.as_var().copied()
     }
-    /// Its value for these sizes; `None` where it leaves 64 bits.
+    /// The value for these sizes; `None` where it leaves 64 bits.
     pub fn at(&self, sizes: &[u64]) -> Option<i64> {
         self.eval(&|&size| i64::try_from(*sizes.get(size)?).ok())
     }

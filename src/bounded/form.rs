@@ -4,14 +4,14 @@ use crate::hlo::attrs::{GatherDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape, Size};
 use std::sync::Arc;
 
-/// What follows from the sizes in one instruction.
+/// The numbers of one instruction that follow from the sizes.
 #[derive(Clone, Debug, Default)]
 pub struct Varying {
     /// The sizes of each array that it makes, depth first.
     pub dims: Vec<Vec<Extent>>,
     /// The numbers in its attributes, in the order of [`numbers`].
     pub numbers: Vec<Extent>,
-    /// Its elements, where it is a constant with elements that vary.
+    /// The elements of a constant, where they vary.
     pub elements: Option<Vec<Extent>>,
 }
 
@@ -79,11 +79,11 @@ pub fn order<D: Size>(module: &Module<D>, comp: CompId) -> Vec<InstId> {
 pub struct Departure {
     /// TensorFlow's node, as far as it is known, and its op.
     pub node: (String, String),
-    /// What differs.
+    /// The reason, for a message.
     pub what: String,
 }
 
-/// That something is wrong at an instruction.
+/// A departure at the node that an instruction was lowered from.
 pub fn departure(inst: &Inst, what: impl Into<String>) -> Departure {
     Departure { node: (inst.metadata.op_name.clone(), inst.metadata.op_type.clone()), what: what.into() }
 }
@@ -165,13 +165,13 @@ fn set_window<D: Size>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::Signed)
 
 /// The numbers of each axis of a window as [`numbers`] has them.
 pub struct WindowNumbers<'a> {
-    /// Its size.
+    /// The size of the window.
     pub size: &'a Extent,
     /// Elements before.
     pub low: &'a Extent,
 }
 
-/// Those of axis `axis`.
+/// The window numbers of axis `axis`.
 pub fn window(varying: &Varying, axis: usize) -> Option<WindowNumbers<'_>> {
     let own = varying.numbers.get(3 * axis..3 * axis + 3)?;
     Some(WindowNumbers { size: &own[0], low: &own[2] })

@@ -63,7 +63,7 @@ struct Function {
     least: Vec<u64>,
     /// Bounds of the sizes that the caller says, largest first, with the function for exactly them.
     bounds: Vec<(Vec<u64>, Lowered)>,
-    /// What follows from the sizes.
+    /// The expressions of its numbers, computation by computation.
     forms: Vec<Form>,
     /// The sizes that the caller says, by their numbers, at whose smallest value it is another function.
     apart: Vec<usize>,
@@ -185,7 +185,7 @@ fn halves(given: &[Size]) -> Vec<Vec<u64>> {
     out
 }
 
-/// What a call asks for and there is room for up to a bound, as sizes that the call says. A node that is reached more than once has a
+/// Run-time checks as sizes that a call gives back, each with its capacity. A node that is reached more than once has a
 /// number behind its name.
 fn asked(claims: &[Claim]) -> Vec<Size> {
     let mut out: Vec<Size> = Vec::with_capacity(claims.len());

@@ -30,11 +30,11 @@ const TRIES: u64 = 3;
 pub struct Once {
     /// The sizes that the caller says, counted in steps.
     pub given: Vec<Size>,
-    /// Those of them, by their numbers, at whose smallest value the function is another one.
+    /// The sizes of `given`, by their numbers, at whose smallest value the function is another one.
     pub apart: Vec<usize>,
-    /// What follows from the sizes, computation by computation.
+    /// The expressions of its numbers, computation by computation.
     pub forms: Vec<Form>,
-    /// What each size may be: those that the caller says, and behind them those that values say.
+    /// The range of each size: those that the caller says, and behind them the data-dependent ones.
     pub ranges: Vec<Interval>,
     open: OpenLowered,
     expressions: Expressions,
@@ -289,7 +289,7 @@ fn base(given: &[Size], turn: u64) -> Vec<u64> {
     given.iter().enumerate().map(one).collect()
 }
 
-/// What follows from the sizes in each computation that the entry reaches; `None` where an expression is too large.
+/// The expressions of the numbers in each computation that the entry reaches; `None` where an expression is too large.
 fn forms(module: &open::Module, expressions: &Expressions) -> Option<Vec<Form>> {
     module.reachable().into_iter().map(|comp| form(module, comp, expressions)).collect()
 }

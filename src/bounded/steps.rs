@@ -23,7 +23,7 @@ impl Step {
     pub fn is_one(self) -> bool {
         self.by == 1
     }
-    /// What the size is that is `number` steps.
+    /// The size of `number` steps.
     pub fn size(self, number: u64) -> u64 {
         self.by.saturating_mul(number).saturating_add(self.rest)
     }
@@ -127,7 +127,7 @@ impl Steps {
         };
         sizes.iter().enumerate().map(one).collect()
     }
-    /// What is left of each size beyond a number of steps, which nothing may be.
+    /// Checks that each size is a whole number of steps: the remainder may be nothing but 0.
     pub fn claims(&self, given: &[Size]) -> Vec<Claim> {
         let one = |(size, step): (&Size, &Step)| Claim {
             node: format!("{}_beyond_multiple_of_{}", size.name, step.by),

@@ -82,7 +82,7 @@ impl Dim {
     fn side(self) -> trace::Side {
         self.expr.map_or(trace::Side::Constant(self.value), trace::Side::Expr)
     }
-    /// What an operation makes of two numbers: where no expression of it is known it stands for these sizes alone. `None` where it leaves
+    /// The result of an operation: where no expression of it is known it stands for these sizes alone. `None` where it leaves
     /// 64 bits or divides by 0.
     fn combined(self, other: Dim, op: trace::Binary) -> Option<Dim> {
         self.computed(op, other).or_else(|| {
@@ -92,7 +92,7 @@ impl Dim {
             Some(Dim::constant(value))
         })
     }
-    /// What an operation makes of two numbers; `None` where no expression of it is known. Nothing is recorded.
+    /// The result of an operation; `None` where no expression of it is known. Nothing is recorded.
     pub fn computed(self, op: trace::Binary, other: Dim) -> Option<Dim> {
         let value = op.of(self.value, other.value)?;
         if !self.varies() && !other.varies() {

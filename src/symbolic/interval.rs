@@ -1,4 +1,4 @@
-//! What the values of expressions lie between.
+//! Ranges of expressions.
 use super::{Expr, Factor};
 
 /// Maxima that a sum is moved into, and remainders that are recognised, one within the other.
@@ -26,7 +26,7 @@ impl Interval {
         let held = |end: i128| end.clamp(-Interval::FAR, Interval::FAR);
         Interval { least: held(least), most: held(most) }
     }
-    /// What each of several numbered variables lies between; every integer where that is not said.
+    /// The range of each of several numbered variables; every integer where that is not said.
     pub fn of_each(ranges: &[Interval]) -> impl Fn(&usize) -> Interval {
         |&number| ranges.get(number).copied().unwrap_or(Interval::ALL)
     }

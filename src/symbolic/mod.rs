@@ -29,7 +29,7 @@ const MOST_FACTORS: u32 = 24;
 /// No expression has more factors, those within others counted each time.
 const MOST_WEIGHT: u32 = 1 << 12;
 
-/// What an [`Expr`] multiplies.
+/// A factor of the products that an [`Expr`] sums.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor<V: Ord> {
     /// A variable.

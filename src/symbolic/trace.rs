@@ -1,4 +1,4 @@
-//! What is recorded while a function is lowered whose sizes vary: the expressions of its sizes, and the answers that it took to comparisons.
+//! The record of one lowering of a function whose sizes vary: the expressions of its sizes, and the answers that it took to comparisons.
 //!
 //! Lowering runs on one thread from its first to its last instruction, so the record is the thread's. Outside of [`record`] every size
 //! is a constant, and nothing is recorded.
@@ -25,7 +25,7 @@ pub enum Side {
 /// A comparison of two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
-    /// They are equal.
+    /// Both are equal.
     Equal,
     /// The first is less.
     Less,
@@ -111,7 +111,7 @@ struct Fact {
 /// Facts that are taken together to show that an expression is never negative.
 const MOST_FACTS: usize = 4;
 
-/// What lowering recorded.
+/// The sizes, expressions and guards of one lowering.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The range of each size.
@@ -123,9 +123,9 @@ pub struct Record {
     known: HashSet<(Expr<SizeNumber>, bool, bool)>,
     /// How many sizes the caller says; those behind them values say.
     said: usize,
-    /// What messages call each size.
+    /// The names of sizes in messages.
     names: Vec<String>,
-    /// What is known of sizes beside their ranges.
+    /// Upper limits of data-dependent sizes beside their ranges.
     facts: Vec<Fact>,
     node: (String, String),
 }
@@ -194,7 +194,7 @@ impl Record {
         self.facts.iter().filter(|fact| vars.contains(&fact.size)).any(shows)
     }
 
-    /// What the ranges and facts say of how an expression compares with 0.
+    /// The comparison of an expression with 0, where ranges and facts decide it.
     fn decided(&self, expr: &Expr<SizeNumber>, relation: Relation) -> Option<bool> {
         let within = self.extremes(expr).unwrap_or(Interval::ALL);
         let is_positive = || within.least > 0 || expr.offset_by(-1).is_some_and(|e| self.follows(&e));
@@ -283,11 +283,11 @@ thread_local! {
 /// A size that varies while a function is lowered.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// What messages call it.
+    /// The name in messages.
     pub name: String,
-    /// What it lies between.
+    /// The least and the largest value.
     pub range: Interval,
-    /// What it is at hand.
+    /// The value for which the function is lowered.
     pub at_hand: i64,
 }
 
@@ -336,7 +336,7 @@ pub fn is_recording() -> bool {
     RECORD.with(|r| r.borrow().is_some())
 }
 
-/// What a number lies between for all sizes; nothing is recorded.
+/// The range of a number over all sizes; nothing is recorded.
 pub fn range(dim: Dim) -> Interval {
     match dim.expr() {
         Some(_) => with(|record| record.extremes(&record.expr(dim))).flatten().unwrap_or(Interval::ALL),

@@ -1,4 +1,4 @@
-//! What of a padded array counts, as instructions.
+//! Masks of the elements of a padded array that lie within its actual sizes, as instructions.
 use crate::bounded::extent::Extent;
 use crate::hlo::attrs::PadDim;
 use crate::hlo::{Builder, InstId};

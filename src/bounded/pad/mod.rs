@@ -29,7 +29,7 @@ pub struct Padded<'a> {
     pub steps: &'a Steps,
     /// How many the values say; those of the entry are the last parts of its root.
     pub found: usize,
-    /// What each size may be, the smallest and the largest.
+    /// The range of each size.
     pub ranges: Vec<Interval>,
     /// How many parameters of the entry are arguments; the sizes become parameters behind them.
     pub args: usize,
@@ -48,7 +48,7 @@ impl Padded<'_> {
     fn sizes(&self) -> usize {
         self.given() + self.found
     }
-    /// What a number lies between for all sizes.
+    /// The range of an expression over all sizes.
     fn within(&self, of: &Extent) -> Option<Interval> {
         of.extremes(&Interval::of_each(&self.ranges))
     }
@@ -89,7 +89,7 @@ impl Padded<'_> {
     }
 }
 
-/// What a computation is to its callers.
+/// The role of a computation, by the instruction that calls it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Entry,
@@ -120,7 +120,7 @@ struct Walk<'a> {
 
 /// Why an instruction can't be written.
 enum Refusal {
-    /// It is not known to be right.
+    /// The op is not known to be right on padded arrays.
     Unknown(&'static str),
     /// A number does not fit into 32 bits, or a size is not known yet.
     Size,

@@ -12,7 +12,7 @@ struct Group {
     to: std::ops::Range<usize>,
 }
 
-/// What each size lies between.
+/// The range of each size, by its number.
 type Ranges<'a> = &'a dyn Fn(&usize) -> Interval;
 
 /// Whether two products of sizes are one number for all of them.

@@ -1,4 +1,4 @@
-//! What keeps padding from elements that count, opcode by opcode.
+//! Padding kept away from elements within the actual sizes, opcode by opcode.
 use super::mask::{masked, within};
 use super::reshape::reshaped;
 use super::{Refusal, Walk, Written};
@@ -106,7 +106,7 @@ impl Walk<'_> {
         self.only(!inner, "goes over an axis that varies")
     }
 
-    /// Those of `axes` of a value that vary, each with its actual size.
+    /// The axes among `axes` of a value that vary, each with its actual size.
     pub(super) fn limits(&mut self, id: InstId, axes: &[usize]) -> Result<Vec<(usize, InstId)>, Refusal> {
         let varying = self.varying(id);
         let mut out = Vec::new();

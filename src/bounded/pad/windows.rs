@@ -6,7 +6,7 @@ use crate::hlo::attrs::{PadDim, WindowDim};
 use crate::hlo::{Inst, InstId, Op};
 use crate::tensor::DType;
 
-/// What comes behind `n` elements where there are `count` windows.
+/// The padding behind `n` elements that leaves `count` windows.
 fn high(window: &WindowDim, n: u64, count: u64) -> Option<i64> {
     let Some(steps) = count.checked_sub(1) else { return Some(window.pad_high) };
     let length = window.reach()?.checked_add(steps.checked_mul(window.stride)?)?;

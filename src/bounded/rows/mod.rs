@@ -87,7 +87,7 @@ impl Search<'_> {
     }
 }
 
-/// What may be either of two: rows that are all the same are rows.
+/// The common part of two values: rows that are all the same are rows.
 fn joined(a: Part, b: Part) -> Option<Part> {
     match (a, b) {
         (a, b) if a == b => Some(a),

@@ -1,4 +1,4 @@
-//! What one instruction makes of rows.
+//! Dependence of the rows of one instruction on the rows of its operands.
 use crate::bounded::form::Varying;
 use crate::hlo::attrs::{DotDims, GatherDims, PadDim, WindowDim};
 use crate::hlo::{Computation, Inst, InstId, Op};
@@ -27,7 +27,7 @@ pub struct Step<'a> {
     /// The instruction.
     pub inst: &'a Inst,
     varying: &'a Varying,
-    /// Its operands.
+    /// The operands of the instruction.
     pub operands: Vec<&'a Inst>,
     /// The arrays of each operand, depth first.
     pub parts: Vec<&'a [Part]>,
