@@ -52,7 +52,7 @@ macro_rules! graphs {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-graphs! { arrays_v1 attention branches_v1 condition_gradients conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp nested_loop_gradients norms open_boxes open_images open_path open_rounds open_rounds_v1 open_sizes open_steps order ragged_ids ragged_rows reductions resize rows_from_loops rows_in_loops sizes_within slices sparse wide_layers }
+graphs! { arrays_v1 attention branches_v1 condition_gradients conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp nested_loop_gradients norms open_boxes open_images open_path open_rounds open_rounds_v1 open_sizes open_steps order ragged_ids ragged_rows reductions resize rows_from_loops rows_in_loops selected_labels sizes_within slices sparse wide_layers }
 
 #[test]
 fn every_folder_is_tested() {

@@ -570,6 +570,17 @@ def rows_from_loops(values, lengths, x):
     return parts.values, above.row_lengths(), above.to_tensor(-1.0), kept.to_tensor(), counts.row_splits
 
 
+@graph(("logits", f32, (5, 2, 4)), ("labels", i32, (2, 3)))
+def selected_labels(logits, labels):
+    """Losses of connectionist temporal classification whose labels a mask selects: the first of each row, and some or none behind it."""
+    def loss(kept):
+        at = tf.where(tf.concat([tf.constant([[True], [True]]), kept[:, 1:]], 1))
+        values = tf.math.floormod(tf.gather_nd(labels, at), 3)
+        sparse = tf.SparseTensor(at, values, tf.constant([2, 3], tf.int64))
+        return tf.compat.v1.nn.ctc_loss(sparse, logits, tf.constant([5, 4]))
+    return loss(labels > 1), loss(labels > 1000)
+
+
 @graph(("x", f32, (4, 4)), ("at", i32, (1,)))
 def condition_gradients(x, at):
     """Gradients of conditions, which keep values of the branch that was taken in optionals: of unlike shapes, nested, in loops and with
