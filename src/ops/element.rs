@@ -179,7 +179,8 @@ impl<'b> Reader<'b> {
             _ => return false,
         };
         let elements = |shape: &Shape| shape.as_array().map(|a| a.elements());
-        elements(self.b.shape(x)) == elements(&reduce.shape)
+        let (before, after) = (elements(self.b.shape(x)), elements(&reduce.shape));
+        before.zip(after).is_some_and(|(before, after)| before.is_same(after))
             && interp::constant_value(self.b, init).and_then(|t| t.get_i64(0)) == Some(neutral)
     }
 

@@ -6,6 +6,7 @@ use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::Value;
 use crate::ops::value::ListValue;
+use crate::symbolic::trace;
 use crate::tensor::{DType, Tensor};
 
 /// Arrays of more elements are not evaluated to find out that they are constant.
@@ -53,6 +54,11 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
     }
 }
 
+/// Whether a size is at most `most` in every call; nothing is recorded.
+fn is_at_most(size: Dim, most: u64) -> bool {
+    trace::range(size).most <= most.into()
+}
+
 /// The constant that an array is, if it is one and cheap to find out.
 pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
     let Value::Array(id) = value else { return None };
@@ -60,7 +66,7 @@ pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
     if let Op::Constant(_) = inst.op {
         return interp::constant_value(b, *id);
     }
-    let small = inst.shape.as_array().is_some_and(|a| a.elements() <= EVALUATED_ELEMENTS);
+    let small = inst.shape.as_array().is_some_and(|a| is_at_most(a.elements(), EVALUATED_ELEMENTS));
     if small { interp::constant_value(b, *id) } else { None }
 }
 
@@ -68,7 +74,7 @@ pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
 pub fn known_constant(b: &Builder, value: &Value) -> Option<Known> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];
-    let small = inst.shape.as_array().is_some_and(|a| a.elements() <= EVALUATED_ELEMENTS);
+    let small = inst.shape.as_array().is_some_and(|a| is_at_most(a.elements(), EVALUATED_ELEMENTS));
     let known = if small || matches!(inst.op, Op::Constant(_)) { interp::known_value(b, *id)? } else { return None };
     Some(if b.follows_sizes(*id) { known.of_sizes() } else { known })
 }
@@ -76,7 +82,7 @@ pub fn known_constant(b: &Builder, value: &Value) -> Option<Known> {
 /// The sizes or shape that an integer or vector of a few is, if it is known, also where loops compute it.
 pub fn known_shape(b: &Builder, id: InstId) -> Option<Known> {
     let dims = b.dims(id);
-    let is_shape = dims.len() < 2 && dims.iter().all(|&n| n <= MOST_DIMS);
+    let is_shape = dims.len() < 2 && dims.iter().all(|&n| is_at_most(n, MOST_DIMS));
     let is_integer = matches!(b.dtype(id), DType::S32 | DType::S64);
     if is_shape && is_integer { interp::known_value_through_loops(b, id) } else { None }
 }
