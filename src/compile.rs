@@ -181,12 +181,11 @@ fn recorded_at(
     found: &[u64],
     fixed: &[Fixed],
 ) -> Result<(OpenLowered, Record), Failure> {
-    let (open, record) = lower::recorded(sizes, |dims| {
+    lower::recorded(sizes, |dims| {
         let at = prepared.at(&dims.iter().map(|d| Size::at_hand(*d)).collect::<Vec<u64>>());
         let feeds = lower::said_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
         open_at(&at, found, feeds, fixed)
-    });
-    open.map(|open| (open, record))
+    })
 }
 
 fn open_at(prepared: &Prepared, found: &[u64], feeds: Vec<Vec<Dim>>, fixed: &[Fixed]) -> Result<OpenLowered, Failure> {

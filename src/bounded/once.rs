@@ -185,7 +185,10 @@ impl Once {
     /// The function up to a bound of the sizes that the caller says, each array as large as it is for any of them. `steps` give
     /// the sizes of counts, and `args` say which axes of the arguments have them.
     pub fn bound(&self, most: &[u64], steps: &Steps, args: &[Vec<Option<usize>>]) -> Option<Lowered> {
-        let all = self.largest(most)?;
+        let (all, capacities) = self.all_sizes(most)?;
+        if capacities.iter().any(|&n| n < 0) {
+            return None;
+        }
         let least = self.given.iter().map(|s| s.least).chain(self.open.sizes.iter().map(|_| 0));
         let ranges: Vec<Interval> = least.zip(&all).map(|(a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
         let within = Interval::of_each(&ranges);
@@ -200,16 +203,7 @@ impl Once {
     /// The function for exactly some sizes: those that the caller says, counted in steps, and behind them the first of those that values
     /// say; further ones are taken to be the largest that they may be.
     pub fn exact(&self, counts: &[u64], steps: &Steps, args: &[Vec<Option<usize>>]) -> Option<Lowered> {
-        let mut all = counts.to_vec();
-        let mut most = Vec::with_capacity(self.open.sizes.len());
-        for (i, found) in self.open.sizes.iter().enumerate() {
-            let largest = u64::try_from(self.expressions.of(found.most)?.at(&all)?).unwrap_or(0);
-            match all.get_mut(self.given.len() + i) {
-                Some(known) => *known = (*known).min(largest),
-                None => all.push(largest),
-            }
-            most.push(largest);
-        }
+        let (all, most) = self.all_sizes(counts)?;
         let value = |d: Dim| self.expressions.of(d).and_then(|e| e.at(&all));
         let mut lowered = self.resized(&value, &steps.sizes(&counts[..self.given.len()]), args)?;
         for (id, comp) in self.open.module.comps.iter() {
@@ -222,6 +216,7 @@ impl Once {
                 inst.op = Op::Constant(Literal::Array(value));
             }
         }
+        let most = most.into_iter().map(|n| u64::try_from(n).unwrap_or(0));
         lowered.found = all[self.given.len()..].iter().copied().zip(most).collect();
         Some(lowered)
     }
@@ -268,14 +263,21 @@ impl Once {
         self.given.iter().zip(counts).all(|(size, n)| (size.least..=size.most).contains(n))
     }
 
-    /// All sizes where those that the caller says are these and those that values say are the largest that they may be.
-    pub fn largest(&self, most: &[u64]) -> Option<Vec<u64>> {
-        let mut all = most.to_vec();
-        for found in &self.open.sizes {
-            let most = self.expressions.of(found.most)?.at(&all)?;
-            all.push(u64::try_from(most).ok()?);
+    /// All sizes, of which the first are said, and the largest that each of those that values say may be; so large are those that are not
+    /// said.
+    fn all_sizes(&self, said: &[u64]) -> Option<(Vec<u64>, Vec<i64>)> {
+        let mut all = said.to_vec();
+        let mut most = Vec::with_capacity(self.open.sizes.len());
+        for (i, found) in self.open.sizes.iter().enumerate() {
+            let most_here = self.expressions.of(found.most)?.at(&all)?;
+            let largest = u64::try_from(most_here).unwrap_or(0);
+            match all.get_mut(self.given.len() + i) {
+                Some(known) => *known = (*known).min(largest),
+                None => all.push(largest),
+            }
+            most.push(most_here);
         }
-        Some(all)
+        Some((all, most))
     }
 }
 

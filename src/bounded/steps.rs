@@ -3,7 +3,6 @@ use super::extent::Extent;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{Asked, Claim, InstId};
 use crate::lower::{Traced, TracedSize};
-use crate::symbolic::Interval;
 use crate::tensor::Size;
 
 /// Steps that are looked for are no longer than this.
@@ -87,11 +86,9 @@ impl Steps {
     pub fn traced(&self, counted: &[Size], at_hand: &[u64]) -> Vec<TracedSize> {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let one = |((size, &n), step): ((&Size, &u64), &Step)| TracedSize {
-            name: size.name.clone(),
-            counts: Interval::new(size.least.into(), size.most.into()),
-            at_hand: count(n),
             by: count(step.by),
             rest: count(step.rest),
+            ..TracedSize::single(size, n)
         };
         counted.iter().zip(at_hand).zip(&self.all).map(one).collect()
     }

@@ -139,20 +139,21 @@ pub struct Traced(pub Arc<dyn Fn(&[TracedSize]) -> crate::diag::Result<(OpenLowe
 impl Traced {
     /// Wraps `lower` so that it runs with symbolic sizes and their uses are recorded.
     pub fn of(lower: impl Fn(&[Dim]) -> crate::diag::Result<OpenLowered> + Send + Sync + 'static) -> Traced {
-        Traced(Arc::new(move |sizes| {
-            let (open, record) = recorded(sizes, &lower);
-            open.map(|open| (open, record))
-        }))
+        Traced(Arc::new(move |sizes| recorded(sizes, &lower)))
     }
 }
 
 /// Runs `lower` with these sizes as expressions, and gives back what was recorded.
-pub fn recorded<R>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
+///
+/// # Errors
+/// Those of `lower`.
+pub fn recorded<R, E>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim]) -> Result<R, E>) -> Result<(R, Record), E> {
     let variable = |s: &TracedSize| Variable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
     let variables: Vec<Variable> = sizes.iter().map(variable).collect();
-    trace::record(&variables, |counts| {
+    let (made, record) = trace::record(&variables, |counts| {
         lower(&sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect::<Vec<Dim>>())
-    })
+    });
+    made.map(|made| (made, record))
 }
 
 /// The sizes of each argument, some of which are those of `said` by the numbers in `axes`.
