@@ -116,7 +116,7 @@ pub struct Rung {
     pub is_apart: bool,
 }
 
-/// Lowers a function for exactly the sizes that the caller says, without bounds and padding: what the interpreter evaluates. Behind them
+/// Gives a function for exactly the sizes that the caller says, without bounds and padding, for the interpreter. Behind them
 /// may stand what sizes that values say are taken to be, in the order of [`Lowered::found`].
 #[derive(Clone)]
 pub struct Exact(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);

@@ -1,6 +1,6 @@
 //! One function for every size up to a bound, against the same function lowered for exactly each size: the interpreter evaluates
 //! both, the first on arrays whose padding is as bad as it can be.
-mod audit;
+mod guards;
 mod compared;
 mod images;
 mod steps;
