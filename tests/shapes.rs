@@ -122,6 +122,7 @@ const OPEN: &[(&str, usize)] = &[
     ("ragged_ids", 18),
     ("ragged_rows", 8),
     ("rows_in_loops", 2),
+    ("selected_labels", 6),
     ("sizes_within", 3),
     ("sparse", 50),
 ];
