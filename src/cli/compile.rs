@@ -2,7 +2,7 @@
 use super::args::{CompileArgs, Emit, HloCompile};
 use super::cache::{Cache, Entry};
 use super::progress::{self, Progress};
-use super::{Verdict, asked, dump, graph, modules, out, tune};
+use super::{Verdict, dump, graph, modules, out, recorded_options, tune};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -11,7 +11,9 @@ use crate::import;
 use crate::kernel;
 use crate::kernel::Callee;
 use crate::package::cpp::{self, ClassName};
-use crate::package::{archive, build_files, depfile, files, fortran, header, metadata, pool, ranks, rust, shared};
+use crate::package::{
+    archive, build_files, depfile, files, fortran, header, metadata, pool, ranks, rust, shared_library,
+};
 use crate::target::Target;
 use crate::util::pieces::Pieces;
 use serde_json::Value;
@@ -61,7 +63,7 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     // What was seen before an error helps to find it.
     dumped.into_iter().try_for_each(|dump| dump::write(&flags, dump))?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
-    let request = asked::request(args, &targets);
+    let request = recorded_options::request(args, &targets);
     let mut all = contents(&args.emit, &built, &class, Some(&request))?;
     if built.bundle.face.reduced.precision.is_reduced() {
         let note = built.bundle.face.reduced.to_string();
@@ -199,8 +201,8 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
             (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), &object.joined(), targets[0])?.into())
         }
         Emit::Shared => {
-            let file = format!("lib{name}.{}", shared::ending(targets[0]));
-            let bytes = shared::shared(&[object], &file, targets[0]).map_err(|e| {
+            let file = format!("lib{name}.{}", shared_library::ending(targets[0]));
+            let bytes = shared_library::shared(&[object], &file, targets[0]).map_err(|e| {
                 e.map(|d| match d.code {
                     Code::NoLinker => d.note("without `shared` in --emit there is an object to link yourself"),
                     _ => d,
@@ -223,8 +225,8 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
             let target = targets[0];
             let objects = pool::library(target).map(|text| codegen::assemble(&text, target).map(Pieces::from));
             let [face, threads] = objects;
-            let file = format!("libtfaot_pool.{}", shared::ending(target));
-            let bytes = shared::shared(&[&face?, &threads?], &file, target)?;
+            let file = format!("libtfaot_pool.{}", shared_library::ending(target));
+            let bytes = shared_library::shared(&[&face?, &threads?], &file, target)?;
             (file, bytes.into())
         }
         Emit::Threads => ("tfaot_threads.h".to_string(), ranks::THREADS.as_bytes().into()),

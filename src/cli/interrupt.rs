@@ -1,5 +1,5 @@
 //! Signal handling: a process that is told to end removes its unfinished files.
-use crate::package::unfinished;
+use crate::package::temporary_files;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -20,7 +20,7 @@ pub fn watch() {
     // Without such a thread, the process ends with its work: the signals are lost, and the work is not.
     let _ = std::thread::Builder::new().name("signals".into()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            let _held = unfinished::remove_all();
+            let _held = temporary_files::remove_all();
             // not `std::process::exit`, which would take LLVM apart under the threads that use it
             signal_hook::low_level::exit(BY_SIGNAL + signal);
         }

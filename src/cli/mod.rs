@@ -4,7 +4,7 @@
 //! diagnostic says how; 2: wrong usage; 129, 130 and 143: interrupted (SIGHUP, SIGINT, SIGTERM), and nothing unfinished
 //! is left. A panic is turned into an internal-error diagnostic and status 1.
 mod args;
-mod asked;
+mod recorded_options;
 mod bench;
 mod bug;
 mod cache;

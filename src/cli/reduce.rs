@@ -7,7 +7,7 @@ use crate::hlo::{self, Form};
 use crate::import::proto::tensorflow::GraphDef;
 use crate::import::raw::RawGraph;
 use crate::import::{self, Format};
-use crate::package::{files, unfinished};
+use crate::package::{files, temporary_files};
 use crate::reduce::{self, Told};
 use bytes::Bytes;
 use std::io::Write;
@@ -105,7 +105,7 @@ enum Outcome {
 fn outcome(args: &ReduceArgs, candidate: &[u8]) -> Result<Outcome> {
     let end = args.out.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
     let unwritten = |e: std::io::Error| io_error("written", Path::new("a candidate"), &e);
-    let folder = unfinished::Folder::new().map_err(unwritten)?;
+    let folder = temporary_files::Folder::new().map_err(unwritten)?;
     let path = folder.path().join(format!("candidate{end}"));
     std::fs::File::create(&path).and_then(|mut file| file.write_all(candidate)).map_err(unwritten)?;
     let spelled = path.display().to_string();

@@ -13,7 +13,7 @@ use crate::infer::Facts;
 use crate::measure::profile::kernel_times;
 use crate::model::Analysis;
 use crate::package::files;
-use crate::report::{self, Refusal, Report, code, page, whole};
+use crate::report::{self, Refusal, Report, code, overview, page};
 use crate::run::Session;
 use crate::run::arguments;
 use crate::target::Target;
@@ -34,7 +34,7 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
         let _line = Progress::begin("compiling the model", args.graph.quiet);
         if options.entrance == Entrance::Saved {
             report_models::add(args, &target, &mut made)?;
-            made.next = whole::steps(&made, &told(args));
+            made.next = overview::steps(&made, &told(args));
         }
         let cluster = &made.columns.nodes.cluster;
         report::settle(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());

@@ -9,7 +9,7 @@ use crate::lower::Lowered;
 use crate::measure::Roofline;
 use crate::measure::profile::kernel_times;
 use crate::prepare::{self, Request};
-use crate::report::{self, Report, Whole, code, whole};
+use crate::report::{self, Report, Whole, code, overview};
 use crate::run;
 use crate::run::arguments;
 use crate::run::{Model, Session};
@@ -28,7 +28,7 @@ pub fn add(args: &ReportArgs, target: &Target, made: &mut Report) -> Result<()> 
         Err(Error::User(all)) if all.iter().any(|d| d.code == Code::BadOption) => return Err(Error::User(all)),
         Err(error) => {
             let (inputs, outputs) = ends(args, &request).unwrap_or_default();
-            let blocked = whole::causes(error.into_diagnostics());
+            let blocked = overview::causes(error.into_diagnostics());
             made.models.push(Whole { inputs, outputs, blocked, ..Whole::default() });
             return Ok(());
         }
@@ -42,7 +42,7 @@ pub fn add(args: &ReportArgs, target: &Target, made: &mut Report) -> Result<()> 
                 made.summary.profiled |= code.runs > 0;
                 made.code.push(code);
             }
-            Err(error) => model.blocked = whole::causes(error.into_diagnostics()),
+            Err(error) => model.blocked = overview::causes(error.into_diagnostics()),
         }
         made.models.push(model);
     }
@@ -68,9 +68,9 @@ fn described(lowered: &Lowered) -> Whole {
     };
     let initial = lowered.state.iter().filter(|v| v.info.dtype.is_float()).map(|v| v.info.elements());
     Whole {
-        inputs: whole::values(&lowered.args, spelled(&lowered.args, false)),
-        outputs: whole::values(&lowered.results, spelled(&lowered.results, true)),
-        parameters: initial.fold(whole::parameters(&lowered.module), u64::saturating_add),
+        inputs: overview::values(&lowered.args, spelled(&lowered.args, false)),
+        outputs: overview::values(&lowered.results, spelled(&lowered.results, true)),
+        parameters: initial.fold(overview::parameters(&lowered.module), u64::saturating_add),
         state_bytes: lowered.state.iter().map(|v| v.info.bytes()).fold(0, u64::saturating_add),
         ..Whole::default()
     }
@@ -110,7 +110,7 @@ fn compiled(
 }
 
 /// Inputs and outputs as far as they are known, of a file that is not lowered.
-fn ends(args: &ReportArgs, request: &Request) -> Result<(Vec<whole::Value>, Vec<whole::Value>)> {
+fn ends(args: &ReportArgs, request: &Request) -> Result<(Vec<overview::Value>, Vec<overview::Value>)> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let request = prepare::of_all_signatures(&program, request);
     let reached = prepare::reach(program, &request)?;
@@ -119,7 +119,7 @@ fn ends(args: &ReportArgs, request: &Request) -> Result<(Vec<whole::Value>, Vec<
         let tensor = format!("{}:{}", reached.program.graph.nodes[at.node].name, at.port);
         let told = shapes::tensor(&reached.program, &known, &tensor, known.at(at));
         let shape = told["type"].as_str().unwrap_or("?").to_string();
-        whole::Value { name: called.cloned().flatten().unwrap_or(tensor), shape }
+        overview::Value { name: called.cloned().flatten().unwrap_or(tensor), shape }
     };
     let called = &reached.called;
     let feeds = reached.feeds.iter().enumerate().map(|(i, f)| value(f.at, called.feeds.get(i)));

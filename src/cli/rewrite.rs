@@ -5,7 +5,7 @@ use super::{Verdict, clustering, dump, graph, graph_dump, out};
 use crate::cluster::{Body, Checks, Clustering, Options, placed};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
-use crate::package::{files, unfinished};
+use crate::package::{files, temporary_files};
 use crate::rewrite::{self, Mode, Native, Request, Rewritten};
 use crate::{import, prepare};
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ fn write_folder(from: &Path, to: &Path, library: &Path, made: Rewritten) -> Resu
     }
     let above = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(above).map_err(|e| io_error("made", above, &e))?;
-    let unfinished = unfinished::Folder::new_in(above).map_err(|e| io_error("written", to, &e))?;
+    let unfinished = temporary_files::Folder::new_in(above).map_err(|e| io_error("written", to, &e))?;
     copy_folder(from, unfinished.path())?;
     files::write_all(unfinished.path(), &[("saved_model.pb".to_string(), made.bytes)])?;
     if let Some(bytes) = made.library {

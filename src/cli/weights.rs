@@ -3,8 +3,8 @@
 //! The graph goes through every step up to loops, as it did when the object was compiled; what comes of it must be the object's code, of
 //! which the metadata have a hash, and its arrays go where the object's lie.
 use super::args::{GraphArgs, WeightsArgs};
-use super::asked::Asked;
 use super::progress::{self, Progress};
+use super::recorded_options::Asked;
 use super::{Verdict, compile as compiling, graph};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};

@@ -1,12 +1,12 @@
 //! Candidates for clusters: TensorFlow's rules in TensorFlow's order, of which the first that fails is the reason.
-use super::beyond::Beyond;
+use super::beyond_xla::Beyond;
 use super::compilable::Compilable;
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
 use super::flow::{CONTROL, Class, Flow};
 use super::reason::Left;
 use super::table;
-use super::{Options, placed::Placed};
+use super::{Options, placement::Placed};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, Program};
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
 //! Whether XLA can compile a node: its kernel, its types, the functions that it calls.
-use super::beyond::{Checks, Effects};
+use super::beyond_xla::{Checks, Effects};
 use super::flow::{Class, Flow};
 use super::reason::Left;
 use super::signature;

@@ -9,7 +9,7 @@ use super::cycles::Cycles;
 use super::deadness::Deadness;
 use super::flow::{CONTROL, Class, Flow, SINK};
 use super::frames::Frames;
-use super::placed::Placed;
+use super::placement::Placed;
 use super::predicate::Pred;
 use super::reason;
 use super::resources::{self, Unsafe};

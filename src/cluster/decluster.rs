@@ -5,7 +5,7 @@
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
 use super::flow::{CONTROL, Class, Edge, Flow};
-use super::placed::Placed;
+use super::placement::Placed;
 use super::reason::Left;
 use super::signature;
 use crate::opdef::{ArgDef, INT32, RESOURCE, STRING, type_bit};

@@ -5,7 +5,7 @@
 //! left of the input behind the beginning.
 use super::devices::Devices;
 use super::flow::{CONTROL, Class, Edge, Flow, SOURCE};
-use super::placed::Placed;
+use super::placement::Placed;
 use super::reason::Left;
 use crate::diag::Result;
 use crate::graph::{Attr, Node, TfType};

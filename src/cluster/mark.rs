@@ -6,10 +6,10 @@ use super::contract::{self, Clusters, Facts, constant_dims};
 use super::devices::DeviceKind;
 use super::flow::Flow;
 use super::frames::Frames;
-use super::placed::Placed;
+use super::placement::Placed;
 use super::reason::Left;
 use super::resources::{self, Unsafe};
-use super::seen::Seen;
+use super::snapshot::Seen;
 use super::{
     Cluster, Clustering, Entrance, Options, RefusedEdge, Until, Verdict, clone_constants, deadness, decluster,
     dynamism, scoping,

@@ -18,7 +18,7 @@
 //!   for byte in binary, so that the fingerprint in deterministic names is TensorFlow's too.
 //! - What TensorFlow registers is data: `opdef/tensorflow.txt` and `cluster/compilability.tsv`, both generated from the pip
 //!   package.
-mod beyond;
+mod beyond_xla;
 mod candidates;
 mod clone_constants;
 mod compilable;
@@ -36,22 +36,22 @@ mod frames;
 mod functions;
 mod inline;
 mod mark;
-mod placed;
+mod placement;
 mod predicate;
 mod reason;
 mod resources;
 mod scoping;
-mod seen;
+mod snapshot;
 mod signature;
 mod table;
 
-pub use beyond::Checks;
+pub use beyond_xla::Checks;
 pub use candidates::{MUST, marked_function};
 pub use entrance::{Brought, Cut, bring, is_dump};
 pub use flags::{Flags, JitLevel};
 pub use functions::{Body, called, cluster_functions};
 pub use reason::{Edge as EdgeReason, Left};
-pub use seen::{Seen, SeenNode};
+pub use snapshot::{Seen, SeenNode};
 
 use crate::diag::Result;
 use crate::graph::{Function, Graph, Program};

@@ -1,7 +1,7 @@
 //! The driver `NAME_run` of a program: its steps as calls of the kernels' functions, at once or through the caller's executor.
 use super::Launches;
 use super::module::{E_CALL, E_CPU, Functions, Linkage, weights_symbol};
-use super::{info, ranks, sized, weights_file};
+use super::{info, ranks, size_dispatch, weights_file};
 use crate::kernel::{self, BufId, Call, Called, Callee, Exchange, Face, HEADER_BYTES, KernelId, Place, Program, Step};
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
@@ -70,7 +70,7 @@ impl<'a> Driver<'a> {
         let plain = attributes + 1;
         self.steps(&self.program.steps);
         let words = self.words();
-        let (memory, tail) = (sized::memory(self.face), sized::tail(self.face));
+        let (memory, tail) = (size_dispatch::memory(self.face), size_dispatch::tail(self.face));
         *out += &self.functions_out;
         let weights = self.face.file.is_some().then(|| weights_file::test(&self.face.name));
         let (able, weights) = weights.map_or(("go", String::new()), |test| ("able", format!("able:\n{test}")));
@@ -111,8 +111,8 @@ impl<'a> Driver<'a> {
         let out = std::mem::take(&mut self.out);
         self.written_here(steps);
         let body = std::mem::replace(&mut self.out, out);
-        let tail = if self.is_part { "" } else { sized::tail(self.face) };
-        let parameters = format!("ptr %args, ptr %results, {}ptr %workspace, ptr", sized::memory(self.face));
+        let tail = if self.is_part { "" } else { size_dispatch::tail(self.face) };
+        let parameters = format!("ptr %args, ptr %results, {}ptr %workspace, ptr", size_dispatch::memory(self.face));
         let exec = if self.is_part { "null" } else { "%exec" };
         let _ = write!(
             self.functions_out,

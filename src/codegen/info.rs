@@ -1,5 +1,5 @@
 //! `NAME_info` and the tables behind it, as `tfaot_model_info` of generated headers declares them.
-use super::sized;
+use super::size_dispatch;
 use crate::kernel::{Callee, Entry, Face};
 use crate::target::Arch;
 use crate::tensor::{Sizes, TensorInfo};
@@ -124,7 +124,7 @@ fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
 
 /// `run` of `tfaot_function_info`, whose parameters are the same for all functions.
 fn generic_run(out: &mut String, own: &str, entry: &Entry, face: &Face) {
-    let (function, parameters) = (&entry.function, sized::parameters(entry, face));
+    let (function, parameters) = (&entry.function, size_dispatch::parameters(entry, face));
     let _ = writeln!(
         out,
         "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %weights, ptr %workspace, ptr %exec, ptr %ranks) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"

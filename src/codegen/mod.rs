@@ -18,14 +18,14 @@
 //!   (`util/pieces.rs`).
 //! - The functions of kernels name nothing but their own helpers, and only drivers name them. So a model with much code is several
 //!   modules (`module::Source::parts`), which as many threads as there are processors give LLVM, and whose objects become one
-//!   (`container/joined.rs`). Of LLVM's work, half of what compiling a large model takes, each processor has its share.
+//!   (`container/elf_link.rs`). Of LLVM's work, half of what compiling a large model takes, each processor has its share.
 //! - Addresses have 8 or 4 bytes ([`crate::target::Arch::pointer_bytes`]), which LLVM's data layout says: the text counts pointers,
 //!   not bytes. Sizes and indices are `i64` everywhere.
 //! - With several `--cpu`, the model is scheduled once an instruction set (of which AMX makes another) under names of its
 //!   own, and `NAME_run` calls the newest that the machine supports. Code is made for the instruction set that
 //!   `NAME_supported` asks for and only tuned for the processor; what `--features` switches on is asked for too, and refused
 //!   where it can't be (`target/features.rs`).
-//! - A function whose sizes vary is several programs of fixed sizes and a driver that runs one of them (`codegen/sized.rs`).
+//! - A function whose sizes vary is several programs of fixed sizes and a driver that runs one of them (`codegen/size_dispatch.rs`).
 //! - Constants in a file of their own (`codegen/weights_file.rs`) are behind a pointer of the call, whose header is looked at first.
 //! - `NAME_supported` stores its answer in one word of the object, always the same value: asking the processor takes
 //!   microseconds in a virtual machine, which is more than a small model's call. It is the only memory of the object that
@@ -47,15 +47,15 @@ mod info;
 mod integer;
 mod lines;
 mod llvm;
-mod masked;
+mod masked_vectors;
 mod math;
 mod module;
 mod ranks;
 mod scalar;
-mod sized;
+mod size_dispatch;
 mod small_float;
 mod start;
-mod supported;
+mod cpu_check;
 mod tiles;
 mod value;
 mod weights_file;
@@ -65,7 +65,7 @@ pub use lines::taken as own_lines;
 pub use llvm::makes;
 pub use module::{E_CALL, E_CPU};
 pub use ranks::E_RANKS;
-pub use sized::{E_BOUND, E_CHECK, E_SIZE};
+pub use size_dispatch::{E_BOUND, E_CHECK, E_SIZE};
 pub use weights_file::E_WEIGHTS;
 
 use crate::diag::{Code, Diagnostic, Error, Result};

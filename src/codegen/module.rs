@@ -1,11 +1,11 @@
 //! A model as LLVM's text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
 use super::Launches;
 use super::container;
+use super::cpu_check::supported;
 use super::driver::Driver;
 use super::function::Function;
 use super::lines::Lines;
-use super::supported::supported;
-use super::{hwcaps, info, math, ranks, sized, start, weights_file};
+use super::{hwcaps, info, math, ranks, size_dispatch, start, weights_file};
 use crate::diag::{Error, Result};
 use crate::kernel::{BufId, Bundle, Face, KernelId, Program};
 use crate::target::{Arch, Format, Target};
@@ -135,12 +135,12 @@ fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
         )
     };
     for (e, entry) in face.entries.iter().enumerate() {
-        let parameters = sized::parameters(entry, face);
+        let parameters = size_dispatch::parameters(entry, face);
         let mut run = String::new();
         for (i, (programs, _)) in variants.iter().enumerate() {
             let own = match &programs[face.programs(e)] {
                 [only] if entry.sizes.is_empty() => run_symbol(only),
-                several => sized::symbol(several),
+                several => size_dispatch::symbol(several),
             };
             let (ask, next) = (ask(i, programs), i + 1);
             let _ = write!(run, "{ask}  %r{i} = tail call i32 @{own}({parameters})\n  ret i32 %r{i}\nask{next}:\n");
@@ -250,8 +250,8 @@ fn drivers(out: &mut String, face: &Face, own: Own, functions: &[Functions], lau
         }
         if is_sized {
             let own = &programs[face.programs(e)];
-            let run = if is_only { ranks::driven(entry, face) } else { sized::symbol(own) };
-            sized::emit(out, (entry, face), own, (linkage.visibility, &run, plain));
+            let run = if is_only { ranks::driven(entry, face) } else { size_dispatch::symbol(own) };
+            size_dispatch::emit(out, (entry, face), own, (linkage.visibility, &run, plain));
         }
     }
 }

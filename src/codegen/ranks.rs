@@ -1,6 +1,6 @@
 //! Models that ask other ranks: what moves blocks through the communicator of the caller, and the functions around drivers that look at
 //! it first and tell it where a call fails, so that no rank waits for this one.
-use super::{info, sized};
+use super::{info, size_dispatch};
 use crate::kernel::{Entry, Exchange, Face, Movement};
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub fn driven(entry: &Entry, face: &Face) -> String {
 pub fn emit(out: &mut String, face: &Face) {
     let Some(count) = face.ranks else { return };
     for entry in &face.entries {
-        let (parameters, own) = (sized::parameters(entry, face), driven(entry, face));
+        let (parameters, own) = (size_dispatch::parameters(entry, face), driven(entry, face));
         let function = &entry.function;
         let _ = write!(
             out,

@@ -3,8 +3,8 @@
 //! A call that does not fit (wrong shapes) does not fail on the spot: the builder remembers the first error, returns a
 //! placeholder, and [`Builder::take_error`] or [`Builder::finish`] reports it, so that lowerings read as formulas.
 use super::attrs::*;
+use super::data_sizes::{Anchor, Assumed, Checks, Claim, Found, Place};
 use super::decision;
-use super::said::{Anchor, Assumed, Checks, Claim, Found, Place};
 use super::size::{Signed, are_same};
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, Size, infer};
 use crate::diag::{Error, Result};

@@ -3,19 +3,19 @@
 //! A [`Module`] is a list of [`Computation`]s, one of them the entry; a computation is an arena of [`Inst`]ructions, each an
 //! [`Op`] with operands and a result [`Shape`]. Operands need not stand before their users in the arena: walk
 //! [`Computation::post_order`]. Values are immutable; a pass makes new instructions and redirects users.
-pub mod actual;
-mod at_hand;
+pub mod valid_sizes;
+mod size_substitution;
 pub mod attrs;
 mod builder;
 mod decision;
 mod fold;
 pub mod groups;
 pub mod infer;
-mod known;
+mod symbolic_arrays;
 mod op;
 pub mod open;
 pub mod proto;
-mod said;
+mod data_sizes;
 mod schema;
 mod shape;
 pub mod size;
@@ -25,15 +25,15 @@ pub mod stablehlo;
 pub mod text;
 pub mod verify;
 
-pub use at_hand::Resized;
 pub use builder::{Builder, Mark};
+pub use data_sizes::{Anchor, Asked, Assumed, Check, Checks, Claim, Found, Place};
 pub use fold::Fold;
-pub use known::Known;
 pub use op::{Arity, Elements, Literal, Op};
-pub use said::{Anchor, Asked, Assumed, Check, Checks, Claim, Found, Place};
 pub use shape::{ArrayShape, Layout, Shape};
 pub use size::{Size, are_same};
+pub use size_substitution::Resized;
 pub use source::{Form, Source, read};
+pub use symbolic_arrays::Known;
 
 use crate::diag::{Code, Error, Result};
 use crate::tensor::Tensor;

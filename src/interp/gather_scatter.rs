@@ -1,8 +1,8 @@
 //! `gather` and `scatter`: boxes at index vectors.
 use super::apply::{apply, as_float, returned_parameter, simple_op};
+use super::box_walk::{copy_box, rows, strides};
 use super::machine::Machine;
 use super::operands::{invalid, one_or_tuple};
-use super::strided::{copy_box, rows, strides};
 use crate::by_width;
 use crate::diag::Result;
 use crate::hlo::attrs::{GatherDims, ScatterDims};

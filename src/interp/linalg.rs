@@ -1,8 +1,8 @@
 //! Linear algebra and batch norm, computed in doubles.
 use num_complex::Complex;
 
+use super::box_walk::strides;
 use super::operands::invalid;
-use super::strided::strides;
 use crate::diag::Result;
 use crate::hlo::attrs::{FftKind, Transpose};
 use crate::hlo::{ArrayShape, Literal};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::operands::{Operands, invalid, unsupported};
 use super::rank::Rank;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{CompId, Computation, Elements, Inst, InstId, Literal, Module, Op, Shape, actual, infer};
+use crate::hlo::{CompId, Computation, Elements, Inst, InstId, Literal, Module, Op, Shape, infer, valid_sizes};
 use crate::tensor::element_count;
 
 /// Calls nest at most this deep, so that the stack holds.
@@ -221,7 +221,7 @@ impl<'a> Machine<'a> {
         let declared: Vec<&Shape> = inst.operands.iter().map(|&o| &comp[o].shape).collect();
         let actual: Vec<Shape> = operands.0.iter().map(|&value| infer::literal_shape(value)).collect();
         let actual: Vec<&Shape> = actual.iter().collect();
-        let (op, shape) = actual::resized(inst, &declared, &actual, self.module)?;
+        let (op, shape) = valid_sizes::resized(inst, &declared, &actual, self.module)?;
         Some(Inst { op, shape, ..inst.clone() })
     }
     /// Runs one instruction and checks that its value has the shape that it declares.

@@ -27,7 +27,7 @@ mod sizes;
 mod shape_ops;
 mod sort;
 mod top_k;
-mod strided;
+mod box_walk;
 mod window;
 
 use crate::diag::Result;

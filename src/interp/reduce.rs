@@ -8,9 +8,9 @@ use bytemuck::Pod;
 use num_complex::Complex;
 
 use super::apply::{apply, as_returned, simple_op};
+use super::box_walk::{pick, rows, strides};
 use super::machine::Machine;
 use super::operands::invalid;
-use super::strided::{pick, rows, strides};
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal};
 use crate::scalar::{ScalarOp, eval};

@@ -1,8 +1,8 @@
 //! Random bits: Philox4x32-10 and ThreeFry2x32-20, and `rng` on top of a fixed Philox stream.
 //!
 //! Sources: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011); XLA's `rng-bit-generator`.
+use super::box_walk::strides;
 use super::operands::{invalid, unsupported};
-use super::strided::strides;
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, Literal, Shape};
 use crate::scalar::eval;

@@ -1,7 +1,7 @@
 //! `scan`: a computation carried along one dimension.
+use super::box_walk::{pick, strides};
 use super::machine::Machine;
 use super::operands::invalid;
-use super::strided::{pick, strides};
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::{Literal, Shape};

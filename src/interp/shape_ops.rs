@@ -1,6 +1,6 @@
 //! Ops that move elements and do not look at them.
+use super::box_walk::{copy_box, pick, strides};
 use super::operands::{Operands, invalid};
-use super::strided::{copy_box, pick, strides};
 use crate::by_width;
 use crate::diag::Result;
 use crate::hlo::ArrayShape;

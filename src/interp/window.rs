@@ -1,10 +1,10 @@
 //! `reduce-window` and `select-and-scatter`: one tap of the window at a time, over all positions at once.
 use super::apply::{apply, as_returned, element, simple_op};
+use super::box_walk::strides;
 use super::conv::Taps;
 use super::machine::Machine;
 use super::operands::invalid;
 use super::reduce::wide;
-use super::strided::strides;
 use crate::by_width;
 use crate::diag::Result;
 use crate::hlo::attrs::WindowDim;
@@ -96,7 +96,7 @@ fn put(x: &Tensor, places: &[usize], values: &Tensor) -> Tensor {
 }
 
 fn fill(x: &Tensor, n: usize) -> Tensor {
-    super::strided::pick(x, vec![n as u64], 0, &[0])
+    super::box_walk::pick(x, vec![n as u64], 0, &[0])
 }
 
 /// n arrays and n scalars folded over windows; what lies outside the arrays is skipped.

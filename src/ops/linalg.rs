@@ -2,7 +2,7 @@
 //!
 //! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
 //! vectorised over the batch.
-mod banded;
+mod band_solve;
 mod batch;
 mod blocks;
 mod eigenvectors;
@@ -12,7 +12,7 @@ mod functions;
 mod hessenberg;
 mod jacobi;
 pub mod lapack;
-mod least;
+mod least_squares;
 mod schur;
 mod tridiagonal;
 
@@ -40,7 +40,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("Qr",                    "input -> q r",           qr).shape(qr_shape).dtypes(FIELDS),
     op("MatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(FIELDS),
     op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).shape(|cx| determinant_shape(cx, 2)).dtypes(FIELDS),
-], tridiagonal::ROWS, jacobi::ROWS, least::ROWS, functions::ROWS, exponential::ROWS, banded::ROWS, batch::ROWS];
+], tridiagonal::ROWS, jacobi::ROWS, least_squares::ROWS, functions::ROWS, exponential::ROWS, band_solve::ROWS, batch::ROWS];
 
 /// The sizes of input `i`, which must be square matrices.
 fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {

@@ -1,14 +1,14 @@
 //! `list_ops.cc`: TensorLists of equal elements, with a bound to their number, and of unlike ones.
 pub mod checks;
-mod jagged;
-mod room;
-mod scattered;
+mod ragged_rows;
+mod capacity;
+mod scatter;
 mod shape;
-mod structured;
+mod nesting;
 pub mod sum;
-mod unlike;
+mod heterogeneous_lists;
 
-pub use room::{check_room, with_shape, zeros_like};
+pub use capacity::{check_room, with_shape, zeros_like};
 
 use super::row::op;
 use super::value::{Elements, ListValue, RaggedValue};
@@ -46,11 +46,11 @@ const NODES: &[OpRow] = &[
     op("TensorListConcatV2", "input_handle element_shape leading_dims -> tensor lengths", concat).shape(shape::concat),
     op("TensorListConcat", "input_handle -> tensor lengths", concat).shape(shape::concat),
     op("TensorListResize", "input_handle size -> output_handle", resize).shape(shape::resize),
-    op("TensorListScatter", "tensor indices element_shape -> output_handle", scattered::new).shape(shape::scattered),
-    op("TensorListScatterV2", "tensor indices element_shape num_elements -> output_handle", scattered::new)
+    op("TensorListScatter", "tensor indices element_shape -> output_handle", scatter::new).shape(shape::scattered),
+    op("TensorListScatterV2", "tensor indices element_shape num_elements -> output_handle", scatter::new)
         .shape(shape::scattered)
         .constants(&[3]),
-    op("TensorListScatterIntoExistingList", "input_handle tensor indices -> output_handle", scattered::into_existing)
+    op("TensorListScatterIntoExistingList", "input_handle tensor indices -> output_handle", scatter::into_existing)
         .shape(shape::into_existing),
     op("TensorListSplit", "tensor element_shape lengths -> output_handle", split).shape(shape::split).constants(&[2]),
 ];
@@ -120,7 +120,7 @@ fn told_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
 fn of_length(cx: &mut LowerCtx, (length, now): (Dim, Option<InstId>)) -> Result<Vec<Value>> {
     let is_list = cx.node.tf_type("element_dtype") == Some(TfType::Variant);
     if is_list && now.is_none() {
-        return unlike::of_length(cx, length);
+        return heterogeneous_lists::of_length(cx, length);
     }
     let (dtype, dims) = (cx.attr_dtype("element_dtype")?, fixed_shape(cx, 0));
     let list = Value::UnshapedList { length, now, dtype, name: name_of(cx), open: told_shape(cx, 0) };
@@ -220,14 +220,14 @@ pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Sets an element of the list in input 0; one that `grows` has it afterwards.
 pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
-    if let Some(list) = jagged::with_item(cx)? {
+    if let Some(list) = ragged_rows::with_item(cx)? {
         return Ok(vec![Value::Jagged(list)]);
     }
-    if let Some(list) = structured::set(cx, grows)? {
+    if let Some(list) = nesting::set(cx, grows)? {
         return Ok(vec![Value::Structured(list)]);
     }
-    if let Some(list) = unlike::taking(cx, 2)? {
-        return unlike::set(cx, list, grows);
+    if let Some(list) = heterogeneous_lists::taking(cx, 2)? {
+        return heterogeneous_lists::set(cx, list, grows);
     }
     if let Some(Value::Ragged(_)) = cx.args.get(2) {
         let told = "rows of unlike lengths are put into a list in a loop, and how many rounds it takes is not known";
@@ -256,10 +256,10 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 let (dtype, name, open) = (*dtype, name.clone(), open.clone());
                 return Ok(vec![Value::UnshapedList { length, now: None, dtype, name, open }]);
             }
-            Value::Unlike(list) => return unlike::resized(list.clone(), length),
+            Value::Unlike(list) => return heterogeneous_lists::resized(list.clone(), length),
             Value::Structured(list) => {
                 let list = list.clone();
-                return Ok(vec![structured::resized(cx, &list, length)?]);
+                return Ok(vec![nesting::resized(cx, &list, length)?]);
             }
             _ => {}
         }
@@ -269,7 +269,7 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Some(n) => (size, Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?),
         None => {
             let size = cx.b.reshape(size, &[]);
-            bounded_count(cx, size).ok_or_else(|| room::unbounded_size(&list.name))?
+            bounded_count(cx, size).ok_or_else(|| capacity::unbounded_size(&list.name))?
         }
     };
     let list = if known.is_some() { list.resized(cx.b, most)? } else { list.of_length(cx, now, most)? };
@@ -292,10 +292,10 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let (list, index) = (list.clone(), cx.arg(1)?);
         return Ok(vec![Value::Ragged(list.get(cx, index)?)]);
     }
-    if let Some(item) = structured::get(cx)? {
+    if let Some(item) = nesting::get(cx)? {
         return Ok(vec![item]);
     }
-    if let Some(item) = unlike::get(cx)? {
+    if let Some(item) = heterogeneous_lists::get(cx)? {
         return Ok(vec![item]);
     }
     let (list, index) = (shaped(cx, 2)?, cx.arg(1)?);
@@ -332,11 +332,11 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Value::UnshapedList { now: Some(now), .. } => *now,
         Value::UnshapedList { length, .. } => {
             let length = *length;
-            room::number(cx.b, length)?
+            capacity::number(cx.b, length)?
         }
         Value::Unlike(list) => {
             let length = list.length();
-            room::number(cx.b, length)?
+            capacity::number(cx.b, length)?
         }
         Value::Structured(list) => {
             let first = list.parts.first().cloned();
@@ -347,12 +347,12 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         Value::Jagged(list) => {
             let n = cx.b.dims(list.lengths)[0];
-            room::number(cx.b, n)?
+            capacity::number(cx.b, n)?
         }
         Value::Ragged(rows) => {
             let n = rows.rows(cx);
             let n = n.ok_or_else(|| cx.mismatch("a RaggedTensor in one variant is no list"))?;
-            room::number(cx.b, n)?
+            capacity::number(cx.b, n)?
         }
         _ => {
             let list = list(cx, 0)?;
@@ -404,11 +404,11 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(list) = structured::pushed(cx)? {
+    if let Some(list) = nesting::pushed(cx)? {
         return Ok(vec![Value::Structured(list)]);
     }
-    if let Some(list) = unlike::taking(cx, 1)? {
-        return unlike::pushed(cx, list);
+    if let Some(list) = heterogeneous_lists::taking(cx, 1)? {
+        return heterogeneous_lists::pushed(cx, list);
     }
     let item = cx.arg(1)?;
     let list = list_for(cx, item)?;
@@ -416,12 +416,12 @@ pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(popped) = structured::popped(cx)? {
+    if let Some(popped) = nesting::popped(cx)? {
         return Ok(popped);
     }
     if let Value::Unlike(list) = &cx.args[0] {
         let list = list.clone();
-        return unlike::popped(cx, list);
+        return heterogeneous_lists::popped(cx, list);
     }
     let list = shaped(cx, 1)?;
     let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the list has no elements")) };
@@ -431,7 +431,7 @@ pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Value::Unlike(list) = &cx.args[0] {
         let list = list.clone();
-        return unlike::concat(cx, &list);
+        return heterogeneous_lists::concat(cx, &list);
     }
     let buffer = list(cx, 0)?.whole(cx)?;
     let dims = cx.b.dims(buffer).to_vec();
@@ -504,7 +504,7 @@ pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let lengths = cx.constant_dims(2)?;
             let Some(&first) = lengths.first() else { return Err(cx.unsupported("a split into no elements")) };
             if lengths.iter().any(|&l| l != first) {
-                return unlike::split(cx, x, &lengths);
+                return heterogeneous_lists::split(cx, x, &lengths);
             }
             (Dim::from(lengths.len()), first)
         }

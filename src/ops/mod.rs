@@ -27,7 +27,7 @@ mod collective;
 mod image;
 mod linalg;
 mod data_flow;
-mod left_out;
+mod unsupported_ops;
 pub mod list;
 mod lookup;
 mod math;
@@ -44,7 +44,6 @@ mod optional;
 pub mod xla;
 
 pub use ctx::LowerCtx;
-pub use left_out::{LEFT_OUT, LeftOut, left_out};
 pub use linalg::lapack;
 pub use list::resizes_list;
 pub use lookup::{Table, TableContents, changes_table, table_contents};
@@ -54,6 +53,7 @@ pub use shape_ctx::ShapeCtx;
 pub use state::valueless;
 pub use store::Store;
 pub use string::text::{StringConstant, Text};
+pub use unsupported_ops::{LEFT_OUT, LeftOut, left_out};
 pub use value::Value;
 pub use work::Work;
 

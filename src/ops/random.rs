@@ -5,13 +5,13 @@
 mod binomial;
 mod categories;
 mod gamma;
-mod parameterized;
+mod parameterized_normal;
 mod poisson;
 mod shuffle;
 mod stateful;
 mod streams;
 mod three_fry;
-mod truncated;
+mod truncated_normal;
 
 use super::row::op;
 use super::shape::from_first;
@@ -32,14 +32,14 @@ const INTS: &str = "s32, s64, u32, u64";
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] =
-    &[STATELESS, gamma::ROWS, parameterized::ROWS, poisson::ROWS, binomial::ROWS, shuffle::ROWS, stateful::ROWS];
+    &[STATELESS, gamma::ROWS, parameterized_normal::ROWS, poisson::ROWS, binomial::ROWS, shuffle::ROWS, stateful::ROWS];
 
 #[rustfmt::skip]
 const STATELESS: &[OpRow] = &[
     op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(from_first).constants(&[0]).dtypes(FLOATS),
-    op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated::truncated)).shape(from_first).constants(&[0]).dtypes(FLOATS),
-    op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated::truncated)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
+    op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated_normal::truncated)).shape(from_first).constants(&[0]).dtypes(FLOATS),
+    op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated_normal::truncated)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).checked(checks::random_range::<2>).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),

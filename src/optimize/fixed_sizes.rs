@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::rewrite::Changed;
 use crate::diag::Result;
 use crate::hlo::attrs::SliceDim;
-use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, actual, infer};
+use crate::hlo::{
+    ArrayShape, CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer, valid_sizes,
+};
 use crate::tensor::Tensor;
 
 /// Gives arrays the sizes that constants say they have, where that is known of all that a computation makes of them and changes neither
@@ -180,7 +182,7 @@ impl<'m> Fixing<'m> {
             Op::Slice(_) | Op::Reshape | Op::Gather(_) | Op::Scatter { .. } => {
                 let declared: Vec<&Shape> = inst.operands.iter().map(|&o| &self.old[o].shape).collect();
                 let shapes: Vec<&Shape> = operands.iter().map(|&o| &self.new[o].shape).collect();
-                let (resized, shape) = actual::resized(inst, &declared, &shapes, self.module)?;
+                let (resized, shape) = valid_sizes::resized(inst, &declared, &shapes, self.module)?;
                 op = resized;
                 shape
             }

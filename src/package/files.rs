@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::util::pieces::Content;
 use std::path::{Path, PathBuf};
 
-use super::unfinished::{self, Mark};
+use super::temporary_files::{self, Mark};
 
 /// Writes every `(file name, content)` into `dir`, which is made if it is missing.
 ///
@@ -44,7 +44,7 @@ pub fn write_all_if(
 }
 
 /// Writes all files under temporary names; each with the name that it is to have.
-fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(unfinished::File, PathBuf)>> {
+fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(temporary_files::File, PathBuf)>> {
     let mut ready = Vec::new();
     for (name, content) in files {
         let path = dir.join(name);
@@ -56,9 +56,9 @@ fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(unfini
 }
 
 /// Gives temporary files their names, or none of them. Who ends the process waits for that.
-fn named(ready: Vec<(unfinished::File, PathBuf)>) -> Result<Vec<PathBuf>> {
+fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
     let (mut done, mut left, mut failed) = (Vec::new(), Vec::new(), None);
-    let mut all = unfinished::hold();
+    let mut all = temporary_files::hold();
     for (temp, path) in ready {
         if failed.is_some() {
             left.push(temp);
@@ -86,7 +86,7 @@ fn named(ready: Vec<(unfinished::File, PathBuf)>) -> Result<Vec<PathBuf>> {
 
 /// Makes `dir` and what is missing above it; returns the topmost folder that was made, which is unfinished.
 fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<Mark>)> {
-    let mut all = unfinished::hold();
+    let mut all = temporary_files::hold();
     let missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
     let first = dir.ancestors().take_while(missing).last().map(Path::to_path_buf);
     std::fs::create_dir_all(dir).map_err(|e| unwritten(dir, &e))?;
@@ -98,20 +98,20 @@ fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<Mark>)> {
 ///
 /// # Errors
 /// `Code::Io`.
-pub fn temp_beside(path: &Path) -> Result<unfinished::File> {
+pub fn temp_beside(path: &Path) -> Result<temporary_files::File> {
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tfaot-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    unfinished::File::new_in(&builder, dir).map_err(|e| unwritten(path, &e))
+    temporary_files::File::new_in(&builder, dir).map_err(|e| unwritten(path, &e))
 }
 
 /// Gives a finished temporary file its name.
 ///
 /// # Errors
 /// `Code::Io`; the temporary file is gone then.
-pub fn keep(temp: unfinished::File, path: &Path) -> Result<()> {
+pub fn keep(temp: temporary_files::File, path: &Path) -> Result<()> {
     temp.persist(path).map_err(|e| unwritten(path, &e))
 }
 

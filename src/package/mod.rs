@@ -13,5 +13,5 @@ pub mod metadata;
 pub mod names;
 pub mod pool;
 pub mod ranks;
-pub mod shared;
-pub mod unfinished;
+pub mod shared_library;
+pub mod temporary_files;

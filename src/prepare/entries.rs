@@ -4,7 +4,7 @@
 //! list of variables, so that one block of memory serves them all.
 use super::defaults::feeds;
 use super::names::Names;
-use super::{FeedSpec, Prepared, Request, Used, growing, prune, run, signature, tables};
+use super::{FeedSpec, Prepared, Request, Used, prune, resizable_variables, run, signature, tables};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Role, Signature, TfType, Variable};
 use crate::hlo::Checks;
@@ -70,7 +70,7 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     program.variables.extend(tables);
     let mut state = chosen(&program, request, &used)?;
     if request.variables_grow {
-        growing::with_room(&mut program, request, &mut state)?;
+        resizable_variables::with_room(&mut program, request, &mut state)?;
     }
     let initialisers = initialisers(&program, &state)?;
     let before = prune::needed(&program.graph, &[], &ends(&initialisers), false);

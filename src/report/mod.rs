@@ -32,15 +32,15 @@ pub mod page;
 mod part;
 #[cfg(test)]
 mod tests;
-pub mod whole;
+pub mod overview;
 
 pub use baseline::compare;
 pub use blockers::what_ifs;
 pub use graph::with_copies;
 pub use model::{Blocker, Cluster, Code, Gain, OpenSize, Refusal, Report, Stop};
 pub use order::in_order;
+pub use overview::Whole;
 pub use part::{Part, part, settle};
-pub use whole::Whole;
 
 use crate::cluster::Clustering;
 use crate::graph::Program;

@@ -1,7 +1,7 @@
 //! The data of a report, as it stands in its JSON. Nodes, texts and reasons are named by their place in a list.
 use super::baseline::Baseline;
 use super::graph::Columns;
-use super::whole::{Step, Whole};
+use super::overview::{Step, Whole};
 use crate::cluster;
 use serde::Serialize;
 

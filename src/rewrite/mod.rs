@@ -24,7 +24,7 @@
 mod annotate;
 mod calls;
 mod launch;
-mod marked;
+mod jit_functions;
 mod meta_graph;
 mod native;
 mod units;

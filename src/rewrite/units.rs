@@ -1,7 +1,7 @@
 //! The graphs of a file that TensorFlow would cluster: the top level, and each function that is called and not itself inside
 //! a cluster.
 use super::calls::{Calls, Made};
-use super::marked::Marked;
+use super::jit_functions::Marked;
 use super::meta_graph::Named;
 use super::native::{self, Library, Outside, Ready, Refused};
 use super::{Mode, Rewritten, annotate, launch};

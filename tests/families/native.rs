@@ -41,7 +41,7 @@ impl Library {
     /// Links the objects of `folder` and loads them.
     pub fn open(folder: &Path, objects: &[std::path::PathBuf], target: &Target) -> Result<Library, String> {
         let output = folder.join("families.so");
-        tfaot::package::shared::link(objects, &output, "families.so", target).map_err(|e| e.to_string())?;
+        tfaot::package::shared_library::link(objects, &output, "families.so", target).map_err(|e| e.to_string())?;
         guard_pages::report_faults("");
         // SAFETY: the library is our own output and has no initialisers.
         unsafe { libloading::Library::new(&output) }.map(Library).map_err(|e| e.to_string())

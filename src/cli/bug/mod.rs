@@ -11,7 +11,7 @@ mod replay;
 use super::args::BugArgs;
 use super::{Verdict, out};
 use crate::diag::{Code, Diagnostic, Result, io_error};
-use crate::package::{files, unfinished};
+use crate::package::{files, temporary_files};
 use crate::reduce::Seeded;
 use crate::target::Target;
 use archive::{Content, Entry};
@@ -103,7 +103,7 @@ fn entries(name: &str, packed: &Packed, form: &Form, original: &Ending) -> Vec<E
 }
 
 /// Packs and unpacks; the folder above the unpacked one.
-fn unpacked(name: &str, entries: &[Entry]) -> Result<unfinished::Folder> {
+fn unpacked(name: &str, entries: &[Entry]) -> Result<temporary_files::Folder> {
     let scratch = replay::scratch()?;
     let path = scratch.path().join(format!("{name}{ENDING}"));
     let unwritten = |e: std::io::Error| io_error("written", &path, &e);

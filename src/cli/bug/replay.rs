@@ -4,7 +4,7 @@ use super::archive::{Content, Entry};
 use super::command::{Packed, quoted};
 use super::graph::Form;
 use crate::diag::{Result, io_error};
-use crate::package::unfinished;
+use crate::package::temporary_files;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 
@@ -54,8 +54,8 @@ fn errors(stderr: &str) -> String {
 }
 
 /// A folder that is gone afterwards.
-pub fn scratch() -> Result<unfinished::Folder> {
-    unfinished::Folder::new().map_err(|e| io_error("made", Path::new("a scratch folder"), &e))
+pub fn scratch() -> Result<temporary_files::Folder> {
+    temporary_files::Folder::new().map_err(|e| io_error("made", Path::new("a scratch folder"), &e))
 }
 
 /// The packed command on the original files, which have the names of the packed ones.

@@ -1,7 +1,7 @@
 //! Weights in an object file of any kind: LLVM's text has zeros in their place, and they are put into the file that it makes.
 mod coff;
 mod elf;
-mod joined;
+mod elf_link;
 mod macho;
 mod wasm;
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use object::{Object as _, ObjectSymbol};
 use std::fmt::Write;
 
-pub use joined::{joined, joins};
+pub use elf_link::{joined, joins};
 
 /// The alignment of weights in memory and, but for WebAssembly, in the file.
 pub const ALIGN: u64 = 64;

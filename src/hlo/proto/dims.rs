@@ -1,5 +1,5 @@
 //! Windows and the axes of convolutions as messages, both ways.
-use super::generated::xla_data::{ConvolutionDimensionNumbers, Window, WindowDimension};
+use super::messages::xla_data::{ConvolutionDimensionNumbers, Window, WindowDimension};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::Size;
 use crate::hlo::attrs::{ConvAxes, ConvDims, WindowDim};

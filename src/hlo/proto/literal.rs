@@ -3,7 +3,7 @@ use bytemuck::{Pod, allocation::pod_collect_to_vec, cast_slice};
 use bytes::Bytes;
 use protobuf::MessageField;
 
-use super::generated::xla_data::LiteralProto;
+use super::messages::xla_data::LiteralProto;
 use super::shape;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, Literal, Shape};

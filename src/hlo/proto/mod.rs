@@ -4,9 +4,9 @@
 //! are named uniquely in the whole module, as XLA wants it. Attributes of the header that belong to a compilation and not to its
 //! module (`replica_count`, `num_partitions`, ...) have no place in a message; their counts are read where it assigns devices. A layout that nobody wrote is not written, but for
 //! constants and the program's shape, where XLA insists on one.
-mod carried;
+mod opaque_attrs;
 mod dims;
-mod generated;
+mod messages;
 mod literal;
 pub mod numbers;
 mod read;
@@ -22,7 +22,7 @@ use protobuf::{Message, MessageField};
 
 use super::Module;
 use crate::diag::{Code, Error, Result};
-use generated::hlo::{HloModuleProto, HloProto, HloSnapshot};
+use messages::hlo::{HloModuleProto, HloProto, HloSnapshot};
 
 /// The bytes of an HloProto.
 ///

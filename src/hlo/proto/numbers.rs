@@ -1,6 +1,6 @@
 //! Axes of products, convolutions, gathers and scatters as messages of their own, as TensorFlow's ops have them in attributes.
 use super::dims::read_convolution;
-use super::generated::xla_data::{
+use super::messages::xla_data::{
     ConvolutionDimensionNumbers, DotDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers,
 };
 use crate::diag::{Code, Error, Result};

@@ -1,9 +1,9 @@
 //! A module of a message.
 use std::collections::HashMap;
 
-use super::generated::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto};
-use super::generated::xla_data::ProgramShapeProto;
-use super::{carried, read_op, shape};
+use super::messages::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto};
+use super::messages::xla_data::ProgramShapeProto;
+use super::{opaque_attrs, read_op, shape};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::util::id_vec::IdVec;
@@ -45,7 +45,7 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
     }
     let index = |v: &[i64]| format!("{{{}}}", v.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
     if let Some(all) = p.input_output_alias.as_ref().filter(|a| !a.entries.is_empty()) {
-        let one = |e: &super::generated::hlo::hlo_input_output_alias_proto::AliasEntryProto| {
+        let one = |e: &super::messages::hlo::hlo_input_output_alias_proto::AliasEntryProto| {
             let kind = if e.kind == 2 { "must-alias" } else { "may-alias" };
             let (out, param) = (index(&e.output_shape_index), index(&e.parameter_shape_index));
             format!("{out}: ({}, {param}, {kind})", e.parameter_number)
@@ -53,7 +53,7 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
         put("input_output_alias", format!("{{ {} }}", all.entries.iter().map(one).collect::<Vec<_>>().join(", ")));
     }
     if let Some(all) = p.buffer_donor.as_ref().filter(|d| !d.entries.is_empty()) {
-        let one = |e: &super::generated::hlo::hlo_buffer_donor_proto::BufferDonorEntryProto| {
+        let one = |e: &super::messages::hlo::hlo_buffer_donor_proto::BufferDonorEntryProto| {
             format!("({}, {})", e.parameter_number, index(&e.parameter_shape_index))
         };
         put("buffer_donor", format!("{{ {} }}", all.entries.iter().map(one).collect::<Vec<_>>().join(", ")));
@@ -66,7 +66,7 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
         }
     }
     if let Some(all) = p.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()) {
-        put("frontend_attributes", carried::frontend_text(all));
+        put("frontend_attributes", opaque_attrs::frontend_text(all));
     }
     if let Some(program) = p.host_program_shape.as_ref()
         && let Some(layout) = entry_layout(program, module)?

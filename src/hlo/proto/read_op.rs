@@ -1,9 +1,9 @@
 //! The op of a message: its fields as attribute values, from which [`schema::op`] makes the op.
 use std::collections::HashMap;
 
-use super::generated::hlo::HloInstructionProto;
+use super::messages::hlo::HloInstructionProto;
 use super::read::bad;
-use super::{carried, dims, literal};
+use super::{dims, literal, opaque_attrs};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{PadDim, SliceDim};
 use crate::hlo::schema::{self, Attrs, Value, table};
@@ -32,11 +32,11 @@ pub(super) fn read(
     for name in own.iter().map(|n| table::bare(n)).chain(table::COMMON.iter().copied()) {
         match value(name, p, &mut calls)? {
             Some(value) => {
-                let source = carried::read(name, p, names)?.unwrap_or_default();
+                let source = opaque_attrs::read(name, p, names)?.unwrap_or_default();
                 attrs.push(name, value, source);
             }
             None => {
-                if let Some(source) = carried::read(name, p, names)? {
+                if let Some(source) = opaque_attrs::read(name, p, names)? {
                     attrs.push(name, Value::Text, source);
                 }
             }
@@ -200,7 +200,7 @@ fn slices(p: &HloInstructionProto) -> Result<Vec<SliceDim>> {
 
 fn pads(p: &HloInstructionProto) -> Result<Vec<PadDim>> {
     let all = p.padding_config.as_ref().map_or(&[][..], |c| &c.dimensions);
-    let one = |d: &super::generated::xla_data::padding_config::PaddingConfigDimension| {
+    let one = |d: &super::messages::xla_data::padding_config::PaddingConfigDimension| {
         let interior = u64::try_from(d.interior_padding).map_err(|_| bad("an interior padding is negative"))?;
         Ok(PadDim { low: d.edge_padding_low, high: d.edge_padding_high, interior })
     };

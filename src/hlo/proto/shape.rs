@@ -1,7 +1,7 @@
 //! Shapes and layouts as messages, both ways.
 use protobuf::MessageField;
 
-use super::generated::xla_data::{LayoutProto, ShapeProto, TileProto};
+use super::messages::xla_data::{LayoutProto, ShapeProto, TileProto};
 use super::scan::Scan;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, Layout, Shape};

@@ -1,5 +1,5 @@
 //! Shardings as messages, both ways. They are only carried: their text is read here and nowhere else.
-use super::generated::xla_data::{OpMetadata, OpSharding};
+use super::messages::xla_data::{OpMetadata, OpSharding};
 use super::scan::{Scan, escape};
 use crate::diag::{Code, Error, Result};
 

@@ -3,15 +3,15 @@ use std::collections::{HashMap, HashSet};
 
 use protobuf::MessageField;
 
-use super::generated::hlo::hlo_buffer_donor_proto::BufferDonorEntryProto;
-use super::generated::hlo::hlo_input_output_alias_proto::AliasEntryProto;
-use super::generated::hlo::hlo_schedule_proto::InstructionSequence;
-use super::generated::hlo::{
+use super::messages::hlo::hlo_buffer_donor_proto::BufferDonorEntryProto;
+use super::messages::hlo::hlo_input_output_alias_proto::AliasEntryProto;
+use super::messages::hlo::hlo_schedule_proto::InstructionSequence;
+use super::messages::hlo::{
     HloBufferDonorProto, HloComputationProto, HloInputOutputAliasProto, HloInstructionProto, HloModuleProto,
 };
-use super::generated::xla_data::{OpMetadata, ProgramShapeProto};
+use super::messages::xla_data::{OpMetadata, ProgramShapeProto};
 use super::scan::Scan;
-use super::{carried, shape, write_op};
+use super::{opaque_attrs, shape, write_op};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::text::{callees_first, operands_first, parse_entry_layout};
 use crate::hlo::{CompId, Computation, InstId, Metadata, Module, Op, Shape};
@@ -125,7 +125,7 @@ fn instruction(
     let blame = |e: Error| e.map(|d| d.at_node(&inst.name, inst.op.name()));
     write_op::write(inst, &operand_shapes, ids, &mut p).map_err(blame)?;
     for (name, value) in &inst.extra {
-        carried::write(name, value, ids, &mut p).map_err(blame)?;
+        opaque_attrs::write(name, value, ids, &mut p).map_err(blame)?;
     }
     Ok(p)
 }
@@ -136,7 +136,7 @@ fn header(name: &str, value: &str, module: &Module, fused: &HashSet<CompId>, p: 
         "is_scheduled" if matches!(value, "true" | "1") => schedule(module, fused, p),
         "input_output_alias" => p.input_output_alias = MessageField::some(aliases(value)?),
         "buffer_donor" => p.buffer_donor = MessageField::some(donors(value)?),
-        "frontend_attributes" => p.frontend_attributes = MessageField::some(carried::frontend(value)?),
+        "frontend_attributes" => p.frontend_attributes = MessageField::some(opaque_attrs::frontend(value)?),
         // The program's shape has the layout; the others tell a compiler what to do and are no part of the module.
         "is_scheduled"
         | "entry_computation_layout"

@@ -3,12 +3,12 @@ use std::collections::HashMap;
 
 use protobuf::MessageField;
 
-use super::generated::hlo::HloInstructionProto;
-use super::generated::hlo::hlo_instruction_proto::SliceDimensions;
-use super::generated::xla_data::PaddingConfig;
-use super::generated::xla_data::padding_config::PaddingConfigDimension;
+use super::messages::hlo::HloInstructionProto;
+use super::messages::hlo::hlo_instruction_proto::SliceDimensions;
+use super::messages::xla_data::PaddingConfig;
+use super::messages::xla_data::padding_config::PaddingConfigDimension;
 use super::write::comp_id;
-use super::{carried, dims, literal};
+use super::{dims, literal, opaque_attrs};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::*;
 use crate::hlo::schema::{self, Value, Words};
@@ -70,7 +70,7 @@ fn field(name: &str, value: &Value, source: &str, p: &mut HloInstructionProto) -
         Value::Pads(all) => p.padding_config = MessageField::some(padding(all)),
         Value::Word(word) => word_field(name, word, p),
         Value::Text if name == "frontend_attributes" => {
-            p.frontend_attributes = MessageField::some(carried::frontend(source)?);
+            p.frontend_attributes = MessageField::some(opaque_attrs::frontend(source)?);
         }
         // Computations have a field of their own, and a convolution's axes are written with it.
         Value::Comp(_) | Value::Comps(_) | Value::Labels(_) | Value::Metadata(_) | Value::Text => {}
@@ -175,7 +175,7 @@ fn foreign(f: &Foreign, ids: &HashMap<&str, i64>, p: &mut HloInstructionProto) -
         p.async_execution_thread = "main".to_string();
     }
     for (name, value) in &f.attrs {
-        carried::write(name, value, ids, p)?;
+        opaque_attrs::write(name, value, ids, p)?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! StableHLO's operations by HLO's opcodes, and their attributes by HLO's names.
-use super::given::{Found, Out, dict, entry, flag, int, int_or, ints, ints_or, size, word};
+use super::attribute_values::{Found, Out, dict, entry, flag, int, int_or, ints, ints_or, size, word};
 use super::tree::{Attr, Operation};
 use super::{collectives, custom_call};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};

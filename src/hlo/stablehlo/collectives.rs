@@ -1,6 +1,6 @@
 //! StableHLO's collectives: which devices they join, along which dimension, and the one that splits along another than it joins.
+use super::attribute_values::{Found, Out, flag, int_or};
 use super::converter::{Converter, at};
-use super::given::{Found, Out, flag, int_or};
 use super::tree::{Attr, Operation};
 use crate::diag::{Code, Result};
 use crate::hlo::attrs::Foreign;

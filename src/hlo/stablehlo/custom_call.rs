@@ -1,5 +1,5 @@
 //! The attributes of StableHLO's custom calls: target, interface, what is handed on, and how arrays lie.
-use super::given::{Found, Out, flag, int_or};
+use super::attribute_values::{Found, Out, flag, int_or};
 use super::tree::{Attr, Operation};
 use crate::hlo::proto::quoted;
 use crate::hlo::{ArrayShape, CompId, Layout, Shape};

@@ -14,14 +14,14 @@ mod approximate;
 mod attribute;
 mod attributes;
 mod bytecode;
-mod called;
+mod specialization;
 mod collectives;
 mod convert;
 mod converter;
 mod custom_call;
-mod exported;
+mod jax_export;
 mod function;
-mod given;
+mod attribute_values;
 mod open;
 mod operation;
 mod parts;
@@ -39,12 +39,12 @@ use bytes::Bytes;
 
 use super::{Form, Module};
 use crate::diag::Result;
-pub use called::Called;
 pub use converter::Checks;
 pub use converter::Host;
-use exported::Exported;
+use jax_export::Exported;
 pub use open::{Argument, Axis, Open};
 pub use print::print;
+pub use specialization::Called;
 use tree::Functions;
 
 /// Reads StableHLO's text; errors carry line and column.

@@ -11,7 +11,7 @@ mod print_attrs;
 mod print_literal;
 mod printer;
 mod shape;
-mod skipped;
+mod opaque_attrs;
 mod tokens;
 
 pub use header::parse_elements;

@@ -6,7 +6,7 @@ mod create;
 mod diag;
 mod diag_places;
 mod format;
-pub(super) mod found;
+pub(super) mod data_dependent_ops;
 pub(in crate::ops) mod gather;
 mod inplace;
 mod join;
@@ -14,7 +14,7 @@ mod set;
 pub(in crate::ops) mod scatter;
 pub mod shape;
 mod slice;
-mod strided;
+mod strided_slice;
 mod strided_pick;
 mod strided_shape;
 mod unravel;
@@ -22,13 +22,13 @@ mod unravel;
 pub(in crate::ops) use gather::{gather, gather_nd};
 pub(in crate::ops) use join::joined_shape;
 pub(in crate::ops) use scatter::{onto as scatter_onto, scatter};
-pub(in crate::ops) use strided::strided_update;
+pub(in crate::ops) use strided_slice::strided_update;
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[
     shape::ROWS,
     slice::ROWS,
-    strided::ROWS,
+    strided_slice::ROWS,
     join::ROWS,
     create::ROWS,
     gather::ROWS,
@@ -37,7 +37,7 @@ pub const ROWS: &[&[OpRow]] = &[
     diag::ROWS,
     format::ROWS,
     set::ROWS,
-    found::ROWS,
+    data_dependent_ops::ROWS,
     unravel::ROWS,
     inplace::ROWS,
 ];

@@ -1,5 +1,5 @@
 //! Ranges of a strided slice of which only values say how many elements they have: `x[:n]`.
-use super::strided::{Bounds, Part, Taken, within};
+use super::strided_slice::{Bounds, Part, Taken, within};
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;

@@ -1,5 +1,5 @@
 //! Shapes of strided slices.
-use super::strided::{Item, Taken, items, range};
+use super::strided_slice::{Item, Taken, items, range};
 use crate::diag::Result;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};

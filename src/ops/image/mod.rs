@@ -9,7 +9,7 @@ mod nms;
 mod patches;
 mod projective;
 mod resize;
-mod sampled;
+mod sampling;
 mod span_weights;
 mod spans;
 

@@ -3,7 +3,7 @@
 //! Which rows and columns are read, and with what weights, is computed here in f32 as TensorFlow does, so that it is exact; the
 //! module gets slices, repetitions or gathers with constant indices; where sizes vary it computes the same (`sampled.rs`). Columns are
 //! interpolated before rows.
-use super::sampled;
+use super::sampling;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, InstId};
@@ -211,7 +211,7 @@ fn bilinear(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
         y = match args.line(axis) {
-            Line::Varying { to, .. } => sampled::linear(cx.b, y, axis, args.sampling, to),
+            Line::Varying { to, .. } => sampling::linear(cx.b, y, axis, args.sampling, to),
             Line::Fixed { from, to } => interpolate(cx.b, y, axis, &args.sampling.linear(from, to)),
         };
     }
@@ -223,7 +223,7 @@ fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut y = cx.arg(0)?;
     for axis in [2, 1] {
         y = match args.line(axis) {
-            Line::Varying { to, .. } => sampled::nearest(cx.b, y, axis, args.sampling, to),
+            Line::Varying { to, .. } => sampling::nearest(cx.b, y, axis, args.sampling, to),
             Line::Fixed { from, to } => take(cx.b, y, axis, &args.sampling.nearest(from, to)),
         };
     }
@@ -268,7 +268,7 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let taps = match args.line(axis) {
             Line::Fixed { from, to } => cubic_taps(args.sampling, from, to),
             Line::Varying { from, to } => {
-                y = sampled::cubic(cx.b, y, axis, args.sampling, [from, to]);
+                y = sampling::cubic(cx.b, y, axis, args.sampling, [from, to]);
                 continue;
             }
         };
@@ -328,8 +328,8 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 matrix(cx.b, dtype, from, to, &entries)?
             }
             Line::Varying { from, to } => {
-                let taps = sampled::linear_taps(cx.b, args.sampling, [from, to]);
-                sampled::matrix(cx.b, dtype, &taps, [from, to])
+                let taps = sampling::linear_taps(cx.b, args.sampling, [from, to]);
+                sampling::matrix(cx.b, dtype, &taps, [from, to])
             }
         };
         y = apply(cx.b, m, y, axis);
@@ -355,8 +355,8 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 matrix(cx.b, dtype, from, to, &entries)?
             }
             Line::Varying { from, to } => {
-                let taps = sampled::cubic_taps(cx.b, args.sampling, [from, to]);
-                sampled::matrix(cx.b, dtype, &taps, [from, to])
+                let taps = sampling::cubic_taps(cx.b, args.sampling, [from, to]);
+                sampling::matrix(cx.b, dtype, &taps, [from, to])
             }
         };
         y = apply(cx.b, m, y, axis);
@@ -382,8 +382,8 @@ fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 matrix(cx.b, dtype, from, to, &entries)?
             }
             Line::Varying { from, to } => {
-                let taps = [sampled::nearest_tap(cx.b, args.sampling, [from, to])];
-                sampled::matrix(cx.b, dtype, &taps, [from, to])
+                let taps = [sampling::nearest_tap(cx.b, args.sampling, [from, to])];
+                sampling::matrix(cx.b, dtype, &taps, [from, to])
             }
         };
         y = apply(cx.b, m, y, axis);

@@ -1,6 +1,6 @@
 //! Weights of spans of pixels, computed by the module itself: for sizes that vary. `spans.rs` computes the same for sizes that are known.
 use super::resize::Sampling;
-use super::sampled;
+use super::sampling;
 use super::spans::Kernel;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{Expr, formula};
@@ -16,7 +16,7 @@ fn pixels(b: &mut Builder, [from, to]: [Dim; 2]) -> [InstId; 2] {
 /// How much of each pixel of the image each pixel of the result covers, over what it covers in all: `f32[to, from]`.
 pub fn covered(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> InstId {
     let [place, pixel] = pixels(b, [from, to]);
-    let scale = sampled::scale(b, sampling, from, to);
+    let scale = sampling::scale(b, sampling, from, to);
     let scale = b.broadcast(scale, &[to, from], &[]);
     let count = b.full_like(pixel, from);
     formula(b, [place, pixel, scale, count], |[place, pixel, scale, count]| {

@@ -1,6 +1,6 @@
 //! Names that ops on batches of matrices had before TensorFlow 1.0, and eigenvalues in one array with eigenvectors.
 use super::jacobi::{eigen, eigen_of, svd};
-use super::least::{least_squares, least_squares_shape};
+use super::least_squares::{least_squares, least_squares_shape};
 use super::{cholesky, determinant, determinant_shape, inverse, solve, solve_shape, square, triangular_solve};
 use crate::diag::Result;
 use crate::dims;

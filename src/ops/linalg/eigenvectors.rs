@@ -3,7 +3,7 @@
 //! Source: Golub and Van Loan, "Matrix Computations", 7.6.4; the documentation of LAPACK's `geev` says how vectors are scaled: their length
 //! is 1, and their largest element is real.
 use super::blocks::triangular;
-use super::least::product;
+use super::least_squares::product;
 use super::schur::{Schur, schur};
 use super::{line, with_line};
 use crate::hlo::open::PadDim;

@@ -2,7 +2,7 @@
 //!
 //! Source: Higham, "Functions of Matrices", 10.3: scaling and squaring with Padé's approximant of degree 13, in double precision.
 use super::functions::{matrices, wide};
-use super::least::product;
+use super::least_squares::product;
 use super::{eliminate, identity};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId, Op};

@@ -5,7 +5,7 @@
 use super::blocks::triangular;
 use super::eigenvectors::{Wanted, eigen, of_each, real_and_imaginary};
 use super::factor::{self, exchanged};
-use super::least::product;
+use super::least_squares::product;
 use super::schur::{Schur, schur};
 use super::{adjoint, column_at, identity, line, square, with_line};
 use crate::diag::Result;

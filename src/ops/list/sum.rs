@@ -1,6 +1,6 @@
 //! Sums of lists, which gradients of lists that are read several times are.
-use super::structured;
-use super::unlike::rows_of;
+use super::heterogeneous_lists::rows_of;
+use super::nesting;
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::ops::value::{ListValue, UnlikeList};
@@ -73,8 +73,8 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
             }
             Value::Unlike(UnlikeList { items, ..a })
         }
-        (x @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_)), y) => structured::sum(cx, &x, &y)?,
-        (x, y @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_))) => structured::sum(cx, &y, &x)?,
+        (x @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_)), y) => nesting::sum(cx, &x, &y)?,
+        (x, y @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_))) => nesting::sum(cx, &y, &x)?,
         _ => return Err(cx.mismatch("a sum of lists of different lengths or elements")),
     })
 }

@@ -14,7 +14,7 @@ pub(in crate::ops) mod gamma;
 mod histogram;
 mod integrals;
 pub(in crate::ops) mod inverse_error;
-mod neighbour;
+mod neighbor;
 mod normal;
 mod order;
 mod search;
@@ -44,7 +44,7 @@ pub const ROWS: &[&[OpRow]] = &[
     integrals::ROWS,
     order::ROWS,
     inverse_error::ROWS,
-    neighbour::ROWS,
+    neighbor::ROWS,
     search::ROWS,
     histogram::ROWS,
 ];

@@ -3,8 +3,8 @@ mod activation;
 mod bias;
 mod conv;
 mod conv_grad;
-mod covered;
-mod fused;
+mod window_counts;
+mod epilogue;
 mod morphology;
 mod morphology_grad;
 mod norm;
@@ -27,7 +27,7 @@ pub const ROWS: &[&[OpRow]] = &[
     bias::ROWS,
     conv::ROWS,
     conv_grad::ROWS,
-    fused::ROWS,
+    epilogue::ROWS,
     morphology::ROWS,
     morphology_grad::ROWS,
     norm::ROWS,

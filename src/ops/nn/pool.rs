@@ -1,7 +1,7 @@
 //! Pools, and local response normalisation.
 use super::bias::wide;
-use super::covered::counts;
 use super::window::{Args, Padding, positive};
+use super::window_counts::counts;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Builder, Dim, InstId, Op};

@@ -1,8 +1,8 @@
 //! Gradients of pools.
 use super::bias::wide;
-use super::covered::counts;
 use super::pool::{Pool, reduce_window};
 use super::window::TurnedWindow;
+use super::window_counts::counts;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Dim, InstId, Op, Shape};

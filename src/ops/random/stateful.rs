@@ -11,7 +11,7 @@ use super::gamma::gamma;
 use super::poisson::poisson;
 use super::{
     Algorithm, Distribution, Draw, FLOATS, Generator, INTS, bits, counted, drawn, element, from_seed, full_int, normal,
-    parameterized, ranged, sizes, streams, truncated, uniform,
+    parameterized_normal, ranged, sizes, streams, truncated_normal, uniform,
 };
 use crate::diag::{Code, Diagnostic, Result};
 use crate::dims;
@@ -39,12 +39,12 @@ pub const ROWS: &[OpRow] = &[
     op("RngSkip", "resource algorithm delta ->", skip_only).shape(nothing).writes(&[0]).constants(&[1]),
     op("StatefulUniform", OF_VARIABLE, |cx| from_variable(cx, uniform)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
     op("StatefulStandardNormalV2", OF_VARIABLE, |cx| from_variable(cx, normal)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
-    op("StatefulTruncatedNormal", OF_VARIABLE, |cx| from_variable(cx, truncated::truncated)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
+    op("StatefulTruncatedNormal", OF_VARIABLE, |cx| from_variable(cx, truncated_normal::truncated)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
     op("StatefulUniformInt", "resource algorithm shape minval maxval -> output", |cx| from_variable(cx, ranged)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(INTS),
     op("StatefulUniformFullInt", OF_VARIABLE, |cx| from_variable(cx, full_int)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(INTS),
     op("RandomUniform", "shape -> output", |cx| from_hidden(cx, "dtype", uniform)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
     op("RandomStandardNormal", "shape -> output", |cx| from_hidden(cx, "dtype", normal)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
-    op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated::truncated)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
+    op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated_normal::truncated)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
     op("ParameterizedTruncatedNormal", "shape means stdevs minvals maxvals -> output", between_ends).shape(from_first).draws().constants(&[0]).dtypes("f16, bf16, f32, f64"),
     op("RandomUniformInt", "shape minval maxval -> output", |cx| from_hidden(cx, "Tout", ranged)).shape(int_shape).draws().constants(&[0]).dtypes(INTS),
     op("StatefulRandomBinomial", "resource algorithm shape counts probs -> output", binomial_of_variable).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes("f16, f32, f64, s32, s64"),
@@ -91,7 +91,7 @@ fn skip(cx: &mut LowerCtx, state: InstId, elements: InstId) -> Result<()> {
         let word = element(b, state, Dim::from(i));
         b.unary(ScalarOp::BitcastConvert(DType::U64), word)
     });
-    let [low, high] = super::truncated::raised(b, [low, high], by);
+    let [low, high] = super::truncated_normal::raised(b, [low, high], by);
     let mut parts: Vec<InstId> = [low, high]
         .into_iter()
         .map(|word| {
@@ -220,7 +220,7 @@ fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
     }
     let generator = hidden(cx)?;
-    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, parameterized::between)
+    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, parameterized_normal::between)
 }
 
 /// The rows of input 0 in the order of a random word for each.

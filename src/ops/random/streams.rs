@@ -2,7 +2,7 @@
 //!
 //! As in TensorFlow's CPU kernels. The elements are those of `[samples, parameters]`, numbered parameter by parameter, and the stream
 //! of each begins so many blocks of four words behind that of the one before; all are of doubles, two to a block, whose second comes first.
-use super::truncated::raised;
+use super::truncated_normal::raised;
 use super::{Generator, rounds, split, unit_f64};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};

@@ -2,7 +2,7 @@
 use super::csr::{TYPES, matrix, matrix_shape};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::InstId;
-use crate::ops::array::found::places;
+use crate::ops::array::data_dependent_ops::places;
 use crate::ops::array::gather::{gather_nd, take_axis};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;

@@ -3,7 +3,7 @@
 //! A handle is a number, and what a variable holds at this point of the walk is an instruction like any other. So an op that
 //! changes a variable is what it is on values, with the result written back. The handle of a variable that nothing changes is its
 //! value: reading it is an identity.
-mod growing;
+mod resizable_variables;
 mod reference;
 mod scatter;
 

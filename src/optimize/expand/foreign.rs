@@ -1,5 +1,5 @@
 //! Opcodes of several devices, hosts and newer texts, where their meaning on one device is plain.
-use super::alone::{alone, identity};
+use super::single_device::{alone, identity};
 use super::written;
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;

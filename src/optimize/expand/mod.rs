@@ -2,7 +2,7 @@
 //!
 //! These passes run once, between the pipeline and scheduling: the interpreter evaluates the opcodes themselves, so that the
 //! two can be compared.
-mod alone;
+mod single_device;
 mod batch_groups;
 mod batch_norm;
 mod bitcast;

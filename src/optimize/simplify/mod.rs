@@ -10,7 +10,7 @@ mod pad;
 mod reduce;
 mod reshape;
 mod slice;
-mod sliced;
+mod slice_motion;
 mod transpose;
 mod tuple;
 
@@ -39,7 +39,7 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
         Op::Broadcast(map) => broadcast::simplify(editor, id, &map),
         Op::Slice(dims) => match slice::simplify(editor, id, &dims)? {
             Some(simpler) => Ok(Some(simpler)),
-            None => sliced::convolution(editor, id, &dims),
+            None => slice_motion::convolution(editor, id, &dims),
         },
         Op::DynamicSlice(sizes) => slice::dynamic_slice(editor, id, &sizes),
         Op::DynamicUpdateSlice => Ok(slice::dynamic_update_slice(editor, id)),

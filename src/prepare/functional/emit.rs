@@ -1,9 +1,9 @@
 //! Regions as graphs: a branch becomes an `If`.
-use super::ahead::Steps;
 use super::class::{Class, class};
 use super::draft::{Draft, plain};
 use super::formula::Formula;
 use super::liveness::Test;
+use super::loop_hoisting::Steps;
 use super::region::{Path, Region, Source, Step, Unit};
 use super::{Flow, Order, frames};
 use crate::diag::{Error, Result};

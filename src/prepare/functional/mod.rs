@@ -7,11 +7,11 @@
 //! 2. [`liveness`] finds for every value a boolean formula of the predicates: when it is not dead.
 //! 3. [`region`] divides the graph by these formulas: what is there on one side of a predicate only is computed in the branch of an `If`,
 //!    and the Merges behind it are the results of the `If`. A test that is known leaves no trace.
-//! 4. [`emit`] and [`loops`] write each region as a function. What changes something is done once: [`ahead`] runs a loop before the
+//! 4. [`emit`] and [`loops`] write each region as a function. What changes something is done once: [`loop_hoisting`] runs a loop before the
 //!    branches that use it where there are several.
 //!
 //! Control edges are kept among nodes whose order matters, because they change or read something that others change.
-mod ahead;
+mod loop_hoisting;
 mod class;
 mod draft;
 mod emit;

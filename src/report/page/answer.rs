@@ -1,7 +1,7 @@
 //! The first thing on the page: how much is in clusters, what keeps the rest outside, what each cluster is. It is plain HTML,
 //! so that it is there before any script ran, prints, and can be read without one.
 use super::escaped;
-use super::whole;
+use super::overview;
 use super::words::{bytes, count, grouped, operations, percent, some, spoken, tail, time};
 use crate::report::model::{Blocker, Cluster, Code, OpenSize, Refusal, Report, Stop};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ const EXAMPLES: usize = 3;
 /// The section.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
-    whole::render(&mut out, report);
+    overview::render(&mut out, report);
     verdict(&mut out, report);
     blockers(&mut out, report);
     stops(&mut out, report);

@@ -3,7 +3,7 @@
 //! Nothing is fetched, and the policy in the page's head forbids it; the one script and the one style that may run are named
 //! by their hashes, so that nothing out of a graph could run even if it were not escaped.
 mod answer;
-mod whole;
+mod overview;
 mod words;
 
 use super::Report;

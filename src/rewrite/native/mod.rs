@@ -7,13 +7,13 @@
 //! and calls them.
 mod branch;
 mod cluster;
-mod outside;
+mod exclusion_reasons;
 mod sizes;
 mod table;
 mod values;
 mod variables;
 
-pub use outside::{Outside, kept_for_checks};
+pub use exclusion_reasons::{Outside, kept_for_checks};
 
 use super::calls::{Made, Ports};
 use crate::codegen;
@@ -26,7 +26,7 @@ use crate::opdef;
 use crate::ops;
 use crate::ops::fact::Fact;
 use crate::ops::symbols::{DimId, InferredDim};
-use crate::package::{pool, shared};
+use crate::package::{pool, shared_library};
 use crate::prepare::{Bound, Request};
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
@@ -253,7 +253,7 @@ impl<'a> Library<'a> {
         }
         objects.extend(self.compiled.into_iter().map(|c| c.object.content));
         let objects: Vec<&Pieces> = objects.iter().collect();
-        shared::shared(&objects, file, target).map(Some)
+        shared_library::shared(&objects, file, target).map(Some)
     }
 }
 

@@ -16,9 +16,11 @@ pub struct Constants {
 
 impl Constants {
     /// Values of the `variables` of the program that no call changes. A program without signatures has none: nothing says who else changes
-    /// what. Errors: those of [`prepare::served`].
+    /// what. Errors: those of [`prepare::reachability`].
     pub fn of(program: &Program, variables: &[Variable]) -> Result<Constants> {
-        let Some(served) = prepare::served(program, &Request::default())? else { return Ok(Constants::default()) };
+        let Some(served) = prepare::served(program, &Request::default())? else {
+            return Ok(Constants::default());
+        };
         let mut accesses = Accesses::default();
         let graph = &program.graph;
         let found = accesses.graph(program, graph, |id| served.nodes.contains(&*graph.nodes[id].name));

@@ -223,7 +223,7 @@ pub const LEFT_OUT: &[LeftOut] = &[
         reason: "nothing but the work to write it stands in its way",
         help: "feed its result, or write the same with other ops; `tfaot ops` lists those that are supported",
         code: OP,
-        names: include_str!("left_out/unwritten.txt"),
+        names: include_str!("unsupported_ops/unwritten.txt"),
     },
 ];
 

@@ -4,7 +4,7 @@
 //! beyond it, normal numbers are rejected; between near ends uniform ones, and else exponential ones from the lower end on. All elements
 //! take blocks from one stream, one after the other: an element begins behind the block that ended the one before, and the elements of
 //! one parameter share what is left of a block.
-use super::truncated::{numbers, raised};
+use super::truncated_normal::{numbers, raised};
 use super::{Draw, Generator, from_seed, rounds, sizes, split, unit_f32, unit_f64, wrong_type};
 use crate::diag::Result;
 use crate::dims;

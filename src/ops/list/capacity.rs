@@ -2,7 +2,7 @@
 //!
 //! A list whose length is known is an array of that many rows. One that grows or shrinks by what is only known at run time is an array
 //! of as many rows as it can ever have, and its length is a value beside it.
-use super::structured;
+use super::nesting;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::interp;
@@ -318,7 +318,7 @@ pub fn zeros_like(b: &mut Builder, list: &Value) -> Result<Value> {
             }
             Value::Unlike(UnlikeList { items, ..list.clone() })
         }
-        Value::Structured(_) | Value::Optional(_) => structured::zeros_like(b, list)?,
+        Value::Structured(_) | Value::Optional(_) => nesting::zeros_like(b, list)?,
         list => list.clone(),
     })
 }

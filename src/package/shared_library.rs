@@ -1,7 +1,7 @@
 //! Shared libraries: the object linked by lld, or by the C compiler where lld is missing.
 //!
 //! `../lib/tfaot/lld`, as seen from this program's folder, comes with it (`tools/release`), and is the first choice.
-use super::unfinished;
+use super::temporary_files;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::{Arch, Format, Target};
 use crate::util::pieces::{Content, Pieces};
@@ -21,7 +21,7 @@ pub fn ending(target: &Target) -> &'static str {
 /// # Errors
 /// `Code::NoLinker` when none is found or it refuses.
 pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8>> {
-    let dir = unfinished::Folder::new().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
+    let dir = temporary_files::Folder::new().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
     let output = dir.path().join(name);
     let mut inputs = Vec::new();
     for (i, object) in objects.iter().enumerate() {

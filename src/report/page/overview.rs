@@ -4,7 +4,7 @@ use super::escaped;
 use super::words::{bytes, count, grouped, operations, percent, spoken, time};
 use crate::report::baseline::{Baseline, Row, Unit};
 use crate::report::model::{Code, Kernel, Report};
-use crate::report::whole::{Cause, Value, Whole};
+use crate::report::overview::{Cause, Value, Whole};
 use std::fmt::Write;
 
 /// Kernels that the first screen shows.

@@ -3,8 +3,8 @@ use std::collections::HashMap;
 
 use protobuf::MessageField;
 
-use super::generated::hlo::HloInstructionProto;
-use super::generated::xla_data::{
+use super::messages::hlo::HloInstructionProto;
+use super::messages::xla_data::{
     CollectiveDeviceListProto, DotDimensionNumbers, FrontendAttributes, IotaReplicaGroupListProto, OpSharding,
     OutputOperandAliasing, ParameterReplication, RaggedDotDimensionNumbers, ReplicaGroup, ResultAccuracy, SourceTarget,
     result_accuracy,

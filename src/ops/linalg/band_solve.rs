@@ -90,7 +90,7 @@ fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         (b.compare(Direction::Ge, row, column), b.compare(Direction::Eq, row, column), b.full_like(l, 0.0));
     let [l, grad] = [l, grad].map(|x| b.select(is_lower, x, zero));
     let turned = adjoint(b, l);
-    let p = super::least::product(b, turned, grad);
+    let p = super::least_squares::product(b, turned, grad);
     let half = mul_scalar(b, p, 0.5);
     let p = b.select(is_lower, p, zero);
     let p = b.select(on, half, p);
