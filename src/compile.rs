@@ -1,7 +1,7 @@
 //! The straight line from a file to an object.
+mod buckets;
 mod build;
 mod fixed;
-mod ladder;
 mod module;
 mod open;
 

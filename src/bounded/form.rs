@@ -167,6 +167,8 @@ fn set_window<D: Size>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::Signed)
 pub struct WindowNumbers<'a> {
     /// The size of the window.
     pub size: &'a Extent,
+    /// Elements from the start of a window to that of the next one.
+    pub stride: &'a Extent,
     /// Elements before.
     pub low: &'a Extent,
 }
@@ -174,5 +176,5 @@ pub struct WindowNumbers<'a> {
 /// The window numbers of axis `axis`.
 pub fn window(varying: &Varying, axis: usize) -> Option<WindowNumbers<'_>> {
     let own = varying.numbers.get(3 * axis..3 * axis + 3)?;
-    Some(WindowNumbers { size: &own[0], low: &own[2] })
+    Some(WindowNumbers { size: &own[0], stride: &own[1], low: &own[2] })
 }

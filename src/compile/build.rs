@@ -1,5 +1,6 @@
 //! HLO to one object: every function of a model, for every target.
-use super::{Built, ladder, passes};
+use super::buckets::{self, Bucket};
+use super::{Built, passes};
 use crate::codegen::{self, Launches, Object};
 use crate::diag::{Error, Result};
 use crate::dump::Dump;
@@ -139,67 +140,31 @@ impl Scheduled {
         share_fields(&mut all)?;
         let precision = targets.first().map(|t| t.precision).unwrap_or_default();
         let mut reduced = Reduced { precision, ..Reduced::default() };
-        let mut rungs = Vec::new();
         for (i, (_, lowered)) in all.iter_mut().enumerate() {
             passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
             reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
-            rungs.push(Rungs::of(lowered, precision)?);
         }
         let mut targets = targets.to_vec();
         targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
-        let mut variants = Vec::new();
-        let differ = targets.windows(2).any(|pair| pair[0].vector_bits != pair[1].vector_bits);
-        let mut panels = vec![Panels::none(differ); all.len()];
-        let packings = Packings::default();
-        for target in &targets {
-            let own = match targets.len() {
-                1 => name.to_string(),
-                _ => format!("{name}_{}", names::identifier(&target.cpu)),
-            };
-            let mut programs = Vec::new();
-            for (i, (_, lowered)) in all.iter().enumerate() {
-                let own = if all.len() == 1 { own.clone() } else { format!("{own}.{i}") };
-                let mut target = target.clone();
-                target.tuning.panels = std::mem::take(&mut panels[i]);
-                match &rungs[i] {
-                    None => programs.push(scheduled(lowered, &own, source, (&mut target, &packings), reduced)?),
-                    Some(rungs) => programs.extend(rungs.scheduled(&own, source, (&mut target, &packings), reduced)?),
-                }
-                panels[i] = target.tuning.panels;
+        let scheduler = Scheduler { targets: &targets, name, source, reduced, packings: Packings::default() };
+        let mut variants: Vec<(Vec<kernel::Program>, Target)> =
+            targets.iter().map(|t| (Vec::new(), t.clone())).collect();
+        let mut bounds = Vec::new();
+        for (i, (_, lowered)) in all.iter().enumerate() {
+            let function = if all.len() == 1 { String::new() } else { format!(".{i}") };
+            let buckets = scheduler.buckets(lowered, &function, precision)?;
+            bounds.push(match lowered.sized {
+                Some(_) => buckets.iter().map(|bucket| bucket.most.clone()).collect(),
+                None => Vec::new(),
+            });
+            for (own, (all, _)) in transposed(buckets).zip(&mut variants) {
+                all.extend(own);
             }
-            variants.push((programs, target.clone()));
         }
-        leave_out(&all, &mut rungs, &mut variants)?;
-        let face = face(name, source, &all, &rungs, &variants);
+        let face = face(name, source, &all, &bounds, &variants);
         let modules = all.into_iter().map(|(_, lowered)| lowered.module).collect();
         Ok(Scheduled { modules, face, variants, initial })
     }
-}
-
-/// Leaves out the bounds of functions that gain nothing.
-fn leave_out(
-    all: &[(String, Lowered)],
-    rungs: &mut [Option<Rungs>],
-    variants: &mut [(Vec<kernel::Program>, Target)],
-) -> Result<()> {
-    let mut needed = Vec::new();
-    for ((_, lowered), rungs) in all.iter().zip(&mut *rungs) {
-        let (Some(rungs), Some(sized)) = (rungs, &lowered.sized) else {
-            needed.push(true);
-            continue;
-        };
-        let own = needed.len()..needed.len() + rungs.all.len();
-        let programs: Vec<&[kernel::Program]> = variants.iter().map(|(programs, _)| &programs[own.clone()]).collect();
-        let kept = ladder::needed(rungs, &sized.sizes, &programs)?;
-        let mut each = kept.iter();
-        rungs.all.retain(|_| each.next() == Some(&true));
-        needed.extend(kept);
-    }
-    for (programs, _) in variants {
-        let mut each = needed.iter();
-        programs.retain(|_| each.next() == Some(&true));
-    }
-    Ok(())
 }
 
 /// Interface of a function as callers see it, with the largest buffer sizes of all targets.
@@ -207,7 +172,7 @@ fn face(
     name: &str,
     source: &str,
     all: &[(String, Lowered)],
-    rungs: &[Option<Rungs>],
+    bounds: &[Vec<Vec<u64>>],
     variants: &[(Vec<kernel::Program>, Target)],
 ) -> Face {
     let signatures: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
@@ -219,8 +184,7 @@ fn face(
             _ => (format!("{name}_{}", suffixes[i]), format!("{name}_{}", suffixes[i])),
         };
         let sizes = lowered.sized.as_ref().map(|s| s.sizes.clone()).unwrap_or_default();
-        let bounds: Vec<Vec<u64>> = rungs[i].iter().flat_map(|r| &r.all).map(|bound| bound.most.clone()).collect();
-        let own = from..from + bounds.len().max(1);
+        let own = from..from + bounds[i].len().max(1);
         from = own.end;
         let each = || variants.iter().filter_map(|(programs, _)| programs.get(own.clone())).flatten();
         let workspace = |p: &kernel::Program| match sizes.is_empty() {
@@ -235,7 +199,7 @@ fn face(
             flops: each().map(|p| p.flops).max().unwrap_or(0),
             ..each().next().map(kernel::Program::without_code).unwrap_or_default()
         };
-        Entry { name: signature.to_string(), prefix, function, program, sizes, rungs: bounds }
+        Entry { name: signature.to_string(), prefix, function, program, sizes, rungs: bounds[i].clone() }
     };
     let entries: Vec<Entry> = all.iter().enumerate().map(entry).collect();
     let first = entries.first().map(|e| e.program.clone()).unwrap_or_default();
@@ -256,70 +220,57 @@ fn face(
     }
 }
 
-/// A function whose sizes vary, for each of its bounds.
-pub struct Rungs {
-    /// Smallest first; the bounds of the face are the last.
-    pub all: Vec<Bound>,
+/// What all functions of a model are scheduled with.
+struct Scheduler<'a> {
+    /// Newest instruction set first.
+    targets: &'a [Target],
+    name: &'a str,
+    source: &'a str,
+    reduced: Reduced,
+    packings: Packings,
 }
 
-/// A function for sizes up to some.
-pub struct Bound {
-    /// The largest sizes that the caller may say.
-    pub most: Vec<u64>,
-    /// Whether it is another function than those of larger bounds.
-    pub is_apart: bool,
-    /// The function as programs have it: with the sizes behind its arguments and results.
-    lowered: Lowered,
-}
-
-impl Rungs {
-    /// Size buckets of a function whose own module is already optimised; `None` where its sizes are fixed.
-    fn of(lowered: &Lowered, precision: Precision) -> Result<Option<Rungs>> {
-        let Some(sized) = &lowered.sized else { return Ok(None) };
-        let sizes = &sized.sizes;
-        let most: Vec<u64> = sizes.all[..sizes.given()].iter().map(|s| s.most).collect();
-        let mut all = Vec::new();
-        for rung in sized.smaller.iter().rev() {
-            let mut module = rung.module.clone();
-            passes(&mut module, &mut None)?;
-            optimize::reduce(&mut module, precision)?;
-            let own = with_numbers(lowered, sizes, (&rung.most, &rung.results), module);
-            all.push(Bound { most: rung.most.clone(), is_apart: rung.is_apart, lowered: own });
+impl Scheduler<'_> {
+    /// The programs of a function, `function` in their names: those of its size buckets, or of the only one of a function of fixed sizes.
+    fn buckets(&self, lowered: &Lowered, function: &str, precision: Precision) -> Result<Vec<Bucket>> {
+        let differ = self.targets.windows(2).any(|pair| pair[0].vector_bits != pair[1].vector_bits);
+        let mut panels = Panels::none(differ);
+        match &lowered.sized {
+            None => Ok(vec![Bucket { most: Vec::new(), programs: self.programs(lowered, function, &mut panels)? }]),
+            Some(sized) => buckets::of(lowered, sized, precision, &mut |bound, name| {
+                self.programs(bound, &format!("{function}.{name}"), &mut panels)
+            }),
         }
-        all.push(Bound { most, is_apart: false, lowered: at_bounds(lowered.clone()) });
-        Ok(Some(Rungs { all }))
     }
 
-    /// The program for each bound, the largest first made.
-    fn scheduled(
-        &self,
-        own: &str,
-        source: &str,
-        (target, packings): (&mut Target, &Packings),
-        reduced: Reduced,
-    ) -> Result<Vec<kernel::Program>> {
-        let mut programs = Vec::with_capacity(self.all.len());
-        for (r, Bound { lowered, .. }) in self.all.iter().enumerate().rev() {
-            programs.push(scheduled(lowered, &format!("{own}.r{r}"), source, (target, packings), reduced)?);
+    /// One program a target, with the panels of those before it where it can, so that constants are shared; `panels` learns of its own.
+    fn programs(&self, lowered: &Lowered, name: &str, panels: &mut Panels) -> Result<Vec<kernel::Program>> {
+        let mut programs = Vec::with_capacity(self.targets.len());
+        for target in self.targets {
+            let own = match self.targets.len() {
+                1 => format!("{}{name}", self.name),
+                _ => format!("{}_{}{name}", self.name, names::identifier(&target.cpu)),
+            };
+            let mut target = target.clone();
+            target.tuning.panels = std::mem::take(panels);
+            let program = schedule::build_with(lowered, &own, self.source, &target, &self.packings)?;
+            for (form, size) in program.kernels.values().filter_map(|k| Some((&k.chosen.as_ref()?.0, k.panels?))) {
+                target.tuning.panels.add(form, size);
+            }
+            programs.push(kernel::Program { reduced: self.reduced, ..program });
+            *panels = target.tuning.panels;
         }
-        programs.reverse();
         Ok(programs)
     }
 }
 
-/// A program, with the panels of those before it where it can, so that constants are shared; `target` learns of its own.
-fn scheduled(
-    lowered: &Lowered,
-    own: &str,
-    source: &str,
-    (target, packings): (&mut Target, &Packings),
-    reduced: Reduced,
-) -> Result<kernel::Program> {
-    let program = schedule::build_with(lowered, own, source, target, packings)?;
-    for (form, panels) in program.kernels.values().filter_map(|k| Some((&k.chosen.as_ref()?.0, k.panels?))) {
-        target.tuning.panels.add(form, panels);
-    }
-    Ok(kernel::Program { reduced, ..program })
+/// The programs of buckets by target: for each target those of all buckets.
+fn transposed(buckets: Vec<Bucket>) -> impl Iterator<Item = Vec<kernel::Program>> {
+    let mut each: Vec<_> = buckets.into_iter().map(|bucket| bucket.programs.into_iter()).collect();
+    std::iter::from_fn(move || {
+        let one: Vec<kernel::Program> = each.iter_mut().filter_map(Iterator::next).collect();
+        (!one.is_empty()).then_some(one)
+    })
 }
 
 /// A function whose sizes vary as one of fixed sizes, its bounds, with arguments and results for the actual ones behind the others;
@@ -332,7 +283,12 @@ pub fn at_bounds(lowered: Lowered) -> Lowered {
 }
 
 /// A function of fixed sizes with arguments and results for the sizes behind those that callers see.
-fn with_numbers(lowered: &Lowered, sizes: &Sizes, (most, results): (&[u64], &[Vec<u64>]), module: Module) -> Lowered {
+pub fn with_numbers(
+    lowered: &Lowered,
+    sizes: &Sizes,
+    (most, results): (&[u64], &[Vec<u64>]),
+    module: Module,
+) -> Lowered {
     let number = |size: &Size| TensorInfo {
         name: size.name.clone(),
         called: None,

@@ -26,7 +26,7 @@ impl Walk<'_> {
             || d.batch_group_count > 1 && (varies(x, d.input_batch) || varies(kernel, d.kernel_output_feature));
         self.only(!grouped, "has groups that vary")?;
         self.only(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
-        let mut axes = d.input_spatial.clone();
+        let mut axes = self.axes_read_beyond((inst, id), &d.window, &d.input_spatial, &d.output_spatial);
         axes.push(d.input_feature);
         let x = self.zeros_beyond(inst, 0, operands[0], &axes)?;
         let y = self.zeros_beyond(inst, 1, operands[1], &[d.kernel_input_feature])?;
@@ -38,13 +38,37 @@ impl Walk<'_> {
     pub(super) fn reduce_window(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
         let Op::ReduceWindow { window: of, .. } = &inst.op else { return Err(Refusal::Size) };
         let axes: Vec<usize> = (0..of.len()).collect();
-        let mut new = self.without_padding(inst, operands, &axes)?;
+        let beyond = self.axes_read_beyond((inst, id), of, &axes, &axes);
+        let mut new = self.without_padding(inst, operands, &beyond)?;
         let count = new.len() / 2;
         let mut op = inst.op.clone();
         for i in 0..count {
             (op, new[i]) = self.begun((inst, id), new[i], new[count + i], &axes, &axes)?;
         }
         self.same(op, inst, &new)
+    }
+
+    /// Those of the windows' axes `from` along which windows below the actual size of the result may read elements beyond that of the array;
+    /// `to` are the axes of the result.
+    fn axes_read_beyond(
+        &self,
+        (inst, id): (&Inst, InstId),
+        windows: &[WindowDim],
+        from: &[usize],
+        to: &[usize],
+    ) -> Vec<usize> {
+        let (result, operand) = (self.varying(id), self.varying(inst.operands[0]));
+        let is_within = |w: usize| {
+            let (of, numbers) = (windows.get(w)?, window(result, w)?);
+            if of.lhs_dilate != 1 || [numbers.size, numbers.stride, numbers.low].iter().any(|n| n.varies()) {
+                return None;
+            }
+            // the last window ends `(count - 1) * stride + reach - low` elements behind the array's first
+            let behind_last_start = i64::try_from(of.reach()?).ok()?.checked_sub(of.pad_low)?;
+            let last_start = result.dim(to[w]).offset_by(-1)?.scale(i64::try_from(of.stride).ok()?)?;
+            Some(self.all.is_at_least(&operand.dim(from[w]), &last_start.offset_by(behind_last_start)?))
+        };
+        (0..from.len()).filter(|&w| is_within(w) != Some(true)).map(|w| from[w]).collect()
     }
 
     /// The op whose windows over `x` begin at the same element for every size, and that array: where they would begin elsewhere the

@@ -99,12 +99,14 @@ impl Region {
         (reach <= stride).then_some(())?;
         // the zeros before the first element are behind the last one of the period before
         let before = stride.checked_mul(i64::try_from(*layout.low.get(axis)?).ok()?)?;
+        // what lies behind the last element along this axis may be another array's
+        let behind = if period == i64::MAX { stride - reach } else { 0 };
         Some(Region {
             origin: layout.origin.checked_sub(before)? % period,
             period,
             size: bound.size,
             times: stride.checked_mul(i64::try_from(bound.times).ok()?)?,
-            more: stride.checked_mul(i64::try_from(bound.more).ok()?)?.checked_add(before)?,
+            more: stride.checked_mul(i64::try_from(bound.more).ok()?)?.checked_add(before)?.checked_sub(behind)?,
         })
     }
 

@@ -101,15 +101,19 @@ fn reached(b: Bound, w: &WindowDim) -> Option<Bound> {
     let (stride, holes) = (i64::try_from(w.stride).ok()?, w.lhs_dilate.max(1));
     let before_last = i64::try_from(w.reach()?).ok()?.checked_sub(1)?;
     let last = i64::try_from(b.more).ok()?.checked_sub(1)?.checked_mul(stride)?;
-    let last = last.checked_add(before_last)?.checked_sub(w.pad_low)?.max(0) as u64;
+    let last = last.checked_add(before_last)?.checked_sub(w.pad_low)?;
     let times = b.times.checked_mul(w.stride)?.div_ceil(holes);
-    Some(Bound { times, more: last.div_ceil(holes).checked_add(1)?, ..b })
+    // `last` is -1 where no more than `times` elements for each of the size are read
+    let more = if last < 0 { 0 } else { last.unsigned_abs().div_ceil(holes).checked_add(1)? };
+    Some(Bound { times, more, ..b })
 }
 
 fn sliced(s: &SliceDim, b: Bound) -> Option<Bound> {
     let stride = s.stride.max(1);
-    let last = b.more.saturating_sub(1).checked_mul(stride)?;
-    Some(Bound { times: b.times.checked_mul(stride)?, more: last.checked_add(s.start)?.checked_add(1)?, ..b })
+    let times = b.times.checked_mul(stride)?;
+    // the last element that is kept is `stride` times the number of those before it behind the first
+    let more = b.more.checked_mul(stride)?.checked_add(s.start)?.checked_add(1)?.saturating_sub(stride);
+    Some(Bound { times, more, ..b })
 }
 
 fn unpadded(p: &PadDim, b: Bound) -> Option<Bound> {
