@@ -111,7 +111,7 @@ impl<'p> Effects<'p> {
             _ => {}
         }
         if let Some(row) = ops::find(&node.op) {
-            if row.draws {
+            if row.draws_in(node) {
                 return Some(Left::StatefulRandom);
             }
             if !row.writes.is_empty() {

@@ -123,7 +123,7 @@ impl Accesses {
     pub fn graph(&mut self, program: &Program, graph: &Graph, looked_at: impl Fn(NodeId) -> bool) -> Found {
         let mut found = Found::default();
         for (_, node) in graph.nodes.iter().filter(|(id, _)| looked_at(*id)) {
-            found.draws |= ops::find(&node.op).is_some_and(|row| row.draws)
+            found.draws |= ops::find(&node.op).is_some_and(|row| row.draws_in(node))
                 || called(program, node).iter().any(|name| self.function(program, name).draws);
         }
         let sources: Vec<NodeId> =

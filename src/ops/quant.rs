@@ -2,6 +2,7 @@
 mod contract;
 mod dequantize;
 mod levels;
+mod per_channel;
 mod pointwise;
 mod quantize;
 mod requantize;
@@ -34,7 +35,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, Range::Attributes)).shape(same).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
-], dequantize::ROWS, quantize::ROWS, contract::ROWS, requantize::ROWS, pointwise::ROWS, shaping::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS, uniform_hybrid::ROWS];
+], dequantize::ROWS, quantize::ROWS, contract::ROWS, requantize::ROWS, per_channel::ROWS, pointwise::ROWS, shaping::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS, uniform_hybrid::ROWS];
 
 /// Where the range comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]

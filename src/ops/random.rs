@@ -4,6 +4,7 @@
 //! four words makes consecutive elements, and floats take their low mantissa bits from a word.
 mod binomial;
 mod categories;
+mod cuts;
 mod gamma;
 mod parameterized_normal;
 mod poisson;
@@ -12,6 +13,10 @@ mod stateful;
 mod streams;
 mod three_fry;
 mod truncated_normal;
+mod words;
+
+pub(in crate::ops) use cuts::{Cut, boundaries, fixed_seeds};
+pub(in crate::ops) use words::Words;
 
 use super::row::op;
 use super::shape::from_first;

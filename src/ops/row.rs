@@ -6,6 +6,7 @@ use super::symbols::{InferredDim, Site, Symbols};
 use super::work::Work;
 use super::{LowerCtx, Value};
 use crate::diag::{Code, Error, Result};
+use crate::graph::Node;
 use crate::hlo::open::{Builder, InstId};
 
 /// How an op becomes HLO.
@@ -191,6 +192,10 @@ impl OpRow {
     /// Whether it is a convolution, a matrix product, or the gradient of one: what nearly all the time of most models goes to.
     pub fn contracts(&self) -> bool {
         self.work.is_some_and(Work::contracts)
+    }
+    /// Whether a node of this op draws from the generator that no handle names: not where its own seeds say what it draws.
+    pub fn draws_in(&self, node: &Node) -> bool {
+        self.draws && super::random::fixed_seeds(node).is_none()
     }
     /// How it calls functions of the library, if it does.
     pub fn calls(&self) -> Option<Calls> {

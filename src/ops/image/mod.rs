@@ -3,11 +3,13 @@ mod color;
 mod combined_nms;
 mod crop;
 mod crop_grad;
+mod distorted;
 mod draw;
 mod glimpse;
 mod nms;
 mod patches;
 mod projective;
+mod quantized_resize;
 mod resize;
 mod sampling;
 mod span_weights;
@@ -21,11 +23,13 @@ pub const ROWS: &[&[OpRow]] = &[
     combined_nms::ROWS,
     crop::ROWS,
     crop_grad::ROWS,
+    distorted::ROWS,
     draw::ROWS,
     glimpse::ROWS,
     nms::ROWS,
     patches::ROWS,
     projective::ROWS,
+    quantized_resize::ROWS,
     resize::ROWS,
     spans::ROWS,
 ];

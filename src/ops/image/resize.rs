@@ -80,7 +80,7 @@ impl Sampling {
         (0..to).map(one).collect()
     }
     /// `(lower, upper, weight of upper)` for each of `to` outputs.
-    fn linear(self, from: u64, to: u64) -> Vec<(u64, u64, f32)> {
+    pub(super) fn linear(self, from: u64, to: u64) -> Vec<(u64, u64, f32)> {
         let scale = self.scale(from, to);
         let one = |i: u64| {
             let at = self.source(i, scale);
@@ -145,7 +145,7 @@ pub fn pixels(n: Dim) -> Result<Dim> {
 }
 
 /// Elements `index` along `axis`: a slice or a repetition where they form one, else a gather.
-fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
+pub(super) fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
     let dims = b.dims(x).to_vec();
     let n = dims[axis];
     let step = match index {
@@ -189,7 +189,7 @@ fn weights(b: &mut Builder, values: &[f32], axis: usize, dims: &[Dim]) -> InstId
 }
 
 /// `lower + (upper - lower) * weight` along one axis.
-fn interpolate(b: &mut Builder, x: InstId, axis: usize, taps: &[(u64, u64, f32)]) -> InstId {
+pub(super) fn interpolate(b: &mut Builder, x: InstId, axis: usize, taps: &[(u64, u64, f32)]) -> InstId {
     let lower: Vec<u64> = taps.iter().map(|t| t.0).collect();
     let low = take(b, x, axis, &lower);
     if taps.iter().all(|t| t.2 == 0.0 || t.0 == t.1) {

@@ -5,6 +5,7 @@ mod conv;
 mod conv_grad;
 mod window_counts;
 mod epilogue;
+mod fractional;
 mod morphology;
 mod morphology_grad;
 mod norm;
@@ -28,6 +29,7 @@ pub const ROWS: &[&[OpRow]] = &[
     conv::ROWS,
     conv_grad::ROWS,
     epilogue::ROWS,
+    fractional::ROWS,
     morphology::ROWS,
     morphology_grad::ROWS,
     norm::ROWS,

@@ -32,18 +32,18 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     streams::philox_only(cx, &generator)?;
     let draw = Draw { dtype: DType::U32, dims: vec![rows - 1], count: counted(&[rows - 1])?, bounds: 0 };
     let words = bits(cx.b, &generator, false, &draw);
-    let b = &mut *cx.b;
-    let place = b.iota(DType::U32, &[rows - 1], 0);
-    let end = b.full_like(place, rows);
-    let partner = formula(b, [words, place, end], |[word, place, end]| place + word.rem(end - place));
-    let partner = b.convert(partner, DType::S32);
-    let order = exchanged(b, partner, rows);
+    let order = exchanged(cx.b, words, rows);
     cx.args = vec![Value::Array(x), Value::Array(order)];
     gather(cx)
 }
 
-/// The numbers below `rows` after each place, in turn, exchanged its number with that of its partner.
-fn exchanged(b: &mut Builder, partners: InstId, rows: Dim) -> InstId {
+/// The numbers below `rows` in a random order: each place, from the first on, exchanges its number with that of a place not before it,
+/// which a word, `u32[rows - 1]`, names.
+pub(super) fn exchanged(b: &mut Builder, words: InstId, rows: Dim) -> InstId {
+    let place = b.iota(DType::U32, &[rows - 1], 0);
+    let end = b.full_like(place, rows);
+    let partners = formula(b, [words, place, end], |[word, place, end]| place + word.rem(end - place));
+    let partners = b.convert(partners, DType::S32);
     let order = b.iota(DType::S32, &[rows], 0);
     let parts = rounds(b, "exchange", rows - 1, &[order, partners], |b, place, parts| {
         let (order, partners) = (parts[0], parts[1]);

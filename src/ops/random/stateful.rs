@@ -179,7 +179,7 @@ fn each_shape(cx: &mut ShapeCtx, attr: &str) -> Result<Vec<Fact>> {
 }
 
 /// A generator of its own for one draw from the one that no handle names.
-fn hidden(cx: &mut LowerCtx) -> Result<Generator> {
+pub(super) fn hidden(cx: &mut LowerCtx) -> Result<Generator> {
     let Some(number) = cx.store.random else {
         let told = format!("{} draws from a generator that is state, and the code has none here", cx.node.op);
         return Err(Diagnostic::new(Code::UnsupportedCase, told)

@@ -1,0 +1,72 @@
+//! A stream of 32-bit words that an algorithm reads one after the other, as many as it needs.
+use super::stateful::hidden;
+use super::{Generator, from_seed, rounds, split, unit_f32};
+use crate::diag::Result;
+use crate::hlo::open::InstId;
+use crate::ops::LowerCtx;
+use crate::ops::math::expr::{Expr, iterate};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// Key and counter (low and high word) of a stream, u64 scalars each.
+#[derive(Clone, Copy)]
+pub(in crate::ops) struct Words<T>(pub [T; 3]);
+
+impl Words<InstId> {
+    /// The stream that the seeds in input `i` begin.
+    pub fn seeded(cx: &mut LowerCtx, i: usize) -> Result<Self> {
+        let seed = cx.arg(i)?;
+        from_seed(cx, seed).map(Words::of)
+    }
+    /// A stream of its own for one draw from the generator that no handle names.
+    pub fn hidden(cx: &mut LowerCtx) -> Result<Self> {
+        hidden(cx).map(Words::of)
+    }
+    fn of(generator: Generator) -> Self {
+        Words([generator.key, generator.counter[0], generator.counter[1]])
+    }
+}
+
+impl<'s, 'b> Words<Expr<'s, 'b>> {
+    /// Word number `place`, a u64, as u32.
+    pub fn at(self, place: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        let Words([key, low, high]) = self;
+        let block = low + place.shift_right(2.0);
+        let high = high + block.lt(low).convert(DType::U64);
+        let words = block.with_all(|b| {
+            let ([c0, c1], [c2, c3], key) = (split(b, block.id), split(b, high.id), split(b, key.id));
+            rounds(b, [c0, c1, c2, c3], key)
+        });
+        let lane = place.and(place.number(3.0));
+        let pair = |first: usize, odd: Expr<'s, 'b>| words[first + 1].when(odd, words[first]);
+        let odd = lane.and(lane.number(1.0)).differs(0.0);
+        pair(2, odd).when(lane.ge(2.0), pair(0, odd))
+    }
+    /// An f32 in 0..1 of word number `place`.
+    pub fn fraction(self, place: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        let word = self.at(place);
+        word.with(|b| unit_f32(b, word.id, 23))
+    }
+    /// An integer in `0..count`, an s32 above 0, and the place behind the words that it takes. Words are rejected that would make small
+    /// integers more frequent.
+    pub fn below(self, count: Expr<'s, 'b>, place: Expr<'s, 'b>) -> [Expr<'s, 'b>; 2] {
+        let count = count.convert(DType::U32);
+        let power = count.and(count - 1.0).equals(0.0);
+        let rejected = count.integer(u64::from(u32::MAX)).rem(count) + 1.0;
+        let rejected = rejected.except(power, 0.0);
+        let word = self.at(place);
+        let Words(stream) = self;
+        let [word, place] = word.with_all(|b| {
+            let going = b.compare(crate::scalar::Direction::Lt, word.id, rejected.id);
+            let [key, low, high] = stream.map(|part| part.id);
+            let state = [word.id, place.id, rejected.id, key, low, high];
+            let end = iterate(b, going, state, f64::from(i32::MAX), |[_, place, rejected, key, low, high], _| {
+                let place = place + 1.0;
+                let word = Words([key, low, high]).at(place);
+                (word.lt(rejected), [word, place, rejected, key, low, high])
+            });
+            [end[0], end[1]]
+        });
+        [word.apply2(ScalarOp::Remainder, count).convert(DType::S32), place + 1.0]
+    }
+}
