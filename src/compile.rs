@@ -8,14 +8,14 @@ mod open;
 use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
-use crate::graph::{Endpoint, NodeId, Program, Role, Variable};
-use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape, Size};
+use crate::graph::{Endpoint, NodeId, Program, Variable, VariableRole};
+use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape, SizeRepr};
 use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{self, Failure, Feed, Lowered, OpenLowered, Traced, TracedSize};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
-use crate::report::Part;
+use crate::report::ClusterBorder;
 use crate::symbolic::Dim;
 use crate::symbolic::trace::Record;
 use crate::target::{Precision, Reduced, Target};
@@ -75,13 +75,13 @@ pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fr
     };
     let (prepare::Entries { mut entries, init }, mut all) = prepared_and_lowered(program, request)?;
     let draws = |l: &Lowered, p: &Prepared| {
-        p.program.variables.iter().zip(&l.state).any(|(v, s)| v.role == Role::Random && s.changed)
+        p.program.variables.iter().zip(&l.state).any(|(v, s)| v.role == VariableRole::Random && s.changed)
     };
-    let random = entries.iter().any(|e| e.prepared.program.variables.iter().any(|v| v.role == Role::Random));
+    let random = entries.iter().any(|e| e.prepared.program.variables.iter().any(|v| v.role == VariableRole::Random));
     if random && init.is_none() && !all.iter().zip(&entries).any(|(l, e)| draws(l, &e.prepared)) {
         // what would have drawn was in branches that are never taken
         for entry in &mut entries {
-            entry.prepared.program.variables.retain(|v| v.role != Role::Random);
+            entry.prepared.program.variables.retain(|v| v.role != VariableRole::Random);
         }
         all = lowered_entries(&entries)?;
     }
@@ -134,7 +134,7 @@ fn assumption(Claim { node, asks, most, .. }: &Claim) -> String {
     }
 }
 
-fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {
+fn lowered_entries(entries: &[prepare::PreparedEntry]) -> Result<Vec<Lowered>> {
     let (mut all, mut bad) = (Vec::new(), Vec::new());
     for entry in entries {
         match lowered(&entry.prepared) {
@@ -182,7 +182,7 @@ fn recorded_at(
     fixed: &[Fixed],
 ) -> Result<(OpenLowered, Record), Failure> {
     lower::recorded(sizes, |dims| {
-        let at = prepared.at(&dims.iter().map(|d| Size::at_hand(*d)).collect::<Vec<u64>>());
+        let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_hand(*d)).collect::<Vec<u64>>());
         let feeds = lower::said_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
         open_at(&at, found, feeds, fixed)
     })
@@ -212,7 +212,7 @@ fn open_at(prepared: &Prepared, found: &[u64], feeds: Vec<Vec<Dim>>, fixed: &[Fi
 ///
 /// # Errors
 /// Every blocker.
-pub fn lowered_part(program: &Program, part: &Part) -> Result<(Lowered, Vec<PartVariable>)> {
+pub fn lowered_part(program: &Program, part: &ClusterBorder) -> Result<(Lowered, Vec<PartVariable>)> {
     if part.variables.is_empty() {
         return Ok((lowered_alone(program, part)?, Vec::new()));
     }
@@ -247,7 +247,7 @@ pub struct PartVariable {
     pub changed: bool,
 }
 
-fn lowered_alone(program: &Program, part: &Part) -> Result<Lowered> {
+fn lowered_alone(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
     let lowered = lowered_with(program, (&part.feeds, &part.fetches, &part.roots), Assumed::default());
     let lowered = lowered.map_err(|failure| blockers(failure.told))?.lowered;
     if lowered.found.is_empty() && lowered.claims.is_empty() {

@@ -227,7 +227,7 @@ fn lines_keep_the_bound_of_direct_sums() {
                 program = plan(&target);
             }
             assert!(is_tiled(&program), "{cpu}: {} is not done this way", l.window);
-            strips += usize::from(program.buffers.values().any(|b| b.place == tfaot::kernel::Place::Stack));
+            strips += usize::from(program.buffers.values().any(|b| b.place == tfaot::kernel::BufferLocation::Stack));
             at_each_call += program.kernels.values().filter(|k| k.label.starts_with("weights of")).count();
             let got = tfaot::kernel::evaluate(&program, std::slice::from_ref(&x), MOST).expect("the kernels run");
             for i in 0..want.len() {

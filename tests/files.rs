@@ -14,7 +14,7 @@ mod read_kernels;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tfaot::codegen::{self, Text};
+use tfaot::codegen::{self, TextForm};
 use tfaot::hlo::{text, verify};
 use tfaot::kernel::Program;
 use tfaot::target::Target;
@@ -178,7 +178,7 @@ fn a_plan_of_another_module_is_refused() {
 fn llvm() {
     check("tests/llvm", |_, source| {
         let (program, target) = program(source)?;
-        codegen::print(&program, &target, Text::LlvmIr).map_err(|e| e.to_string())
+        codegen::print(&program, &target, TextForm::LlvmIr).map_err(|e| e.to_string())
     });
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use common::{path, program};
 use std::process::Command;
 use tfaot::compile;
-use tfaot::import::{self, Format};
+use tfaot::import::{self, FileFormat};
 use tfaot::prepare::{Request, prepare};
 use tfaot::target::Target;
 
@@ -32,7 +32,7 @@ fn time(python: &str, shape: &str, ops: usize) -> f64 {
     let made = Command::new(python).arg(path("tools/make_large_graph")).args([shape, &ops.to_string()]).output();
     let text = Bytes::from(made.expect("it runs").stdout);
     let start = seconds();
-    let graph = import::parse(&text, Some(Format::GraphDefText), "".as_ref()).expect("a graph");
+    let graph = import::parse(&text, Some(FileFormat::GraphDefText), "".as_ref()).expect("a graph");
     let prepared = prepare(graph, &Request::default()).expect("feeds and fetches");
     let lowered = compile::lowered(&prepared).expect("ops that are there");
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v3"), None).expect("a processor");

@@ -1,7 +1,7 @@
 //! Arrays between pages that may not be touched: a fault names the array and is no plain crash.
 #![expect(unsafe_code, reason = "touches memory that is forbidden, in a process of its own")]
 use std::process::Command;
-use tfaot::run::guard_pages::{self, Edge, GuardedBuffer};
+use tfaot::run::guard_pages::{self, GuardSide, GuardedBuffer};
 
 /// Where a child is to touch, from the array's first byte on.
 const TOUCH: &str = "TFAOT_TEST_TOUCH";
@@ -11,7 +11,7 @@ const TOUCH: &str = "TFAOT_TEST_TOUCH";
 fn child() {
     let Some(offset) = std::env::var(TOUCH).ok().and_then(|n| n.parse::<isize>().ok()) else { return };
     guard_pages::report_faults("error[TFA0901]: run: ");
-    let edge = if offset < 0 { Edge::Begin } else { Edge::End };
+    let edge = if offset < 0 { GuardSide::Begin } else { GuardSide::End };
     let array = GuardedBuffer::new(20, 4, edge, "result 3 `y`".to_string()).expect("memory");
     if offset == 5 {
         array.read_only().expect("protected");

@@ -2,7 +2,7 @@
 use tfaot::codegen;
 use tfaot::compile;
 use tfaot::hlo::text;
-use tfaot::kernel::{Place, Program, Step};
+use tfaot::kernel::{BufferLocation, Program, Step};
 use tfaot::target::Target;
 
 const FOLDERS: &str = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n\
@@ -21,7 +21,7 @@ fn with(callees: &str, entry: &str) -> Program {
 
 /// Kernels, and buffers in the workspace.
 fn counts(p: &Program) -> (usize, usize) {
-    (p.kernels.len(), p.buffers.values().filter(|b| matches!(b.place, Place::Workspace(_))).count())
+    (p.kernels.len(), p.buffers.values().filter(|b| matches!(b.place, BufferLocation::Workspace(_))).count())
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn code_that_tells_its_statements_is_the_same() {
     );
     for (triple, cpu) in [("x86_64-unknown-linux-gnu", "x86-64-v4"), ("aarch64-unknown-linux-gnu", "cortex-a76")] {
         let target = Target::resolve(Some(triple), Some(cpu), None).expect("a known processor");
-        let plain = codegen::print(&p, &target, codegen::Text::Assembly).expect("assembly");
+        let plain = codegen::print(&p, &target, codegen::TextForm::Assembly).expect("assembly");
         let telling = codegen::assembly(&p, &target).expect("assembly");
         for symbol in telling.functions.values() {
             let function = |text: &str| {
@@ -169,7 +169,7 @@ fn a_sum_of_layers_grows_in_their_epilogues() {
         layer(1),
         layer(2)
     ));
-    let temporary = |b: &&tfaot::kernel::BufId| matches!(p.buffers[**b].place, Place::Workspace(_));
+    let temporary = |b: &&tfaot::kernel::BufId| matches!(p.buffers[**b].place, BufferLocation::Workspace(_));
     let temporaries: Vec<usize> = p.kernels.values().map(|k| k.buffers().iter().filter(temporary).count()).collect();
     // each but the first writes over what the one before wrote, which is the result
     assert_eq!(temporaries, [0, 0, 0], "{}", tfaot::kernel::print(&p));
@@ -289,7 +289,7 @@ fn a_loop_changes_its_state_in_place() {
         Step::While { body, .. } => Some(body),
         _ => None,
     });
-    let written = step.map(|body| tfaot::kernel::Access::of(&p, body).written);
+    let written = step.map(|body| tfaot::kernel::BufferAccess::of(&p, body).written);
     // the counter, the sum, its tanh and the list; a copy would write something else first
     assert_eq!(written.map(|w| w.len()), Some(4), "{}", tfaot::kernel::print(&p));
 }

@@ -7,7 +7,7 @@ mod common;
 
 use common::formula::Lines;
 use std::path::Path;
-use tfaot::codegen::{self, Text};
+use tfaot::codegen::{self, TextForm};
 use tfaot::compile;
 use tfaot::hlo::text;
 use tfaot::scalar::formula;
@@ -127,7 +127,7 @@ fn no_vector_goes_to_the_stack() {
         for (name, hlo) in &cases {
             let lowered = compile::wrap(text::parse(hlo).expect("sound HLO")).expect("arrays");
             let (_, program) = compile::plan(lowered, "m", "m", &target).expect("loops");
-            let assembly = codegen::print(&program, &target, Text::Assembly).expect("assembly");
+            let assembly = codegen::print(&program, &target, TextForm::Assembly).expect("assembly");
             for (i, found) in loops(&assembly).into_iter().filter(|l| l.products() >= FEWEST).enumerate() {
                 seen += 1;
                 // a loop of its own for the epilogue may have some of its constants there

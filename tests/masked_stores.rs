@@ -2,7 +2,7 @@
 mod common;
 
 use common::{npz, succeed};
-use tfaot::codegen::{self, Text};
+use tfaot::codegen::{self, TextForm};
 use tfaot::target::{Level, Target};
 use tfaot::{compile, hlo::text};
 
@@ -11,7 +11,7 @@ fn masked_stores(hlo: &str) -> Vec<String> {
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a known processor");
     let lowered = compile::wrap(text::parse(hlo).expect("sound HLO text")).expect("arrays in and out");
     let (_, program) = compile::plan(lowered, "m", "m", &target).expect("kernels");
-    let ir = codegen::print(&program, &target, Text::LlvmIr).expect("LLVM's text");
+    let ir = codegen::print(&program, &target, TextForm::LlvmIr).expect("LLVM's text");
     ir.lines().filter(|l| l.contains("call void @llvm.masked.store")).map(String::from).collect()
 }
 

@@ -6,7 +6,7 @@ mod state;
 
 use common::{random::Random, tolerance::departure};
 use tfaot::compile;
-use tfaot::kernel::{self, Place, Program};
+use tfaot::kernel::{self, BufferLocation, Program};
 use tfaot::target::Target;
 use tfaot::tensor::Tensor;
 
@@ -40,7 +40,7 @@ fn checked(callees: &str, entry: &str, args: usize, changed: &[bool]) -> Program
 
 /// Kernels, and buffers in the workspace.
 fn counts(p: &Program) -> (usize, usize) {
-    (p.kernels.len(), p.buffers.values().filter(|b| matches!(b.place, Place::Workspace(_))).count())
+    (p.kernels.len(), p.buffers.values().filter(|b| matches!(b.place, BufferLocation::Workspace(_))).count())
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The numbers of a function that follow from its sizes, instruction by instruction.
 use super::extent::Extent;
 use crate::hlo::attrs::{GatherDims, PadDim, SliceDim, WindowDim};
-use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape, Size};
+use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape, SizeRepr};
 use std::sync::Arc;
 
 /// The numbers of one instruction that follow from the sizes.
@@ -42,7 +42,7 @@ pub struct Form {
 
 impl Form {
     /// The sizes of what the root of a computation is, array by array.
-    pub fn of_root<D: Size>(&self, comp: &Computation<D>) -> Option<&[Vec<Extent>]> {
+    pub fn of_root<D: SizeRepr>(&self, comp: &Computation<D>) -> Option<&[Vec<Extent>]> {
         let place = self.order.iter().position(|&id| id == comp.root)?;
         Some(&self.varying[place].dims)
     }
@@ -68,7 +68,7 @@ impl Form {
 }
 
 /// The instructions of a computation, operands first; those that are sizes of arrays come before all others.
-pub fn order<D: Size>(module: &Module<D>, comp: CompId) -> Vec<InstId> {
+pub fn order<D: SizeRepr>(module: &Module<D>, comp: CompId) -> Vec<InstId> {
     let comp = &module.comps[comp];
     let sizes: Vec<InstId> = comp.sizes.iter().map(|s| s.1).collect();
     comp.post_order_of(&sizes)
@@ -105,7 +105,7 @@ pub fn plain(op: &Op) -> Op {
 }
 
 /// The window that an op goes over an array with.
-pub fn window_of<D: Size>(op: &mut Op<D>) -> Option<&mut Vec<WindowDim<D>>> {
+pub fn window_of<D: SizeRepr>(op: &mut Op<D>) -> Option<&mut Vec<WindowDim<D>>> {
     match op {
         Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => Some(window),
         Op::Convolution(conv) => Some(&mut conv.window),
@@ -115,7 +115,7 @@ pub fn window_of<D: Size>(op: &mut Op<D>) -> Option<&mut Vec<WindowDim<D>>> {
 
 /// The numbers in an op's attributes that may follow from sizes. What windows are padded with behind an array and where slices end are none
 /// of them: the sizes of the result say how many windows and elements there are.
-pub fn numbers<D: Size>(op: &Op<D>) -> Vec<D::Signed> {
+pub fn numbers<D: SizeRepr>(op: &Op<D>) -> Vec<D::Signed> {
     let mut out = Vec::new();
     let mut op = op.clone();
     set_numbers(&mut op, |n| {
@@ -126,7 +126,7 @@ pub fn numbers<D: Size>(op: &Op<D>) -> Vec<D::Signed> {
 }
 
 /// Gives each of those numbers the value that `f` says; one that does not fit stays.
-fn set_numbers<D: Size>(op: &mut Op<D>, mut f: impl FnMut(D::Signed) -> Option<D::Signed>) {
+fn set_numbers<D: SizeRepr>(op: &mut Op<D>, mut f: impl FnMut(D::Signed) -> Option<D::Signed>) {
     match op {
         Op::Slice(dims) => {
             for SliceDim { start, stride, .. } in dims {
@@ -149,13 +149,13 @@ fn set_numbers<D: Size>(op: &mut Op<D>, mut f: impl FnMut(D::Signed) -> Option<D
     }
 }
 
-fn unsigned<D: Size>(n: &mut D, f: &mut impl FnMut(D::Signed) -> Option<D::Signed>) {
+fn unsigned<D: SizeRepr>(n: &mut D, f: &mut impl FnMut(D::Signed) -> Option<D::Signed>) {
     if let Some(v) = n.signed().and_then(f).and_then(D::of_signed) {
         *n = v;
     }
 }
 
-fn set_window<D: Size>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::Signed) -> Option<D::Signed>) {
+fn set_window<D: SizeRepr>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::Signed) -> Option<D::Signed>) {
     for w in window {
         unsigned(&mut w.size, &mut f);
         unsigned(&mut w.stride, &mut f);

@@ -16,7 +16,7 @@ mod steps;
 pub use evaluate::{evaluate, failed_check};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{Asked, Check, Claim};
+use crate::hlo::{Asked, Claim, RuntimeCheck};
 use crate::lower::{Exact, Lowered, Rung, Sized, Traced};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
@@ -202,7 +202,7 @@ fn asked(claims: &[Claim]) -> Vec<Size> {
 }
 
 /// The name of a check: the node and what is wrong with it.
-pub fn check_name(node: &str, check: Check) -> String {
+pub fn check_name(node: &str, check: RuntimeCheck) -> String {
     format!("{node}: {}", check.words())
 }
 

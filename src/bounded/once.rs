@@ -79,7 +79,7 @@ impl Once {
 
     fn at(given: &[Size], base: &[u64], traced: &Traced, steps: &Steps) -> Result<Once> {
         let (open, record) = (traced.0)(&steps.traced(given, base))?;
-        let said = |(i, size): (usize, &crate::hlo::Found)| {
+        let said = |(i, size): (usize, &crate::hlo::DataSize)| {
             record.expr(size.assumed).as_var().map(|&number| (number, given.len() + i))
         };
         let own = (0..given.len()).map(|i| Some((i, i)));

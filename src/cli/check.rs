@@ -1,12 +1,12 @@
 //! `tfaot check`: whether a whole graph can be compiled.
 use super::args::CheckArgs;
-use super::{Verdict, graph, out};
+use super::{ExitStatus, graph, out};
 use crate::diag::{Diagnostic, Error, Group, Result, grouped};
 use crate::model::{Check, ModelFile, check};
 use serde_json::{Value, json};
 
 /// Prints the verdict, with all blockers.
-pub fn run(args: &CheckArgs) -> Result<Verdict> {
+pub fn run(args: &CheckArgs) -> Result<ExitStatus> {
     let request = graph::request(&args.graph)?;
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
@@ -28,14 +28,14 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
         out::line(format_args!("not compilable: {} of {}", count(all.len(), "blocker"), count(causes, "cause")))?;
     }
     if all.is_empty() {
-        return Ok(Verdict::Yes);
+        return Ok(ExitStatus::Yes);
     }
     if args.all {
         out::each_error(Error::User(all))
     } else {
         out::error(Error::User(all))
     }
-    Ok(Verdict::No)
+    Ok(ExitStatus::No)
 }
 
 fn group(group: &Group) -> Value {

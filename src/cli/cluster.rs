@@ -1,7 +1,7 @@
 //! `tfaot cluster`: TensorFlow's auto-clusters, and why nodes are outside.
 use super::args::{ClusterArgs, XlaArgs};
 use super::clustering::{find, load, options, tell};
-use super::{Verdict, cluster_files, cluster_text, dump, graph, graph_dump, out};
+use super::{ExitStatus, cluster_files, cluster_text, dump, graph, graph_dump, out};
 use crate::cluster::{Clustering, Options, Verdict as NodeVerdict};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Prints the clusters.
-pub fn run(args: &ClusterArgs) -> Result<Verdict> {
+pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     if !args.files.emit.is_empty() {
         return cluster_files::run(args);
     }
@@ -44,9 +44,9 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     }
     let kept = match &args.baseline {
         Some(path) => compare(path, &found)?,
-        None => Verdict::Yes,
+        None => ExitStatus::Yes,
     };
-    Ok(if enough(args.min_clustered, &found) { kept } else { Verdict::No })
+    Ok(if enough(args.min_clustered, &found) { kept } else { ExitStatus::No })
 }
 
 /// Prints how the clusters would change if XLA compiled the ops of `--what-if`; `gone` are nodes of the file that `program` lacks.
@@ -56,7 +56,7 @@ fn what_if(
     mut options: Options,
     found: &Clustering,
     gone: Vec<NodeVerdict>,
-) -> Result<Verdict> {
+) -> Result<ExitStatus> {
     for text in &args.what_if {
         let op = text.strip_prefix("op=").filter(|op| program.graph.nodes.values().any(|n| *n.op == **op));
         let op = op.ok_or_else(|| {
@@ -76,7 +76,7 @@ fn what_if(
         found.clusters.len(),
         then.clusters.len()
     ))?;
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// Says that no module is dumped where `XLA_FLAGS` ask for that: nothing is compiled here.
@@ -110,13 +110,13 @@ fn enough(least: Option<f64>, found: &Clustering) -> bool {
 }
 
 /// Prints how the clusters differ from those of an earlier `--json`; no where a node is in a cluster no more.
-fn compare(path: &Path, found: &Clustering) -> Result<Verdict> {
+fn compare(path: &Path, found: &Clustering) -> Result<ExitStatus> {
     let text = std::fs::read(path).map_err(|e| io_error("read", path, &e))?;
     let old: Value = serde_json::from_slice(&text).map_err(|e| not_ours(path, &e.to_string()))?;
     let old = old["assignments"].as_object().ok_or_else(|| not_ours(path, "it has no `assignments`"))?;
     let difference = cluster_text::difference(old, found);
     out::text(&difference.text)?;
-    Ok(if difference.lost == 0 { Verdict::Yes } else { Verdict::No })
+    Ok(if difference.lost == 0 { ExitStatus::Yes } else { ExitStatus::No })
 }
 
 fn not_ours(path: &Path, why: &str) -> Error {

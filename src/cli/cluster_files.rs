@@ -4,20 +4,20 @@
 //! the user drew.
 use super::args::{ClusterArgs, Emit};
 use super::clustering::analyze;
-use super::{Verdict, compile as verb, dump, graph, out};
+use super::{ExitStatus, compile as verb, dump, graph, out};
 use crate::cluster::Left;
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::dump::Flags;
+use crate::dump::DumpFlags;
 use crate::graph::{Endpoint, NodeId, is_handle};
 use crate::hlo::{proto, text};
 use crate::lower::{Feed, Lowered};
 use crate::model::Analysis;
-use crate::package::clusters::{self, Chain, Piece, Wire};
+use crate::package::clusters::{self, Chain, ClusterObject, Wire};
 use crate::package::cpp::ClassName;
 use crate::package::{files, names};
-use crate::report::{self, Part};
+use crate::report::{self, ClusterBorder};
 use crate::target::Target;
 use crate::tensor::TensorInfo;
 use crate::util::id_vec::Id;
@@ -37,7 +37,7 @@ struct Wanted {
 
 /// A cluster that was compiled.
 struct Made {
-    part: Part,
+    part: ClusterBorder,
     built: Compiled,
     /// Symbols that the user of the object must define.
     needs: Vec<String>,
@@ -45,7 +45,7 @@ struct Made {
 }
 
 /// Writes the files of the clusters; exit status 1 where one could not be compiled.
-pub fn run(args: &ClusterArgs) -> Result<Verdict> {
+pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     let flags = dump::flags(&args.files.xla)?;
     let targets = graph::portable_targets(&args.files.target)?;
     let mut scene = analyze(&args.graph, &args.pass)?;
@@ -89,13 +89,13 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let folder = args.files.out.as_deref().unwrap_or(std::path::Path::new("."));
     verb::told(&files::write_all(folder, &all)?, &needs)?;
     if refused.is_empty() {
-        return Ok(Verdict::Yes);
+        return Ok(ExitStatus::Yes);
     }
     out::error(Error::User(refused).map(|mut d| {
         d.place.file.get_or_insert_with(|| args.graph.graph.display().to_string());
         d
     }));
-    Ok(Verdict::No)
+    Ok(ExitStatus::No)
 }
 
 /// The clusters of a graph, and for each node the number of its cluster.
@@ -152,7 +152,7 @@ fn identifiers(prefix: Option<&str>, wanted: &[Wanted]) -> Result<Vec<String>> {
 /// Compiles one cluster. Errors: those of cutting it out, lowering and compiling it.
 fn made(
     args: &ClusterArgs,
-    flags: &Flags,
+    flags: &DumpFlags,
     scene: &Analysis,
     inside: &dyn Fn(NodeId) -> bool,
     name: &str,
@@ -208,8 +208,8 @@ fn module_files(lowered: &Lowered, name: &str) -> Result<Vec<(String, Pieces)>> 
     ])
 }
 
-fn piece(wanted: &Wanted, made: &Made) -> Piece {
-    Piece {
+fn piece(wanted: &Wanted, made: &Made) -> ClusterObject {
+    ClusterObject {
         cluster: wanted.name.clone(),
         function: wanted.function.clone(),
         nodes: wanted.nodes,
@@ -221,7 +221,7 @@ fn piece(wanted: &Wanted, made: &Made) -> Piece {
 }
 
 /// Says of each argument and result which tensor of the graph it is; `inside` tells nodes that are in a piece.
-fn wire(chain: &mut Chain, parts: &[Part], scene: &Analysis, inside: &dyn Fn(NodeId) -> bool) {
+fn wire(chain: &mut Chain, parts: &[ClusterBorder], scene: &Analysis, inside: &dyn Fn(NodeId) -> bool) {
     let nodes = &scene.program.graph.nodes;
     let mut taken: HashSet<Endpoint> = HashSet::new();
     for (_, node) in nodes.iter().filter(|(id, _)| !inside(*id)) {

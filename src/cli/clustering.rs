@@ -12,7 +12,7 @@ use std::path::Path;
 pub fn tell(args: &GraphArgs, program: &Program, options: &Options, found: &mut Clustering) -> Result<Vec<Body>> {
     let bodies = cluster::cluster_functions(program, &program.graph, found, options);
     let mut bodies = bodies.map_err(|e| graph::in_file(e, args))?;
-    let told = graph_dump::Told { path: &args.graph, format: args.format.as_deref(), program, options };
+    let told = graph_dump::DumpedProgram { path: &args.graph, format: args.format.as_deref(), program, options };
     told.tell(found, &mut bodies)?;
     Ok(bodies)
 }

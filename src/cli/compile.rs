@@ -1,9 +1,9 @@
 //! `tfaot compile`: a graph to files.
 use super::args::{CompileArgs, Emit, HloCompile};
-use super::cache::{Cache, Entry};
+use super::cache::{CacheEntry, CompileCache};
 use super::progress::{self, Progress};
-use super::{Verdict, dump, graph, modules, out, recorded_options, tune};
-use crate::codegen::{self, Launches, Text};
+use super::{ExitStatus, dump, graph, modules, out, recorded_options, tune};
+use crate::codegen::{self, Launches, TextForm};
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
@@ -20,13 +20,13 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Compiles the graph and writes what `--emit` lists, all of it or nothing.
-pub fn run(args: &CompileArgs) -> Result<Verdict> {
+pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let name = graph::model_name(args.name.as_deref(), &args.graph.graph)?;
     let class = args.cpp_class.as_deref().map_or_else(|| Ok(ClassName::of_model(&name)), ClassName::parse)?;
     // what is measured here is for this machine
     let targets =
         if args.tune.is_some() { graph::targets(&args.target) } else { graph::portable_targets(&args.target) }?;
-    let cache = Cache::of(args, &targets);
+    let cache = CompileCache::of(args, &targets);
     if let Some(verdict) = cached(args, &name, cache.as_ref())? {
         return Ok(verdict);
     }
@@ -82,7 +82,7 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
         notes.push(note.to_string());
     }
     if let Some(cache) = cache {
-        cache.keep(&Entry { notes, needs: needs.clone(), files: all.clone() });
+        cache.keep(&CacheEntry { notes, needs: needs.clone(), files: all.clone() });
     }
     let rule = depends(args, &name, all.iter().map(|f| f.0.as_str()))?;
     all.extend(rule);
@@ -113,7 +113,7 @@ fn depends<'a>(
 }
 
 /// Compiles modules of HLO, each to the files that `--emit` lists; those before a module that is refused are written.
-pub fn modules(args: &HloCompile) -> Result<Verdict> {
+pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
     let targets = graph::portable_targets(&args.target)?;
     for path in &args.files.files {
         let module = modules::load_whole(path, &args.files.dims)?;
@@ -127,11 +127,11 @@ pub fn modules(args: &HloCompile) -> Result<Verdict> {
         let all = contents(&args.emit, &built, &ClassName::of_model(&name), None)?;
         told(&files::write_all(&args.out, &all)?, &needs(&built))?;
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// Writes what an earlier compile made; nothing where the cache has nothing whole.
-fn cached(args: &CompileArgs, name: &str, cache: Option<&Cache>) -> Result<Option<Verdict>> {
+fn cached(args: &CompileArgs, name: &str, cache: Option<&CompileCache>) -> Result<Option<ExitStatus>> {
     let Some((cache, found)) = cache.and_then(|cache| Some((cache, cache.find()?))) else { return Ok(None) };
     let Some(mut written) = cache.write(&found, &args.out)? else { return Ok(None) };
     if let Some(rule) = depends(args, name, found.files.iter().map(|f| f.0.as_str()))? {
@@ -144,14 +144,14 @@ fn cached(args: &CompileArgs, name: &str, cache: Option<&Cache>) -> Result<Optio
 }
 
 /// Prints the files, and what who links them must define.
-pub fn told(written: &[PathBuf], needs: &[String]) -> Result<Verdict> {
+pub fn told(written: &[PathBuf], needs: &[String]) -> Result<ExitStatus> {
     for path in written {
         out::line(path.display())?;
     }
     for function in needs {
         out::line(format_args!("needs {function}"))?;
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// The files that are asked for, with their names, and that of the weights; the metadata tell how they were asked for.
@@ -212,8 +212,8 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         }
         Emit::Metadata => (format!("{name}.json"), metadata::metadata(face, &targets, request).into()),
         Emit::Hlo => (format!("{name}.hlo"), hlo_text(&built.modules).into()),
-        Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, Text::LlvmIr))?),
-        Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, Text::Assembly))?),
+        Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, TextForm::LlvmIr))?),
+        Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, TextForm::Assembly))?),
         Emit::Cpp => {
             ranks::refuse(face, "cpp")?;
             (format!("{name}.hpp"), cpp::header(face, class).into())

@@ -2,7 +2,7 @@
 use super::args::XlaArgs;
 use super::out;
 use crate::diag::{Code, Error, Result, io_error};
-use crate::dump::{Dump, Dumps, Flags, parse};
+use crate::dump::{Dump, DumpFlags, Dumps, parse};
 use crate::hlo::Module;
 use crate::kernel::Program;
 use crate::package::files;
@@ -18,8 +18,8 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// The flags of the environment and, over them, those of the command line; what is not known is said.
 ///
 /// Errors: `Code::BadOption` for values that a flag does not take, `Code::Io` for a file of flags that can't be read.
-pub fn flags(args: &XlaArgs) -> Result<Flags> {
-    let mut flags = Flags::default();
+pub fn flags(args: &XlaArgs) -> Result<DumpFlags> {
+    let mut flags = DumpFlags::default();
     let environment = std::env::var("XLA_FLAGS").unwrap_or_default();
     for text in [environment.as_str(), args.xla_flags.as_deref().unwrap_or("")] {
         // XLA takes the name of a file of flags too.
@@ -39,7 +39,7 @@ fn read(path: &str) -> Result<String> {
 }
 
 /// A dump of `module`, if the flags ask for one.
-pub fn start<'a>(flags: &'a Flags, module: &Module) -> Option<Dump<'a>> {
+pub fn start<'a>(flags: &'a DumpFlags, module: &Module) -> Option<Dump<'a>> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     Dump::new(flags, module, number, micros())
 }
@@ -50,7 +50,7 @@ pub fn built(dump: &mut Option<Dump>, module: &Module, each: &[(Program, Target)
 }
 
 /// How a verb that compiles several modules dumps them; `None` where the flags ask for nothing.
-pub fn several(flags: &Flags) -> Option<Dumps> {
+pub fn several(flags: &DumpFlags) -> Option<Dumps> {
     flags.is_on().then(|| Dumps { flags: flags.clone(), micros: micros() })
 }
 
@@ -63,12 +63,12 @@ fn micros() -> u64 {
 /// Writes the files that were gathered.
 ///
 /// Errors: `Code::Io`; `Code::BadOption` for files that are no text where standard output is asked for.
-pub fn write(flags: &Flags, dump: Option<Dump>) -> Result<()> {
+pub fn write(flags: &DumpFlags, dump: Option<Dump>) -> Result<()> {
     dump.map_or(Ok(()), |dump| write_files(flags, dump.files))
 }
 
 /// Writes the files of dumps. Errors: those of [`write()`].
-pub fn write_files(flags: &Flags, dumped: Vec<(String, Vec<u8>)>) -> Result<()> {
+pub fn write_files(flags: &DumpFlags, dumped: Vec<(String, Vec<u8>)>) -> Result<()> {
     if dumped.is_empty() {
         return Ok(());
     }

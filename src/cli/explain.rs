@@ -1,5 +1,5 @@
 //! `tfaot explain`: what a code means, or why a node is in its cluster or in none.
-use super::{Verdict, args::ExplainArgs, cluster_text, clustering, out};
+use super::{ExitStatus, args::ExplainArgs, cluster_text, clustering, out};
 use crate::diag::codes::{CODES, CodeRow};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::model::{ClusterInput, ModelFile};
@@ -7,23 +7,23 @@ use crate::prepare::Request;
 use std::path::Path;
 
 /// Prints the page of a code, the list of all, or the reason of a node.
-pub fn run(args: &ExplainArgs) -> Result<Verdict> {
+pub fn run(args: &ExplainArgs) -> Result<ExitStatus> {
     if let (Some(node), Some(graph)) = (&args.subject, &args.graph) {
         return explain_node(args, node, graph);
     }
     let Some(text) = &args.subject else {
         let lines: Vec<_> = CODES.iter().map(|r| format!("{}  {:18} {}\n", r.code.id(), r.slug, r.about)).collect();
-        return out::text(&lines.concat()).map(|()| Verdict::Yes);
+        return out::text(&lines.concat()).map(|()| ExitStatus::Yes);
     };
     let row = Code::parse(text).ok_or_else(|| {
         Diagnostic::new(Code::BadOption, format!("`{text}` is no diagnostic code"))
             .help("`tfaot explain` without a code lists all of them; a node is explained by `tfaot explain NODE GRAPH`")
     })?;
     out::text(&page(row))?;
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
-fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<Verdict> {
+fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<ExitStatus> {
     let mut options = clustering::options(&args.pass, args.quiet)?;
     options.refused_edges = true;
     let model = ModelFile::open(path).with_format(args.format.as_deref());
@@ -41,7 +41,7 @@ fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<Verdict> 
         return Err(unknown.into());
     };
     out::text(&cluster_text::explanation(&found, node))?;
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 fn page(row: &CodeRow) -> String {

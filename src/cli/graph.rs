@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::lower::Lowered;
 use crate::package::names;
 use crate::prepare::{Binding, FeedSpec, Request};
-use crate::run::calls::Call;
+use crate::run::calls::FileCall;
 use crate::run::npz;
 use crate::target::{MathType, Precision, Target, Tuning, WeightType, portable_cpus};
 use crate::tensor::Tensor;
@@ -103,7 +103,7 @@ pub fn function(args: &GraphArgs) -> Result<Functions> {
 }
 
 /// Flags without a signature get those that the calls name.
-pub fn with_signatures(args: &GraphArgs, calls: &[Call]) -> GraphArgs {
+pub fn with_signatures(args: &GraphArgs, calls: &[FileCall]) -> GraphArgs {
     let mut args = args.clone();
     if args.signature.is_empty() {
         for signature in calls.iter().filter_map(|call| call.signature.as_ref()) {

@@ -2,7 +2,7 @@
 use super::out;
 use crate::cluster::{Body, Clustering, Options, function_graph};
 use crate::diag::{Code, Error, Result};
-use crate::dump::graphs::{self, GraphDumps, GraphFormat, Source};
+use crate::dump::graphs::{self, ClusteredGraph, GraphDumps, GraphFormat};
 use crate::graph::Program;
 use crate::import;
 use crate::import::raw::RawGraph;
@@ -28,7 +28,7 @@ fn verbosity() -> u32 {
 }
 
 /// A clustered program and the file that it comes from.
-pub struct Told<'a> {
+pub struct DumpedProgram<'a> {
     /// The file.
     pub path: &'a Path,
     /// The file's format, where the user says it.
@@ -39,7 +39,7 @@ pub struct Told<'a> {
     pub options: &'a Options,
 }
 
-impl Told<'_> {
+impl DumpedProgram<'_> {
     /// Names clusters as the flags say, logs them and dumps graphs: those of the program's graph, and of `bodies`.
     ///
     /// Errors: `Code::BadOption` for a format that TensorFlow does not know, `Code::Io`.
@@ -86,13 +86,13 @@ impl Told<'_> {
         file: &RawGraph,
         found: &mut Clustering,
         bodies: &mut [Body],
-        mut tell: impl FnMut(&Source, &mut Clustering) -> Result<()>,
+        mut tell: impl FnMut(&ClusteredGraph, &mut Clustering) -> Result<()>,
     ) -> Result<()> {
-        tell(&Source { graph: &self.program.graph, written: &file.nodes, file }, found)?;
+        tell(&ClusteredGraph { graph: &self.program.graph, written: &file.nodes, file }, found)?;
         for body in bodies {
             let Some(function) = self.program.functions.get(&body.name) else { continue };
             let written = file.functions.iter().find(|f| *f.name == *body.name).map_or(&[][..], |f| &f.nodes);
-            tell(&Source { graph: &function_graph(function)?, written, file }, &mut body.found)?;
+            tell(&ClusteredGraph { graph: &function_graph(function)?, written, file }, &mut body.found)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `tfaot hlo`: modules as text or messages.
 use super::args::{Engine, HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 use super::modules::{leaf_infos, literal, load, load_sound, load_whole};
-use super::{Verdict, dump, graph, out};
+use super::{ExitStatus, dump, graph, out};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Error, Result};
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::time::Duration;
 
 /// Dispatches the verbs of `hlo`.
-pub fn run(verb: HloVerb) -> Result<Verdict> {
+pub fn run(verb: HloVerb) -> Result<ExitStatus> {
     match verb {
         HloVerb::Print(args) => print(&args.files, args.format, |_| Ok(())),
         HloVerb::Opt(args) => print(&args.files, args.format, |module| {
@@ -34,7 +34,7 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
     }
 }
 
-fn print(args: &HloFiles, format: HloFormat, change: impl Fn(&mut Module) -> Result<()>) -> Result<Verdict> {
+fn print(args: &HloFiles, format: HloFormat, change: impl Fn(&mut Module) -> Result<()>) -> Result<ExitStatus> {
     for file in &args.files {
         let mut module = load(file, &args.dims)?;
         change(&mut module).map_err(|e| e.in_file(file))?;
@@ -44,7 +44,7 @@ fn print(args: &HloFiles, format: HloFormat, change: impl Fn(&mut Module) -> Res
             HloFormat::Stablehlo => out::text(&stablehlo::print(&module).map_err(|e| e.in_file(file))?)?,
         }
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// Runs passes and says on standard error what was asked for.
@@ -83,12 +83,12 @@ fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
     Ok(())
 }
 
-fn verify_all(args: &HloVerify) -> Result<Verdict> {
-    let mut verdict = Verdict::Yes;
+fn verify_all(args: &HloVerify) -> Result<ExitStatus> {
+    let mut verdict = ExitStatus::Yes;
     for file in &args.files.files {
         let problem = load_sound(file, &args.files.dims).err();
         if problem.is_some() {
-            verdict = Verdict::No;
+            verdict = ExitStatus::No;
         }
         if args.json {
             let error = problem.as_ref().map(Error::to_string);
@@ -103,7 +103,7 @@ fn verify_all(args: &HloVerify) -> Result<Verdict> {
     Ok(verdict)
 }
 
-fn eval(args: &HloCall, max_steps: u64) -> Result<Verdict> {
+fn eval(args: &HloCall, max_steps: u64) -> Result<ExitStatus> {
     let module = load_whole(&args.file, &args.dims)?;
     write_results(args, interpreted(args, &module, max_steps)?)
 }
@@ -119,7 +119,7 @@ fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Te
 }
 
 /// Runs a module by the engines that are asked for; two of them are compared.
-fn by_engines(args: &HloRun) -> Result<Verdict> {
+fn by_engines(args: &HloRun) -> Result<ExitStatus> {
     let module = load_whole(&args.call.file, &args.call.dims)?;
     let in_file = |e: Error| e.in_file(&args.call.file);
     let bisected = match args.bisect {
@@ -172,7 +172,7 @@ fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<
     results.map_err(|e| e.in_file(&args.file))
 }
 
-fn write_results(args: &HloCall, results: Vec<Tensor>) -> Result<Verdict> {
+fn write_results(args: &HloCall, results: Vec<Tensor>) -> Result<ExitStatus> {
     let named: Vec<_> = results.into_iter().enumerate().map(|(i, t)| (i.to_string(), t)).collect();
     match &args.outputs {
         Some(path) => npz::write(path, &named)?,
@@ -182,5 +182,5 @@ fn write_results(args: &HloCall, results: Vec<Tensor>) -> Result<Verdict> {
             }
         }
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }

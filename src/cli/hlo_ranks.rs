@@ -1,7 +1,7 @@
 //! `tfaot hlo run --replicas`: a module on all its devices at once, a thread each.
 use super::args::{Engine, HloCall, HloRun};
 use super::modules::{leaf_infos, literal, load};
-use super::{Verdict, dump, graph, out};
+use super::{ExitStatus, dump, graph, out};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -16,7 +16,7 @@ use crate::verify::compare_engines;
 ///
 /// # Errors
 /// `Code::SeveralDevices` for a module that is for another number of devices; those of a run on one.
-pub fn run(args: &HloRun, replicas: u64) -> Result<Verdict> {
+pub fn run(args: &HloRun, replicas: u64) -> Result<ExitStatus> {
     let mut module = load(&args.call.file, &args.call.dims)?;
     for_devices(&mut module, replicas)?;
     verify::verify(&module).map_err(|e| e.in_file(&args.call.file))?;
@@ -105,14 +105,14 @@ fn keyed(all: &[Vec<Tensor>]) -> Vec<(String, Tensor)> {
     all.iter().enumerate().flat_map(of).collect()
 }
 
-fn write(call: &HloCall, all: &[Vec<Tensor>]) -> Result<Verdict> {
+fn write(call: &HloCall, all: &[Vec<Tensor>]) -> Result<ExitStatus> {
     let named = keyed(all);
     if let Some(path) = &call.outputs {
         npz::write(path, &named)?;
-        return Ok(Verdict::Yes);
+        return Ok(ExitStatus::Yes);
     }
     for (key, tensor) in &named {
         out::line(format_args!("{key}: {tensor:?}"))?;
     }
-    if named.is_empty() { Err(Error::internal("hlo run", "no rank has results")) } else { Ok(Verdict::Yes) }
+    if named.is_empty() { Err(Error::internal("hlo run", "no rank has results")) } else { Ok(ExitStatus::Yes) }
 }

@@ -1,16 +1,16 @@
 //! `tfaot inspect`: what a graph holds, and what is known of its tensors, without lowering it.
 use super::args::InspectArgs;
-use super::{Verdict, graph, out, shapes};
+use super::{ExitStatus, graph, out, shapes};
 use crate::diag::Result;
 use crate::graph::{Attr, Endpoint};
 use crate::infer::{self, Facts};
-use crate::prepare::{self, Reached};
+use crate::prepare::{self, ReachableProgram};
 use crate::{import, ops};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Prints the description.
-pub fn run(args: &InspectArgs) -> Result<Verdict> {
+pub fn run(args: &InspectArgs) -> Result<ExitStatus> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let request = graph::request(&args.graph)?;
     let in_file = InFile { nodes: program.graph.nodes.len(), functions: program.functions.len() };
@@ -31,7 +31,7 @@ pub fn run(args: &InspectArgs) -> Result<Verdict> {
     }
     // The process ends: taking a million nodes apart would be time for nothing.
     std::mem::forget((reached, known));
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// How much there is, reached or not.
@@ -41,7 +41,7 @@ struct InFile {
 }
 
 /// The facts as a JSON document: of what the request reaches, and nothing else but the names of the signatures.
-fn describe(reached: &Reached, in_file: &InFile, known: &Facts) -> Value {
+fn describe(reached: &ReachableProgram, in_file: &InFile, known: &Facts) -> Value {
     let program = &reached.program;
     let graphs = || std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();

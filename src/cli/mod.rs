@@ -49,7 +49,7 @@ use std::process::ExitCode;
 
 /// The answer of a verb that did its work, as an exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ExitStatus {
     /// Exit status 0.
     Yes,
     /// Exit status 1: the question of the verb has the answer no, and the output says why.
@@ -68,8 +68,8 @@ pub fn main() -> ExitCode {
     out::error_format(cli.error_format);
     interrupt::watch();
     match guard::run(move || dispatch(cli.verb)) {
-        Ok(Verdict::Yes) => ExitCode::SUCCESS,
-        Ok(Verdict::No) => ExitCode::from(1),
+        Ok(ExitStatus::Yes) => ExitCode::SUCCESS,
+        Ok(ExitStatus::No) => ExitCode::from(1),
         Err(error) => {
             out::error(error);
             ExitCode::from(1)
@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn dispatch(verb: Verb) -> Result<Verdict> {
+fn dispatch(verb: Verb) -> Result<ExitStatus> {
     match verb {
         Verb::Compile(args) => compile::run(&args),
         Verb::Weights(args) => weights::run(&args),

@@ -1,11 +1,11 @@
 //! `tfaot ops`: the op table.
-use super::{Verdict, args::OpsArgs, out};
+use super::{ExitStatus, args::OpsArgs, out};
 use crate::diag::Result;
 use crate::ops::{Lower, OpRow};
 use serde_json::json;
 
 /// Prints the rows whose name contains the filter.
-pub fn run(args: &OpsArgs) -> Result<Verdict> {
+pub fn run(args: &OpsArgs) -> Result<ExitStatus> {
     let filter = args.filter.as_deref().unwrap_or("").to_lowercase();
     let mut rows: Vec<_> = crate::ops::all().filter(|(_, row)| row.name.to_lowercase().contains(&filter)).collect();
     rows.sort_by_key(|(_, row)| row.name);
@@ -18,7 +18,7 @@ pub fn run(args: &OpsArgs) -> Result<Verdict> {
             rows.iter().map(|(family, row)| format!("{:width$}  {family:12}  {}\n", row.name, row.signature)).collect();
         out::text(&lines.concat())?;
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 fn as_json(family: &str, row: &OpRow) -> serde_json::Value {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// How an object was asked for, beside its targets.
 #[derive(Deserialize, Serialize)]
-pub struct Asked {
+pub struct RecordedOptions {
     pub feeds: Vec<String>,
     pub fetches: Vec<String>,
     pub dims: Vec<String>,
@@ -30,7 +30,7 @@ pub fn request(args: &CompileArgs, targets: &[Target]) -> Value {
     let graph = &args.graph;
     let first = targets.first();
     let precision = first.map(|t| t.precision).unwrap_or_default();
-    let asked = Asked {
+    let asked = RecordedOptions {
         feeds: graph.feeds.clone(),
         fetches: graph.fetches.clone(),
         dims: graph.dims.clone(),

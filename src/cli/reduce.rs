@@ -1,14 +1,14 @@
 //! `tfaot reduce`: a failing graph or module made small under a user's command.
 use super::args::ReduceArgs;
-use super::{Verdict, out};
+use super::{ExitStatus, out};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::dump::graphs::proto_text;
-use crate::hlo::{self, Form};
+use crate::hlo::{self, SourceContent};
 use crate::import::proto::tensorflow::GraphDef;
 use crate::import::raw::RawGraph;
-use crate::import::{self, Format};
+use crate::import::{self, FileFormat};
 use crate::package::{files, temporary_files};
-use crate::reduce::{self, Told};
+use crate::reduce::{self, ReductionStats};
 use bytes::Bytes;
 use std::io::Write;
 use std::path::Path;
@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(5);
 
 /// Reduces the file and writes what is left.
-pub fn run(args: &ReduceArgs) -> Result<Verdict> {
+pub fn run(args: &ReduceArgs) -> Result<ExitStatus> {
     let (format, bytes) = import::load_bytes(&args.file, args.format.as_deref())?;
     let shown = args.file.display().to_string();
     let (small, told) = match format {
-        Format::GraphDef => {
+        FileFormat::GraphDef => {
             let graph = RawGraph::parse(&bytes).map_err(|e| e.in_file(&shown))?;
             let (small, told) = with_trials(args, &spelled(graph.write(), args)?, |verdict| {
                 let mut verdict = |candidate: &[u8]| verdict(&spelled(candidate.to_vec(), args)?);
@@ -31,19 +31,19 @@ pub fn run(args: &ReduceArgs) -> Result<Verdict> {
             })?;
             (spelled(small.write(), args)?, told)
         }
-        Format::Module => {
-            let module = hlo::read(&bytes).and_then(Form::fixed).map_err(|e| e.in_file(&shown))?.module;
+        FileFormat::Module => {
+            let module = hlo::read(&bytes).and_then(SourceContent::fixed).map_err(|e| e.in_file(&shown))?.module;
             let (small, told) = with_trials(args, reduce::print_module(&module).as_bytes(), |verdict| {
                 reduce::reduce_module(module.clone(), args.max_runs, verdict)
             })?;
             (reduce::print_module(&small).into_bytes(), told)
         }
-        Format::MetaGraph
-        | Format::SavedModel
-        | Format::TfJs
-        | Format::GraphDefText
-        | Format::MetaGraphText
-        | Format::SavedModelText => {
+        FileFormat::MetaGraph
+        | FileFormat::SavedModel
+        | FileFormat::TfJs
+        | FileFormat::GraphDefText
+        | FileFormat::MetaGraphText
+        | FileFormat::SavedModelText => {
             let told = format!("a file of the format `{}` is not reduced", format.name());
             return Err(Diagnostic::new(Code::UnknownFormat, told).help("reduce takes GraphDefs and HLO text").into());
         }
@@ -52,14 +52,14 @@ pub fn run(args: &ReduceArgs) -> Result<Verdict> {
     let name = args.out.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let size = small.len();
     files::write_all(folder, &[(name, small)])?;
-    let Told { trials, kept, cut_short } = told;
+    let ReductionStats { trials, kept, cut_short } = told;
     let before = bytes.len();
     out::line(format_args!(
         "{}: {size} bytes of {before}, {kept} changes kept in {trials} runs{}",
         args.out.display(),
         if cut_short { "; --max-runs was spent" } else { "" }
     ))?;
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// A GraphDef as the output's name wants it: text where it ends in `.pbtxt`.
@@ -74,7 +74,7 @@ fn spelled(bytes: Vec<u8>, args: &ReduceArgs) -> Result<Vec<u8>> {
 fn with_trials<T>(
     args: &ReduceArgs,
     whole: &[u8],
-    reduce: impl FnOnce(&mut reduce::Verdict) -> Result<T>,
+    reduce: impl FnOnce(&mut reduce::FailureTest) -> Result<T>,
 ) -> Result<T> {
     let wanted = match (args.status, outcome(args, whole)?) {
         (Some(wanted), Outcome::Status(status)) if wanted != status => {

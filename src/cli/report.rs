@@ -2,12 +2,12 @@
 use super::args::ReportArgs;
 use super::clustering::analyze;
 use super::progress::{self, Progress};
-use super::{Verdict, dump, graph, out, report_models};
+use super::{ExitStatus, dump, graph, out, report_models};
 use crate::cluster::{Clustering, Entrance};
 use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
-use crate::dump::Flags;
+use crate::dump::DumpFlags;
 use crate::graph::{NodeId, Program};
 use crate::infer::Facts;
 use crate::measure::profile::kernel_times;
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Writes the page, or the data of it.
-pub fn run(args: &ReportArgs) -> Result<Verdict> {
+pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
     let flags = dump::flags(&args.xla)?;
     let Analysis { mut program, found, facts, options, gone, assumed, .. } = analyze(&args.graph, &args.pass)?;
     let source = title(&args.graph.graph);
@@ -46,7 +46,7 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
     deliver(args, made)?;
     // The process ends: taking a million nodes apart would be time for nothing.
     std::mem::forget((program, facts, found));
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// The file as the page calls it: with its folder, where all models have a file of that name.
@@ -100,7 +100,7 @@ fn no_report(path: &Path) -> Error {
 /// Compiles each cluster alone, where its sizes are known.
 fn compile_clusters(
     args: &ReportArgs,
-    flags: &Flags,
+    flags: &DumpFlags,
     program: &Program,
     found: &Clustering,
     facts: &Facts,
@@ -129,13 +129,13 @@ fn compile_clusters(
 
 fn compile_cluster(
     args: &ReportArgs,
-    flags: &Flags,
+    flags: &DumpFlags,
     program: &Program,
     facts: &Facts,
     inside: &dyn Fn(NodeId) -> bool,
     name: &str,
     target: &Target,
-) -> Result<(report::Code, usize)> {
+) -> Result<(report::CodeReport, usize)> {
     let part = report::part(program, facts, inside)?;
     let (mut lowered, _) = compile::lowered_part(program, &part)?;
     if !args.profile && !flags.is_on() {
@@ -162,7 +162,7 @@ fn compile_cluster(
     let mut session = Session::load(&built, target, &arguments::load(None, &infos)?, 1)?;
     let (least, runs) = kernel_times(&built.program, &mut session, None, args.seconds)?;
     let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
-    let times = code::Times { ms, roofline: Vec::new(), runs };
+    let times = code::KernelTimes { ms, roofline: Vec::new(), runs };
     Ok((code::describe(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))
 }
 

@@ -9,7 +9,7 @@ use crate::lower::Lowered;
 use crate::measure::Roofline;
 use crate::measure::profile::kernel_times;
 use crate::prepare::{self, Request};
-use crate::report::{self, Report, Whole, code, overview};
+use crate::report::{self, FunctionSummary, Report, code, overview};
 use crate::run;
 use crate::run::arguments;
 use crate::run::{Model, Session};
@@ -29,7 +29,7 @@ pub fn add(args: &ReportArgs, target: &Target, made: &mut Report) -> Result<()> 
         Err(error) => {
             let (inputs, outputs) = ends(args, &request).unwrap_or_default();
             let blocked = overview::causes(error.into_diagnostics());
-            made.models.push(Whole { inputs, outputs, blocked, ..Whole::default() });
+            made.models.push(FunctionSummary { inputs, outputs, blocked, ..FunctionSummary::default() });
             return Ok(());
         }
     };
@@ -61,18 +61,18 @@ fn fronts(args: &ReportArgs, request: &Request) -> Result<Fronts> {
     }
 }
 
-fn described(lowered: &Lowered) -> Whole {
+fn described(lowered: &Lowered) -> FunctionSummary {
     let spelled = |infos: &[TensorInfo], is_result: bool| match &lowered.sized {
         Some(sized) => sized.sizes.spelled(infos, if is_result { &sized.sizes.results } else { &sized.sizes.args }),
         None => infos.iter().map(TensorInfo::spelled).collect(),
     };
     let initial = lowered.state.iter().filter(|v| v.info.dtype.is_float()).map(|v| v.info.elements());
-    Whole {
+    FunctionSummary {
         inputs: overview::values(&lowered.args, spelled(&lowered.args, false)),
         outputs: overview::values(&lowered.results, spelled(&lowered.results, true)),
         parameters: initial.fold(overview::parameters(&lowered.module), u64::saturating_add),
         state_bytes: lowered.state.iter().map(|v| v.info.bytes()).fold(0, u64::saturating_add),
-        ..Whole::default()
+        ..FunctionSummary::default()
     }
 }
 
@@ -82,7 +82,7 @@ fn compiled(
     name: &str,
     lowered: Lowered,
     init: Option<&Lowered>,
-) -> Result<report::Code> {
+) -> Result<report::CodeReport> {
     if !args.profile {
         let (module, loops) = compile::plan(lowered, name, name, target)?;
         let assembly = codegen::assembly(&loops, target)?;
@@ -104,13 +104,16 @@ fn compiled(
         spent(id.0 as usize).launches as f64 * roof.least_ms(kernel.flops, kernel.touched(&program.buffers))
     });
     let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
-    let times = code::Times { ms, roofline: roofline.collect(), runs };
+    let times = code::KernelTimes { ms, roofline: roofline.collect(), runs };
     let assembly = codegen::assembly(program, target)?;
     Ok(code::describe(&built.module, program, target, &assembly, Some(&times)))
 }
 
 /// Inputs and outputs as far as they are known, of a file that is not lowered.
-fn ends(args: &ReportArgs, request: &Request) -> Result<(Vec<overview::Value>, Vec<overview::Value>)> {
+fn ends(
+    args: &ReportArgs,
+    request: &Request,
+) -> Result<(Vec<overview::InterfaceTensor>, Vec<overview::InterfaceTensor>)> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let request = prepare::of_all_signatures(&program, request);
     let reached = prepare::reach(program, &request)?;
@@ -119,7 +122,7 @@ fn ends(args: &ReportArgs, request: &Request) -> Result<(Vec<overview::Value>, V
         let tensor = format!("{}:{}", reached.program.graph.nodes[at.node].name, at.port);
         let told = shapes::tensor(&reached.program, &known, &tensor, known.at(at));
         let shape = told["type"].as_str().unwrap_or("?").to_string();
-        overview::Value { name: called.cloned().flatten().unwrap_or(tensor), shape }
+        overview::InterfaceTensor { name: called.cloned().flatten().unwrap_or(tensor), shape }
     };
     let called = &reached.called;
     let feeds = reached.feeds.iter().enumerate().map(|(i, f)| value(f.at, called.feeds.get(i)));

@@ -1,18 +1,18 @@
 //! `tfaot rewrite`: a saved graph with its clusters in it.
 use super::args::{RewriteArgs, RewriteMode};
 use super::progress::Progress;
-use super::{Verdict, clustering, dump, graph, graph_dump, out};
-use crate::cluster::{Body, Checks, Clustering, Options, placed};
+use super::{ExitStatus, clustering, dump, graph, graph_dump, out};
+use crate::cluster::{Body, CheckPolicy, Clustering, Options, placed};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
 use crate::package::{files, temporary_files};
-use crate::rewrite::{self, Mode, Native, Request, Rewritten};
+use crate::rewrite::{self, Mode, Native, RewriteOptions, Rewritten};
 use crate::{import, prepare};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rewrites a file, or a SavedModel's folder with all that belongs to it.
-pub fn run(args: &RewriteArgs) -> Result<Verdict> {
+pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
     let mut options = clustering::options(&args.pass, args.quiet)?;
     graph_dump::ask(&mut options);
     if args.beyond_xla && args.mode != RewriteMode::Native {
@@ -23,7 +23,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
         .into());
     }
     options.beyond_xla = args.beyond_xla;
-    options.checks = if args.drop_assertions { Checks::Dropped } else { Checks::Kept };
+    options.checks = if args.drop_assertions { CheckPolicy::Dropped } else { CheckPolicy::Kept };
     let flags = dump::flags(&args.xla)?;
     let in_file = |e: Error| e.in_file(&args.graph);
     let shapes = graph::told(&args.feeds, &args.dims)?;
@@ -47,7 +47,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
         (RewriteMode::Xla, _) => Mode::Xla,
         (RewriteMode::Annotate | RewriteMode::Native, _) => Mode::Annotate,
     };
-    let request = Request {
+    let request = RewriteOptions {
         options: &options,
         mode,
         fetches: args.fetches.clone(),
@@ -76,7 +76,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
     if compiled {
         out::line(format_args!("{}: load it with tf.load_op_library first", library.display()))?;
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// Logs and dumps the clusters that were formed.
@@ -87,7 +87,8 @@ fn tell(args: &RewriteArgs, program: &Program, options: &Options, formed: Vec<Fo
     let mut bodies: Vec<Body> = formed.filter_map(body).collect();
     // The pass was handed the graph with a device for every node.
     let placed = Program { graph: placed(&program.graph)?, ..program.clone() };
-    let told = graph_dump::Told { path: &args.graph, format: args.format.as_deref(), program: &placed, options };
+    let told =
+        graph_dump::DumpedProgram { path: &args.graph, format: args.format.as_deref(), program: &placed, options };
     told.tell(&mut found, &mut bodies)
 }
 

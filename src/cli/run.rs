@@ -1,12 +1,12 @@
 //! `tfaot run`: a graph on arrays, by compiled code or the interpreter.
 use super::args::{Engine, RunArgs};
-use super::{Verdict, graph, sizes};
+use super::{ExitStatus, graph, sizes};
 use crate::diag::{Code, Error, Result};
 use crate::optimize;
 use crate::run::{Instance, Interpreter, WeightSource, calls};
 
 /// Runs the graph once, or the calls of a file.
-pub fn run(args: &RunArgs) -> Result<Verdict> {
+pub fn run(args: &RunArgs) -> Result<ExitStatus> {
     let (calls, graph) = match &args.calls {
         Some(path) => {
             let calls = calls::read(path)?;
@@ -15,7 +15,7 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
         }
         None => {
             let (inputs, outputs) = (args.inputs.clone(), args.outputs.clone());
-            (vec![calls::Call { signature: None, inputs, expect: None, outputs }], args.graph.clone())
+            (vec![calls::FileCall { signature: None, inputs, expect: None, outputs }], args.graph.clone())
         }
     };
     let mut functions = match &args.calls {
@@ -61,7 +61,7 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
         let results = results.map_err(|e| graph::in_file(e, &graph))?;
         graph::deliver(call.outputs.as_deref(), graph::result_keys(&graph, &functions.all[function].1), results)?;
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// The engine that computes, with the values of variables.

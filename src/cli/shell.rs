@@ -1,20 +1,20 @@
 //! `tfaot completions` and `tfaot man`.
 use super::args::{Cli, CompletionsArgs, ManArgs};
-use super::{Verdict, out};
+use super::{ExitStatus, out};
 use crate::diag::{Code, Error, Result, io_error};
 use clap::CommandFactory;
 use std::path::Path;
 
 /// Prints the completion script of a shell.
-pub fn completions(args: &CompletionsArgs) -> Result<Verdict> {
+pub fn completions(args: &CompletionsArgs) -> Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tfaot", &mut script);
     out::text(&String::from_utf8_lossy(&script))?;
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// Prints the manual page of `tfaot`, or writes one for each verb.
-pub fn manual(args: &ManArgs) -> Result<Verdict> {
+pub fn manual(args: &ManArgs) -> Result<ExitStatus> {
     let unwritten = |e: std::io::Error| Error::user(Code::Io, format!("the manual could not be written: {e}"));
     match &args.out {
         Some(dir) => {
@@ -27,5 +27,5 @@ pub fn manual(args: &ManArgs) -> Result<Verdict> {
             out::text(&String::from_utf8_lossy(&page))?;
         }
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }

@@ -1,6 +1,6 @@
 //! `tfaot targets`: the machines that code can be made for.
 use super::args::TargetsArgs;
-use super::{Verdict, out};
+use super::{ExitStatus, out};
 use crate::codegen;
 use crate::diag::Result;
 use crate::target::{Arch, HOST_TRIPLE, Level, Target, cpus};
@@ -26,7 +26,7 @@ const LEVELS: [(Level, &str); 3] =
     [(Level::Sse2, "SSE2"), (Level::Avx2, "AVX2 and FMA"), (Level::Avx512, "AVX-512 F, BW, CD, DQ, VL")];
 
 /// Prints triples and processors.
-pub fn run(args: &TargetsArgs) -> Result<Verdict> {
+pub fn run(args: &TargetsArgs) -> Result<ExitStatus> {
     let host = Target::resolve(None, None, None)?;
     let of_level = |level| move |cpu: &cpus::Cpu| cpu.x86_level() == level;
     let x86: Vec<Vec<&str>> = LEVELS
@@ -42,7 +42,7 @@ pub fn run(args: &TargetsArgs) -> Result<Verdict> {
             "x86_64_cpus": x86.concat(), "aarch64_cpus": aarch64,
             "riscv64_cpus": riscv64, "thumbv7em_cpus": thumb,
         }))?;
-        return Ok(Verdict::Yes);
+        return Ok(ExitStatus::Yes);
     }
     out::line(format_args!("this machine: {HOST_TRIPLE} ({})", host.cpu))?;
     out::line(format_args!("targets: {}", made.join(", ")))?;
@@ -55,5 +55,5 @@ pub fn run(args: &TargetsArgs) -> Result<Verdict> {
     out::line(format_args!("processors of aarch64, code for what each has: {}", aarch64.join(", ")))?;
     out::line(format_args!("processors of riscv64, code for rv64gc or rv64gcv: {}", riscv64.join(", ")))?;
     out::line(format_args!("processors of thumbv7em: {}", thumb.join(", ")))?;
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }

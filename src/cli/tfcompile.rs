@@ -3,7 +3,7 @@
 //! Flags, their defaults and which are required are those of TensorFlow's `compiler/aot/tfcompile_main.cc`. The header has
 //! the whole interface, C and C++; all code and all weights are in the function object, the other two are empty objects.
 use super::args::{GraphArgs, TargetArgs, TfcompileArgs, XlaArgs};
-use super::{Verdict, config, dump, graph, out};
+use super::{ExitStatus, config, dump, graph, out};
 use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -18,7 +18,7 @@ use std::path::Path;
 /// Compiles and writes, all files or none.
 ///
 /// Errors: those of `tfaot compile`; `Code::BadOption` for flags that are missing, unknown or have no meaning here.
-pub fn run(args: &TfcompileArgs) -> Result<Verdict> {
+pub fn run(args: &TfcompileArgs) -> Result<ExitStatus> {
     let config = required("config", args.config.as_deref())?;
     if args.dump_fetch_nodes {
         return fetch_nodes(config);
@@ -56,7 +56,7 @@ pub fn run(args: &TfcompileArgs) -> Result<Verdict> {
     all.extend(args.out_constant_buffers_object.iter().map(|path| (named(path), empty.clone())));
     all.extend(args.out_session_module.iter().zip(before).map(|(path, bytes)| (named(path), bytes.into())));
     files::write_all(Path::new("."), &all)?;
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// The flags of a compile, each valid.
@@ -105,12 +105,12 @@ fn required<T>(flag: &str, value: Option<T>) -> Result<T> {
 }
 
 /// Prints the names of the nodes that are fetched, in order of the alphabet, with commas and no end of line.
-fn fetch_nodes(config: &Path) -> Result<Verdict> {
+fn fetch_nodes(config: &Path) -> Result<ExitStatus> {
     let fetches = config::load(config)?.fetches;
     let nodes: BTreeSet<&str> =
         fetches.iter().map(|f| f.rsplit_once(':').map_or(f.as_str(), |(node, _)| node)).collect();
     out::bytes(nodes.into_iter().collect::<Vec<_>>().join(",").as_bytes())?;
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 fn named(path: &Path) -> String {

@@ -1,7 +1,7 @@
 //! `tfaot verify`: compares compiled code with the interpreter and with expected results, and prints the comparisons.
 use super::args::VerifyArgs;
 use super::progress::{self, Progress};
-use super::{Verdict, graph, out, sizes};
+use super::{ExitStatus, graph, out, sizes};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::run::{arguments, calls};
 use crate::target::Target;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// Compares one call, or the calls of a file.
-pub fn run(args: &VerifyArgs) -> Result<Verdict> {
+pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
     if let Some(path) = &args.calls {
         let comparisons = sequence(args, path)?;
         return print(&Verification { comparisons, blame: None }, args.json, args.ops);
@@ -62,7 +62,7 @@ fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
 }
 
 /// Prints a line for each comparison, or a JSON document; the worst mismatch is a diagnostic.
-pub(super) fn print(report: &Verification, as_json: bool, all_ops: bool) -> Result<Verdict> {
+pub(super) fn print(report: &Verification, as_json: bool, all_ops: bool) -> Result<ExitStatus> {
     let all = &report.comparisons;
     let bad = all.iter().filter(|c| c.departs()).max_by(|a, b| a.excess().total_cmp(&b.excess()));
     if as_json {
@@ -70,10 +70,10 @@ pub(super) fn print(report: &Verification, as_json: bool, all_ops: bool) -> Resu
     } else {
         print_lines(report, all_ops)?;
     }
-    let Some(bad) = bad else { return Ok(Verdict::Yes) };
-    let Some(diagnostic) = mismatch(bad, report) else { return Ok(Verdict::Yes) };
+    let Some(bad) = bad else { return Ok(ExitStatus::Yes) };
+    let Some(diagnostic) = mismatch(bad, report) else { return Ok(ExitStatus::Yes) };
     out::error(diagnostic.into());
-    Ok(Verdict::No)
+    Ok(ExitStatus::No)
 }
 
 fn document(report: &Verification) -> Value {

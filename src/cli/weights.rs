@@ -4,8 +4,8 @@
 //! which the metadata have a hash, and its arrays go where the object's lie.
 use super::args::{GraphArgs, WeightsArgs};
 use super::progress::{self, Progress};
-use super::recorded_options::Asked;
-use super::{Verdict, compile as compiling, graph};
+use super::recorded_options::RecordedOptions;
+use super::{ExitStatus, compile as compiling, graph};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::kernel::Places;
@@ -32,7 +32,7 @@ struct Machine {
 #[derive(Deserialize)]
 struct File {
     key: String,
-    request: Asked,
+    request: RecordedOptions,
     places: Offsets,
 }
 
@@ -45,7 +45,7 @@ struct Offsets {
 }
 
 /// Writes the file, or says why there is none.
-pub fn run(args: &WeightsArgs) -> Result<Verdict> {
+pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     let object = read(&args.object)?;
     let File { key, request, places } = object.weights_file;
     if request.config && args.config.is_none() {

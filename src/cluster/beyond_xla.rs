@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 
 /// Whether compiled clusters may leave out checks and prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Checks {
+pub enum CheckPolicy {
     /// Nodes that check values or print stay in TensorFlow, with the loops and conditions around them.
     #[default]
     Kept,
@@ -33,7 +33,7 @@ pub struct Beyond<'p> {
 
 impl<'p> Beyond<'p> {
     /// A decider that has looked at no function.
-    pub fn new(program: &'p Program, checks: Checks) -> Self {
+    pub fn new(program: &'p Program, checks: CheckPolicy) -> Self {
         Beyond { program, known: HashMap::new(), effects: Effects::new(program, checks) }
     }
 
@@ -89,13 +89,13 @@ fn needed(function: &Function) -> IdVec<NodeId, bool> {
 /// Effects of nodes and of the functions that they call: what compiled code would not do. Functions are looked at once.
 pub struct Effects<'p> {
     program: &'p Program,
-    checks: Checks,
+    checks: CheckPolicy,
     known: HashMap<Arc<str>, Option<Left>>,
 }
 
 impl<'p> Effects<'p> {
     /// A search that has looked at no function.
-    pub fn new(program: &'p Program, checks: Checks) -> Self {
+    pub fn new(program: &'p Program, checks: CheckPolicy) -> Self {
         Effects { program, checks, known: HashMap::new() }
     }
 
@@ -107,7 +107,7 @@ impl<'p> Effects<'p> {
     /// The effect of a node, or of what it calls, that keeps it out of compiled code.
     fn of_node(&mut self, node: &Node, depth: usize) -> Option<Left> {
         match opdef::effect(&node.op) {
-            Some(effect) if self.checks == Checks::Kept || !effect.is_check() => return Some(Left::NotElided),
+            Some(effect) if self.checks == CheckPolicy::Kept || !effect.is_check() => return Some(Left::NotElided),
             _ => {}
         }
         if let Some(row) = ops::find(&node.op) {

@@ -3,7 +3,7 @@ use super::beyond_xla::Beyond;
 use super::compilable::Compilable;
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
-use super::flow::{CONTROL, Class, Flow};
+use super::flow::{CONTROL, Flow, OpClass};
 use super::reason::Left;
 use super::table;
 use super::{Options, placement::Placed};
@@ -148,12 +148,14 @@ fn stateful_constant(flow: &Flow, n: u32, marked: bool) -> Result<(), Left> {
 
 /// An identity behind the body side of a loop's Switch that constants wait for.
 fn drives_loop_constants(flow: &Flow, n: u32) -> bool {
-    if flow.class(n) != Class::Identity {
+    if flow.class(n) != OpClass::Identity {
         return false;
     }
-    let Some(from) = flow.ins(n).find(|e| flow.class(e.src) == Class::Switch && e.src_port == 1) else { return false };
+    let Some(from) = flow.ins(n).find(|e| flow.class(e.src) == OpClass::Switch && e.src_port == 1) else {
+        return false;
+    };
     let by_loop = flow.input(from.src, 1).is_some_and(|e| flow.op(e.src) == "LoopCond");
-    by_loop && flow.outs(n).any(|e| e.src_port == CONTROL && flow.class(e.dst) == Class::Constant)
+    by_loop && flow.outs(n).any(|e| e.src_port == CONTROL && flow.class(e.dst) == OpClass::Constant)
 }
 
 /// The ops of `--tf_xla_ops_to_cluster`; `None`: all.

@@ -1,6 +1,6 @@
 //! Small constants with several consumers get a copy for each, so that a shared constant does not tie clusters together.
 use super::ConstantCopy;
-use super::flow::{CONTROL, Class, Flow};
+use super::flow::{CONTROL, Flow, OpClass};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
 use std::collections::HashSet;
@@ -60,7 +60,7 @@ fn fresh(names: &mut HashSet<String>, base: &str, copies: &mut u64) -> Result<St
 }
 
 fn is_small_constant(flow: &Flow, n: u32) -> bool {
-    if flow.class(n) != Class::Constant {
+    if flow.class(n) != OpClass::Constant {
         return false;
     }
     let dims = match flow.nodes[n as usize].node.and_then(|node| node.attr("value")) {

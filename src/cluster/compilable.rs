@@ -1,9 +1,9 @@
 //! Whether XLA can compile a node: its kernel, its types, the functions that it calls.
-use super::beyond_xla::{Checks, Effects};
-use super::flow::{Class, Flow};
+use super::beyond_xla::{CheckPolicy, Effects};
+use super::flow::{Flow, OpClass};
 use super::reason::Left;
 use super::signature;
-use super::table::{Resource, Row};
+use super::table::{OpRegistration, Resource};
 use crate::graph::{Attr, FuncRef, Function, Node, Program};
 use crate::opdef::{self, OpDef, RESOURCE, VARIANT, type_bit};
 use std::collections::HashMap;
@@ -45,9 +45,9 @@ pub struct Compilable<'p> {
 /// A node with what is known of its op.
 struct Site<'a> {
     node: &'a Node,
-    class: Class,
+    class: OpClass,
     def: Option<&'static OpDef>,
-    row: Option<&'static Row>,
+    row: Option<&'static OpRegistration>,
     /// Whether a data input comes from an output that is a reference.
     from_ref: bool,
 }
@@ -62,7 +62,7 @@ impl<'p> Compilable<'p> {
             whole: false,
             known: HashMap::new(),
             open: Vec::new(),
-            effects: Effects::new(program, Checks::Kept),
+            effects: Effects::new(program, CheckPolicy::Kept),
         }
     }
 
@@ -79,7 +79,7 @@ impl<'p> Compilable<'p> {
         if matches!(kind.op, "_Arg" | "_Retval") {
             return Err(Left::GraphArgument);
         }
-        let from_ref = kind.class == Class::Identity
+        let from_ref = kind.class == OpClass::Identity
             && flow.ins(n).any(|e| e.src_port >= 0 && is_ref(flow.nodes[e.src as usize].node, e.src_port as usize));
         let site = Site { node, class: kind.class, def: kind.def, row: kind.row, from_ref };
         self.check(&site).map(|_| ())
@@ -94,15 +94,15 @@ impl<'p> Compilable<'p> {
             }
         }
         let mut depth = 0;
-        if site.class == Class::Call {
+        if site.class == OpClass::Call {
             depth = self.call(node)?;
         } else {
             kernel(site)?;
         }
         match site.class {
-            Class::While => depth = depth.max(self.attr(node, "cond")?).max(self.attr(node, "body")?),
-            Class::If => depth = depth.max(self.attr(node, "then_branch")?).max(self.attr(node, "else_branch")?),
-            Class::Case => {
+            OpClass::While => depth = depth.max(self.attr(node, "cond")?).max(self.attr(node, "body")?),
+            OpClass::If => depth = depth.max(self.attr(node, "then_branch")?).max(self.attr(node, "else_branch")?),
+            OpClass::Case => {
                 if let Some(Attr::Funcs(branches)) = node.attr("branches") {
                     for f in branches {
                         depth = depth.max(self.function(f)?);
@@ -207,7 +207,7 @@ impl<'p> Compilable<'p> {
         let mut depth = 0;
         for node in graph.nodes.values() {
             let class = super::flow::class_of(&node.op, self.program);
-            let from_ref = class == Class::Identity
+            let from_ref = class == OpClass::Identity
                 && node.inputs.iter().any(|e| is_ref(Some(&graph.nodes[e.node]), e.port as usize));
             let (def, row) = (opdef::find(&node.op), super::table::find(&node.op));
             let site = Site { node, class, def, row, from_ref };

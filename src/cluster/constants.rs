@@ -2,7 +2,7 @@
 //!
 //! Consumers are visited before producers. An op that needs the value of an input marks that input's producer, a marked node
 //! marks all its producers, and an op that only needs shapes stops the marking. Identities and loops are looked through.
-use super::flow::{Class, Edge, Flow};
+use super::flow::{Edge, Flow, OpClass};
 use crate::graph::{Attr, FuncRef, Function, Graph, Node, Program, TfType};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -79,13 +79,13 @@ pub fn constant_inputs(flow: &Flow, n: u32, node: &Node, functions: &mut Constan
     let kind = flow.kind_of_node(n);
     let program = flow.program;
     let mut found = match kind.class {
-        Class::While => functions.of_loop(program, node),
-        Class::If => functions.of_branches(program, &[node.func("then_branch"), node.func("else_branch")]),
-        Class::Case => match node.attr("branches") {
+        OpClass::While => functions.of_loop(program, node),
+        OpClass::If => functions.of_branches(program, &[node.func("then_branch"), node.func("else_branch")]),
+        OpClass::Case => match node.attr("branches") {
             Some(Attr::Funcs(all)) => functions.of_branches(program, &all.iter().map(Some).collect::<Vec<_>>()),
             _ => Vec::new(),
         },
-        Class::Call if matches!(kind.op, "PartitionedCall" | "StatefulPartitionedCall") => {
+        OpClass::Call if matches!(kind.op, "PartitionedCall" | "StatefulPartitionedCall") => {
             let mut args = Vec::new();
             functions.add(program, node.func("f"), &mut args);
             marked(&args)

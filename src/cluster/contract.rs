@@ -7,7 +7,7 @@ use super::Options;
 use super::candidates::Candidates;
 use super::cycles::Cycles;
 use super::deadness::Deadness;
-use super::flow::{CONTROL, Class, Flow, SINK};
+use super::flow::{CONTROL, Flow, OpClass, SINK};
 use super::frames::Frames;
 use super::placement::Placed;
 use super::predicate::Pred;
@@ -24,7 +24,7 @@ const NONE: u32 = u32::MAX;
 
 /// A cluster while it grows.
 #[derive(Clone, Debug)]
-pub struct Cluster {
+pub struct GrowingCluster {
     /// The cluster's node in the cycle-detection graph.
     cycle: u32,
     /// The candidate that it began as.
@@ -52,7 +52,7 @@ pub struct Cluster {
 }
 
 /// Read-only facts by which clustering decides whether two clusters may merge.
-pub struct Facts<'a, 'p> {
+pub struct MergeFacts<'a, 'p> {
     /// The graph.
     pub flow: &'a Flow<'p>,
     /// Loop frames of the graph.
@@ -72,13 +72,13 @@ pub struct Facts<'a, 'p> {
 /// Clusters of a graph.
 pub struct Clusters<'a, 'p> {
     /// Facts that decide whether clusters may merge.
-    pub facts: Facts<'a, 'p>,
+    pub facts: MergeFacts<'a, 'p>,
     cycles: Cycles,
     /// By node of the cycle graph: the node that it went into.
     parent: Vec<u32>,
     /// By node that others went into: the cluster.
     slot: Vec<u32>,
-    clusters: Vec<Cluster>,
+    clusters: Vec<GrowingCluster>,
     scopes: Vec<String>,
     /// More than one device occurs.
     mixed: bool,
@@ -96,7 +96,7 @@ pub fn cycle_graph(flow: &Flow, frames: &Frames) -> Result<Option<Cycles>> {
     let mut of_frame: HashMap<u32, u32> = HashMap::new();
     for edge in flow.edges.iter().flatten() {
         let (from, to) = (flow.class(edge.src), flow.class(edge.dst));
-        let (enters, leaves) = (to == Class::Enter, from == Class::Exit);
+        let (enters, leaves) = (to == OpClass::Enter, from == OpClass::Exit);
         if enters || leaves {
             let mut frame = |n: u32| {
                 let name = frames.of[n as usize].name;
@@ -107,7 +107,7 @@ pub fn cycle_graph(flow: &Flow, frames: &Frames) -> Result<Option<Cycles>> {
             if !cycles.insert(src, dst) {
                 return Ok(None);
             }
-        } else if from != Class::NextIteration && !cycles.insert(edge.src, edge.dst) {
+        } else if from != OpClass::NextIteration && !cycles.insert(edge.src, edge.dst) {
             let told = format!("`{}` and `{}` are on a cycle", flow.name(edge.src), flow.name(edge.dst));
             return Err(Error::user(Code::BadGraph, told));
         }
@@ -117,7 +117,7 @@ pub fn cycle_graph(flow: &Flow, frames: &Frames) -> Result<Option<Cycles>> {
 
 impl<'a, 'p> Clusters<'a, 'p> {
     /// A cluster of one for each candidate.
-    pub fn new(facts: Facts<'a, 'p>, cycles: Cycles, candidates: &Candidates) -> Self {
+    pub fn new(facts: MergeFacts<'a, 'p>, cycles: Cycles, candidates: &Candidates) -> Self {
         let n = cycles.len();
         let mut all = Clusters {
             mixed: facts.placed.devices.all.len() > 1,
@@ -137,8 +137,8 @@ impl<'a, 'p> Clusters<'a, 'p> {
         all
     }
 
-    fn single(&mut self, n: u32, asks: bool, scopes: &mut HashMap<String, u32>) -> Cluster {
-        let Facts { flow, placed, .. } = &self.facts;
+    fn single(&mut self, n: u32, asks: bool, scopes: &mut HashMap<String, u32>) -> GrowingCluster {
+        let MergeFacts { flow, placed, .. } = &self.facts;
         let kind = flow.kind_of_node(n);
         let node = flow.nodes[n as usize].node;
         let bits = node.map_or(0, |node| signature::bits(flow.program, node, kind.def));
@@ -155,12 +155,12 @@ impl<'a, 'p> Clusters<'a, 'p> {
                 self.scopes.len() as u32 - 1
             })
         });
-        Cluster {
+        GrowingCluster {
             cycle: n,
             first: n,
             size: 1,
-            effective: i64::from(!matches!(kind.class, Class::Identity | Class::Constant)),
-            functional: matches!(kind.class, Class::While | Class::If),
+            effective: i64::from(!matches!(kind.class, OpClass::Identity | OpClass::Constant)),
+            functional: matches!(kind.class, OpClass::While | OpClass::If),
             asks,
             pred: self.facts.deadness.as_ref().and_then(|d| d.of_node(n)),
             devices: vec![placed.of[n as usize]],
@@ -202,7 +202,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
     }
 
     /// The cluster of a node.
-    pub fn of(&mut self, n: u32) -> Option<&Cluster> {
+    pub fn of(&mut self, n: u32) -> Option<&GrowingCluster> {
         self.cluster_at(n).map(|c| &self.clusters[c as usize])
     }
 
@@ -281,7 +281,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         self.clash(a, b).map(|(x, y)| Refusal::Resources(x, y))
     }
 
-    fn devices_fit(&self, a: &Cluster, b: &Cluster) -> bool {
+    fn devices_fit(&self, a: &GrowingCluster, b: &GrowingCluster) -> bool {
         let mut all = [&a.devices[..], &b.devices[..]].concat();
         all.sort_unstable();
         all.dedup();
@@ -290,7 +290,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
     }
 
     /// Whether something that `b` waits for runs on a device that does not go with both.
-    fn crosses_devices(&self, a: &Cluster, b: &Cluster) -> bool {
+    fn crosses_devices(&self, a: &GrowingCluster, b: &GrowingCluster) -> bool {
         self.cycles.predecessors(b.cycle).iter().any(|&p| {
             let before = self.slot[p as usize];
             before != NONE && {
@@ -301,7 +301,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
     }
 
     /// Two resource operations that must not be in one cluster.
-    fn clash(&self, a: &Cluster, b: &Cluster) -> Option<(u32, u32)> {
+    fn clash(&self, a: &GrowingCluster, b: &GrowingCluster) -> Option<(u32, u32)> {
         if a.resources.is_empty() || b.resources.is_empty() {
             return None;
         }
@@ -312,7 +312,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
     /// Each edge of the cycle graph between two clusters that did not join, with the reason; call it after [`Self::grow`].
     ///
     /// The ends are the first nodes of the clusters.
-    pub fn refused(&mut self) -> Vec<(u32, u32, reason::Edge)> {
+    pub fn refused(&mut self) -> Vec<(u32, u32, reason::EdgeReason)> {
         let mut found = Vec::new();
         for n in self.cycles.post_order().into_iter().rev() {
             let Some(from) = self.cluster_at(n) else { continue };
@@ -325,36 +325,36 @@ impl<'a, 'p> Clusters<'a, 'p> {
         found
     }
 
-    fn reason(&mut self, from: u32, to: u32) -> reason::Edge {
+    fn reason(&mut self, from: u32, to: u32) -> reason::EdgeReason {
         let (a, b) = (self.clusters[from as usize].clone(), self.clusters[to as usize].clone());
-        let Facts { flow, frames, options, deadness, .. } = &self.facts;
+        let MergeFacts { flow, frames, options, deadness, .. } = &self.facts;
         match self.refusal(from, to) {
             Some(Refusal::Deadness) => {
                 let text = |pred: Option<Pred>| match (deadness, pred) {
                     (Some(d), Some(pred)) => d.text(pred, flow, frames),
                     _ => String::new(),
                 };
-                reason::Edge::Deadness { from: text(a.pred), to: text(b.pred) }
+                reason::EdgeReason::Deadness { from: text(a.pred), to: text(b.pred) }
             }
-            Some(Refusal::Devices) => reason::Edge::Devices,
+            Some(Refusal::Devices) => reason::EdgeReason::Devices,
             Some(Refusal::Scopes) => {
                 let text = |scope: Option<u32>| scope.map_or(String::new(), |s| self.scopes[s as usize].clone());
-                reason::Edge::Scopes { from: text(a.scope), to: text(b.scope) }
+                reason::EdgeReason::Scopes { from: text(a.scope), to: text(b.scope) }
             }
             Some(Refusal::Steps) => {
                 let text = |steps: Option<u32>| steps.map_or(String::new(), |s| format!("steps {s}"));
-                reason::Edge::Scopes { from: text(a.steps), to: text(b.steps) }
+                reason::EdgeReason::Scopes { from: text(a.steps), to: text(b.steps) }
             }
             Some(Refusal::TooLarge) => {
-                reason::Edge::TooLarge { size: a.size + b.size, most: options.flags.max_cluster_size }
+                reason::EdgeReason::TooLarge { size: a.size + b.size, most: options.flags.max_cluster_size }
             }
-            Some(Refusal::CrossDevice) => reason::Edge::CrossDevice,
+            Some(Refusal::CrossDevice) => reason::EdgeReason::CrossDevice,
             Some(Refusal::Resources(x, y)) => {
-                reason::Edge::Resources { before: flow.name(x).to_string(), after: flow.name(y).to_string() }
+                reason::EdgeReason::Resources { before: flow.name(x).to_string(), after: flow.name(y).to_string() }
             }
             None => {
                 let way = self.cycles.way_around(a.cycle, b.cycle).unwrap_or_default();
-                reason::Edge::Cycle { path: way.into_iter().map(|n| self.told(n)).collect() }
+                reason::EdgeReason::Cycle { path: way.into_iter().map(|n| self.told(n)).collect() }
             }
         }
     }
@@ -380,7 +380,7 @@ enum Refusal {
 }
 
 /// The empty cluster that is left in place of one merged into another.
-const EMPTY: Cluster = Cluster {
+const EMPTY: GrowingCluster = GrowingCluster {
     cycle: 0,
     first: 0,
     size: 0,
@@ -402,7 +402,7 @@ fn counts_up(flow: &Flow, n: u32) -> bool {
     }
     let Some(node) = flow.nodes[n as usize].node else { return false };
     let integer = node.tf_type("dtype").and_then(|t| t.dtype()).is_some_and(|t| t.is_integer());
-    let mut constants = flow.ins(n).filter(|e| e.dst_port != CONTROL && flow.class(e.src) == Class::Constant);
+    let mut constants = flow.ins(n).filter(|e| e.dst_port != CONTROL && flow.class(e.src) == OpClass::Constant);
     let first = constants.next().and_then(|e| flow.nodes[e.src as usize].node);
     integer && first.and_then(constant_dims).is_some_and(|dims| dims.is_empty())
 }

@@ -2,9 +2,9 @@
 //!
 //! Nodes are visited in an order that keeps each outermost loop together. A loop is first tried optimistically, as if all its
 //! Merges lived together; where that does not come out, it is done again with each Merge for itself.
-use super::flow::{CONTROL, Class, Flow, SINK, SOURCE};
+use super::flow::{CONTROL, Flow, OpClass, SINK, SOURCE};
 use super::frames::Frames;
-use super::predicate::{Formula, Formulas, Names, Pred};
+use super::predicate::{Pred, Predicate, PredicateNames, Predicates};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 /// The formulas of a graph.
 pub struct Deadness {
     /// All formulas.
-    pub formulas: Formulas,
+    pub formulas: Predicates,
     /// The formula of each node's control output; `None` for `_SINK`.
     control: Vec<Option<Pred>>,
     /// The formulas of the outputs where they are not that of the control output.
@@ -46,7 +46,7 @@ enum Mode {
 /// Analyses `flow`. Errors: `BadGraph` for loops that are not built as TensorFlow builds them.
 pub fn analyse(flow: &Flow, frames: &Frames) -> Result<Deadness> {
     let dead =
-        Deadness { formulas: Formulas::default(), control: vec![None; flow.nodes.len()], outputs: HashMap::new() };
+        Deadness { formulas: Predicates::default(), control: vec![None; flow.nodes.len()], outputs: HashMap::new() };
     let mut analysis =
         Analysis { flow, frames, dead, representative: HashMap::new(), revisit: vec![0; flow.nodes.len()], run: 0 };
     let order = order(flow, frames)?;
@@ -86,7 +86,7 @@ struct Texts<'a, 'p> {
     frames: &'a Frames,
 }
 
-impl Names for Texts<'_, '_> {
+impl PredicateNames for Texts<'_, '_> {
     fn node(&self, n: u32) -> &str {
         self.flow.name(n)
     }
@@ -97,15 +97,15 @@ impl Names for Texts<'_, '_> {
 
 /// Nodes after their inputs; the Enters of an outermost frame go together, and so do Exits.
 fn order(flow: &Flow, frames: &Frames) -> Result<Vec<u32>> {
-    let outermost = |n: u32, class: Class| flow.class(n) == class && frames.is_outermost(n);
+    let outermost = |n: u32, class: OpClass| flow.class(n) == class && frames.is_outermost(n);
     let mut ready = vec![0usize; flow.nodes.len()];
     let mut enters: HashMap<u32, usize> = HashMap::new();
     for n in flow.op_nodes() {
-        if outermost(n, Class::Enter) {
+        if outermost(n, OpClass::Enter) {
             *enters.entry(frames.of[n as usize].name).or_default() += 1;
         }
-        if flow.class(n) == Class::Merge {
-            ready[n as usize] = flow.ins(n).filter(|e| flow.class(e.src) == Class::NextIteration).count();
+        if flow.class(n) == OpClass::Merge {
+            ready[n as usize] = flow.ins(n).filter(|e| flow.class(e.src) == OpClass::NextIteration).count();
         }
     }
     let mut held_enters: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -116,16 +116,16 @@ fn order(flow: &Flow, frames: &Frames) -> Result<Vec<u32>> {
         order.push(n);
         for edge in flow.outs(n) {
             let to = edge.dst;
-            if flow.class(n) == Class::NextIteration && flow.class(to) == Class::Merge {
+            if flow.class(n) == OpClass::NextIteration && flow.class(to) == OpClass::Merge {
                 continue;
             }
             ready[to as usize] += 1;
             if to == SINK || ready[to as usize] != flow.nodes[to as usize].ins.len() {
                 continue;
             }
-            if outermost(to, Class::Enter) {
+            if outermost(to, OpClass::Enter) {
                 held_enters.entry(frames.of[to as usize].name).or_default().push(to);
-            } else if outermost(to, Class::Exit) {
+            } else if outermost(to, OpClass::Exit) {
                 held_exits.push(to);
             } else {
                 queue.push_back(to);
@@ -157,8 +157,8 @@ impl Analysis<'_, '_> {
         self.run += 1;
         for &n in block {
             self.visit(n, mode, false)?;
-            if flow.class(n) == Class::NextIteration {
-                for edge in flow.outs(n).filter(|e| flow.class(e.dst) == Class::Merge) {
+            if flow.class(n) == OpClass::NextIteration {
+                for edge in flow.outs(n).filter(|e| flow.class(e.dst) == OpClass::Merge) {
                     self.revisit[edge.dst as usize] = self.run;
                 }
             }
@@ -182,9 +182,9 @@ impl Analysis<'_, '_> {
     /// Whether all Merges of each frame carry one and the same formula of a loop.
     fn came_out(&self, block: &[u32]) -> bool {
         let mut of_frame: HashMap<u32, Pred> = HashMap::new();
-        for &n in block.iter().filter(|&&n| self.flow.class(n) == Class::Merge && self.back_edge(n).is_some()) {
+        for &n in block.iter().filter(|&&n| self.flow.class(n) == OpClass::Merge && self.back_edge(n).is_some()) {
             let Some(pred) = self.dead.control[n as usize] else { return false };
-            if !matches!(self.dead.formulas.get(pred), Formula::AndRec { .. })
+            if !matches!(self.dead.formulas.get(pred), Predicate::AndRec { .. })
                 || *of_frame.entry(self.frames.of[n as usize].name).or_insert(pred) != pred
             {
                 return false;
@@ -194,21 +194,21 @@ impl Analysis<'_, '_> {
     }
 
     fn back_edge(&self, n: u32) -> Option<super::flow::Edge> {
-        self.flow.ins(n).find(|e| self.flow.class(e.src) == Class::NextIteration)
+        self.flow.ins(n).find(|e| self.flow.class(e.src) == OpClass::NextIteration)
     }
 
     /// Records what is alive at `n`; consumers are marked where `again` and something changed.
     fn visit(&mut self, n: u32, mode: Mode, again: bool) -> Result<()> {
         let alive = match self.flow.class(n) {
-            Class::Switch => self.switch(n)?,
-            Class::SwitchN => self.switch_n(n)?,
-            Class::Merge => match self.merge(n, mode)? {
+            OpClass::Switch => self.switch(n)?,
+            OpClass::SwitchN => self.switch_n(n)?,
+            OpClass::Merge => match self.merge(n, mode)? {
                 Some(pred) => Alive { control: pred, outputs: None },
                 None => return Ok(()),
             },
-            Class::Recv => {
+            OpClass::Recv => {
                 let mut ops = self.inputs(n)?;
-                ops.push(self.dead.formulas.intern(Formula::Symbol { node: n, port: 0, must_be_true: false }));
+                ops.push(self.dead.formulas.intern(Predicate::Symbol { node: n, port: 0, must_be_true: false }));
                 Alive { control: self.dead.formulas.and(&ops), outputs: None }
             }
             _ if self.flow.op(n) == "ControlTrigger" => Alive { control: self.dead.formulas.yes(), outputs: None },
@@ -255,7 +255,7 @@ impl Analysis<'_, '_> {
         let ops = self.inputs(n)?;
         let taken = self.truth(n)?;
         let not = self.dead.formulas.not(taken);
-        let with = |extra: Pred, f: &mut Formulas| f.and(&[&ops[..], &[extra]].concat());
+        let with = |extra: Pred, f: &mut Predicates| f.and(&[&ops[..], &[extra]].concat());
         let outputs = [with(not, &mut self.dead.formulas), with(taken, &mut self.dead.formulas)];
         Ok(Alive { control: self.dead.formulas.and(&ops), outputs: Some(outputs.into()) })
     }
@@ -290,7 +290,7 @@ impl Analysis<'_, '_> {
             Some(0) => self.dead.formulas.no(),
             Some(_) => self.dead.formulas.yes(),
             None => {
-                let symbol = Formula::Symbol { node: edge.src, port: edge.src_port, must_be_true: true };
+                let symbol = Predicate::Symbol { node: edge.src, port: edge.src_port, must_be_true: true };
                 self.dead.formulas.intern(symbol)
             }
         })
@@ -301,30 +301,30 @@ impl Analysis<'_, '_> {
         match known.and_then(constant) {
             Some(n) if n == i64::from(value) => self.dead.formulas.yes(),
             Some(_) => self.dead.formulas.no(),
-            None => self.dead.formulas.intern(Formula::Equals { node, port, value }),
+            None => self.dead.formulas.intern(Predicate::Equals { node, port, value }),
         }
     }
 
     /// The formula of a Merge; `None`: what is recorded stays.
     fn merge(&mut self, n: u32, mode: Mode) -> Result<Option<Pred>> {
         let Some(current) = self.dead.control[n as usize] else { return self.first_merge(n, mode).map(Some) };
-        if !matches!(self.dead.formulas.get(current), Formula::Symbol { .. }) {
+        if !matches!(self.dead.formulas.get(current), Predicate::Symbol { .. }) {
             return Ok(None);
         }
         let Some(back) = self.back_edge(n) else { return Ok(None) };
         let carried = self.input(back)?;
         let Some(step) = self.step(carried, current) else { return Ok(None) };
-        let others = self.flow.ins(n).filter(|e| self.flow.class(e.src) != Class::NextIteration);
+        let others = self.flow.ins(n).filter(|e| self.flow.class(e.src) != OpClass::NextIteration);
         let others: Vec<Pred> = others.map(|e| self.input(e)).collect::<Result<_>>()?;
         let start = self.dead.formulas.or(&others);
         let path = self.frames.path(n).into();
-        Ok(Some(self.dead.formulas.intern(Formula::AndRec { start, step, path })))
+        Ok(Some(self.dead.formulas.intern(Predicate::AndRec { start, step, path })))
     }
 
     fn first_merge(&mut self, n: u32, mode: Mode) -> Result<Pred> {
         let open = |e: &super::flow::Edge| {
             e.dst_port != CONTROL
-                && self.flow.class(e.src) == Class::NextIteration
+                && self.flow.class(e.src) == OpClass::NextIteration
                 && self.dead.of_output(e.src, e.src_port).is_none()
         };
         if self.flow.ins(n).any(|e| open(&e)) {
@@ -332,7 +332,7 @@ impl Analysis<'_, '_> {
                 Mode::Optimistic => *self.representative.entry(self.frames.of[n as usize].name).or_insert(n),
                 Mode::Pessimistic => n,
             };
-            return Ok(self.dead.formulas.intern(Formula::Symbol { node, port: 0, must_be_true: false }));
+            return Ok(self.dead.formulas.intern(Predicate::Symbol { node, port: 0, must_be_true: false }));
         }
         let data = self.flow.ins(n).filter(|e| e.dst_port != CONTROL);
         let data: Vec<Pred> = data.map(|e| self.input(e)).collect::<Result<_>>()?;
@@ -341,7 +341,7 @@ impl Analysis<'_, '_> {
 
     /// The rest of `carried` where it is `symbol` and something that does not depend on it.
     fn step(&mut self, carried: Pred, symbol: Pred) -> Option<Pred> {
-        let Formula::And(ops) = self.dead.formulas.get(carried) else { return None };
+        let Predicate::And(ops) = self.dead.formulas.get(carried) else { return None };
         let rest: Vec<Pred> = ops.iter().copied().filter(|&op| op != symbol).collect();
         if rest.len() == ops.len() || rest.iter().any(|&op| self.dead.formulas.occurs(symbol, op)) {
             return None;

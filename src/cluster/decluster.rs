@@ -4,7 +4,7 @@
 //! that gets it from outside runs outside, and so does a Shape, Rank or Size at the edge of its cluster.
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
-use super::flow::{CONTROL, Class, Edge, Flow};
+use super::flow::{CONTROL, Edge, Flow, OpClass};
 use super::placement::Placed;
 use super::reason::Left;
 use super::signature;
@@ -111,7 +111,7 @@ fn is_host(flow: &Flow, n: u32, port: i32, side: Side) -> bool {
         return true;
     }
     let host_args = def.and_then(|def| def.cpu_host_args.as_ref());
-    match host_args.filter(|_| !matches!(kind.class, Class::Call | Class::While)) {
+    match host_args.filter(|_| !matches!(kind.class, OpClass::Call | OpClass::While)) {
         Some(host) => arg.is_some_and(|a| host.contains(&a.name)),
         None => number == Some(INT32) && node.bool("_XlaMustCompile") != Some(true),
     }
@@ -129,7 +129,7 @@ fn free_constants(flow: &Flow, placed: &Placed, args: &mut ConstantArgs, marks: 
             continue;
         }
         let from_elsewhere = || flow.ins(n).any(|e| e.src > 1 && placed.of[e.src as usize] != placed.of[n as usize]);
-        if flow.class(n) != Class::Constant || from_elsewhere() {
+        if flow.class(n) != OpClass::Constant || from_elsewhere() {
             marks[n as usize] = Err(Left::OutsideConstant);
         }
     }

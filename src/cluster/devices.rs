@@ -74,12 +74,12 @@ impl Device {
 
 /// The devices of a graph by number.
 #[derive(Default)]
-pub struct Devices {
+pub struct DeviceTable {
     /// All of them.
     pub all: Vec<Device>,
 }
 
-impl Devices {
+impl DeviceTable {
     /// The number of the device called `name`. Errors: `BadGraph`.
     pub fn number(&mut self, name: &str) -> Result<u16> {
         if let Some(at) = self.all.iter().position(|d| d.name == name) {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_gpu_wins_over_a_cpu_and_two_cpus_do_not_mix() {
-        let mut devices = Devices::default();
+        let mut devices = DeviceTable::default();
         let mut number = |name: &str| devices.number(name).expect("it parses");
         let (cpu0, cpu1) = (number(CPU_0), number("/job:localhost/replica:0/task:0/device:CPU:1"));
         let (gpu, any) = (number("/job:localhost/replica:0/task:0/device:GPU:0"), number("/device:CPU:*"));
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(devices.choose(&[any, cpu1]), Some(cpu1));
         assert!(Device::parse("nonsense").is_err());
         assert_eq!(
-            Devices::completed("/device:CPU:1").ok().as_deref(),
+            DeviceTable::completed("/device:CPU:1").ok().as_deref(),
             Some("/job:localhost/replica:0/task:0/device:CPU:1")
         );
     }

@@ -3,8 +3,8 @@
 //!
 //! The new nodes stand below `SLICE/static_shaped_slice/`, in the order in which TensorFlow makes them. Sizes of -1 become what is
 //! left of the input behind the beginning.
-use super::devices::Devices;
-use super::flow::{CONTROL, Class, Edge, Flow, SOURCE};
+use super::devices::DeviceTable;
+use super::flow::{CONTROL, Edge, Flow, OpClass, SOURCE};
 use super::placement::Placed;
 use super::reason::Left;
 use crate::diag::Result;
@@ -13,7 +13,7 @@ use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
 /// Nodes that replace a Slice, without edges, in the order in which they are made.
-pub struct Made {
+pub struct ReplacementNodes {
     slice: u32,
     nodes: Vec<Node>,
     edges: Vec<Wire>,
@@ -35,7 +35,7 @@ struct Wire {
 }
 
 /// The nodes that the Slices of clusters become. `clustered`: whether a node is in a cluster.
-pub fn plan(flow: &Flow, clustered: &dyn Fn(u32) -> bool) -> Vec<Made> {
+pub fn plan(flow: &Flow, clustered: &dyn Fn(u32) -> bool) -> Vec<ReplacementNodes> {
     let slices = flow.op_nodes().filter(|&n| flow.op(n) == "Slice" && clustered(n));
     slices.filter_map(|n| sizes(flow, n).map(|sizes| Maker::new(flow, n).made(&sizes))).collect()
 }
@@ -43,7 +43,7 @@ pub fn plan(flow: &Flow, clustered: &dyn Fn(u32) -> bool) -> Vec<Made> {
 /// The constant sizes of a Slice that is made anew.
 fn sizes(flow: &Flow, n: u32) -> Option<Vec<i64>> {
     let (begin, size) = (flow.input(n, 1)?, flow.input(n, 2)?);
-    if flow.class(begin.src) == Class::Constant || flow.op(size.src) != "Const" {
+    if flow.class(begin.src) == OpClass::Constant || flow.op(size.src) != "Const" {
         return None;
     }
     let Some(Attr::Tensor(value)) = flow.nodes[size.src as usize].node?.attr("value") else { return None };
@@ -52,7 +52,7 @@ fn sizes(flow: &Flow, n: u32) -> Option<Vec<i64>> {
 }
 
 struct Maker {
-    made: Made,
+    made: ReplacementNodes,
     slice: Node,
     index: TfType,
 }
@@ -62,10 +62,10 @@ impl Maker {
         let mut slice = flow.nodes[n as usize].node.map_or_else(blank, Node::clone);
         slice.name = flow.name(n).into();
         let index = slice.tf_type("Index").unwrap_or(TfType::Data(DType::S32));
-        Maker { made: Made { slice: n, nodes: Vec::new(), edges: Vec::new() }, slice, index }
+        Maker { made: ReplacementNodes { slice: n, nodes: Vec::new(), edges: Vec::new() }, slice, index }
     }
 
-    fn made(mut self, sizes: &[i64]) -> Made {
+    fn made(mut self, sizes: &[i64]) -> ReplacementNodes {
         let begin = self.wide("begin", 1);
         let size = self.wide("size", 2);
         let size = if sizes.iter().all(|&s| s >= 0) { size } else { self.size_at_run_time(sizes, begin) };
@@ -163,14 +163,14 @@ fn blank() -> Node {
 /// Puts what was planned in the place of each Slice. Errors: `BadGraph` for devices that are no names of devices.
 pub fn apply<'p>(
     flow: &mut Flow<'p>,
-    planned: &'p [Made],
+    planned: &'p [ReplacementNodes],
     placed: &mut Placed,
     marks: &mut Vec<Result<u32, Left>>,
 ) -> Result<()> {
     for made in planned {
         let n = made.slice;
         let (own, mark) = (placed.of[n as usize], marks[n as usize].clone());
-        let host = placed.devices.number(&Devices::host(&placed.devices.all[own as usize]))?;
+        let host = placed.devices.number(&DeviceTable::host(&placed.devices.all[own as usize]))?;
         let first = flow.nodes.len() as u32;
         let last = made.nodes.len() - 1;
         for (i, node) in made.nodes.iter().enumerate() {
@@ -188,7 +188,7 @@ pub fn apply<'p>(
     Ok(())
 }
 
-fn connect(flow: &mut Flow, made: &Made, first: u32) {
+fn connect(flow: &mut Flow, made: &ReplacementNodes, first: u32) {
     let inputs: Vec<Option<Edge>> = (0..3).map(|port| flow.input(made.slice, port)).collect();
     for wire in &made.edges {
         let to = first + wire.to as u32;

@@ -1,6 +1,6 @@
 //! A graph as it was saved, brought to what TensorFlow would hand the pass: calls inlined, what is not fetched cut off, every
 //! node placed. A dump of TensorFlow's is left as it is.
-use super::devices::{CPU_0, Device, Devices};
+use super::devices::{CPU_0, Device, DeviceTable};
 use super::functions::called;
 use super::inline;
 use crate::diag::{Code, Diagnostic, Result};
@@ -24,7 +24,7 @@ pub fn is_dump(graph: &Graph) -> bool {
 
 /// Feeds and fetches that the user gives for a saved graph.
 #[derive(Clone, Debug, Default)]
-pub struct Cut {
+pub struct GraphCut {
     /// Tensors that are fed, `node:index` or `node`.
     pub feeds: Vec<String>,
     /// Tensors that are fetched; none: everything is kept.
@@ -45,7 +45,7 @@ pub struct Brought {
 /// # Errors
 /// `BadGraph` for devices that are no names of devices; `UnknownTensor` for feeds and fetches that are not there;
 /// `TooLarge` where inlining makes too many nodes.
-pub fn bring(program: &mut Program, cut: &Cut) -> Result<Brought> {
+pub fn bring(program: &mut Program, cut: &GraphCut) -> Result<Brought> {
     let mut brought = Brought { assumed: Vec::new(), gone: Vec::new() };
     // A fetch may name a call, which inlining takes away: it is cut to first. Else the ends stand last, as in a session.
     let early = cut.fetches.iter().any(|fetch| names_call(program, fetch));
@@ -85,7 +85,7 @@ fn names_call(program: &Program, fetch: &str) -> bool {
 }
 
 /// Cuts the graph to what its fetches need, and tells of it.
-fn cut_off(program: &mut Program, cut: &Cut, brought: &mut Brought) -> Result<()> {
+fn cut_off(program: &mut Program, cut: &GraphCut, brought: &mut Brought) -> Result<()> {
     let gone = prune(&mut program.graph, cut)?;
     brought.assumed.push(format!("{} nodes that no fetch needs are cut off", gone.len()));
     brought.gone.extend(gone.into_iter().map(|(name, op)| (name, op, false)));
@@ -100,7 +100,7 @@ pub fn place(graph: &mut Graph) -> Result<u64> {
         let full = match known.get(&node.device) {
             Some(full) => full.clone(),
             None => {
-                let full: Arc<str> = Devices::completed(&node.device)?.into();
+                let full: Arc<str> = DeviceTable::completed(&node.device)?.into();
                 known.insert(node.device.clone(), full.clone());
                 full
             }
@@ -112,7 +112,7 @@ pub fn place(graph: &mut Graph) -> Result<u64> {
 }
 
 /// Feeds become `_Arg`, fetches `_Retval`, both at the end as in a session, and what no fetch needs goes; returns that.
-fn prune(graph: &mut Graph, cut: &Cut) -> Result<Vec<(String, String)>> {
+fn prune(graph: &mut Graph, cut: &GraphCut) -> Result<Vec<(String, String)>> {
     let names: HashMap<&str, NodeId> = graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect();
     let find = |text: &String| -> Result<Endpoint> {
         let (name, port) = text.rsplit_once(':').and_then(|(n, p)| Some((n, p.parse().ok()?))).unwrap_or((text, 0));

@@ -14,7 +14,7 @@ pub enum JitLevel {
 
 /// TensorFlow's flags of the clustering pass.
 #[derive(Clone, Debug)]
-pub struct Flags {
+pub struct ClusteringFlags {
     /// Whether `--tf_xla_auto_jit` was given a value; 0 is one, and leaves the level to the session.
     pub level_is_said: bool,
     /// `--tf_xla_auto_jit`: the level for graphs with exactly one GPU; `None`: not overridden.
@@ -47,9 +47,9 @@ pub struct Flags {
     pub compile_on_demand: bool,
 }
 
-impl Default for Flags {
+impl Default for ClusteringFlags {
     fn default() -> Self {
-        Flags {
+        ClusteringFlags {
             level_is_said: false,
             single_gpu: None,
             general: None,
@@ -124,7 +124,7 @@ const OURS: &[&str] = &[
     "tf_xla_compile_on_demand",
 ];
 
-impl Flags {
+impl ClusteringFlags {
     /// Reads `text`, later flags over earlier ones; returns what is wrong with it, a sentence each. A `;` ends the text: what
     /// follows it in a shell's or a log's line is none of the flags.
     pub fn parse(&mut self, text: &str) -> Vec<String> {
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn flags_are_read_as_tensorflow_reads_them() {
-        let mut f = Flags::default();
+        let mut f = ClusteringFlags::default();
         let told = f.parse(
             "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1 --tf_xla_async_compilation",
         );
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn level_0_is_said_and_overrides_nothing() {
-        let mut f = Flags::default();
+        let mut f = ClusteringFlags::default();
         assert!(!f.level_is_said);
         assert_eq!(f.parse("--tf_xla_auto_jit=0"), Vec::<String>::new());
         assert_eq!((f.level_is_said, f.single_gpu, f.general), (true, None, None));
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_wrong_flag_is_told_with_the_nearest() {
-        let mut f = Flags::default();
+        let mut f = ClusteringFlags::default();
         let told = f.parse("--tf_xla_min_cluster_sise=3 --tf_xla_max_cluster_size=5; and words");
         assert!(told.iter().any(|w| w.contains("--tf_xla_min_cluster_size")), "{told:?}");
         assert_eq!(told.len(), 2);

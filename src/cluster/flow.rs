@@ -1,6 +1,6 @@
 //! A graph as TensorFlow's passes see it: `_SOURCE`, `_SINK`, nodes and edges with the numbers that TensorFlow's importer
 //! gives them. Ties between clusters are decided by these numbers, so they are made as TensorFlow makes them.
-use super::table::{self, Row};
+use super::table::{self, OpRegistration};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Graph, Node, NodeId, Program};
 use crate::opdef::{self, OpDef};
@@ -17,7 +17,7 @@ pub const CONTROL: i32 = -1;
 
 /// Classes of ops that the passes tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum OpClass {
     /// `Const`, `HostConst`.
     Constant,
     /// `Identity`, `RefIdentity`.
@@ -49,15 +49,15 @@ pub enum Class {
 }
 
 /// An op that occurs in a graph.
-pub struct Kind<'p> {
+pub struct OpKind<'p> {
     /// The op's name.
     pub op: &'p str,
     /// The class of the op.
-    pub class: Class,
+    pub class: OpClass,
     /// TensorFlow's definition.
     pub def: Option<&'static OpDef>,
     /// The op's registration for XLA.
-    pub row: Option<&'static Row>,
+    pub row: Option<&'static OpRegistration>,
 }
 
 /// One node.
@@ -98,7 +98,7 @@ pub struct Flow<'p> {
     /// Edges by number; `None` where one was removed.
     pub edges: Vec<Option<Edge>>,
     /// The ops.
-    pub kinds: Vec<Kind<'p>>,
+    pub kinds: Vec<OpKind<'p>>,
     /// The number of each node of the imported graph.
     pub numbers: Vec<u32>,
     kind_of: HashMap<&'p str, u32>,
@@ -194,7 +194,7 @@ impl<'p> Flow<'p> {
         }
         let class = class_of(op, self.program);
         let kind = self.kinds.len() as u32;
-        self.kinds.push(Kind { op, class, def: opdef::find(op), row: table::find(op) });
+        self.kinds.push(OpKind { op, class, def: opdef::find(op), row: table::find(op) });
         self.kind_of.insert(op, kind);
         kind
     }
@@ -240,11 +240,11 @@ impl<'p> Flow<'p> {
     }
 
     /// The class of node `n`.
-    pub fn class(&self, n: u32) -> Class {
+    pub fn class(&self, n: u32) -> OpClass {
         self.kind_of_node(n).class
     }
     /// The op of node `n`, with what is known of it.
-    pub fn kind_of_node(&self, n: u32) -> &Kind<'p> {
+    pub fn kind_of_node(&self, n: u32) -> &OpKind<'p> {
         &self.kinds[self.nodes[n as usize].kind as usize]
     }
     /// The op of node `n`.
@@ -297,7 +297,7 @@ impl<'p> Flow<'p> {
                 continue;
             }
             stack.push((n, true));
-            if self.class(n) == Class::NextIteration {
+            if self.class(n) == OpClass::NextIteration {
                 continue;
             }
             next.extend(self.outs(n).map(|e| e.dst));
@@ -315,26 +315,26 @@ fn erase(list: &mut Vec<u32>, edge: u32) {
 }
 
 /// The class of `op` in a program whose functions may have any name.
-pub fn class_of(op: &str, program: &Program) -> Class {
-    if program.functions.contains_key(op) { Class::Call } else { builtin_class(op) }
+pub fn class_of(op: &str, program: &Program) -> OpClass {
+    if program.functions.contains_key(op) { OpClass::Call } else { builtin_class(op) }
 }
 
-fn builtin_class(op: &str) -> Class {
+fn builtin_class(op: &str) -> OpClass {
     match op {
-        "Const" | "HostConst" => Class::Constant,
-        "Identity" | "RefIdentity" => Class::Identity,
-        "Switch" | "RefSwitch" => Class::Switch,
-        "_SwitchN" => Class::SwitchN,
-        "Merge" | "RefMerge" | "_XlaMerge" => Class::Merge,
-        "Enter" | "RefEnter" => Class::Enter,
-        "Exit" | "RefExit" => Class::Exit,
-        "NextIteration" | "RefNextIteration" => Class::NextIteration,
-        "While" | "StatelessWhile" => Class::While,
-        "If" | "StatelessIf" => Class::If,
-        "Case" | "StatelessCase" => Class::Case,
-        "PartitionedCall" | "StatefulPartitionedCall" | "SymbolicGradient" => Class::Call,
-        "_Recv" | "_HostRecv" => Class::Recv,
-        _ => Class::Other,
+        "Const" | "HostConst" => OpClass::Constant,
+        "Identity" | "RefIdentity" => OpClass::Identity,
+        "Switch" | "RefSwitch" => OpClass::Switch,
+        "_SwitchN" => OpClass::SwitchN,
+        "Merge" | "RefMerge" | "_XlaMerge" => OpClass::Merge,
+        "Enter" | "RefEnter" => OpClass::Enter,
+        "Exit" | "RefExit" => OpClass::Exit,
+        "NextIteration" | "RefNextIteration" => OpClass::NextIteration,
+        "While" | "StatelessWhile" => OpClass::While,
+        "If" | "StatelessIf" => OpClass::If,
+        "Case" | "StatelessCase" => OpClass::Case,
+        "PartitionedCall" | "StatefulPartitionedCall" | "SymbolicGradient" => OpClass::Call,
+        "_Recv" | "_HostRecv" => OpClass::Recv,
+        _ => OpClass::Other,
     }
 }
 
@@ -364,7 +364,7 @@ impl Waiting {
             let inputs = node.inputs.iter().map(|e| e.node).filter(|from| from.0 < end);
             let controls = node.controls.iter().copied().filter(|from| from.0 < end);
             let from_loop =
-                || node.inputs.iter().any(|e| builtin_class(&graph.nodes[e.node].op) == Class::NextIteration);
+                || node.inputs.iter().any(|e| builtin_class(&graph.nodes[e.node].op) == OpClass::NextIteration);
             let missing = if matches!(&*node.op, "Merge" | "RefMerge") && from_loop() {
                 controls.clone().count() + 1
             } else {
@@ -384,7 +384,7 @@ impl Waiting {
         self.ready.pop().map(|Reverse(n)| NodeId(n))
     }
     fn made(&mut self, graph: &Graph, id: NodeId) {
-        let from_loop = builtin_class(&graph.nodes[id].op) == Class::NextIteration;
+        let from_loop = builtin_class(&graph.nodes[id].op) == OpClass::NextIteration;
         for user in std::mem::take(&mut self.users[id.0 as usize]) {
             if from_loop && matches!(&*graph.nodes[NodeId(user)].op, "Merge" | "RefMerge") {
                 continue;

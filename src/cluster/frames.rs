@@ -1,5 +1,5 @@
 //! Frames of TensorFlow 1's loops: which Enter opened the frame that a node is in.
-use super::flow::{Class, Flow, SOURCE};
+use super::flow::{Flow, OpClass, SOURCE};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
 use std::collections::{HashMap, VecDeque};
@@ -35,7 +35,7 @@ impl Frames {
         let mut queue = VecDeque::from([(SOURCE, root)]);
         while let Some((n, frame)) = queue.pop_front() {
             let inside = match flow.class(n) {
-                Class::Exit => of[frame.parent as usize].unwrap_or(root),
+                OpClass::Exit => of[frame.parent as usize].unwrap_or(root),
                 _ => frame,
             };
             for edge in flow.outs(n) {
@@ -43,7 +43,7 @@ impl Frames {
                     continue;
                 }
                 let frame = match flow.class(edge.dst) {
-                    Class::Enter => {
+                    OpClass::Enter => {
                         let name = frame_name(flow, edge.dst);
                         let name = *known.entry(name.clone()).or_insert_with(|| {
                             names.push(name);

@@ -2,7 +2,7 @@
 use super::candidates::{self, Candidates};
 use super::compilable::Compilable;
 use super::constants::ConstantArgs;
-use super::contract::{self, Clusters, Facts, constant_dims};
+use super::contract::{self, Clusters, MergeFacts, constant_dims};
 use super::devices::DeviceKind;
 use super::flow::Flow;
 use super::frames::Frames;
@@ -74,7 +74,7 @@ fn marked(
     } else {
         resources::analyse(&flow, &|n| placed.device(n).kind != DeviceKind::Unknown)
     };
-    let facts = Facts { flow: &flow, frames: &frames, placed: &placed, options, deadness, apart, scopes };
+    let facts = MergeFacts { flow: &flow, frames: &frames, placed: &placed, options, deadness, apart, scopes };
     let mut clusters = Clusters::new(facts, cycles, &candidates);
     clusters.grow();
     let refused = if options.refused_edges { refused(&flow, &mut clusters) } else { Vec::new() };
@@ -164,7 +164,12 @@ fn name(
 }
 
 /// The number of a cluster, or why it is dropped.
-fn keep(cluster: &contract::Cluster, placed: &Placed, options: &Options, kept: &mut Vec<Cluster>) -> Result<u32, Left> {
+fn keep(
+    cluster: &contract::GrowingCluster,
+    placed: &Placed,
+    options: &Options,
+    kept: &mut Vec<Cluster>,
+) -> Result<u32, Left> {
     let device = placed.devices.choose(&cluster.devices).map(|d| &placed.devices.all[d as usize]);
     let kind = device.map_or(DeviceKind::Unknown, |d| d.kind);
     if !placed.should_compile(options, cluster.asks, kind) {

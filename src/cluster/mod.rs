@@ -45,12 +45,12 @@ mod snapshot;
 mod signature;
 mod table;
 
-pub use beyond_xla::Checks;
+pub use beyond_xla::CheckPolicy;
 pub use candidates::{MUST, marked_function};
-pub use entrance::{Brought, Cut, bring, is_dump};
-pub use flags::{Flags, JitLevel};
+pub use entrance::{Brought, GraphCut, bring, is_dump};
+pub use flags::{ClusteringFlags, JitLevel};
 pub use functions::{Body, called, cluster_functions};
-pub use reason::{Edge as EdgeReason, Left};
+pub use reason::{EdgeReason, Left};
 pub use snapshot::{Seen, SeenNode};
 
 use crate::diag::Result;
@@ -61,7 +61,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The flags.
-    pub flags: Flags,
+    pub flags: ClusteringFlags,
     /// The session's jit level, which the flags override.
     pub session_level: Option<JitLevel>,
     /// Whether the session asks for clusters on the CPU whatever the level.
@@ -79,7 +79,7 @@ pub struct Options {
     /// Whether clusters may have what tfaot compiles and XLA does not take: loops, conditions, ops without a kernel of XLA's.
     pub beyond_xla: bool,
     /// Treatment of nodes beyond XLA that check values or print.
-    pub checks: Checks,
+    pub checks: CheckPolicy,
     /// Nodes that no cluster may have.
     pub left_out: HashSet<String>,
     /// For nodes of the graph the number of the set of steps that run them: nodes of different sets are not joined.

@@ -1,6 +1,6 @@
 //! Where nodes run, and for which devices something is compiled.
 use super::Options;
-use super::devices::{CPU_0, Device, DeviceKind, Devices};
+use super::devices::{CPU_0, Device, DeviceKind, DeviceTable};
 use super::flags::JitLevel;
 use super::flow::Flow;
 use crate::diag::{Code, Diagnostic, Result};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 /// The devices of a graph's nodes.
 pub struct Placed {
     /// All devices.
-    pub devices: Devices,
+    pub devices: DeviceTable,
     /// By node; 0 for `_SOURCE` and `_SINK`.
     pub of: Vec<u16>,
     /// Whether the jit level is above off.
@@ -19,7 +19,7 @@ pub struct Placed {
 impl Placed {
     /// The devices of `flow`. Errors: `BadGraph` for a node whose device is not a full name.
     pub fn of(flow: &Flow, options: &Options) -> Result<Placed> {
-        let mut devices = Devices::default();
+        let mut devices = DeviceTable::default();
         let mut of = Vec::with_capacity(flow.nodes.len());
         // Names are shared by nearly all nodes: the last one is most likely the next one.
         let mut last: (&str, u16) = ("", 0);

@@ -10,7 +10,7 @@ pub struct Pred(pub u32);
 
 /// A Boolean formula over liveness and values of tensors.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Formula {
+pub enum Predicate {
     /// All of these; of none: true.
     And(Box<[Pred]>),
     /// One of these; of none: false.
@@ -62,31 +62,31 @@ impl Op {
             Op::Or => Op::And,
         }
     }
-    fn make(self, ops: Box<[Pred]>) -> Formula {
+    fn make(self, ops: Box<[Pred]>) -> Predicate {
         match self {
-            Op::And => Formula::And(ops),
-            Op::Or => Formula::Or(ops),
+            Op::And => Predicate::And(ops),
+            Op::Or => Predicate::Or(ops),
         }
     }
 }
 
 /// All formulas of one analysis.
 #[derive(Default)]
-pub struct Formulas {
-    formulas: Vec<Formula>,
-    known: HashMap<Formula, Pred>,
+pub struct Predicates {
+    formulas: Vec<Predicate>,
+    known: HashMap<Predicate, Pred>,
     negations: HashMap<Pred, Pred>,
     same: HashMap<Pred, Pred>,
     depth: u32,
 }
 
-impl Formulas {
+impl Predicates {
     /// The formula that the handle `pred` stands for.
-    pub fn get(&self, pred: Pred) -> &Formula {
+    pub fn get(&self, pred: Pred) -> &Predicate {
         &self.formulas[pred.0 as usize]
     }
     /// The object of a formula as it is.
-    pub fn intern(&mut self, formula: Formula) -> Pred {
+    pub fn intern(&mut self, formula: Predicate) -> Pred {
         if let Some(&known) = self.known.get(&formula) {
             return known;
         }
@@ -97,11 +97,11 @@ impl Formulas {
     }
     /// Always.
     pub fn yes(&mut self) -> Pred {
-        self.intern(Formula::And([].into()))
+        self.intern(Predicate::And([].into()))
     }
     /// Never.
     pub fn no(&mut self) -> Pred {
-        self.intern(Formula::Or([].into()))
+        self.intern(Predicate::Or([].into()))
     }
     /// All of `ops`.
     pub fn and(&mut self, ops: &[Pred]) -> Pred {
@@ -134,19 +134,19 @@ impl Formulas {
     fn negate(&mut self, pred: Pred) -> Pred {
         if self.depth < MOST_DEPTH {
             match self.get(pred).clone() {
-                Formula::And(ops) => {
+                Predicate::And(ops) => {
                     let ops: Vec<Pred> = ops.iter().map(|&op| self.not(op)).collect();
                     return self.combine(Op::Or, &ops);
                 }
-                Formula::Or(ops) => {
+                Predicate::Or(ops) => {
                     let ops: Vec<Pred> = ops.iter().map(|&op| self.not(op)).collect();
                     return self.combine(Op::And, &ops);
                 }
-                Formula::Not(inner) => return inner,
-                Formula::AndRec { .. } | Formula::Symbol { .. } | Formula::Equals { .. } => {}
+                Predicate::Not(inner) => return inner,
+                Predicate::AndRec { .. } | Predicate::Symbol { .. } | Predicate::Equals { .. } => {}
             }
         }
-        self.intern(Formula::Not(pred))
+        self.intern(Predicate::Not(pred))
     }
 
     fn combine(&mut self, op: Op, ops: &[Pred]) -> Pred {
@@ -164,7 +164,7 @@ impl Formulas {
     /// The operands if `pred` is of kind `op`.
     fn operands(&self, op: Op, pred: Pred) -> Option<&[Pred]> {
         match (op, self.get(pred)) {
-            (Op::And, Formula::And(ops)) | (Op::Or, Formula::Or(ops)) => Some(ops),
+            (Op::And, Predicate::And(ops)) | (Op::Or, Predicate::Or(ops)) => Some(ops),
             _ => None,
         }
     }
@@ -207,7 +207,7 @@ impl Formulas {
     fn end_loops(&mut self, ops: Vec<Pred>, negated: &HashSet<Pred>) -> Vec<Pred> {
         let (mut gone, mut added) = (HashSet::new(), Vec::new());
         for &one in &ops {
-            if let Formula::AndRec { start, step, .. } = *self.get(one)
+            if let Predicate::AndRec { start, step, .. } = *self.get(one)
                 && negated.contains(&step)
             {
                 gone.insert(one);
@@ -254,10 +254,10 @@ impl Formulas {
     /// The formulas that `pred` is made of.
     fn parts(&self, pred: Pred) -> Vec<Pred> {
         match self.get(pred) {
-            Formula::And(ops) | Formula::Or(ops) => ops.to_vec(),
-            Formula::Not(inner) => vec![*inner],
-            Formula::AndRec { start, step, .. } => vec![*start, *step],
-            Formula::Symbol { .. } | Formula::Equals { .. } => Vec::new(),
+            Predicate::And(ops) | Predicate::Or(ops) => ops.to_vec(),
+            Predicate::Not(inner) => vec![*inner],
+            Predicate::AndRec { start, step, .. } => vec![*start, *step],
+            Predicate::Symbol { .. } | Predicate::Equals { .. } => Vec::new(),
         }
     }
     /// Whether `part` occurs in `whole`.
@@ -273,7 +273,7 @@ impl Formulas {
     }
 
     /// The text of a formula as TensorFlow prints it, cut after about `most` bytes. `name` names nodes, `frame` frames.
-    pub fn text(&self, pred: Pred, names: &dyn Names, most: usize) -> String {
+    pub fn text(&self, pred: Pred, names: &dyn PredicateNames, most: usize) -> String {
         enum Step {
             Formula(Pred),
             Text(String),
@@ -300,15 +300,15 @@ impl Formulas {
                 }
             };
             match self.get(pred) {
-                Formula::And(ops) if ops.is_empty() => out.push_str("#true"),
-                Formula::Or(ops) if ops.is_empty() => out.push_str("#false"),
-                Formula::And(ops) => list(ops, "&", &mut todo),
-                Formula::Or(ops) => list(ops, "|", &mut todo),
-                Formula::Not(inner) => {
+                Predicate::And(ops) if ops.is_empty() => out.push_str("#true"),
+                Predicate::Or(ops) if ops.is_empty() => out.push_str("#false"),
+                Predicate::And(ops) => list(ops, "&", &mut todo),
+                Predicate::Or(ops) => list(ops, "|", &mut todo),
+                Predicate::Not(inner) => {
                     out.push('~');
                     todo.push(Step::Formula(*inner));
                 }
-                Formula::AndRec { start, step, path } => {
+                Predicate::AndRec { start, step, path } => {
                     let path: Vec<&str> = path.iter().map(|&f| names.frame(f)).collect();
                     out.push('{');
                     todo.push(Step::Text(format!("}}<{}>", path.join(";"))));
@@ -316,13 +316,15 @@ impl Formulas {
                     todo.push(Step::Text(",&,".into()));
                     todo.push(Step::Formula(*start));
                 }
-                Formula::Symbol { node, port: -1, must_be_true } => {
+                Predicate::Symbol { node, port: -1, must_be_true } => {
                     out.push_str(&format!("{}^{}", if *must_be_true { "*" } else { "" }, names.node(*node)))
                 }
-                Formula::Symbol { node, port, must_be_true } => {
+                Predicate::Symbol { node, port, must_be_true } => {
                     out.push_str(&format!("{}{}:{port}", if *must_be_true { "*" } else { "" }, names.node(*node)))
                 }
-                Formula::Equals { node, port, value } => out.push_str(&format!("{}:{port}={value}", names.node(*node))),
+                Predicate::Equals { node, port, value } => {
+                    out.push_str(&format!("{}:{port}={value}", names.node(*node)))
+                }
             }
         }
         out
@@ -330,7 +332,7 @@ impl Formulas {
 }
 
 /// Names for printing formulas.
-pub trait Names {
+pub trait PredicateNames {
     /// The name of a node.
     fn node(&self, n: u32) -> &str;
     /// The name of a frame.
@@ -341,13 +343,13 @@ pub trait Names {
 mod tests {
     use super::*;
 
-    fn symbol(f: &mut Formulas, node: u32) -> Pred {
-        f.intern(Formula::Symbol { node, port: 0, must_be_true: true })
+    fn symbol(f: &mut Predicates, node: u32) -> Pred {
+        f.intern(Predicate::Symbol { node, port: 0, must_be_true: true })
     }
 
     #[test]
     fn both_branches_together_are_always() {
-        let mut f = Formulas::default();
+        let mut f = Predicates::default();
         let p = symbol(&mut f, 2);
         let not = f.not(p);
         let (yes, no) = (f.yes(), f.no());
@@ -358,9 +360,9 @@ mod tests {
 
     #[test]
     fn a_loop_that_ended_was_alive_at_its_start() {
-        let mut f = Formulas::default();
+        let mut f = Predicates::default();
         let (start, step) = (symbol(&mut f, 2), symbol(&mut f, 3));
-        let carried = f.intern(Formula::AndRec { start, step, path: [1].into() });
+        let carried = f.intern(Predicate::AndRec { start, step, path: [1].into() });
         let ended = f.not(step);
         let after = f.and(&[ended, carried]);
         assert_eq!(f.and(&[after]), start);
@@ -368,7 +370,7 @@ mod tests {
 
     #[test]
     fn what_all_have_in_common_comes_out() {
-        let mut f = Formulas::default();
+        let mut f = Predicates::default();
         let (a, b, c) = (symbol(&mut f, 2), symbol(&mut f, 3), symbol(&mut f, 4));
         let (ab, ac) = (f.and(&[a, b]), f.and(&[a, c]));
         let bc = f.or(&[b, c]);

@@ -222,7 +222,7 @@ impl Left {
 
 /// Why an edge joined nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edge {
+pub enum EdgeReason {
     /// The ends live and die under different formulas.
     Deadness {
         /// The formula of the source.
@@ -262,33 +262,37 @@ pub enum Edge {
     },
 }
 
-impl Edge {
+impl EdgeReason {
     /// The code.
     pub fn code(&self) -> Code {
         match self {
-            Edge::Deadness { .. } => Code::DeadnessDiffers,
-            Edge::Devices => Code::DevicesDiffer,
-            Edge::Scopes { .. } => Code::ScopesDiffer,
-            Edge::TooLarge { .. } => Code::ClusterTooLarge,
-            Edge::CrossDevice => Code::CrossDevice,
-            Edge::Resources { .. } => Code::ResourceOrder,
-            Edge::Cycle { .. } => Code::WouldCycle,
+            EdgeReason::Deadness { .. } => Code::DeadnessDiffers,
+            EdgeReason::Devices => Code::DevicesDiffer,
+            EdgeReason::Scopes { .. } => Code::ScopesDiffer,
+            EdgeReason::TooLarge { .. } => Code::ClusterTooLarge,
+            EdgeReason::CrossDevice => Code::CrossDevice,
+            EdgeReason::Resources { .. } => Code::ResourceOrder,
+            EdgeReason::Cycle { .. } => Code::WouldCycle,
         }
     }
     /// One sentence.
     pub fn text(&self) -> String {
         match self {
-            Edge::Deadness { from, to } => format!("the two nodes have mismatching deadness: {from} and {to}"),
-            Edge::Devices => "the two nodes have incompatible devices".into(),
-            Edge::Scopes { from, to } => format!("the two nodes have mismatching XLA scopes: `{from}` and `{to}`"),
-            Edge::TooLarge { size, most } => {
+            EdgeReason::Deadness { from, to } => format!("the two nodes have mismatching deadness: {from} and {to}"),
+            EdgeReason::Devices => "the two nodes have incompatible devices".into(),
+            EdgeReason::Scopes { from, to } => {
+                format!("the two nodes have mismatching XLA scopes: `{from}` and `{to}`")
+            }
+            EdgeReason::TooLarge { size, most } => {
                 format!("the new cluster will be larger than the max cluster size: {size} nodes, {most} are allowed")
             }
-            Edge::CrossDevice => "the new cluster will introduce a cross device dependency".into(),
-            Edge::Resources { before, after } => {
+            EdgeReason::CrossDevice => "the new cluster will introduce a cross device dependency".into(),
+            EdgeReason::Resources { before, after } => {
                 format!("the new cluster would break resource variable semantics: `{before}` and then `{after}`")
             }
-            Edge::Cycle { path } => format!("contracting the edge would create a cycle via {}", path.join(" -> ")),
+            EdgeReason::Cycle { path } => {
+                format!("contracting the edge would create a cycle via {}", path.join(" -> "))
+            }
         }
     }
 }

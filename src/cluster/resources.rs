@@ -1,6 +1,6 @@
 //! Pairs of resource operations that must not share a cluster, as a cluster reads all variables first and writes them last.
-use super::flow::{Class, Flow};
-use super::table::Access;
+use super::flow::{Flow, OpClass};
+use super::table::ResourceAccess;
 use crate::graph::Attr;
 use std::rc::Rc;
 
@@ -26,12 +26,12 @@ impl Unsafe {
 }
 
 /// The access that a node makes to resources; `None` where it makes none.
-pub fn access(flow: &Flow, n: u32) -> Option<Access> {
+pub fn access(flow: &Flow, n: u32) -> Option<ResourceAccess> {
     let kind = flow.kind_of_node(n);
     if let Some((access, _)) = kind.row.and_then(|r| r.resource) {
         return Some(access);
     }
-    may_call(flow, n).then_some(Access::ReadWrite)
+    may_call(flow, n).then_some(ResourceAccess::ReadWrite)
 }
 
 /// Whether a node may call a function: its op is one, or an attribute is one.
@@ -50,16 +50,16 @@ pub fn analyse(flow: &Flow, counts: &dyn Fn(u32) -> bool) -> Unsafe {
     for &n in flow.post_order().iter().rev() {
         let mut set = empty.clone();
         for edge in flow.ins(n) {
-            if flow.class(n) == Class::Merge && flow.class(edge.src) == Class::NextIteration {
+            if flow.class(n) == OpClass::Merge && flow.class(edge.src) == OpClass::NextIteration {
                 continue;
             }
             set = union(set, &written[edge.src as usize]);
         }
         if let Some(access) = access(flow, n).filter(|_| counts(n)) {
-            if access != Access::Write {
+            if access != ResourceAccess::Write {
                 set.iter().for_each(|&m| after[m as usize].push(n));
             }
-            if access != Access::Read {
+            if access != ResourceAccess::Read {
                 let mut with = (*set).clone();
                 if let Err(at) = with.binary_search(&n) {
                     with.insert(at, n);

@@ -6,22 +6,22 @@ use std::sync::OnceLock;
 
 /// An op that has a registration.
 #[derive(Debug)]
-pub struct Row {
+pub struct OpRegistration {
     /// The groups of `--tf_xla_ops_to_cluster` that hold it.
     pub groups: Vec<&'static str>,
     /// Kernels registered for the op; any that fits a node will do.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<KernelRegistration>,
     /// The names of the inputs whose value must be known at compile time.
     pub constants: Vec<&'static str>,
     /// Whether it needs only the shapes of its inputs.
     pub is_metadata: bool,
     /// The access that the op makes to a resource, and the kind of the resource.
-    pub resource: Option<(Access, Resource)>,
+    pub resource: Option<(ResourceAccess, Resource)>,
 }
 
 /// One kernel.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct KernelRegistration {
     /// The kernel's label, which a node asks for with the attribute `_kernel`.
     pub label: &'static str,
     /// Type attributes with the set of types that they may have, as bits of [`type_bit`].
@@ -30,7 +30,7 @@ pub struct Kernel {
 
 /// Accesses to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum ResourceAccess {
     /// The operation reads.
     Read,
     /// The operation overwrites.
@@ -51,13 +51,14 @@ pub enum Resource {
 }
 
 /// The registration of `op`, if it has one.
-pub fn find(op: &str) -> Option<&'static Row> {
+pub fn find(op: &str) -> Option<&'static OpRegistration> {
     all().get(op)
 }
 
 /// The ops of the allow-list group `name`; none for a name that is no group. `FUSIBLE` are all groups together.
 pub fn group(name: &str) -> impl Iterator<Item = &'static str> + '_ {
-    let inside = move |row: &Row| if name == "FUSIBLE" { !row.groups.is_empty() } else { row.groups.contains(&name) };
+    let inside =
+        move |row: &OpRegistration| if name == "FUSIBLE" { !row.groups.is_empty() } else { row.groups.contains(&name) };
     names().iter().copied().filter(move |op| find(op).is_some_and(inside))
 }
 
@@ -68,7 +69,7 @@ pub fn names() -> &'static [&'static str] {
 }
 
 /// The types that an attribute of `op` may have in some kernel, as names; empty where it has no such attribute.
-pub fn types_of(row: &Row, attr: &str) -> Vec<&'static str> {
+pub fn types_of(row: &OpRegistration, attr: &str) -> Vec<&'static str> {
     let bits = row.kernels.iter().flat_map(|k| &k.types).filter(|(name, _)| *name == attr).fold(0, |all, t| all | t.1);
     opdef::type_names(bits)
 }
@@ -77,12 +78,12 @@ fn lines() -> impl Iterator<Item = &'static str> {
     include_str!("compilability.tsv").lines().filter(|l| !l.starts_with('#'))
 }
 
-fn all() -> &'static HashMap<&'static str, Row> {
-    static TABLE: OnceLock<HashMap<&'static str, Row>> = OnceLock::new();
+fn all() -> &'static HashMap<&'static str, OpRegistration> {
+    static TABLE: OnceLock<HashMap<&'static str, OpRegistration>> = OnceLock::new();
     TABLE.get_or_init(|| lines().filter_map(row).collect())
 }
 
-fn row(line: &'static str) -> Option<(&'static str, Row)> {
+fn row(line: &'static str) -> Option<(&'static str, OpRegistration)> {
     let fields: Vec<&'static str> = line.split('\t').collect();
     let &[op, groups, kernels, constants, metadata, resource] = fields.as_slice() else { return None };
     let list = |text: &'static str| text.split(',').filter(|t| *t != "-").collect::<Vec<_>>();
@@ -92,16 +93,22 @@ fn row(line: &'static str) -> Option<(&'static str, Row)> {
         "-" => None,
         told => Some(access(told)?),
     };
-    let row = Row { groups: list(groups), kernels, constants: list(constants), is_metadata: metadata == "m", resource };
+    let row = OpRegistration {
+        groups: list(groups),
+        kernels,
+        constants: list(constants),
+        is_metadata: metadata == "m",
+        resource,
+    };
     Some((op, row))
 }
 
-fn access(text: &str) -> Option<(Access, Resource)> {
+fn access(text: &str) -> Option<(ResourceAccess, Resource)> {
     let (access, resource) = text.split_once('/')?;
     let access = match access {
-        "Read" => Access::Read,
-        "Write" => Access::Write,
-        "ReadWrite" => Access::ReadWrite,
+        "Read" => ResourceAccess::Read,
+        "Write" => ResourceAccess::Write,
+        "ReadWrite" => ResourceAccess::ReadWrite,
         _ => return None,
     };
     let resource = match resource {
@@ -113,16 +120,16 @@ fn access(text: &str) -> Option<(Access, Resource)> {
     Some((access, resource))
 }
 
-fn kernel(text: &'static str) -> Option<Kernel> {
+fn kernel(text: &'static str) -> Option<KernelRegistration> {
     let (label, rest) = match text.strip_prefix("label=") {
         Some(rest) => rest.split_once(' ').unwrap_or((rest, "-")),
         None => ("", text),
     };
     if rest == "-" {
-        return Some(Kernel { label, types: Vec::new() });
+        return Some(KernelRegistration { label, types: Vec::new() });
     }
     let types = rest.split("; ").map(constraint).collect::<Option<_>>()?;
-    Some(Kernel { label, types })
+    Some(KernelRegistration { label, types })
 }
 
 /// `T=f32,s32` or `T=ALL+resource`.
@@ -168,7 +175,7 @@ mod tests {
         let reshape = find("Reshape").expect("it is registered");
         assert_eq!(reshape.constants, ["shape"]);
         assert!(find("Shape").is_some_and(|r| r.is_metadata));
-        assert_eq!(find("ReadVariableOp").and_then(|r| r.resource), Some((Access::Read, Resource::Variable)));
+        assert_eq!(find("ReadVariableOp").and_then(|r| r.resource), Some((ResourceAccess::Read, Resource::Variable)));
         assert!(find("Placeholder").is_none());
         assert_eq!(find("DataFormatVecPermute").map(|r| r.kernels.len()), Some(2));
     }

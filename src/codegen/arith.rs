@@ -1,5 +1,5 @@
 //! Instructions on values of one type: what all scalar ops are made of.
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::value::{Val, all_ones, value_type};
 use crate::diag::{Code, Error};
 use crate::scalar::ScalarOp;
@@ -22,14 +22,14 @@ pub fn suffix(x: &Val) -> String {
 }
 
 /// An intrinsic of values of one type.
-pub fn call(f: &mut Function, name: &str, args: &[&Val]) -> Val {
+pub fn call(f: &mut FunctionEmitter, name: &str, args: &[&Val]) -> Val {
     let ty = args[0].ty();
     let list: Vec<String> = args.iter().map(|a| format!("{ty} {}", a.text)).collect();
     f.ins(&format!("call {ty} @llvm.{name}.{}({})", suffix(args[0]), list.join(", ")), args[0].dtype, args[0].lanes)
 }
 
 /// An instruction of two values of one type.
-pub fn two(f: &mut Function, name: &str, x: &Val, y: &Val) -> Val {
+pub fn two(f: &mut FunctionEmitter, name: &str, x: &Val, y: &Val) -> Val {
     f.ins(&format!("{name} {} {}, {}", x.ty(), x.text, y.text), x.dtype, x.lanes)
 }
 
@@ -44,17 +44,17 @@ pub fn ones(like: &Val) -> Val {
 }
 
 /// A float comparison.
-pub fn fcmp(f: &mut Function, relation: &str, x: &Val, y: &Val) -> Val {
+pub fn fcmp(f: &mut FunctionEmitter, relation: &str, x: &Val, y: &Val) -> Val {
     f.ins(&format!("fcmp {relation} {} {}, {}", x.ty(), x.text, y.text), DType::Pred, x.lanes)
 }
 
 /// An integer comparison.
-pub fn icmp(f: &mut Function, relation: &str, x: &Val, y: &Val) -> Val {
+pub fn icmp(f: &mut FunctionEmitter, relation: &str, x: &Val, y: &Val) -> Val {
     f.ins(&format!("icmp {relation} {} {}, {}", x.ty(), x.text, y.text), DType::Pred, x.lanes)
 }
 
 /// `cond ? x : y`.
-pub fn select(f: &mut Function, cond: &Val, x: &Val, y: &Val) -> Val {
+pub fn select(f: &mut FunctionEmitter, cond: &Val, x: &Val, y: &Val) -> Val {
     if x.dtype.is_complex() {
         let ((xr, xi), (yr, yi)) = (f.parts(x), f.parts(y));
         let (re, im) = (select(f, cond, &xr, &yr), select(f, cond, &xi, &yi));
@@ -65,7 +65,7 @@ pub fn select(f: &mut Function, cond: &Val, x: &Val, y: &Val) -> Val {
 }
 
 /// The same bits as a type of the same width.
-pub fn reinterpret(f: &mut Function, x: &Val, to: DType) -> Val {
+pub fn reinterpret(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let (a, b) = (x.ty(), value_type(to, x.lanes));
     if a == b {
         return Val { dtype: to, ..x.clone() };
@@ -79,7 +79,7 @@ pub fn number(like: &Val, value: f64) -> Val {
 }
 
 /// x·y + z: one rounding where the target has the instruction, two elsewhere (never a library call).
-pub fn fma(f: &mut Function, x: &Val, y: &Val, z: &Val) -> Val {
+pub fn fma(f: &mut FunctionEmitter, x: &Val, y: &Val, z: &Val) -> Val {
     if f.target.fma {
         return call(f, "fma", &[x, y, z]);
     }
@@ -88,38 +88,38 @@ pub fn fma(f: &mut Function, x: &Val, y: &Val, z: &Val) -> Val {
 }
 
 /// x + y of floats.
-pub fn add(f: &mut Function, x: &Val, y: &Val) -> Val {
+pub fn add(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     two(f, "fadd", x, y)
 }
 
 /// x - y of floats.
-pub fn sub(f: &mut Function, x: &Val, y: &Val) -> Val {
+pub fn sub(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     two(f, "fsub", x, y)
 }
 
 /// x · y of floats.
-pub fn mul(f: &mut Function, x: &Val, y: &Val) -> Val {
+pub fn mul(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     two(f, "fmul", x, y)
 }
 
 /// x / y of floats.
-pub fn div(f: &mut Function, x: &Val, y: &Val) -> Val {
+pub fn div(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     two(f, "fdiv", x, y)
 }
 
 /// -x of floats.
-pub fn negated(f: &mut Function, x: &Val) -> Val {
+pub fn negated(f: &mut FunctionEmitter, x: &Val) -> Val {
     f.ins(&format!("fneg {} {}", x.ty(), x.text), x.dtype, x.lanes)
 }
 
 /// |x| of floats.
-pub fn magnitude(f: &mut Function, x: &Val) -> Val {
+pub fn magnitude(f: &mut FunctionEmitter, x: &Val) -> Val {
     call(f, "fabs", &[x])
 }
 
 /// |x| with the sign of `sign`, by bits: LLVM moves a rounding into its own `copysign`, and then rounds the sign's operand
 /// from f64 to f16, for which there is no instruction.
-pub fn signed_as(f: &mut Function, x: &Val, sign: &Val) -> Val {
+pub fn signed_as(f: &mut FunctionEmitter, x: &Val, sign: &Val) -> Val {
     let int = if x.dtype == DType::F64 { DType::U64 } else { DType::U32 };
     let (size, word) = (magnitude(f, x), reinterpret(f, sign, int));
     let size = reinterpret(f, &size, int);
@@ -128,7 +128,7 @@ pub fn signed_as(f: &mut Function, x: &Val, sign: &Val) -> Val {
     reinterpret(f, &both, x.dtype)
 }
 
-impl Function<'_> {
+impl FunctionEmitter<'_> {
     /// `values`, replaced in the lanes where `cond` holds by those that `make` computes, which runs only where a lane needs it.
     pub fn rarely(&mut self, cond: &Val, values: &[Val], make: impl FnOnce(&mut Self) -> Vec<Val>) -> Vec<Val> {
         let slots: Vec<String> = values.iter().map(|v| self.in_memory(v)).collect();

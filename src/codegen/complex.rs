@@ -3,7 +3,7 @@
 use super::arith::{add, call, div, fcmp, magnitude, mul, negated, no_meaning, number, select, signed_as, sub, two};
 use super::convert::convert;
 use super::float;
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::math::{atan2_f64, cos_f64, exp_f64, expm1_f64, log_f64, sin_f64};
 use super::value::Val;
 use crate::diag::Result;
@@ -18,7 +18,7 @@ struct C {
 }
 
 /// `op` on complex numbers. Errors: where it has no meaning on them.
-pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> {
     let x = parts(f, &args[0]);
     let dtype = args[0].dtype;
     let out = match (op, args) {
@@ -71,7 +71,7 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
 }
 
 /// Equal or not; complex numbers have no order.
-pub fn compare(f: &mut Function, direction: Direction, kind: CompareKind, x: &Val, y: &Val) -> Result<Val> {
+pub fn compare(f: &mut FunctionEmitter, direction: Direction, kind: CompareKind, x: &Val, y: &Val) -> Result<Val> {
     let (relation, both) = match direction {
         Direction::Eq => ("oeq", "and"),
         Direction::Ne => ("une", "or"),
@@ -84,34 +84,34 @@ pub fn compare(f: &mut Function, direction: Direction, kind: CompareKind, x: &Va
     Ok(two(f, both, &re, &im))
 }
 
-fn parts(f: &mut Function, x: &Val) -> C {
+fn parts(f: &mut FunctionEmitter, x: &Val) -> C {
     let (re, im) = f.parts(x);
     C { re, im }
 }
 
-fn widened(f: &mut Function, x: &C) -> C {
+fn widened(f: &mut FunctionEmitter, x: &C) -> C {
     C { re: convert(f, &x.re, DType::F64), im: convert(f, &x.im, DType::F64) }
 }
 
-fn chosen(f: &mut Function, cond: &Val, x: &C, y: &C) -> C {
+fn chosen(f: &mut FunctionEmitter, cond: &Val, x: &C, y: &C) -> C {
     C { re: select(f, cond, &x.re, &y.re), im: select(f, cond, &x.im, &y.im) }
 }
 
-fn product(f: &mut Function, x: &C, y: &C) -> C {
+fn product(f: &mut FunctionEmitter, x: &C, y: &C) -> C {
     let (a, b) = (mul(f, &x.re, &y.re), mul(f, &x.im, &y.im));
     let (c, d) = (mul(f, &x.re, &y.im), mul(f, &x.im, &y.re));
     C { re: sub(f, &a, &b), im: add(f, &c, &d) }
 }
 
 /// The smaller and the larger of |re| and |im|.
-fn sizes(f: &mut Function, x: &C) -> (Val, Val) {
+fn sizes(f: &mut FunctionEmitter, x: &C) -> (Val, Val) {
     let (a, b) = (magnitude(f, &x.re), magnitude(f, &x.im));
     let over = fcmp(f, "ogt", &a, &b);
     (select(f, &over, &b, &a), select(f, &over, &a, &b))
 }
 
 /// x·conj(y) / |y|², with y scaled by its larger part so that the square neither overflows nor vanishes.
-fn quotient(f: &mut Function, x: &C, y: &C) -> C {
+fn quotient(f: &mut FunctionEmitter, x: &C, y: &C) -> C {
     let (_, size) = sizes(f, y);
     // A divisor of 0 or of infinite size is not scaled, so that IEEE's rules hold.
     let (one, zero) = (number(&size, 1.0), number(&size, 0.0));
@@ -129,7 +129,7 @@ fn quotient(f: &mut Function, x: &C, y: &C) -> C {
 }
 
 /// |x|, infinite where a part is.
-fn norm(f: &mut Function, x: &C) -> Val {
+fn norm(f: &mut FunctionEmitter, x: &C) -> Val {
     let (low, high) = sizes(f, x);
     let ratio = div(f, &low, &high);
     let square = mul(f, &ratio, &ratio);
@@ -149,12 +149,12 @@ fn norm(f: &mut Function, x: &C) -> Val {
     select(f, &either, &infinite, &size)
 }
 
-fn log(f: &mut Function, x: &C) -> C {
+fn log(f: &mut FunctionEmitter, x: &C) -> C {
     let size = norm(f, x);
     C { re: log_f64(f, &size), im: atan2_f64(f, &x.im, &x.re) }
 }
 
-fn exp(f: &mut Function, x: &C) -> C {
+fn exp(f: &mut FunctionEmitter, x: &C) -> C {
     let size = exp_f64(f, &x.re);
     let (c, s) = (cos_f64(f, &x.im), sin_f64(f, &x.im));
     let whole = C { re: mul(f, &size, &c), im: mul(f, &size, &s) };
@@ -165,7 +165,7 @@ fn exp(f: &mut Function, x: &C) -> C {
 }
 
 /// Half of |x| and |re x| summed, its root, and half of im over it.
-fn sqrt(f: &mut Function, x: &C) -> C {
+fn sqrt(f: &mut FunctionEmitter, x: &C) -> C {
     let half = number(&x.re, 0.5);
     let size = norm(f, x);
     let re = magnitude(f, &x.re);
@@ -184,7 +184,7 @@ fn sqrt(f: &mut Function, x: &C) -> C {
 }
 
 /// cosh and sinh of a real number.
-fn hyperbolic(f: &mut Function, x: &Val) -> (Val, Val) {
+fn hyperbolic(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
     let (one, half) = (number(x, 1.0), number(x, 0.5));
     let size = magnitude(f, x);
     let e = exp_f64(f, &size);
@@ -202,7 +202,7 @@ fn hyperbolic(f: &mut Function, x: &Val) -> (Val, Val) {
 }
 
 /// (sinh 2a + i sin 2b) / (cosh 2a + cos 2b); ±1 for a beyond 20.
-fn tanh(f: &mut Function, x: &C) -> C {
+fn tanh(f: &mut FunctionEmitter, x: &C) -> C {
     let size = magnitude(f, &x.re);
     let far = fcmp(f, "ogt", &size, &number(&size, 20.0));
     let held = select(f, &far, &number(&size, 0.0), &x.re);
@@ -216,17 +216,17 @@ fn tanh(f: &mut Function, x: &C) -> C {
     chosen(f, &far, &ends, &near)
 }
 
-fn inverse(f: &mut Function, x: &C) -> C {
+fn inverse(f: &mut FunctionEmitter, x: &C) -> C {
     let one = C { re: number(&x.re, 1.0), im: number(&x.re, 0.0) };
     quotient(f, &one, x)
 }
 
 /// i·x.
-fn turned(f: &mut Function, x: &C) -> C {
+fn turned(f: &mut FunctionEmitter, x: &C) -> C {
     C { re: negated(f, &x.im), im: x.re.clone() }
 }
 
-fn function(f: &mut Function, op: ScalarOp, x: &C) -> Option<C> {
+fn function(f: &mut FunctionEmitter, op: ScalarOp, x: &C) -> Option<C> {
     Some(match op {
         ScalarOp::Exp => exp(f, x),
         ScalarOp::Log => log(f, x),
@@ -279,7 +279,7 @@ fn function(f: &mut Function, op: ScalarOp, x: &C) -> Option<C> {
 }
 
 /// ½·log1p(2a + a² + b²) near 0, ln|1 + x| elsewhere.
-fn log1p(f: &mut Function, x: &C) -> C {
+fn log1p(f: &mut FunctionEmitter, x: &C) -> C {
     let one = number(&x.re, 1.0);
     let (a, b) = (mul(f, &x.re, &x.re), mul(f, &x.im, &x.im));
     let (squares, twice) = (add(f, &a, &b), add(f, &x.re, &x.re));
@@ -294,7 +294,7 @@ fn log1p(f: &mut Function, x: &C) -> C {
 }
 
 /// e^(y·ln x); 1 for y = 0, 0 for x = 0 and a positive real y.
-fn power(f: &mut Function, x: &C, y: &C) -> C {
+fn power(f: &mut FunctionEmitter, x: &C, y: &C) -> C {
     let (zero, one) = (number(&x.re, 0.0), number(&x.re, 1.0));
     let l = log(f, x);
     let p = product(f, &l, y);
@@ -312,7 +312,7 @@ fn power(f: &mut Function, x: &C, y: &C) -> C {
 }
 
 /// -i·ln((x + i·y) / √(x² + y²)).
-fn angle(f: &mut Function, y: &C, x: &C) -> C {
+fn angle(f: &mut FunctionEmitter, y: &C, x: &C) -> C {
     let (xx, yy) = (product(f, x, x), product(f, y, y));
     let below = C { re: add(f, &xx.re, &yy.re), im: add(f, &xx.im, &yy.im) };
     let below = sqrt(f, &below);

@@ -1,12 +1,12 @@
 //! `convert`: every type to every type.
 use super::arith::{bits, call, fcmp, icmp, number, reinterpret, suffix, two};
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::small_float;
 use super::value::{Val, value_type};
 use crate::tensor::{DType, DTypeClass};
 
 /// A value of another type: see [`crate::scalar::ScalarOp::Convert`].
-pub fn convert(f: &mut Function, x: &Val, to: DType) -> Val {
+pub fn convert(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     if x.dtype == to {
         return x.clone();
     }
@@ -42,7 +42,7 @@ pub fn convert(f: &mut Function, x: &Val, to: DType) -> Val {
 }
 
 /// An f32 that rounds to a float below 32 bits as `x` itself does: from f64 it is rounded to odd, which keeps halves apart.
-fn exact_enough(f: &mut Function, x: &Val) -> Val {
+fn exact_enough(f: &mut FunctionEmitter, x: &Val) -> Val {
     let narrow = matches!(x.dtype.class(), DTypeClass::Pred) || x.dtype.is_integer() && x.dtype.bits() <= 16;
     if x.dtype == DType::F32 || narrow {
         return convert(f, x, DType::F32);
@@ -62,7 +62,7 @@ fn exact_enough(f: &mut Function, x: &Val) -> Val {
 }
 
 /// Between truth values, integers, f32 and f64.
-fn plain(f: &mut Function, x: &Val, to: DType) -> Val {
+fn plain(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let (a, b) = (x.ty(), value_type(to, x.lanes));
     let text = match (x.dtype.class(), to.class()) {
         (DTypeClass::Float, DTypeClass::Pred) => return fcmp(f, "une", x, &number(x, 0.0)),

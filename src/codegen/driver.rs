@@ -1,8 +1,10 @@
 //! The driver `NAME_run` of a program: its steps as calls of the kernels' functions, at once or through the caller's executor.
 use super::Launches;
-use super::module::{E_CALL, E_CPU, Functions, Linkage, weights_symbol};
+use super::module::{E_CALL, E_CPU, KernelFunctions, Linkage, weights_symbol};
 use super::{info, ranks, size_dispatch, weights_file};
-use crate::kernel::{self, BufId, Call, Called, Callee, Exchange, Face, HEADER_BYTES, KernelId, Place, Program, Step};
+use crate::kernel::{
+    self, BufId, BufferLocation, Call, CallTarget, Callee, Exchange, Face, HEADER_BYTES, KernelId, Program, Step,
+};
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
 use std::fmt::Write;
@@ -16,7 +18,7 @@ const MOST_STEPS: usize = 2048;
 /// A driver that is being written.
 pub(super) struct Driver<'a> {
     program: &'a Program,
-    functions: &'a Functions,
+    functions: &'a KernelFunctions,
     /// The symbol of the function.
     run: String,
     /// The symbol of the function that says whether the machine supports the code.
@@ -40,7 +42,7 @@ impl<'a> Driver<'a> {
     /// The driver of `program` as function `run`, which asks function `supported` first; empty so far.
     pub(super) fn new(
         program: &'a Program,
-        functions: &'a Functions,
+        functions: &'a KernelFunctions,
         face: &'a Face,
         (run, supported): (String, &'a str),
         linkage: Linkage,
@@ -136,8 +138,8 @@ impl<'a> Driver<'a> {
             match step {
                 Step::Launch(kernel) => self.launch(*kernel),
                 Step::Call(call) => match &call.to {
-                    Called::Function(callee) => self.call_user(call, callee),
-                    Called::Ranks(exchange) => self.exchange(call, exchange),
+                    CallTarget::Function(callee) => self.call_user(call, callee),
+                    CallTarget::Ranks(exchange) => self.exchange(call, exchange),
                 },
                 Step::While { cond, pred, body } => {
                     let n = self.fresh();
@@ -302,19 +304,19 @@ impl<'a> Driver<'a> {
         let n = self.fresh();
         let weights = weights_symbol(&self.face.name);
         let _ = match self.program.buffers[buf].place {
-            Place::Workspace(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %workspace, i64 {at}"),
-            Place::Weights(at) if self.face.file.is_some() => {
+            BufferLocation::Workspace(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %workspace, i64 {at}"),
+            BufferLocation::Weights(at) if self.face.file.is_some() => {
                 let at = at + HEADER_BYTES;
                 writeln!(self.out, "  %p{n} = getelementptr i8, ptr %weights, i64 {at}")
             }
-            Place::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{weights}, i64 {at}"),
-            Place::State(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %state, i64 {at}"),
+            BufferLocation::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{weights}, i64 {at}"),
+            BufferLocation::State(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %state, i64 {at}"),
             // a kernel has it itself, and the verifier has seen that no step reads one
-            Place::Stack => writeln!(self.out, "  %p{n} = getelementptr i8, ptr null, i64 0"),
-            Place::Arg(i) => {
+            BufferLocation::Stack => writeln!(self.out, "  %p{n} = getelementptr i8, ptr null, i64 0"),
+            BufferLocation::Arg(i) => {
                 writeln!(self.out, "  %q{n} = getelementptr ptr, ptr %args, i64 {i}\n  %p{n} = load ptr, ptr %q{n}")
             }
-            Place::Result(i) => {
+            BufferLocation::Result(i) => {
                 writeln!(self.out, "  %q{n} = getelementptr ptr, ptr %results, i64 {i}\n  %p{n} = load ptr, ptr %q{n}")
             }
         };

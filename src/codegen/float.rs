@@ -1,6 +1,6 @@
 //! Scalar ops on f32 and f64: what is an instruction or a few of them; functions are in [`super::math`].
 use super::arith::{bits, call, fcmp, fma, icmp, no_meaning, number, reinterpret, select, two};
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::math;
 use super::value::Val;
 use crate::diag::Result;
@@ -8,7 +8,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// `op` on f32 or f64.
-pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> {
     let x = &args[0];
     Ok(match (op, args) {
         (ScalarOp::Add, [_, y]) => two(f, "fadd", x, y),
@@ -62,7 +62,7 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
 
 /// The larger or smaller: NaN if either is, the first of equal ones. x86's instruction gives its second operand where
 /// neither is larger, so NaN tests are left out beside a constant; a constant zero in front may give the zero behind it.
-fn extreme(f: &mut Function, x: &Val, y: &Val, relation: &str) -> Val {
+fn extreme(f: &mut FunctionEmitter, x: &Val, y: &Val, relation: &str) -> Val {
     if x.is_constant() && !may_be_nan(x) {
         let wins = fcmp(f, relation, x, y);
         return select(f, &wins, x, y);
@@ -82,14 +82,14 @@ fn may_be_nan(x: &Val) -> bool {
     u64::from_str_radix(hex, 16).is_ok_and(|bits| f64::from_bits(bits).is_nan())
 }
 
-fn sign(f: &mut Function, x: &Val) -> Val {
+fn sign(f: &mut FunctionEmitter, x: &Val) -> Val {
     let unit = call(f, "copysign", &[&number(x, 1.0), x]);
     let moves = fcmp(f, "one", x, &number(x, 0.0));
     select(f, &moves, &unit, x)
 }
 
 /// Rounding to a whole number. Where there is no instruction for it, adding and taking away 2^23 (2^52) rounds to even.
-pub fn round(f: &mut Function, op: ScalarOp, x: &Val) -> Val {
+pub fn round(f: &mut FunctionEmitter, op: ScalarOp, x: &Val) -> Val {
     if op == ScalarOp::RoundNearestAfz {
         // Away from zero at halves: truncate |x| + the largest number below a half.
         let magnitude = call(f, "fabs", &[x]);
@@ -131,7 +131,7 @@ pub fn round(f: &mut Function, op: ScalarOp, x: &Val) -> Val {
 }
 
 /// Fewer exponent and mantissa bits, to nearest even; what is below the smallest normal number becomes 0.
-fn reduce_precision(f: &mut Function, x: &Val, exponent_bits: u32, mantissa_bits: u32) -> Val {
+fn reduce_precision(f: &mut FunctionEmitter, x: &Val, exponent_bits: u32, mantissa_bits: u32) -> Val {
     let (int, exponent, mantissa) = if x.dtype == DType::F32 { (DType::U32, 8, 23) } else { (DType::U64, 11, 52) };
     let word = reinterpret(f, x, int);
     let infinity = reinterpret(f, &number(x, f64::INFINITY), int);

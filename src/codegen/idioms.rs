@@ -1,15 +1,15 @@
 //! Expressions that have a shorter way than op by op.
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::math;
 use super::value::Val;
 use crate::kernel::{Expr, ExprId, Kernel};
 use crate::scalar::ScalarOp;
-use crate::scalar::formula::{self, Formula};
+use crate::scalar::formula::{self, ScalarBuilder};
 use crate::tensor::DType;
 use std::sync::LazyLock;
 
 /// A code generator that computes an expression's value from the value of its single argument.
-pub type Idiom = fn(&mut Function, &Val) -> Val;
+pub type Idiom = fn(&mut FunctionEmitter, &Val) -> Val;
 
 /// A part of a formula.
 enum Part {
@@ -32,7 +32,7 @@ impl Parts {
     }
 }
 
-impl Formula for Parts {
+impl ScalarBuilder for Parts {
     type Value = usize;
 
     fn number(&mut self, value: f64) -> usize {

@@ -1,6 +1,6 @@
 //! `NAME_info` and the tables behind it, as `tfaot_model_info` of generated headers declares them.
 use super::size_dispatch;
-use crate::kernel::{Callee, Entry, Face};
+use crate::kernel::{Callee, EntryPoint, Face};
 use crate::target::Arch;
 use crate::tensor::{Sizes, TensorInfo};
 use std::fmt::Write;
@@ -60,7 +60,7 @@ fn call(out: &mut String, symbol: &str, callee: &Callee) {
 }
 
 /// The row of a function, whose tables have symbols that begin with `own`.
-fn function(out: &mut String, face: &Face, entry: &Entry, own: &str) -> String {
+fn function(out: &mut String, face: &Face, entry: &EntryPoint, own: &str) -> String {
     let program = &entry.program;
     string(out, &format!("{own}_name"), &entry.name);
     tensors(out, own, "arg", &program.args);
@@ -123,7 +123,7 @@ fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
 }
 
 /// `run` of `tfaot_function_info`, whose parameters are the same for all functions.
-fn generic_run(out: &mut String, own: &str, entry: &Entry, face: &Face) {
+fn generic_run(out: &mut String, own: &str, entry: &EntryPoint, face: &Face) {
     let (function, parameters) = (&entry.function, size_dispatch::parameters(entry, face));
     let _ = writeln!(
         out,

@@ -1,13 +1,13 @@
 //! Scalar ops on integers of all widths and on truth values.
 use super::arith::{bits, call, icmp, no_meaning, ones, select, suffix, two};
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// `op` on integers or `pred`, see [`ScalarOp`] for division by zero, wide shifts and the like.
-pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> {
     let x = &args[0];
     if x.dtype == DType::Pred {
         return truth(f, op, args);
@@ -42,7 +42,7 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
     })
 }
 
-fn truth(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+fn truth(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> {
     let x = &args[0];
     Ok(match (op, args) {
         (ScalarOp::Add | ScalarOp::Or | ScalarOp::Maximum, [_, y]) => two(f, "or", x, y),
@@ -59,13 +59,13 @@ fn truth(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
 }
 
 /// An intrinsic with a flag for inputs that have no result; it is off, so that they have one.
-fn flagged(f: &mut Function, name: &str, x: &Val) -> Val {
+fn flagged(f: &mut FunctionEmitter, name: &str, x: &Val) -> Val {
     let ty = x.ty();
     f.ins(&format!("call {ty} @llvm.{name}.{}({ty} {}, i1 false)", suffix(x), x.text), x.dtype, x.lanes)
 }
 
 /// The divisor with what the processor can't divide by replaced by 1; and where it was 0 and, signed, -1.
-fn safe_divisor(f: &mut Function, y: &Val) -> (Val, Val, Option<Val>) {
+fn safe_divisor(f: &mut FunctionEmitter, y: &Val) -> (Val, Val, Option<Val>) {
     let by_zero = icmp(f, "eq", y, &bits(y, 0));
     if !y.dtype.is_signed() {
         return (select(f, &by_zero, &bits(y, 1), y), by_zero, None);
@@ -75,7 +75,7 @@ fn safe_divisor(f: &mut Function, y: &Val) -> (Val, Val, Option<Val>) {
     (select(f, &odd, &bits(y, 1), y), by_zero, Some(by_minus))
 }
 
-fn divide(f: &mut Function, x: &Val, y: &Val) -> Val {
+fn divide(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     let (safe, by_zero, by_minus) = safe_divisor(f, y);
     let mut q = two(f, if x.dtype.is_signed() { "sdiv" } else { "udiv" }, x, &safe);
     if let Some(by_minus) = by_minus {
@@ -85,13 +85,13 @@ fn divide(f: &mut Function, x: &Val, y: &Val) -> Val {
     select(f, &by_zero, &ones(x), &q)
 }
 
-fn remainder(f: &mut Function, x: &Val, y: &Val) -> Val {
+fn remainder(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     let (safe, by_zero, _) = safe_divisor(f, y);
     let r = two(f, if x.dtype.is_signed() { "srem" } else { "urem" }, x, &safe);
     select(f, &by_zero, x, &r)
 }
 
-fn shift(f: &mut Function, name: &str, x: &Val, by: &Val) -> Val {
+fn shift(f: &mut FunctionEmitter, name: &str, x: &Val, by: &Val) -> Val {
     // The width itself may be no number of the type (2 as s2): the last possible amount is.
     let last = bits(x, u64::from(x.dtype.bits() - 1));
     let fits = icmp(f, "ule", by, &last);
@@ -100,12 +100,12 @@ fn shift(f: &mut Function, name: &str, x: &Val, by: &Val) -> Val {
     if name == "ashr" { shifted } else { select(f, &fits, &shifted, &bits(x, 0)) }
 }
 
-fn extreme(f: &mut Function, x: &Val, y: &Val, relation: &str) -> Val {
+fn extreme(f: &mut FunctionEmitter, x: &Val, y: &Val, relation: &str) -> Val {
     let wins = icmp(f, &format!("{}{relation}", if x.dtype.is_signed() { "s" } else { "u" }), x, y);
     select(f, &wins, x, y)
 }
 
-fn sign(f: &mut Function, x: &Val) -> Val {
+fn sign(f: &mut FunctionEmitter, x: &Val) -> Val {
     let nothing = icmp(f, "eq", x, &bits(x, 0));
     let unit = if x.dtype.is_signed() {
         let below = icmp(f, "slt", x, &bits(x, 0));
@@ -117,7 +117,7 @@ fn sign(f: &mut Function, x: &Val) -> Val {
 }
 
 /// Square and multiply over all bits of the exponent; a negative one gives 1 for 1, ±1 for -1, else 0.
-fn power(f: &mut Function, x: &Val, y: &Val) -> Val {
+fn power(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     let (zero, one) = (bits(x, 0), bits(x, 1));
     let (mut out, mut square) = (one.clone(), x.clone());
     let last = x.dtype.bits() - u32::from(x.dtype.is_signed());

@@ -14,12 +14,12 @@ pub fn mark(line: u32) -> String {
 
 /// The lines of all functions of a module.
 #[derive(Default)]
-pub struct Lines {
+pub struct LineTable {
     count: usize,
     nodes: String,
 }
 
-impl Lines {
+impl LineTable {
     /// A function's text, with the module's numbers in the place of its own marks.
     pub fn function(&mut self, text: &str) -> String {
         self.count += 1;

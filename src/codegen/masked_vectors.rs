@@ -4,7 +4,7 @@
 //! constant mask has a single lane, of a `trunc`, becomes a scalar store of the type before the `trunc`. So a vector with one
 //! element is stored as a scalar here, and a vector that keeps some lanes of what it overwrites, which LLVM takes for a masked
 //! store, is frozen, which LLVM does not look through. `docs/notes/llvm-masked-store.md` has the instructions.
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::value::{Val, value_type};
 use crate::kernel::{BufId, Expr, ExprId};
 use crate::scalar::ScalarOp;
@@ -22,7 +22,7 @@ fn vector_suffix(dtype: DType, lanes: u64) -> String {
     format!("v{lanes}{scalar}")
 }
 
-impl Function<'_> {
+impl FunctionEmitter<'_> {
     /// `lanes` elements of `parts` numbers each, from an address on; in a masked loop only those that are elements.
     pub(super) fn load_raw(&mut self, at: &str, dtype: DType, align: usize, (lanes, parts): (u64, u64)) -> Val {
         let ty = value_type(dtype, lanes * parts);
@@ -35,7 +35,7 @@ impl Function<'_> {
         self.ins(&call, dtype, lanes * parts)
     }
 
-    /// The counterpart of [`Function::load_raw`].
+    /// The counterpart of [`FunctionEmitter::load_raw`].
     pub(super) fn store_raw(&mut self, at: &str, value: &Val, align: usize, (lanes, parts): (u64, u64)) {
         let (kind, ty) = (vector_suffix(value.dtype, value.lanes), value.ty());
         match self.elements(lanes, parts) {

@@ -17,7 +17,7 @@
 //!   section's header told where they lie (ELF, COFF, Mach-O, WebAssembly), and nothing copies them before the file is written
 //!   (`util/pieces.rs`).
 //! - The functions of kernels name nothing but their own helpers, and only drivers name them. So a model with much code is several
-//!   modules (`module::Source::parts`), which as many threads as there are processors give LLVM, and whose objects become one
+//!   modules (`module::ModelIr::parts`), which as many threads as there are processors give LLVM, and whose objects become one
 //!   (`container/elf_link.rs`). Of LLVM's work, half of what compiling a large model takes, each processor has its share.
 //! - Addresses have 8 or 4 bytes ([`crate::target::Arch::pointer_bytes`]), which LLVM's data layout says: the text counts pointers,
 //!   not bytes. Sizes and indices are `i64` everywhere.
@@ -70,7 +70,7 @@ pub use weights_file::E_WEIGHTS;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::{Bundle, Face, KernelId, Program};
-use crate::target::{Arch, Format, Target};
+use crate::target::{Arch, ObjectFormat, Target};
 use crate::util::id_vec::IdVec;
 use crate::util::pieces::Pieces;
 
@@ -83,7 +83,7 @@ pub struct Object {
 
 /// Textual forms of the code that a compile can print beside the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Text {
+pub enum TextForm {
     /// LLVM IR, before LLVM's passes.
     LlvmIr,
     /// LLVM IR, after them.
@@ -171,10 +171,10 @@ fn no_strays(made: &[u8], target: &Target, face: &Face) -> Result<()> {
     stray.retain(|name| {
         let name = name.as_str();
         let of_format = match target.format() {
-            Format::Coff => ALLOWED_COFF.contains(&name),
-            Format::MachO => ALLOWED_MACH_O.contains(&name),
-            Format::Elf => target.arch() == Arch::Thumb && name.starts_with(ALLOWED_THUMB),
-            Format::Wasm => false,
+            ObjectFormat::Coff => ALLOWED_COFF.contains(&name),
+            ObjectFormat::MachO => ALLOWED_MACH_O.contains(&name),
+            ObjectFormat::Elf => target.arch() == Arch::Thumb && name.starts_with(ALLOWED_THUMB),
+            ObjectFormat::Wasm => false,
         };
         !of_format && !ALLOWED.contains(&name)
     });
@@ -228,7 +228,7 @@ pub struct Assembly {
 /// # Errors
 /// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
-    let lines = Some(lines::Lines::default());
+    let lines = Some(lines::LineTable::default());
     let (text, functions) = module::emit(&Bundle::of(program, target), Launches::Direct, lines)?;
     Ok(Assembly { text: llvm::assembly(&text.whole(), target)?, functions: functions.symbols })
 }
@@ -237,11 +237,11 @@ pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
 ///
 /// # Errors
 /// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
-pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
+pub fn print(program: &Program, target: &Target, what: TextForm) -> Result<String> {
     let text = module::emit(&Bundle::of(program, target), Launches::Direct, None)?.0.whole();
     match what {
-        Text::LlvmIr => Ok(text),
-        Text::LlvmIrOptimized => llvm::optimized(&text, target),
-        Text::Assembly => llvm::assembly(&text, target),
+        TextForm::LlvmIr => Ok(text),
+        TextForm::LlvmIrOptimized => llvm::optimized(&text, target),
+        TextForm::Assembly => llvm::assembly(&text, target),
     }
 }

@@ -3,12 +3,12 @@ use super::Launches;
 use super::container;
 use super::cpu_check::supported;
 use super::driver::Driver;
-use super::function::Function;
-use super::lines::Lines;
+use super::function::FunctionEmitter;
+use super::lines::LineTable;
 use super::{hwcaps, info, math, ranks, size_dispatch, start, weights_file};
 use crate::diag::{Error, Result};
 use crate::kernel::{BufId, Bundle, Face, KernelId, Program};
-use crate::target::{Arch, Format, Target};
+use crate::target::{Arch, ObjectFormat, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ const PART_BYTES: usize = 512 << 10;
 
 /// The text of a model. Nothing but drivers name the functions of kernels, and those name nothing of the rest, so that LLVM may take
 /// them module by module.
-pub struct Source {
+pub struct ModelIr {
     /// The kind of machine.
     triple: String,
     /// All but kernels.
@@ -37,7 +37,7 @@ pub struct Source {
     joins: bool,
 }
 
-impl Source {
+impl ModelIr {
     /// One module of all.
     pub fn whole(&self) -> String {
         let kernels: String = self.kernels.iter().map(|(symbol, text)| defined("internal", symbol, text)).collect();
@@ -86,7 +86,7 @@ fn defined(linkage: &str, symbol: &str, text: &str) -> String {
 ///
 /// For several targets a function calls the first that the machine supports; only then programs have no symbols that callers see.
 /// Instructions say of which line of their kernel they are where `lines` takes that.
-pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<Lines>) -> Result<(Source, Functions)> {
+pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -> Result<(ModelIr, KernelFunctions)> {
     let Bundle { face, variants, .. } = bundle;
     let (_, target) = variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
     let (mut out, mut kernels, mut attributes) = (String::new(), Vec::new(), String::new());
@@ -119,9 +119,9 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<Lines>) -> Re
     if !face.state.is_empty() {
         start::emit(&mut out, bundle);
     }
-    out += &lines.map_or(String::new(), Lines::nodes);
+    out += &lines.map_or(String::new(), LineTable::nodes);
     let (arch, joins) = (target.arch(), container::joins(target));
-    let source = Source { triple: target.triple.clone(), shell: out, kernels, attributes, arch, joins };
+    let source = ModelIr { triple: target.triple.clone(), shell: out, kernels, attributes, arch, joins };
     Ok((source, first.unwrap_or_default()))
 }
 
@@ -180,14 +180,14 @@ pub(super) struct Linkage {
 
 /// The functions of a program's kernels.
 #[derive(Default)]
-pub struct Functions {
+pub struct KernelFunctions {
     /// The symbol of each kernel's function: its own, or that of an earlier one of the same form.
     pub symbols: IdVec<KernelId, String>,
     /// The buffers whose addresses each kernel finds in the closure.
     pub(super) slots: IdVec<KernelId, Vec<BufId>>,
 }
 
-impl Functions {
+impl KernelFunctions {
     /// Adds one function for all kernels that differ in nothing but where their memory is, those among them that are `known` of
     /// other programs of the target.
     fn emit(
@@ -196,11 +196,11 @@ impl Functions {
         target: &Target,
         group: usize,
         known: &mut HashMap<String, String>,
-        lines: &mut Option<Lines>,
-    ) -> Result<Functions> {
-        let mut functions = Functions::default();
+        lines: &mut Option<LineTable>,
+    ) -> Result<KernelFunctions> {
+        let mut functions = KernelFunctions::default();
         for (id, kernel) in program.kernels.iter() {
-            let emitted = Function::emit(program, kernel, group, lines.is_some(), target)?;
+            let emitted = FunctionEmitter::emit(program, kernel, group, lines.is_some(), target)?;
             functions.slots.push(emitted.slots);
             if let Some(first) = known.get(&emitted.text) {
                 functions.symbols.push(first.clone());
@@ -225,14 +225,18 @@ struct Own<'a> {
 }
 
 /// The functions of each program's kernels.
-fn functions(kernels: &mut Vec<(String, String)>, own: Own, lines: &mut Option<Lines>) -> Result<Vec<Functions>> {
+fn functions(
+    kernels: &mut Vec<(String, String)>,
+    own: Own,
+    lines: &mut Option<LineTable>,
+) -> Result<Vec<KernelFunctions>> {
     let mut known = HashMap::new();
-    let one = |program| Functions::emit(kernels, program, own.target, own.linkage.attributes, &mut known, lines);
+    let one = |program| KernelFunctions::emit(kernels, program, own.target, own.linkage.attributes, &mut known, lines);
     own.programs.iter().map(one).collect()
 }
 
 /// The feature test and the drivers of a target.
-fn drivers(out: &mut String, face: &Face, own: Own, functions: &[Functions], launches: Launches) {
+fn drivers(out: &mut String, face: &Face, own: Own, functions: &[KernelFunctions], launches: Launches) {
     let Own { programs, target, linkage } = own;
     let (is_only, plain) = (linkage.is_only, linkage.attributes + 1);
     let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
@@ -259,7 +263,7 @@ fn drivers(out: &mut String, face: &Face, own: Own, functions: &[Functions], lau
 /// The attributes of a target's kernels, in group `first`, and of its other functions, in the next.
 fn groups(target: &Target, first: usize) -> String {
     // Windows walks the stack by tables alone
-    let unwound = if target.format() == Format::Coff { " uwtable" } else { "" };
+    let unwound = if target.format() == ObjectFormat::Coff { " uwtable" } else { "" };
     let plain = first + 1;
     format!(
         "attributes #{first} = {{ nounwind{unwound} \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind{unwound} \"no-builtins\" }}\n",
@@ -285,10 +289,10 @@ mod tests {
     use super::*;
 
     /// A model of three kernels with so many bytes of text each.
-    fn source(bytes: usize) -> Source {
+    fn source(bytes: usize) -> ModelIr {
         let kernel =
             |i: u32| (format!("k{i}"), format!("(ptr %c, i64 %a, i64 %b) #0 {{\n{}ret void\n}}\n", " ".repeat(bytes)));
-        Source {
+        ModelIr {
             triple: "x86_64-unknown-linux-gnu".to_string(),
             shell: "define void @run() #1 {\n  ret void\n}\n".to_string(),
             kernels: (0..3).map(kernel).collect(),
@@ -317,6 +321,6 @@ mod tests {
 
     #[test]
     fn objects_that_can_not_be_joined_are_one() {
-        assert_eq!(Source { joins: false, ..source(PART_BYTES) }.parts().len(), 1);
+        assert_eq!(ModelIr { joins: false, ..source(PART_BYTES) }.parts().len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Models that ask other ranks: what moves blocks through the communicator of the caller, and the functions around drivers that look at
 //! it first and tell it where a call fails, so that no rank waits for this one.
 use super::{info, size_dispatch};
-use crate::kernel::{Entry, Exchange, Face, Movement};
+use crate::kernel::{EntryPoint, Exchange, Face, Movement};
 use std::fmt::Write;
 
 /// Returned where the communicator is missing, is for another number of ranks or says that it failed: `TFAOT_E_RANKS`.
@@ -15,7 +15,7 @@ const EXCHANGE: &str = "{ i32, i32, ptr, %tfaot.size }";
 const FAIL: usize = 7;
 
 /// The name of the function that a caller's function is around.
-pub fn driven(entry: &Entry, face: &Face) -> String {
+pub fn driven(entry: &EntryPoint, face: &Face) -> String {
     let suffix = if face.ranks.is_some() { ".rank" } else { "" };
     format!("{}{suffix}", entry.function)
 }

@@ -1,6 +1,6 @@
 //! Each scalar op as LLVM text, on scalars and on vectors: what all types share, then one file a family of types.
 use super::arith::{bits, fcmp, icmp, reinterpret, select, two};
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::value::Val;
 use super::{complex, convert, float, integer, small_float};
 use crate::diag::{Code, Error, Result};
@@ -13,7 +13,7 @@ use crate::tensor::{DType, DTypeClass};
 /// Floats below 32 bits are computed in f32 and rounded after each op, as TensorFlow's CPU kernels do, but for ops that change their sign
 /// bit alone.
 /// Errors: `Code::HloUnsupported` where the op has no meaning on the type.
-pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> {
     if args.len() != op.arity() {
         return Err(Error::internal("codegen", format!("{} has {} operands", op.name(), args.len())));
     }
@@ -42,7 +42,7 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
     }
 }
 
-fn compare(f: &mut Function, direction: Direction, kind: CompareKind, x: &Val, y: &Val) -> Result<Val> {
+fn compare(f: &mut FunctionEmitter, direction: Direction, kind: CompareKind, x: &Val, y: &Val) -> Result<Val> {
     match x.dtype.class() {
         DTypeClass::Complex => return complex::compare(f, direction, kind, x, y),
         DTypeClass::Float if kind == CompareKind::Total && is_ieee(x.dtype) => {
@@ -72,7 +72,7 @@ fn compare(f: &mut Function, direction: Direction, kind: CompareKind, x: &Val, y
 }
 
 /// A relation of integers or truth values.
-fn relation(f: &mut Function, direction: Direction, x: &Val, y: &Val) -> Val {
+fn relation(f: &mut FunctionEmitter, direction: Direction, x: &Val, y: &Val) -> Val {
     let s = if x.dtype.is_signed() { "s" } else { "u" };
     let relation = match direction {
         Direction::Eq => "eq".to_string(),
@@ -86,7 +86,7 @@ fn relation(f: &mut Function, direction: Direction, x: &Val, y: &Val) -> Val {
 }
 
 /// A signed integer that orders as the float's total order: negative ones have their magnitude bits flipped.
-fn total(f: &mut Function, x: &Val) -> Val {
+fn total(f: &mut FunctionEmitter, x: &Val) -> Val {
     let int = match x.dtype.bytes() {
         1 => DType::S8,
         2 => DType::S16,
@@ -100,7 +100,7 @@ fn total(f: &mut Function, x: &Val) -> Val {
 }
 
 /// `bitcast-convert`: complex numbers keep to complex ones, and `pred` is a byte.
-fn bitcast(f: &mut Function, x: &Val, to: DType) -> Result<Val> {
+fn bitcast(f: &mut FunctionEmitter, x: &Val, to: DType) -> Result<Val> {
     let fits = x.dtype.bits() == to.bits() && x.dtype.is_complex() == to.is_complex();
     if !fits {
         return Err(Error::user(Code::HloUnsupported, format!("native code has no bitcast of {} to {to}", x.dtype)));

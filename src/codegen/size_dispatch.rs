@@ -4,7 +4,7 @@
 //! array of the caller's is dense in the actual sizes; where these are the program's it is handed on as it is, else it is copied to or
 //! from an array in the workspace, whose elements beyond the actual sizes are anything. So a call takes the time of its program and of
 //! those copies, which for an outermost axis are one `memcpy`.
-use crate::kernel::{Entry, Face, Padded, Program};
+use crate::kernel::{EntryPoint, Face, PaddedOffsets, Program};
 use crate::tensor::{Size, Sizes, TensorInfo};
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub const E_BOUND: u32 = 3;
 pub const E_CHECK: u32 = 7;
 
 /// The parameters of a function in C.
-pub fn parameters(entry: &Entry, face: &Face) -> String {
+pub fn parameters(entry: &EntryPoint, face: &Face) -> String {
     format!(
         "ptr %args, ptr %results, {}{}ptr %workspace, ptr %exec{}",
         of(!entry.sizes.is_empty(), "sizes"),
@@ -47,7 +47,7 @@ pub fn symbol(programs: &[Program]) -> String {
 /// Adds the driver of `entry` as `run`; `programs` are those of one target, with drivers of their own.
 pub fn emit(
     out: &mut String,
-    (entry, face): (&Entry, &Face),
+    (entry, face): (&EntryPoint, &Face),
     programs: &[Program],
     (visibility, run, group): (&str, &str, usize),
 ) {
@@ -177,7 +177,7 @@ impl Driver<'_> {
 
     /// Calls one program.
     fn rung(&mut self, program: &Program) {
-        let (sizes, padded) = (self.sizes, Padded::of(self.sizes, program));
+        let (sizes, padded) = (self.sizes, PaddedOffsets::of(self.sizes, program));
         let given = sizes.given();
         for (i, (axes, at)) in sizes.args.iter().zip(&padded.args).enumerate() {
             let theirs = self.pointer("%args", i);

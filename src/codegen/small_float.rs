@@ -3,10 +3,10 @@
 //! A value is its bits. Decoding is exact; encoding rounds to nearest even and treats overflow and NaN as
 //! [`crate::scalar::small_float`] does.
 use super::arith::{bits, call, fcmp, icmp, number, reinterpret, select, two};
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::value::{Val, value_type};
 use crate::scalar::ScalarOp;
-use crate::scalar::small_float::{Format, Special, format};
+use crate::scalar::small_float::{FloatFormat, Special, format};
 use crate::tensor::DType;
 
 /// An f32's mantissa bits.
@@ -16,7 +16,7 @@ const INFINITY: u64 = 0x7F80_0000;
 /// The bits of a NaN.
 const NAN: u64 = 0x7FC0_0000;
 
-impl Format {
+impl FloatFormat {
     /// Bits without the sign.
     fn width(&self) -> u32 {
         self.exponent_bits + self.mantissa_bits
@@ -37,7 +37,7 @@ fn power_of_two(exponent: i32) -> f64 {
 }
 
 /// The f32 of a small float.
-pub fn decode(f: &mut Function, x: &Val) -> Val {
+pub fn decode(f: &mut FunctionEmitter, x: &Val) -> Val {
     let Some(form) = format(x.dtype) else { return x.clone() };
     if x.dtype == DType::F16 && f.target.level.has_f16() {
         let half = half_type(x.lanes);
@@ -95,7 +95,7 @@ pub fn decode(f: &mut Function, x: &Val) -> Val {
 }
 
 /// The small float nearest to an f32.
-pub fn encode(f: &mut Function, x: &Val, to: DType) -> Val {
+pub fn encode(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let Some(form) = format(to) else { return x.clone() };
     if to == DType::F16 && f.target.level.has_f16() {
         let half = half_type(x.lanes);
@@ -137,7 +137,7 @@ pub fn encode(f: &mut Function, x: &Val, to: DType) -> Val {
 }
 
 /// `negate` or `abs` by the sign bit, which keeps the payload of a NaN.
-pub fn sign_bit(f: &mut Function, op: ScalarOp, x: &Val) -> Val {
+pub fn sign_bit(f: &mut FunctionEmitter, op: ScalarOp, x: &Val) -> Val {
     let sign = 1 << (x.dtype.bits() - 1);
     if op == ScalarOp::Negate { two(f, "xor", x, &bits(x, sign)) } else { two(f, "and", x, &bits(x, sign - 1)) }
 }
@@ -146,12 +146,12 @@ fn half_type(lanes: u64) -> String {
     if lanes == 1 { "half".to_string() } else { format!("<{lanes} x half>") }
 }
 
-fn least(f: &mut Function, code: &Val, most: u64) -> Val {
+fn least(f: &mut FunctionEmitter, code: &Val, most: u64) -> Val {
     call(f, "umin", &[code, &bits(code, most)])
 }
 
 /// The magnitude's exponent and mantissa in the small format, as if no exponent were too small or large.
-fn round_mantissa(f: &mut Function, magnitude: &Val, form: Format) -> Val {
+fn round_mantissa(f: &mut FunctionEmitter, magnitude: &Val, form: FloatFormat) -> Val {
     let shift = u64::from(MANTISSA - form.mantissa_bits);
     let last = two(f, "lshr", magnitude, &bits(magnitude, shift));
     let last = two(f, "and", &last, &bits(magnitude, 1));
@@ -163,7 +163,7 @@ fn round_mantissa(f: &mut Function, magnitude: &Val, form: Format) -> Val {
 
 /// `rounded`, but below the smallest normal number the count of smallest steps: adding a number whose last bit is one
 /// such step rounds to whole steps.
-fn subnormal(f: &mut Function, x: &Val, magnitude: &Val, rounded: &Val, form: Format) -> Val {
+fn subnormal(f: &mut FunctionEmitter, x: &Val, magnitude: &Val, rounded: &Val, form: FloatFormat) -> Val {
     if !form.signed {
         // f8e8m0fnu: halfway between 2^-127 and 2^-126 goes to the even code 0, as does everything below.
         let tiny = icmp(f, "ule", magnitude, &bits(magnitude, 0x0060_0000));
@@ -180,7 +180,7 @@ fn subnormal(f: &mut Function, x: &Val, magnitude: &Val, rounded: &Val, form: Fo
 }
 
 /// The code with its sign.
-fn signed(f: &mut Function, x: &Val, word: &Val, code: &Val, form: Format) -> Val {
+fn signed(f: &mut FunctionEmitter, x: &Val, word: &Val, code: &Val, form: FloatFormat) -> Val {
     if !form.signed {
         let negative = fcmp(f, "olt", x, &number(x, 0.0));
         return select(f, &negative, &bits(word, form.all_ones()), code);

@@ -1,6 +1,6 @@
 //! Blocks of sums by AMX. Of its eight registers the first four are the sums, then come two tiles of the left side and two of the
 //! right one.
-use super::function::{Function, Shapes};
+use super::function::{FunctionEmitter, RegisterShapes};
 use crate::diag::Result;
 use crate::kernel::{BufId, Index, TileSums, VarId};
 use crate::tensor::DType;
@@ -10,7 +10,7 @@ const LEFT: usize = 4;
 /// The register of the first tile of the right side.
 const RIGHT: usize = 6;
 
-impl Function<'_> {
+impl FunctionEmitter<'_> {
     /// Adds a block of sums.
     pub(super) fn tiles(&mut self, sums: &TileSums) -> Result<()> {
         self.shape(shapes(sums));
@@ -55,7 +55,7 @@ impl Function<'_> {
     }
 
     /// Gives the registers their shapes, where they have not got them from another block: what they have is a number in `%tiles`.
-    fn shape(&mut self, shapes: Shapes) {
+    fn shape(&mut self, shapes: RegisterShapes) {
         let known = self.shapes.iter().position(|s| *s == shapes);
         let number = known.unwrap_or_else(|| {
             self.shapes.push(shapes);
@@ -87,8 +87,8 @@ fn places(sums: &TileSums) -> Vec<(usize, Index)> {
 }
 
 /// The shapes for two tiles beside one another, so that one alone needs no others.
-fn shapes(sums: &TileSums) -> Shapes {
-    let mut all = Shapes::default();
+fn shapes(sums: &TileSums) -> RegisterShapes {
+    let mut all = RegisterShapes::default();
     for (i, row) in sums.rows.iter().enumerate() {
         all[LEFT + i] = (row.count, 2 * sums.terms);
         all[2 * i..2 * i + 2].fill((row.count, 64));
@@ -99,7 +99,7 @@ fn shapes(sums: &TileSums) -> Shapes {
 
 /// The 64 bytes that `ldtilecfg` reads, as words (Intel's manual, volume 1, chapter 18): the number of the palette, from byte 16 on the bytes
 /// of a row of each register in two bytes, from byte 48 on their rows in one.
-fn words(shapes: &Shapes) -> Vec<String> {
+fn words(shapes: &RegisterShapes) -> Vec<String> {
     let mut bytes = [0u8; 64];
     bytes[0] = 1;
     for (i, &(rows, row)) in shapes.iter().enumerate() {

@@ -6,11 +6,11 @@ use crate::diag::{Error, Result};
 use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
 use crate::kernel::state::lay_out;
-use crate::kernel::{self, Bundle, Entry, Face, Padded, Places};
+use crate::kernel::{self, Bundle, EntryPoint, Face, PaddedOffsets, Places};
 use crate::lower::{Count, Lowered, StateVariable};
 use crate::package::names;
 use crate::schedule::Packings;
-use crate::target::{Panels, Precision, Reduced, Target};
+use crate::target::{PanelSizes, Precision, Reduced, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
 use bytes::Bytes;
@@ -189,7 +189,7 @@ fn face(
         let each = || variants.iter().filter_map(|(programs, _)| programs.get(own.clone())).flatten();
         let workspace = |p: &kernel::Program| match sizes.is_empty() {
             true => p.workspace_bytes,
-            false => Padded::of(&sizes, p).bytes,
+            false => PaddedOffsets::of(&sizes, p).bytes,
         };
         let program = kernel::Program {
             name: prefix.clone(),
@@ -199,9 +199,9 @@ fn face(
             flops: each().map(|p| p.flops).max().unwrap_or(0),
             ..each().next().map(kernel::Program::without_code).unwrap_or_default()
         };
-        Entry { name: signature.to_string(), prefix, function, program, sizes, rungs: bounds[i].clone() }
+        EntryPoint { name: signature.to_string(), prefix, function, program, sizes, rungs: bounds[i].clone() }
     };
-    let entries: Vec<Entry> = all.iter().enumerate().map(entry).collect();
+    let entries: Vec<EntryPoint> = all.iter().enumerate().map(entry).collect();
     let first = entries.first().map(|e| e.program.clone()).unwrap_or_default();
     let mut state = first.state;
     for v in entries.iter().flat_map(|e| e.program.state.iter().filter(|v| v.changed)) {
@@ -234,7 +234,7 @@ impl Scheduler<'_> {
     /// The programs of a function, `function` in their names: those of its size buckets, or of the only one of a function of fixed sizes.
     fn buckets(&self, lowered: &Lowered, function: &str, precision: Precision) -> Result<Vec<Bucket>> {
         let differ = self.targets.windows(2).any(|pair| pair[0].vector_bits != pair[1].vector_bits);
-        let mut panels = Panels::none(differ);
+        let mut panels = PanelSizes::none(differ);
         match &lowered.sized {
             None => Ok(vec![Bucket { most: Vec::new(), programs: self.programs(lowered, function, &mut panels)? }]),
             Some(sized) => buckets::of(lowered, sized, precision, &mut |bound, name| {
@@ -244,7 +244,7 @@ impl Scheduler<'_> {
     }
 
     /// One program a target, with the panels of those before it where it can, so that constants are shared; `panels` learns of its own.
-    fn programs(&self, lowered: &Lowered, name: &str, panels: &mut Panels) -> Result<Vec<kernel::Program>> {
+    fn programs(&self, lowered: &Lowered, name: &str, panels: &mut PanelSizes) -> Result<Vec<kernel::Program>> {
         let mut programs = Vec::with_capacity(self.targets.len());
         for target in self.targets {
             let own = match self.targets.len() {
@@ -357,6 +357,6 @@ pub fn initial(functions: &Functions) -> Result<Vec<Tensor>> {
 }
 
 /// The places of variables, as the state of an object has them.
-pub fn places(state: &[StateVariable]) -> Vec<kernel::Variable> {
+pub fn places(state: &[StateVariable]) -> Vec<kernel::VariableSlot> {
     lay_out(state.iter().map(|v| (v.info.clone(), v.changed)))
 }

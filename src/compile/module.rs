@@ -1,7 +1,7 @@
 //! Modules as inputs: HLO and StableHLO from a file, with the file's names for arguments and results.
 use super::open;
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::{self, Form, InstId, Module, Op, Shape, Source, verify};
+use crate::hlo::{self, InstId, Module, Op, Shape, Source, SourceContent, verify};
 use crate::lower::Lowered;
 use crate::ops::lapack;
 use crate::optimize;
@@ -19,8 +19,8 @@ use std::collections::HashSet;
 pub fn of_module(bytes: &Bytes, request: &Request) -> Result<Lowered> {
     of_graphs_alone(request)?;
     match hlo::read(bytes)? {
-        Form::Open(open) => open::lowered(*open, request),
-        Form::Fixed(source) => named(whole(source, request)?),
+        SourceContent::Open(open) => open::lowered(*open, request),
+        SourceContent::Fixed(source) => named(whole(source, request)?),
     }
 }
 
@@ -43,8 +43,8 @@ fn of_graphs_alone(request: &Request) -> Result<()> {
 /// As for [`of_module`], but for the verifier's; `Code::BadOption` for bounds.
 pub fn module_for(bytes: &Bytes, request: &Request) -> Result<Source> {
     match hlo::read(bytes)? {
-        Form::Open(open) => open::made_for(&open, request),
-        Form::Fixed(source) => whole(source, request),
+        SourceContent::Open(open) => open::made_for(&open, request),
+        SourceContent::Fixed(source) => whole(source, request),
     }
 }
 

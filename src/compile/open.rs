@@ -2,14 +2,14 @@
 use super::module::named;
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::Known;
 use crate::hlo::Source;
+use crate::hlo::SymbolicArray;
 use crate::hlo::open::{Builder, Foreign, InstId, Op, Shape};
-use crate::hlo::stablehlo::{Argument, Axis, Host, Open};
+use crate::hlo::stablehlo::{Argument, AxisSize, Host, OpenModule};
 use crate::interp;
 use crate::lower::{Lowered, OpenLowered, Traced, said_dims};
 use crate::ops::{element, lapack};
-use crate::prepare::{Binding, Bound, FeedSpec, Request, Varying};
+use crate::prepare::{Binding, Bound, FeedSpec, Request, VaryingSizes};
 use crate::symbolic::{Dim, fixed};
 use crate::tensor::Size;
 
@@ -17,7 +17,7 @@ use crate::tensor::Size;
 ///
 /// Errors: `Code::UnknownDim` for sizes that are not told; `Code::BadOption` for what else is asked; those of the module and of
 /// [`bounded::lower`].
-pub(super) fn lowered(open: Open, request: &Request) -> Result<Lowered> {
+pub(super) fn lowered(open: OpenModule, request: &Request) -> Result<Lowered> {
     let Asked { dims, axes, sizes } = Asked::of(&open, request)?;
     if sizes.is_empty() {
         return named(made(&open, &dims)?);
@@ -33,7 +33,7 @@ pub(super) fn lowered(open: Open, request: &Request) -> Result<Lowered> {
 /// The module for the sizes that are asked for, all of which must be numbers.
 ///
 /// Errors: as for [`lowered`]; `Code::BadOption` for bounds.
-pub(super) fn made_for(open: &Open, request: &Request) -> Result<Source> {
+pub(super) fn made_for(open: &OpenModule, request: &Request) -> Result<Source> {
     let Asked { dims, sizes, .. } = Asked::of(open, request)?;
     match sizes.first() {
         None => made(open, &dims),
@@ -46,7 +46,7 @@ pub(super) fn made_for(open: &Open, request: &Request) -> Result<Source> {
     }
 }
 
-fn made(open: &Open, dims: &[Vec<u64>]) -> Result<Source> {
+fn made(open: &OpenModule, dims: &[Vec<u64>]) -> Result<Source> {
     let mut host = Computing(Builder::new(open.name()));
     let dims: Vec<Vec<Dim>> = dims.iter().map(|dims| fixed(dims)).collect();
     let root = open.root(&mut host, &dims)?;
@@ -54,7 +54,7 @@ fn made(open: &Open, dims: &[Vec<u64>]) -> Result<Source> {
 }
 
 /// The function with its sizes as they were computed.
-fn opened(open: &Open, dims: &[Vec<Dim>]) -> Result<OpenLowered> {
+fn opened(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<OpenLowered> {
     let mut host = Computing(Builder::new(open.name()));
     let root = open.root(&mut host, dims)?;
     let parts = match host.0.current()[root].op {
@@ -74,7 +74,7 @@ impl Host for Computing {
     fn builder(&mut self) -> &mut Builder {
         &mut self.0
     }
-    fn known(&mut self, id: InstId) -> Option<Known> {
+    fn known(&mut self, id: InstId) -> Option<SymbolicArray> {
         interp::known_value(&self.0, id)
     }
     fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim> {
@@ -100,7 +100,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(open: &Open, request: &Request) -> Result<Asked> {
+    fn of(open: &OpenModule, request: &Request) -> Result<Asked> {
         if !request.fetches.is_empty() || !request.signatures.is_empty() {
             let told = "a module has its arguments and results; none can be chosen";
             return Err(Diagnostic::new(Code::BadOption, told)
@@ -118,7 +118,7 @@ impl Asked {
             return Err(Error::user(Code::BadOption, told));
         }
         let mut used = vec![false; request.dims.len()];
-        let mut varying = Varying::default();
+        let mut varying = VaryingSizes::default();
         let mut asked = Asked { dims: Vec::new(), axes: Vec::new(), sizes: Vec::new() };
         for (place, arg) in open.args.iter().enumerate() {
             let feed = request.feeds.iter().rfind(|feed| is_called(arg, place, &feed.name));
@@ -128,7 +128,7 @@ impl Asked {
             let (mut dims, mut axes) = (Vec::new(), Vec::new());
             for (i, axis) in arg.axes.iter().enumerate() {
                 let said = match axis {
-                    Axis::Fixed(n) => Some(Binding::Size(*n)),
+                    AxisSize::Fixed(n) => Some(Binding::Size(*n)),
                     _ => of_feed(feed, i).or_else(|| of_dims(&request.dims, &mut used, arg, (place, i))),
                 };
                 let (size, number) = match said.ok_or_else(|| open.refusal())? {
@@ -161,8 +161,8 @@ fn is_called(arg: &Argument, place: usize, name: &str) -> bool {
 
 /// Refuses a feed with another type or other sizes than the argument has. Errors: `Code::ShapeMismatch`.
 fn fits(arg: &Argument, feed: &FeedSpec) -> Result<()> {
-    let same = |(axis, dim): (&Axis, &Option<u64>)| match (axis, dim) {
-        (Axis::Fixed(n), Some(dim)) => n == dim,
+    let same = |(axis, dim): (&AxisSize, &Option<u64>)| match (axis, dim) {
+        (AxisSize::Fixed(n), Some(dim)) => n == dim,
         _ => true,
     };
     let dims = |dims: &Vec<Option<u64>>| dims.len() == arg.axes.len() && arg.axes.iter().zip(dims).all(same);
@@ -189,7 +189,7 @@ fn of_dims(
     let exact = [format!("{}[{i}]", arg.name), format!("{place}[{i}]")];
     let forms: [&dyn Fn(&str) -> bool; 5] = [
         &|name| exact.iter().any(|e| e == name),
-        &|name| matches!(&arg.axes[i], Axis::Named(own) if own == name),
+        &|name| matches!(&arg.axes[i], AxisSize::Named(own) if own == name),
         &|name| is_called(arg, place, name),
         &|name| name == "batch" && i == 0,
         &|name| name.is_empty(),
@@ -199,7 +199,7 @@ fn of_dims(
     let (name, binding) = &dims[at];
     Some(match binding {
         // axes at one place that a binding reaches have one size, but for those that the module tells apart
-        Binding::Bound(bound @ Bound { name: None, .. }) if !matches!(arg.axes[i], Axis::Named(_)) => {
+        Binding::Bound(bound @ Bound { name: None, .. }) if !matches!(arg.axes[i], AxisSize::Named(_)) => {
             let own = field(if name.is_empty() { "n" } else { name });
             let own = if i == 0 || name.contains('[') { own } else { format!("{own}_{i}") };
             Binding::Bound(Bound { name: Some(own), ..bound.clone() })
@@ -211,7 +211,7 @@ fn of_dims(
 /// Default name for the size of an axis whose bound has no name.
 fn default_name(arg: &Argument, i: usize) -> String {
     match &arg.axes[i] {
-        Axis::Named(name) => field(name),
+        AxisSize::Named(name) => field(name),
         _ => format!("{}_{i}", field(&arg.name)),
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Where a diagnostic points: a graph has no lines, so file, function and node stand for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file as the user named it.
     pub file: Option<String>,
     /// The library function that holds the node; `None` at the top level.
@@ -41,7 +41,7 @@ pub struct Diagnostic {
     /// One lower-case sentence without a full stop.
     pub message: String,
     /// Where it happened.
-    pub place: Box<Place>,
+    pub place: Box<Location>,
     /// Facts that explain it, a line each.
     pub notes: Vec<String>,
     /// The remedy.

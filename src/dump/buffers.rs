@@ -1,7 +1,7 @@
 //! Where the buffers of a program lie, in the form of XLA's buffer assignment.
 use std::fmt::Write;
 
-use crate::kernel::{Buffer, Place, Program};
+use crate::kernel::{Buffer, BufferLocation, Program};
 
 /// One line an allocation: argument, result, constants, workspace; below it the values in it.
 pub(super) fn assignment(program: &Program) -> String {
@@ -47,30 +47,30 @@ struct Allocation<'a> {
 }
 
 fn allocations(program: &Program) -> Vec<Allocation<'_>> {
-    let of = |wanted: &dyn Fn(&Place) -> Option<u64>| {
+    let of = |wanted: &dyn Fn(&BufferLocation) -> Option<u64>| {
         let all = program.buffers.values().enumerate();
         all.filter_map(|(i, b)| wanted(&b.place).map(|offset| (i, b, offset))).collect::<Vec<_>>()
     };
     let mut out = Vec::new();
     for (i, arg) in program.args.iter().enumerate() {
-        let values = of(&|p| matches!(p, Place::Arg(n) if *n == i).then_some(0));
+        let values = of(&|p| matches!(p, BufferLocation::Arg(n) if *n == i).then_some(0));
         let attributes = format!("parameter {i}, shape |{}| at ShapeIndex {{}}", arg.spelled());
         out.push(Allocation { size: arg.bytes(), attributes, values });
     }
     for (i, result) in program.results.iter().enumerate() {
-        let values = of(&|p| matches!(p, Place::Result(n) if *n == i).then_some(0));
+        let values = of(&|p| matches!(p, BufferLocation::Result(n) if *n == i).then_some(0));
         let attributes = format!("output shape is |{}|, maybe-live-out", result.spelled());
         out.push(Allocation { size: result.bytes(), attributes, values });
     }
-    let constants = |p: &Place| if let Place::Weights(at) = p { Some(*at) } else { None };
+    let constants = |p: &BufferLocation| if let BufferLocation::Weights(at) = p { Some(*at) } else { None };
     out.push(Allocation { size: program.weights_bytes, attributes: "constant".to_string(), values: of(&constants) });
     for (i, v) in program.state.iter().enumerate() {
-        let values = of(&|p| matches!(p, Place::State(at) if *at == v.offset).then_some(0));
+        let values = of(&|p| matches!(p, BufferLocation::State(at) if *at == v.offset).then_some(0));
         let attributes =
             format!("parameter {}, shape |{}| at ShapeIndex {{}}", program.args.len() + i, v.info.spelled());
         out.push(Allocation { size: v.info.bytes(), attributes, values });
     }
-    let temporary = |p: &Place| if let Place::Workspace(at) = p { Some(*at) } else { None };
+    let temporary = |p: &BufferLocation| if let BufferLocation::Workspace(at) = p { Some(*at) } else { None };
     let values = of(&temporary);
     out.push(Allocation { size: program.workspace_bytes, attributes: "preallocated-temp".to_string(), values });
     out

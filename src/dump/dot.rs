@@ -5,7 +5,7 @@ use crate::hlo::{Computation, Inst, Module, Op, text};
 
 /// How much of a module is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum DrawnPart {
     /// Every computation.
     Whole,
     /// The entry alone.
@@ -13,11 +13,11 @@ pub(super) enum Extent {
 }
 
 /// One cluster a computation, one node an instruction; the edges are numbered where an instruction has several operands.
-pub(super) fn graph(module: &Module, extent: Extent) -> String {
+pub(super) fn graph(module: &Module, extent: DrawnPart) -> String {
     let mut out = format!("digraph {} {{\n", quoted(&module.name));
     out +=
         "  rankdir=TB; compound=true; node [shape=box, style=\"filled,rounded\", fontname=Helvetica, fontsize=10];\n";
-    for id in module.reachable().into_iter().filter(|&id| extent == Extent::Whole || id == module.entry) {
+    for id in module.reachable().into_iter().filter(|&id| extent == DrawnPart::Whole || id == module.entry) {
         let comp = &module.comps[id];
         let entry = if id == module.entry { "ENTRY " } else { "" };
         let _ =
@@ -79,7 +79,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// A page that needs nothing from elsewhere: the module's text, and its graph to be drawn.
-pub(super) fn page(module: &Module, extent: Extent) -> String {
+pub(super) fn page(module: &Module, extent: DrawnPart) -> String {
     let style = text::Style { large_constants: false, metadata: true };
     let escaped = |t: String| t.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let name = escaped(module.name.clone());

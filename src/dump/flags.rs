@@ -4,7 +4,7 @@ use regex::Regex;
 
 /// Flags that select what is dumped, the folder and the formats.
 #[derive(Clone, Debug)]
-pub struct Flags {
+pub struct DumpFlags {
     /// The folder; `-` is standard output, empty is not said.
     pub to: String,
     /// XLA's text, which is also what is written where no format is asked for.
@@ -35,9 +35,9 @@ pub struct Flags {
     pub enabled: bool,
 }
 
-impl Default for Flags {
+impl Default for DumpFlags {
     fn default() -> Self {
-        Flags {
+        DumpFlags {
             to: String::new(),
             as_text: false,
             as_proto: false,
@@ -56,7 +56,7 @@ impl Default for Flags {
     }
 }
 
-impl Flags {
+impl DumpFlags {
     /// Whether anything is dumped.
     pub fn is_on(&self) -> bool {
         self.enabled && (!self.to.is_empty() || self.pass_re.is_some() || self.any_format())
@@ -128,7 +128,7 @@ const KNOWN: &[&str] = &[
 ///
 /// # Errors
 /// `Code::BadOption` for values that a flag does not take.
-pub fn parse(text: &str, mut flags: Flags) -> Result<(Flags, Vec<String>)> {
+pub fn parse(text: &str, mut flags: DumpFlags) -> Result<(DumpFlags, Vec<String>)> {
     let mut warnings = Vec::new();
     for word in text.split_whitespace() {
         let bare = word.trim_start_matches('-');
@@ -143,7 +143,7 @@ pub fn parse(text: &str, mut flags: Flags) -> Result<(Flags, Vec<String>)> {
     Ok((flags, warnings))
 }
 
-fn set(name: &str, value: &str, flags: &mut Flags) -> Result<()> {
+fn set(name: &str, value: &str, flags: &mut DumpFlags) -> Result<()> {
     let refuse = |wanted: &str| Err(Error::user(Code::BadOption, format!("--{name} takes {wanted}, not `{value}`")));
     let switch = match value {
         "true" | "1" | "True" | "TRUE" => Some(true),

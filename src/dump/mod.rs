@@ -1,6 +1,6 @@
 //! XLA's debug dumps: modules, buffer plans and machine code under the names that XLA gives them. `graphs` has TensorFlow's.
 //!
-//! [`Flags`] are read from the text of `XLA_FLAGS`; a [`Dump`] gathers the files of one compilation, in memory. Who compiles
+//! [`DumpFlags`] are read from the text of `XLA_FLAGS`; a [`Dump`] gathers the files of one compilation, in memory. Who compiles
 //! calls it before the passes, after each, and at the end, and writes the files out: nothing here touches files or clocks.
 //!
 //! Source of the names: XLA's service/dump.cc and debug_options_flags.cc.
@@ -10,17 +10,17 @@ mod flags;
 pub mod graphs;
 mod names;
 
-pub use flags::{Flags, parse};
+pub use flags::{DumpFlags, parse};
 
-use crate::codegen::{self, Text};
+use crate::codegen::{self, TextForm};
 use crate::diag::{Error, Result};
 use crate::hlo::{Module, proto, text};
 use crate::kernel::Program;
 use crate::optimize::PIPELINE;
 use crate::target::Target;
 use crate::util::pieces::Pieces;
-use dot::Extent;
-use names::Names;
+use dot::DrawnPart;
+use names::DumpNames;
 
 /// The name of our one pipeline in file names.
 const PIPELINE_NAME: &str = "optimize";
@@ -32,7 +32,7 @@ const END: &str = "pipeline-end";
 #[derive(Clone, Debug)]
 pub struct Dumps {
     /// The flags that select the dumps.
-    pub flags: Flags,
+    pub flags: DumpFlags,
     /// The time that names begin with where the flags ask for one: microseconds since 1970.
     pub micros: u64,
 }
@@ -40,8 +40,8 @@ pub struct Dumps {
 /// The files of one compilation.
 #[derive(Debug)]
 pub struct Dump<'a> {
-    flags: &'a Flags,
-    names: Names,
+    flags: &'a DumpFlags,
+    names: DumpNames,
     passes: usize,
     /// Name and content, in the order in which XLA writes them.
     pub files: Vec<(String, Vec<u8>)>,
@@ -50,13 +50,13 @@ pub struct Dump<'a> {
 impl<'a> Dump<'a> {
     /// A dump of the `number`th module of this process, of this name; `micros` is the time that names begin with where the
     /// flags ask for one. `None` where the flags ask for nothing, or for other modules.
-    pub fn new(flags: &'a Flags, module: &Module, number: u64, micros: u64) -> Option<Dump<'a>> {
+    pub fn new(flags: &'a DumpFlags, module: &Module, number: u64, micros: u64) -> Option<Dump<'a>> {
         let wanted = flags.module_re.as_ref().is_none_or(|re| re.is_match(&module.name));
         let within = flags.max_modules.is_none_or(|most| number < most);
         if !flags.is_on() || !wanted || !within {
             return None;
         }
-        let names = Names::new(&module.name, number, flags.include_timestamp.then_some(micros));
+        let names = DumpNames::new(&module.name, number, flags.include_timestamp.then_some(micros));
         Some(Dump { flags, names, passes: 0, files: Vec::new() })
     }
     /// The module as it came, and the options.
@@ -124,7 +124,7 @@ impl<'a> Dump<'a> {
             let texts = each.iter().map(|(program, target)| codegen::print(program, target, text));
             texts.collect::<Result<Vec<_>>>().map(|all| all.join("\n"))
         };
-        let llvm_ir = [print(Text::LlvmIr)?, print(Text::LlvmIrOptimized)?];
+        let llvm_ir = [print(TextForm::LlvmIr)?, print(TextForm::LlvmIrOptimized)?];
         self.after(module, first, llvm_ir, object.joined().to_vec())
     }
     /// The module in every format that is asked for.
@@ -142,12 +142,12 @@ impl<'a> Dump<'a> {
             }
         }
         if self.flags.as_dot {
-            self.push(&format!("{stem}.dot"), dot::graph(module, Extent::Whole).into_bytes());
+            self.push(&format!("{stem}.dot"), dot::graph(module, DrawnPart::Whole).into_bytes());
         }
         if self.flags.as_html {
-            self.push(&format!("{stem}.html"), dot::page(module, Extent::Whole).into_bytes());
+            self.push(&format!("{stem}.html"), dot::page(module, DrawnPart::Whole).into_bytes());
             if stem.contains("after_optimizations") {
-                self.push(&format!("{stem}.top_level.html"), dot::page(module, Extent::Entry).into_bytes());
+                self.push(&format!("{stem}.top_level.html"), dot::page(module, DrawnPart::Entry).into_bytes());
             }
         }
         Ok(())

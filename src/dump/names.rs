@@ -5,16 +5,16 @@ const LONGEST: usize = 255;
 
 /// The parts that names of one module's dump files begin with.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct DumpNames {
     module: String,
     number: u64,
     stamp: String,
 }
 
-impl Names {
-    pub fn new(module: &str, number: u64, micros: Option<u64>) -> Names {
+impl DumpNames {
+    pub fn new(module: &str, number: u64, micros: Option<u64>) -> DumpNames {
         let stamp = micros.map_or_else(String::new, |m| format!("{m}."));
-        Names { module: module.to_string(), number, stamp }
+        DumpNames { module: module.to_string(), number, stamp }
     }
     /// The name of a file, with the time where it is wanted.
     pub fn stamped(&self, suffix: &str) -> String {

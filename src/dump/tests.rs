@@ -8,7 +8,7 @@ fn module() -> Module {
 }
 
 fn names(flags: &str) -> Vec<String> {
-    let (flags, warnings) = parse(flags, Flags::default()).expect("flags");
+    let (flags, warnings) = parse(flags, DumpFlags::default()).expect("flags");
     assert_eq!(warnings, Vec::<String>::new());
     let module = module();
     let Some(mut dump) = Dump::new(&flags, &module, 7, 42) else { return Vec::new() };
@@ -47,8 +47,8 @@ fn files_have_the_names_that_xla_gives() {
 
 #[test]
 fn what_is_not_known_is_said() {
-    let (_, warnings) = parse("--xla_dump_hlo_as_txt --xla_dump_to=x", Flags::default()).expect("flags");
+    let (_, warnings) = parse("--xla_dump_hlo_as_txt --xla_dump_to=x", DumpFlags::default()).expect("flags");
     assert!(warnings[0].contains("--xla_dump_hlo_as_text"), "{warnings:?}");
-    let error = parse("--xla_dump_hlo_pass_re=(", Flags::default()).expect_err("no expression");
+    let error = parse("--xla_dump_hlo_pass_re=(", DumpFlags::default()).expect_err("no expression");
     assert_eq!(error.into_diagnostics()[0].code, Code::BadOption);
 }

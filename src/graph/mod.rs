@@ -7,7 +7,7 @@ mod variables;
 pub use attr::{Attr, FuncRef};
 pub use tables::{CONTENTS_UNKNOWN, KEYS, VALUES, is_table};
 pub use types::{PartialShape, TfType};
-pub use variables::{Role, TABLE_PARTS, Variable, is_handle};
+pub use variables::{TABLE_PARTS, Variable, VariableRole, is_handle};
 
 use crate::util::id_vec::IdVec;
 use crate::util::order::sorted;

@@ -24,12 +24,12 @@ pub struct Variable {
     /// The value that is saved with the model.
     pub value: Option<Tensor>,
     /// The role of the variable.
-    pub role: Role,
+    pub role: VariableRole,
 }
 
 /// Roles that distinguish the model's own variables from hidden state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum VariableRole {
     /// A variable of the model.
     Model,
     /// The state of the generator behind ops that draw random numbers without one of their own: TensorFlow keeps it out of sight.

@@ -1,12 +1,12 @@
 //! The payloads of instructions. Axes are `usize` and already valid in a verified module.
-use super::size::{Signed, Size};
+use super::size::{Signed, SizeRepr};
 use super::text::parse_shapes;
 use super::{CompId, Shape};
 use crate::diag::Result;
 
 /// One dimension of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WindowDim<D: Size = u64> {
+pub struct WindowDim<D: SizeRepr = u64> {
     /// Window size.
     pub size: D,
     /// Step between windows.
@@ -23,7 +23,7 @@ pub struct WindowDim<D: Size = u64> {
     pub reversal: bool,
 }
 
-impl<D: Size> Default for WindowDim<D> {
+impl<D: SizeRepr> Default for WindowDim<D> {
     fn default() -> Self {
         let (one, zero) = (D::from(1), D::Signed::from(0));
         WindowDim {
@@ -39,7 +39,7 @@ impl<D: Size> Default for WindowDim<D> {
 }
 
 /// How many elements `n` are with holes between them.
-fn dilated<D: Size>(n: D, by: D) -> Option<D> {
+fn dilated<D: SizeRepr>(n: D, by: D) -> Option<D> {
     if by.is_one() {
         return Some(n);
     }
@@ -47,7 +47,7 @@ fn dilated<D: Size>(n: D, by: D) -> Option<D> {
     Some(n.checked_mul(by)?.saturating_sub(by.saturating_sub(D::from(1))))
 }
 
-impl<D: Size> WindowDim<D> {
+impl<D: SizeRepr> WindowDim<D> {
     /// Whether each window is the element of its number.
     pub fn is_element(&self) -> bool {
         let (one, zero) = (D::from(1), D::Signed::from(0));
@@ -85,7 +85,7 @@ pub struct DotDims {
 
 /// The axes and window of a `convolution`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ConvDims<D: Size = u64> {
+pub struct ConvDims<D: SizeRepr = u64> {
     /// One entry a spatial dimension.
     pub window: Vec<WindowDim<D>>,
     /// Axis of the operand that is the batch.
@@ -123,7 +123,7 @@ impl ConvDims {
     }
 }
 
-impl<D: Size> ConvDims<D> {
+impl<D: SizeRepr> ConvDims<D> {
     /// The axes that TensorFlow's NHWC has, for a window along any number of spatial axes: operand and result as (batch, spatial,
     /// feature), the kernel as (spatial, input feature, output feature). Groups of one.
     pub fn channels_last(window: Vec<WindowDim<D>>) -> Self {
@@ -157,7 +157,7 @@ impl<D: Size> ConvDims<D> {
 
 /// The axes of a `gather`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct GatherDims<D: Size = u64> {
+pub struct GatherDims<D: SizeRepr = u64> {
     /// Axes of the result that come from the slice.
     pub offset_dims: Vec<usize>,
     /// Axes of the operand whose slice size is 1 and which are dropped.
@@ -176,7 +176,7 @@ pub struct GatherDims<D: Size = u64> {
     pub indices_are_sorted: bool,
 }
 
-impl<D: Size> Default for GatherDims<D> {
+impl<D: SizeRepr> Default for GatherDims<D> {
     fn default() -> Self {
         GatherDims {
             offset_dims: Vec::new(),
@@ -214,7 +214,7 @@ pub struct ScatterDims {
 
 /// One dimension of a `slice`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SliceDim<D: Size = u64> {
+pub struct SliceDim<D: SizeRepr = u64> {
     /// First element.
     pub start: D,
     /// One past the last.
@@ -223,7 +223,7 @@ pub struct SliceDim<D: Size = u64> {
     pub stride: D,
 }
 
-impl<D: Size> SliceDim<D> {
+impl<D: SizeRepr> SliceDim<D> {
     /// Every element from `start` up to before `limit`.
     pub fn new(start: impl Into<D>, limit: impl Into<D>) -> Self {
         SliceDim { start: start.into(), limit: limit.into(), stride: D::from(1) }
@@ -232,7 +232,7 @@ impl<D: Size> SliceDim<D> {
 
 /// One dimension of a `pad`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PadDim<D: Size = u64> {
+pub struct PadDim<D: SizeRepr = u64> {
     /// Elements added before; negative crops.
     pub low: D::Signed,
     /// Elements added behind; negative crops.
@@ -241,7 +241,7 @@ pub struct PadDim<D: Size = u64> {
     pub interior: D,
 }
 
-impl<D: Size> Default for PadDim<D> {
+impl<D: SizeRepr> Default for PadDim<D> {
     fn default() -> Self {
         PadDim { low: D::Signed::from(0), high: D::Signed::from(0), interior: D::from(0) }
     }

@@ -3,10 +3,10 @@
 //! A call that does not fit (wrong shapes) does not fail on the spot: the builder remembers the first error, returns a
 //! placeholder, and [`Builder::take_error`] or [`Builder::finish`] reports it, so that lowerings read as formulas.
 use super::attrs::*;
-use super::data_sizes::{Anchor, Assumed, Checks, Claim, Found, Place};
+use super::data_sizes::{Anchor, Assumed, Claim, DataSize, OwningComputation, RuntimeChecks};
 use super::decision;
 use super::size::{Signed, are_same};
-use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, Size, infer};
+use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, SizeRepr, infer};
 use crate::diag::{Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::symbolic::{Dim, trace};
@@ -16,14 +16,14 @@ use std::collections::HashMap;
 
 /// A number that every element of a constant is.
 #[derive(Clone, Copy, Debug)]
-pub enum Number<D: Size> {
+pub enum Number<D: SizeRepr> {
     /// One that is written.
     Float(f64),
     /// One that follows from sizes.
     Size(D::Signed),
 }
 
-impl<D: Size> From<f64> for Number<D> {
+impl<D: SizeRepr> From<f64> for Number<D> {
     fn from(value: f64) -> Self {
         Number::Float(value)
     }
@@ -43,7 +43,7 @@ impl From<Dim> for Number<Dim> {
 
 /// A place in a module under construction.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark {
+pub struct BuilderCheckpoint {
     /// How many computations are open.
     pub depth: usize,
     /// How many sizes values say.
@@ -55,12 +55,12 @@ pub struct Mark {
 
 /// A module under construction: a stack of open computations.
 #[derive(Debug)]
-pub struct Builder<D: Size = u64> {
+pub struct Builder<D: SizeRepr = u64> {
     module: Module<D>,
     open: Vec<Computation<D>>,
     error: Option<String>,
     assumed: Assumed,
-    found: Vec<Found>,
+    found: Vec<DataSize>,
     /// The first of these that is taken to be another than is assumed, and so are those behind it.
     astray: Option<usize>,
     /// From which one on sizes that values say are taken to be as large as they may be.
@@ -79,7 +79,7 @@ pub struct Builder<D: Size = u64> {
     pub metadata: Metadata,
 }
 
-impl<D: Size> Builder<D> {
+impl<D: SizeRepr> Builder<D> {
     /// A module whose first computation, the entry, is open.
     pub fn new(name: &str) -> Self {
         let module = Module {
@@ -123,7 +123,7 @@ impl<D: Size> Builder<D> {
     }
     /// Closes the innermost computation.
     pub fn end(&mut self, root: InstId) -> CompId {
-        let place = Place::Open(self.open.len());
+        let place = OwningComputation::Open(self.open.len());
         let mut comp = self.open.pop().expect("begin and end come in pairs");
         self.claims.pop();
         self.before.pop();
@@ -133,11 +133,11 @@ impl<D: Size> Builder<D> {
         comp.name = format!("{}.{}", comp.name, self.module.comps.len());
         comp.sizes = self.sizes(place);
         let id = self.module.comps.push(comp);
-        self.found.iter_mut().filter(|f| f.place == place).for_each(|f| f.place = Place::Closed(id));
+        self.found.iter_mut().filter(|f| f.place == place).for_each(|f| f.place = OwningComputation::Closed(id));
         id
     }
     /// The sizes that values of a computation say and that vary, with their numbers.
-    fn sizes(&self, place: Place) -> Vec<(usize, InstId)> {
+    fn sizes(&self, place: OwningComputation) -> Vec<(usize, InstId)> {
         let varying = self.found.iter().filter(|f| !f.is_fixed).enumerate();
         varying.filter(|(_, f)| f.place == place).map(|(number, f)| (number, f.count)).collect()
     }
@@ -170,7 +170,7 @@ impl<D: Size> Builder<D> {
         if let Some(message) = self.error {
             return Err(Error::internal("hlo builder", message));
         }
-        let sizes = self.sizes(Place::Open(1));
+        let sizes = self.sizes(OwningComputation::Open(1));
         let size_constants = self.size_constants();
         let mut comp = self.open.pop().expect("the entry is open");
         (comp.root, comp.sizes, comp.size_constants) = (root, sizes, size_constants);
@@ -198,19 +198,19 @@ impl<D: Size> Builder<D> {
     }
     /// Whether run-time checks are compiled in.
     pub fn is_checked(&self) -> bool {
-        self.assumed.checks != Checks::Off
+        self.assumed.checks != RuntimeChecks::Off
     }
     /// Whether checks that are known to hold are left out.
     pub fn drops_known_checks(&self) -> bool {
-        self.assumed.checks == Checks::Unproven && self.found.is_empty()
+        self.assumed.checks == RuntimeChecks::Unproven && self.found.is_empty()
     }
     /// The sizes that values at run time say, in the order in which they were met.
-    pub fn founds(&self) -> &[Found] {
+    pub fn founds(&self) -> &[DataSize] {
         &self.found
     }
     /// Data-dependent sizes that values of the innermost open computation determine.
-    pub fn found_here(&self) -> impl Iterator<Item = &Found> {
-        let here = Place::Open(self.open.len());
+    pub fn found_here(&self) -> impl Iterator<Item = &DataSize> {
+        let here = OwningComputation::Open(self.open.len());
         self.found.iter().filter(move |f| f.place == here)
     }
     /// Takes sizes from the `first` on to be others than is assumed, to see what depends on them, and gives back from which one on they
@@ -251,7 +251,7 @@ impl<D: Size> Builder<D> {
     /// A vector of numbers, some of which may follow from sizes.
     pub fn numbers(&mut self, dtype: DType, numbers: &[Dim]) -> InstId
     where
-        D: Size<Signed = Dim>,
+        D: SizeRepr<Signed = Dim>,
     {
         let count = numbers.len() as u64;
         if numbers.iter().any(|n| n.varies()) {
@@ -292,13 +292,13 @@ impl<D: Size> Builder<D> {
         std::mem::replace(&mut self.carrying, count)
     }
     /// The place at which the module is, to take another way from there.
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> BuilderCheckpoint {
         let (insts, comps) = (self.current().insts.len(), self.module.comps.len());
         let (found, claims) = (self.found.len(), self.claims().len());
-        Mark { depth: self.depth(), insts, comps, found, claims }
+        BuilderCheckpoint { depth: self.depth(), insts, comps, found, claims }
     }
     /// Goes back to a place, and forgets all that came since.
-    pub fn return_to(&mut self, mark: &Mark) {
+    pub fn return_to(&mut self, mark: &BuilderCheckpoint) {
         while self.depth() > mark.depth {
             self.abandon();
         }
@@ -651,8 +651,8 @@ impl Builder<Dim> {
         };
         let assumed = fixed.unwrap_or_else(|| trace::variable(self.assumed_size(number, most.at_hand()), most));
         let same_as = same_as.map(|other| other.count);
-        let place = Place::Open(self.open.len());
-        self.found.push(Found { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });
+        let place = OwningComputation::Open(self.open.len());
+        self.found.push(DataSize { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });
         Some(assumed)
     }
     /// Size assumed for the data-dependent size `number`, which is at most `most` and not fixed by another shape.

@@ -6,11 +6,11 @@ use crate::tensor::{Bounds, DType};
 
 /// A size that values at run time say, such as how many elements are not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct DataSize {
     /// The size, an integer scalar of a computation.
     pub count: InstId,
     /// Computation in which `count` stands.
-    pub place: Place,
+    pub place: OwningComputation,
     /// Size that arrays are given while the function is lowered.
     pub assumed: Dim,
     /// Upper bound of the size.
@@ -23,7 +23,7 @@ pub struct Found {
 
 /// The computation of a size that values say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum OwningComputation {
     /// One that is open: how many are, it included.
     Open(usize),
     /// One that was closed.
@@ -62,12 +62,12 @@ pub enum Asked {
     /// Rounds of a loop, which lists have room for.
     Rounds,
     /// Nothing: the value is 1 where a run-time check fails.
-    Check(Check),
+    Check(RuntimeCheck),
 }
 
 /// A run-time check of `--checked`, by what is wrong where it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
+pub enum RuntimeCheck {
     /// An index is out of range.
     Index,
     /// Segment numbers are negative, too large or not sorted.
@@ -96,30 +96,30 @@ pub enum Check {
     Key,
 }
 
-impl Check {
+impl RuntimeCheck {
     /// The text of the error where this check fails.
     pub fn words(self) -> &'static str {
         match self {
-            Check::Index => "an index is out of range",
-            Check::Segment => "a segment number is out of range or out of order",
-            Check::Slice => "the slice leads out of the array",
-            Check::Assertion => "the assertion failed",
-            Check::NotFinite => "an element is NaN or infinite",
-            Check::DivisionByZero => "an integer is divided by zero",
-            Check::NegativePower => "an integer is raised to a negative power",
-            Check::Permutation => "the numbers are no permutation",
-            Check::Label => "a label is out of range",
-            Check::Length => "a length is out of range",
-            Check::EmptyList => "the list is empty",
-            Check::Parameters => "the parameters are out of range",
-            Check::Key => "a key marks empty or deleted places of the table",
+            RuntimeCheck::Index => "an index is out of range",
+            RuntimeCheck::Segment => "a segment number is out of range or out of order",
+            RuntimeCheck::Slice => "the slice leads out of the array",
+            RuntimeCheck::Assertion => "the assertion failed",
+            RuntimeCheck::NotFinite => "an element is NaN or infinite",
+            RuntimeCheck::DivisionByZero => "an integer is divided by zero",
+            RuntimeCheck::NegativePower => "an integer is raised to a negative power",
+            RuntimeCheck::Permutation => "the numbers are no permutation",
+            RuntimeCheck::Label => "a label is out of range",
+            RuntimeCheck::Length => "a length is out of range",
+            RuntimeCheck::EmptyList => "the list is empty",
+            RuntimeCheck::Parameters => "the parameters are out of range",
+            RuntimeCheck::Key => "a key marks empty or deleted places of the table",
         }
     }
 }
 
 /// Selection of the run-time checks that are compiled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Checks {
+pub enum RuntimeChecks {
     /// None.
     #[default]
     Off,
@@ -139,7 +139,7 @@ pub struct Assumed {
     /// Sizes that other shapes fix, by their numbers in the order of `sizes`, each with the size that they must equal.
     pub fixed: Vec<(usize, Anchor)>,
     /// Selection of the run-time checks that are compiled in.
-    pub checks: Checks,
+    pub checks: RuntimeChecks,
     /// The sizes of each feed, where they are recorded; those that the feeds say where there are none.
     pub feeds: Vec<Vec<Dim>>,
 }

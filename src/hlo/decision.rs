@@ -1,5 +1,5 @@
 //! The sizes of arrays that a value is computed from.
-use super::{Computation, InstId, Literal, Op, Size};
+use super::{Computation, InstId, Literal, Op, SizeRepr};
 use std::collections::{HashMap, HashSet};
 
 /// Elements of slices of more than these are not told apart.
@@ -13,7 +13,7 @@ enum Elements {
 }
 
 /// The sizes of arrays that `id` is computed from; `constants` are the constants of the computation that hold such sizes.
-pub(super) fn sizes_read<D: Size>(
+pub(super) fn sizes_read<D: SizeRepr>(
     comp: &Computation<D>,
     constants: &HashMap<InstId, Vec<D::Signed>>,
     id: InstId,
@@ -37,7 +37,7 @@ pub(super) fn sizes_read<D: Size>(
 }
 
 /// Some elements of a constant.
-fn values<D: Size>(comp: &Computation<D>, id: InstId, elements: &Elements) -> Vec<i64> {
+fn values<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: &Elements) -> Vec<i64> {
     let Op::Constant(Literal::Array(tensor)) = &comp.insts[id].op else { return Vec::new() };
     match elements {
         Elements::All => (0..tensor.len()).filter_map(|i| tensor.get_i64(i)).collect(),
@@ -46,7 +46,7 @@ fn values<D: Size>(comp: &Computation<D>, id: InstId, elements: &Elements) -> Ve
 }
 
 /// The elements of operands that elements of an instruction are computed from, or more.
-fn operands<D: Size>(comp: &Computation<D>, id: InstId, elements: Elements) -> Vec<(InstId, Elements)> {
+fn operands<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: Elements) -> Vec<(InstId, Elements)> {
     let Some(inst) = comp.insts.get(id) else { return Vec::new() };
     let count = |id: InstId| comp.insts[id].shape.as_array().map_or(0, |a| a.elements().at_hand());
     match (&inst.op, &inst.operands[..]) {

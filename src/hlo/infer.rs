@@ -1,13 +1,13 @@
 //! Result shapes from operand shapes, for ops whose shape need not be written.
 use super::attrs::*;
-use super::size::{Signed, Size};
+use super::size::{Signed, SizeRepr};
 use super::{ArrayShape, CompId, Computation, Module, Op, Shape};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 type Inferred<D> = Result<Shape<D>, String>;
 
-fn array<'a, D: Size>(shapes: &[&'a Shape<D>], i: usize) -> Result<&'a ArrayShape<D>, String> {
+fn array<'a, D: SizeRepr>(shapes: &[&'a Shape<D>], i: usize) -> Result<&'a ArrayShape<D>, String> {
     let shape = shapes.get(i).ok_or_else(|| format!("operand {i} is missing"))?;
     shape.as_array().ok_or_else(|| format!("operand {i} is {shape}, not an array"))
 }
@@ -16,7 +16,7 @@ fn array<'a, D: Size>(shapes: &[&'a Shape<D>], i: usize) -> Result<&'a ArrayShap
 ///
 /// # Errors
 /// A message that says what does not fit.
-pub fn infer<D: Size>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) -> Inferred<D> {
+pub fn infer<D: SizeRepr>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) -> Inferred<D> {
     match op {
         Op::Elementwise(op) => elementwise(*op, shapes),
         Op::Constant(literal) => Ok(literal_shape(literal)),
@@ -104,7 +104,7 @@ pub fn infer<D: Size>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) -> I
 }
 
 /// The shape of a literal.
-pub fn literal_shape<D: Size>(literal: &super::Literal) -> Shape<D> {
+pub fn literal_shape<D: SizeRepr>(literal: &super::Literal) -> Shape<D> {
     match literal {
         super::Literal::Array(t) => Shape::array(t.dtype, t.dims.iter().map(|&d| D::from(d)).collect::<Vec<D>>()),
         super::Literal::Tuple(parts) => Shape::Tuple(parts.iter().map(literal_shape).collect()),
@@ -112,11 +112,11 @@ pub fn literal_shape<D: Size>(literal: &super::Literal) -> Shape<D> {
     }
 }
 
-fn plain<D: Size>(x: &ArrayShape<D>) -> ArrayShape<D> {
+fn plain<D: SizeRepr>(x: &ArrayShape<D>) -> ArrayShape<D> {
     ArrayShape { dynamic: x.dynamic.clone(), layout: None, ..x.clone() }
 }
 
-fn one_or_tuple<D: Size>(mut shapes: Vec<Shape<D>>) -> Inferred<D> {
+fn one_or_tuple<D: SizeRepr>(mut shapes: Vec<Shape<D>>) -> Inferred<D> {
     match shapes.len() {
         0 => Err("needs an operand".to_string()),
         1 => Ok(shapes.remove(0)),
@@ -135,7 +135,7 @@ fn unique_axes(axes: &[usize], rank: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn elementwise<D: Size>(op: ScalarOp, shapes: &[&Shape<D>]) -> Inferred<D> {
+fn elementwise<D: SizeRepr>(op: ScalarOp, shapes: &[&Shape<D>]) -> Inferred<D> {
     if shapes.len() != op.arity() {
         return Err(format!("expects {} operands, got {}", op.arity(), shapes.len()));
     }
@@ -163,7 +163,7 @@ fn elementwise<D: Size>(op: ScalarOp, shapes: &[&Shape<D>]) -> Inferred<D> {
     Ok(Shape::Array(out))
 }
 
-fn transpose<D: Size>(x: &ArrayShape<D>, perm: &[usize]) -> Inferred<D> {
+fn transpose<D: SizeRepr>(x: &ArrayShape<D>, perm: &[usize]) -> Inferred<D> {
     if perm.len() != x.rank() {
         return Err(format!("dimensions {perm:?} are no permutation of {x}"));
     }
@@ -171,7 +171,7 @@ fn transpose<D: Size>(x: &ArrayShape<D>, perm: &[usize]) -> Inferred<D> {
     Ok(Shape::array(x.dtype, perm.iter().map(|&p| x.dims[p]).collect::<Vec<_>>()))
 }
 
-fn slice<D: Size>(x: &ArrayShape<D>, dims: &[SliceDim<D>]) -> Inferred<D> {
+fn slice<D: SizeRepr>(x: &ArrayShape<D>, dims: &[SliceDim<D>]) -> Inferred<D> {
     if dims.len() != x.rank() {
         return Err(format!("{} slice dimensions for {x}", dims.len()));
     }
@@ -184,7 +184,7 @@ fn slice<D: Size>(x: &ArrayShape<D>, dims: &[SliceDim<D>]) -> Inferred<D> {
     Ok(Shape::array(x.dtype, dims.iter().zip(&x.dims).map(size).collect::<Result<Vec<_>, _>>()?))
 }
 
-fn pad<D: Size>(x: &ArrayShape<D>, fill: &ArrayShape<D>, dims: &[PadDim<D>]) -> Inferred<D> {
+fn pad<D: SizeRepr>(x: &ArrayShape<D>, fill: &ArrayShape<D>, dims: &[PadDim<D>]) -> Inferred<D> {
     if dims.len() != x.rank() {
         return Err(format!("{} padding dimensions for {x}", dims.len()));
     }
@@ -200,7 +200,7 @@ fn pad<D: Size>(x: &ArrayShape<D>, fill: &ArrayShape<D>, dims: &[PadDim<D>]) -> 
     Ok(Shape::array(x.dtype, dims.iter().zip(&x.dims).map(size).collect::<Result<Vec<_>, _>>()?))
 }
 
-fn concatenate<D: Size>(shapes: &[&Shape<D>], axis: usize) -> Inferred<D> {
+fn concatenate<D: SizeRepr>(shapes: &[&Shape<D>], axis: usize) -> Inferred<D> {
     let first = array(shapes, 0)?;
     let mut dims = first.dims.clone();
     if axis >= dims.len() {
@@ -219,14 +219,14 @@ fn concatenate<D: Size>(shapes: &[&Shape<D>], axis: usize) -> Inferred<D> {
     Ok(Shape::array(first.dtype, dims))
 }
 
-fn dynamic_slice<D: Size>(x: &ArrayShape<D>, sizes: &[D]) -> Inferred<D> {
+fn dynamic_slice<D: SizeRepr>(x: &ArrayShape<D>, sizes: &[D]) -> Inferred<D> {
     if sizes.len() != x.rank() || sizes.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s)) {
         return Err(format!("slice sizes {sizes:?} do not fit {x}"));
     }
     Ok(Shape::array(x.dtype, sizes.to_vec()))
 }
 
-fn dynamic_update_slice<D: Size>(x: &ArrayShape<D>, update: &ArrayShape<D>) -> Inferred<D> {
+fn dynamic_update_slice<D: SizeRepr>(x: &ArrayShape<D>, update: &ArrayShape<D>) -> Inferred<D> {
     if update.dtype != x.dtype
         || update.rank() != x.rank()
         || update.dims.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s))
@@ -238,11 +238,11 @@ fn dynamic_update_slice<D: Size>(x: &ArrayShape<D>, update: &ArrayShape<D>) -> I
 
 /// Whether `size` neighbouring elements may be taken of `n`. One element is taken of a size that varies also where that may be 0 in a
 /// call: then nothing is taken there, as no place is within.
-fn holds<D: Size>(n: D, size: D) -> bool {
+fn holds<D: SizeRepr>(n: D, size: D) -> bool {
     (size.is_one() && !n.is_same(D::from(0))) || size <= n
 }
 
-fn gather<D: Size>(x: &ArrayShape<D>, indices: &ArrayShape<D>, d: &GatherDims<D>) -> Inferred<D> {
+fn gather<D: SizeRepr>(x: &ArrayShape<D>, indices: &ArrayShape<D>, d: &GatherDims<D>) -> Inferred<D> {
     if d.slice_sizes.len() != x.rank() || d.slice_sizes.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s)) {
         return Err(format!("slice sizes {:?} do not fit {x}", d.slice_sizes));
     }
@@ -261,7 +261,7 @@ fn gather<D: Size>(x: &ArrayShape<D>, indices: &ArrayShape<D>, d: &GatherDims<D>
     Ok(Shape::array(x.dtype, dims))
 }
 
-fn reduce<D: Size>(shapes: &[&Shape<D>], dims: &[usize]) -> Inferred<D> {
+fn reduce<D: SizeRepr>(shapes: &[&Shape<D>], dims: &[usize]) -> Inferred<D> {
     let n = shapes.len() / 2;
     let one = |i: usize| {
         let (x, init) = (array(shapes, i)?, array(shapes, n + i)?);
@@ -276,14 +276,14 @@ fn reduce<D: Size>(shapes: &[&Shape<D>], dims: &[usize]) -> Inferred<D> {
 }
 
 /// The result of a fold of one array, which is a tuple where the computation returns one.
-fn as_returned<D: Size>(shape: Shape<D>, module: &Module<D>, comp: CompId) -> Shape<D> {
+fn as_returned<D: SizeRepr>(shape: Shape<D>, module: &Module<D>, comp: CompId) -> Shape<D> {
     match shape {
         Shape::Array(_) if module.comps.get(comp).is_some_and(Computation::returns_tuple) => Shape::Tuple(vec![shape]),
         _ => shape,
     }
 }
 
-fn windowed<D: Size>(dims: &[D], window: &[WindowDim<D>]) -> Result<Vec<D>, String> {
+fn windowed<D: SizeRepr>(dims: &[D], window: &[WindowDim<D>]) -> Result<Vec<D>, String> {
     if dims.len() != window.len() {
         return Err(format!("a window of {} dimensions over {}", window.len(), dims.len()));
     }
@@ -296,7 +296,7 @@ fn windowed<D: Size>(dims: &[D], window: &[WindowDim<D>]) -> Result<Vec<D>, Stri
     window.iter().zip(dims).map(size).collect()
 }
 
-fn reduce_window<D: Size>(shapes: &[&Shape<D>], window: &[WindowDim<D>]) -> Inferred<D> {
+fn reduce_window<D: SizeRepr>(shapes: &[&Shape<D>], window: &[WindowDim<D>]) -> Inferred<D> {
     let n = shapes.len() / 2;
     let one = |i: usize| {
         let (x, init) = (array(shapes, i)?, array(shapes, n + i)?);
@@ -305,7 +305,7 @@ fn reduce_window<D: Size>(shapes: &[&Shape<D>], window: &[WindowDim<D>]) -> Infe
     one_or_tuple((0..n).map(one).collect::<Result<Vec<_>, String>>()?)
 }
 
-fn dot<D: Size>(x: &ArrayShape<D>, y: &ArrayShape<D>, d: &DotDims) -> Inferred<D> {
+fn dot<D: SizeRepr>(x: &ArrayShape<D>, y: &ArrayShape<D>, d: &DotDims) -> Inferred<D> {
     unique_axes(&[&d.lhs_batch[..], &d.lhs_contracting].concat(), x.rank())?;
     unique_axes(&[&d.rhs_batch[..], &d.rhs_contracting].concat(), y.rank())?;
     let pairs = |a: &[usize], b: &[usize]| a.len() == b.len() && a.iter().zip(b).all(|(&i, &j)| x.dims[i] == y.dims[j]);
@@ -325,7 +325,7 @@ fn dot<D: Size>(x: &ArrayShape<D>, y: &ArrayShape<D>, d: &DotDims) -> Inferred<D
     Ok(Shape::array(x.dtype, dims))
 }
 
-fn convolution<D: Size>(x: &ArrayShape<D>, k: &ArrayShape<D>, d: &ConvDims<D>) -> Inferred<D> {
+fn convolution<D: SizeRepr>(x: &ArrayShape<D>, k: &ArrayShape<D>, d: &ConvDims<D>) -> Inferred<D> {
     let rank = d.window.len() + 2;
     if x.rank() != rank || k.rank() != rank || d.input_spatial.len() != rank - 2 || d.kernel_spatial.len() != rank - 2 {
         return Err(format!("dim_labels of {} spatial dimensions for {x} and {k}", d.window.len()));
@@ -367,17 +367,17 @@ fn convolution<D: Size>(x: &ArrayShape<D>, k: &ArrayShape<D>, d: &ConvDims<D>) -
 }
 
 /// One more than half of a number.
-fn above_half<D: Size>(n: D) -> D {
+fn above_half<D: SizeRepr>(n: D) -> D {
     let half = n.checked_div(D::from(2)).unwrap_or(n);
     half.checked_add(D::from(1)).unwrap_or(half)
 }
 
 /// How many complex numbers a transform of `reals` real numbers has; none of none, as in XLA.
-fn complex_of<D: Size>(reals: D) -> D {
+fn complex_of<D: SizeRepr>(reals: D) -> D {
     if reals == D::from(0) { reals } else { above_half(reals) }
 }
 
-fn fft<D: Size>(x: &ArrayShape<D>, kind: FftKind, length: &[D]) -> Inferred<D> {
+fn fft<D: SizeRepr>(x: &ArrayShape<D>, kind: FftKind, length: &[D]) -> Inferred<D> {
     if length.is_empty() || length.len() > 3 || length.len() > x.rank() {
         return Err(format!("fft_length {length:?} does not fit {x}"));
     }

@@ -25,15 +25,15 @@ pub mod stablehlo;
 pub mod text;
 pub mod verify;
 
-pub use builder::{Builder, Mark};
-pub use data_sizes::{Anchor, Asked, Assumed, Check, Checks, Claim, Found, Place};
+pub use builder::{Builder, BuilderCheckpoint};
+pub use data_sizes::{Anchor, Asked, Assumed, Claim, DataSize, OwningComputation, RuntimeCheck, RuntimeChecks};
 pub use fold::Fold;
-pub use op::{Arity, Elements, Literal, Op};
-pub use shape::{ArrayShape, Layout, Shape};
-pub use size::{Size, are_same};
+pub use op::{Arity, ElementMapping, Literal, Op};
+pub use shape::{ArrayShape, Shape, XlaLayout};
+pub use size::{SizeRepr, are_same};
 pub use size_substitution::Resized;
-pub use source::{Form, Source, read};
-pub use symbolic_arrays::Known;
+pub use source::{Source, SourceContent, read};
+pub use symbolic_arrays::SymbolicArray;
 
 use crate::diag::{Code, Error, Result};
 use crate::tensor::Tensor;
@@ -57,7 +57,7 @@ pub struct Metadata {
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inst<D: Size = u64> {
+pub struct Inst<D: SizeRepr = u64> {
     /// The name, unique in the computation once printed.
     pub name: String,
     /// The operation.
@@ -74,7 +74,7 @@ pub struct Inst<D: Size = u64> {
 
 /// A function of values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Computation<D: Size = u64> {
+pub struct Computation<D: SizeRepr = u64> {
     /// The name, unique in the module.
     pub name: String,
     /// All instructions, dead ones included.
@@ -102,7 +102,7 @@ pub struct Computation<D: Size = u64> {
 /// # Ok::<(), tfaot::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Module<D: Size = u64> {
+pub struct Module<D: SizeRepr = u64> {
     /// The name of the module.
     pub name: String,
     /// All computations.
@@ -115,7 +115,7 @@ pub struct Module<D: Size = u64> {
     pub replaceable: bool,
 }
 
-impl<D: Size> Module<D> {
+impl<D: SizeRepr> Module<D> {
     /// Whether a constant is an array whose numbers may be replaced: floats that are no scalar.
     pub fn is_weight(&self, t: &Tensor) -> bool {
         self.replaceable && !t.dims.is_empty() && (t.dtype.is_float() || t.dtype.is_complex())
@@ -176,7 +176,7 @@ impl<D: Size> Module<D> {
     }
 }
 
-impl<D: Size> Computation<D> {
+impl<D: SizeRepr> Computation<D> {
     /// Whether it has the same instructions as another one, none of them foreign.
     pub fn same(&self, other: &Computation<D>) -> bool {
         self.params == other.params
@@ -251,7 +251,7 @@ impl<D: Size> Computation<D> {
     }
 }
 
-impl<D: Size> std::ops::Index<InstId> for Computation<D> {
+impl<D: SizeRepr> std::ops::Index<InstId> for Computation<D> {
     type Output = Inst<D>;
     fn index(&self, id: InstId) -> &Inst<D> {
         &self.insts[id]

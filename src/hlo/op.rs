@@ -2,7 +2,7 @@
 use super::CompId;
 use super::attrs::*;
 use super::schema::{Attrs, Field};
-use super::size::Size;
+use super::size::SizeRepr;
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::Tensor;
 
@@ -55,7 +55,7 @@ impl Arity {
 
 /// How the elements of an op's result follow from those of its operands. Fusion decides by it, and analyses that know nothing better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Elements {
+pub enum ElementMapping {
     /// Each is computed from the elements of all operands at the same index; an operand may also be a scalar.
     Pointwise,
     /// The operand's, in the same row-major order.
@@ -81,14 +81,14 @@ macro_rules! hlo_ops {
         $name:literal, $arity:expr, $elements:expr, [$($more:literal),* $(,)?];)*) => {
         /// An operation: the opcode of an instruction with its attributes.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum Op<D: Size = u64> {
+        pub enum Op<D: SizeRepr = u64> {
             $($(#[$doc])* $variant $(($payload))? $({ $($(#[$fdoc])* $field: $fty),* })?,)*
             /// A scalar op applied point by point; all operands have the result's sizes, but `select`'s predicate and `clamp`'s bounds may be scalars.
             Elementwise(ScalarOp),
             /// An opcode that is only carried.
             Foreign(Box<Foreign>),
         }
-        impl<D: Size> Op<D> {
+        impl<D: SizeRepr> Op<D> {
             /// XLA's opcode.
             pub fn name(&self) -> &str {
                 match self {
@@ -106,11 +106,11 @@ macro_rules! hlo_ops {
                 }
             }
             /// How its elements follow from those of its operands.
-            pub fn elements(&self) -> Elements {
+            pub fn elements(&self) -> ElementMapping {
                 match self {
                     $(Op::$variant { .. } => $elements,)*
-                    Op::Elementwise(_) => Elements::Pointwise,
-                    Op::Foreign(_) => Elements::Opaque,
+                    Op::Elementwise(_) => ElementMapping::Pointwise,
+                    Op::Foreign(_) => ElementMapping::Opaque,
                 }
             }
         }
@@ -145,144 +145,144 @@ macro_rules! hlo_ops {
 
 hlo_ops! {
     /// Argument number `n` of the computation.
-    Parameter(number: usize), "parameter", Arity::Exactly(0), Elements::Opaque, [];
+    Parameter(number: usize), "parameter", Arity::Exactly(0), ElementMapping::Opaque, [];
     /// A value known now.
-    Constant(value: Literal), "constant", Arity::Exactly(0), Elements::Opaque, [];
+    Constant(value: Literal), "constant", Arity::Exactly(0), ElementMapping::Opaque, [];
     /// The index of each element along one dimension.
-    Iota(axis: usize = "!iota_dimension"), "iota", Arity::Exactly(0), Elements::Rearranged, [];
+    Iota(axis: usize = "!iota_dimension"), "iota", Arity::Exactly(0), ElementMapping::Rearranged, [];
     /// Operand dimension `i` becomes result dimension `dims[i]`; the others repeat.
-    Broadcast(dims: Vec<usize> = "dimensions"), "broadcast", Arity::Exactly(1), Elements::Rearranged, [];
+    Broadcast(dims: Vec<usize> = "dimensions"), "broadcast", Arity::Exactly(1), ElementMapping::Rearranged, [];
     /// The operand's elements in row-major order, in other sizes.
-    Reshape, "reshape", Arity::Exactly(1), Elements::SameOrder, ["inferred_dimension"];
+    Reshape, "reshape", Arity::Exactly(1), ElementMapping::SameOrder, ["inferred_dimension"];
     /// The operand's bytes in another shape.
-    Bitcast, "bitcast", Arity::Exactly(1), Elements::SameOrder, [];
+    Bitcast, "bitcast", Arity::Exactly(1), ElementMapping::SameOrder, [];
     /// The operand.
-    Copy, "copy", Arity::Exactly(1), Elements::SameOrder, [];
+    Copy, "copy", Arity::Exactly(1), ElementMapping::SameOrder, [];
     /// The operand; no optimization moves computations across it.
-    OptimizationBarrier, "opt-barrier", Arity::Exactly(1), Elements::SameOrder, [];
+    OptimizationBarrier, "opt-barrier", Arity::Exactly(1), ElementMapping::SameOrder, [];
     /// `bitcast-convert` between widths: the last dimension splits or joins.
-    BitcastConvertWidth, "bitcast-convert", Arity::Exactly(1), Elements::Opaque, [];
+    BitcastConvertWidth, "bitcast-convert", Arity::Exactly(1), ElementMapping::Opaque, [];
     /// Result dimension `i` is operand dimension `perm[i]`.
-    Transpose(perm: Vec<usize> = "!dimensions"), "transpose", Arity::Exactly(1), Elements::Rearranged, [];
+    Transpose(perm: Vec<usize> = "!dimensions"), "transpose", Arity::Exactly(1), ElementMapping::Rearranged, [];
     /// Backwards along these dimensions.
-    Reverse(dims: Vec<usize> = "!dimensions"), "reverse", Arity::Exactly(1), Elements::Rearranged, [];
+    Reverse(dims: Vec<usize> = "!dimensions"), "reverse", Arity::Exactly(1), ElementMapping::Rearranged, [];
     /// A strided box.
-    Slice(dims: Vec<SliceDim<D>> = "!slice"), "slice", Arity::Exactly(1), Elements::Rearranged, [];
+    Slice(dims: Vec<SliceDim<D>> = "!slice"), "slice", Arity::Exactly(1), ElementMapping::Rearranged, [];
     /// Grown or cropped at the edges and between elements; operand 1 fills.
-    Pad(dims: Vec<PadDim<D>> = "!padding"), "pad", Arity::Exactly(2), Elements::Selected, [];
+    Pad(dims: Vec<PadDim<D>> = "!padding"), "pad", Arity::Exactly(2), ElementMapping::Selected, [];
     /// Operands one after another along a dimension.
-    Concatenate(axis: usize = "!dimensions"), "concatenate", Arity::AtLeast(1), Elements::Selected, [];
+    Concatenate(axis: usize = "!dimensions"), "concatenate", Arity::AtLeast(1), ElementMapping::Selected, [];
     /// A box of these sizes at run-time starts (one scalar an axis), clamped so that it fits.
-    DynamicSlice(sizes: Vec<D> = "!dynamic_slice_sizes"), "dynamic-slice", Arity::AtLeast(1), Elements::Selected, [];
+    DynamicSlice(sizes: Vec<D> = "!dynamic_slice_sizes"), "dynamic-slice", Arity::AtLeast(1), ElementMapping::Selected, [];
     /// Operand 0 with operand 1 written at run-time starts, clamped so that it fits.
-    DynamicUpdateSlice, "dynamic-update-slice", Arity::AtLeast(2), Elements::Selected, [];
+    DynamicUpdateSlice, "dynamic-update-slice", Arity::AtLeast(2), ElementMapping::Selected, [];
     /// Slices at indices; starts are clamped.
-    Gather(dims: GatherDims<D>), "gather", Arity::Exactly(2), Elements::Selected, [
+    Gather(dims: GatherDims<D>), "gather", Arity::Exactly(2), ElementMapping::Selected, [
         "!offset_dims", "!collapsed_slice_dims", "!start_index_map", "!index_vector_dim", "!slice_sizes", "operand_batching_dims",
         "start_indices_batching_dims", "indices_are_sorted"];
     /// Updates combined into operands at indices; windows that do not fit are skipped.
     Scatter { /// Axes.
         dims: ScatterDims, /// (old.., new..) -> combined.
-        comp: CompId = "!to_apply" }, "scatter", Arity::ScatterGroups, Elements::Folded, [
+        comp: CompId = "!to_apply" }, "scatter", Arity::ScatterGroups, ElementMapping::Folded, [
         "!update_window_dims", "!inserted_window_dims", "!scatter_dims_to_operand_dims", "!index_vector_dim", "input_batching_dims",
         "scatter_indices_batching_dims", "indices_are_sorted", "unique_indices"];
     /// n arrays and n scalars folded over dimensions.
     Reduce { /// Folded dimensions.
         dims: Vec<usize> = "!dimensions", /// (acc.., value..) -> acc.
-        comp: CompId = "!to_apply" }, "reduce", Arity::Pairs, Elements::Folded, [];
+        comp: CompId = "!to_apply" }, "reduce", Arity::Pairs, ElementMapping::Folded, [];
     /// n arrays and n scalars folded over windows.
     ReduceWindow { /// One entry a dimension.
         window: Vec<WindowDim<D>> = "window", /// (acc.., value..) -> acc.
-        comp: CompId = "!to_apply" }, "reduce-window", Arity::Pairs, Elements::Folded, [];
+        comp: CompId = "!to_apply" }, "reduce-window", Arity::Pairs, ElementMapping::Folded, [];
     /// Each source element goes to the selected element of its window.
     SelectAndScatter { /// One entry a dimension.
         window: Vec<WindowDim<D>> = "window", /// (a, b) -> keep a.
         select: CompId = "!select", /// (old, source) -> combined.
-        scatter: CompId = "!scatter" }, "select-and-scatter", Arity::Exactly(3), Elements::Folded, [];
+        scatter: CompId = "!scatter" }, "select-and-scatter", Arity::Exactly(3), ElementMapping::Folded, [];
     /// Operands sorted together along one dimension.
     Sort { /// The dimension.
         dim: usize = "!dimensions", /// Whether equal keys keep their order.
         is_stable: bool = "?is_stable", /// (a0, b0, a1, b1, …) -> a goes first.
-        comp: CompId = "!to_apply" }, "sort", Arity::AtLeast(1), Elements::Folded, [];
+        comp: CompId = "!to_apply" }, "sort", Arity::AtLeast(1), ElementMapping::Folded, [];
     /// Largest (or smallest) `k` of the last dimension, and their s32 indices.
     TopK { /// How many.
         k: D = "!k", /// Largest, not smallest.
         largest: bool = "+largest", /// `Total`: in the total order. `Partial`: the largest by `<`, in the steps of TensorFlow's kernel, which
         /// decide where a NaN goes.
-        kind: CompareKind }, "topk", Arity::Exactly(1), Elements::Folded, [];
+        kind: CompareKind }, "topk", Arity::Exactly(1), ElementMapping::Folded, [];
     /// Batched matrix product.
-    Dot(dims: DotDims), "dot", Arity::Exactly(2), Elements::Folded, [
+    Dot(dims: DotDims), "dot", Arity::Exactly(2), ElementMapping::Folded, [
         "lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims", "operand_precision", "algorithm", "sparsity"];
     /// Convolution (cross-correlation unless reversed).
-    Convolution(dims: Box<ConvDims<D>>), "convolution", Arity::Exactly(2), Elements::Folded, [
+    Convolution(dims: Box<ConvDims<D>>), "convolution", Arity::Exactly(2), ElementMapping::Folded, [
         "window", "!dim_labels", "feature_group_count", "batch_group_count", "operand_precision", "sparsity"];
     /// A scalar computation applied point by point.
     Map { /// All dimensions, in order.
         dims: Vec<usize> = "dimensions", /// The computation.
-        comp: CompId = "!to_apply" }, "map", Arity::AtLeast(1), Elements::Pointwise, [];
+        comp: CompId = "!to_apply" }, "map", Arity::AtLeast(1), ElementMapping::Pointwise, [];
     /// Several values as one.
-    Tuple, "tuple", Arity::AtLeast(0), Elements::Opaque, [];
+    Tuple, "tuple", Arity::AtLeast(0), ElementMapping::Opaque, [];
     /// One part of a tuple.
-    GetTupleElement(part: usize = "!index"), "get-tuple-element", Arity::Exactly(1), Elements::Opaque, [];
+    GetTupleElement(part: usize = "!index"), "get-tuple-element", Arity::Exactly(1), ElementMapping::Opaque, [];
     /// State is `body(state)` while `cond(state)`.
     While { /// state -> pred.
         cond: CompId = "!condition", /// state -> state.
-        body: CompId = "!body" }, "while", Arity::Exactly(1), Elements::Opaque, [];
+        body: CompId = "!body" }, "while", Arity::Exactly(1), ElementMapping::Opaque, [];
     /// Runs one of several computations: operand 0 chooses, operand `1 + i` is the argument of branch `i`. A `pred` chooses branch 0 when true.
-    Conditional(branches: Vec<CompId>), "conditional", Arity::AtLeast(1), Elements::Opaque, [
+    Conditional(branches: Vec<CompId>), "conditional", Arity::AtLeast(1), ElementMapping::Opaque, [
         "true_computation", "false_computation", "branch_computations"];
     /// Runs a computation.
-    Call(comp: CompId = "!to_apply"), "call", Arity::AtLeast(0), Elements::Opaque, ["is_composite", "output_to_operand_aliasing"];
+    Call(comp: CompId = "!to_apply"), "call", Arity::AtLeast(0), ElementMapping::Opaque, ["is_composite", "output_to_operand_aliasing"];
     /// Instructions that become one kernel.
     Fusion { /// What kind of kernel.
         kind: FusionKind = "!kind", /// Its body.
-        comp: CompId = "!calls" }, "fusion", Arity::AtLeast(0), Elements::Opaque, ["output_to_operand_aliasing"];
+        comp: CompId = "!calls" }, "fusion", Arity::AtLeast(0), ElementMapping::Opaque, ["output_to_operand_aliasing"];
     /// Discrete Fourier transform over the last dimensions.
     Fft { /// Direction and types.
         kind: FftKind = "!fft_type", /// Lengths of the transformed dimensions.
-        length: Vec<D> = "!fft_length" }, "fft", Arity::Exactly(1), Elements::Folded, [];
+        length: Vec<D> = "!fft_length" }, "fft", Arity::Exactly(1), ElementMapping::Folded, [];
     /// Lower (or upper) Cholesky factor of the last two dimensions.
     Cholesky { /// Lower, not upper.
-        lower: bool = "lower" }, "cholesky", Arity::Exactly(1), Elements::Folded, [];
+        lower: bool = "lower" }, "cholesky", Arity::Exactly(1), ElementMapping::Folded, [];
     /// x of a·x = b (or x·a = b), a triangular.
     TriangularSolve { /// a stands left of x.
         left_side: bool = "left_side", /// The lower triangle is read.
         lower: bool = "lower", /// The diagonal is taken as ones.
         unit_diagonal: bool = "unit_diagonal", /// How a is read.
-        transpose_a: Transpose = "transpose_a" }, "triangular-solve", Arity::Exactly(2), Elements::Folded, [];
+        transpose_a: Transpose = "transpose_a" }, "triangular-solve", Arity::Exactly(2), ElementMapping::Folded, [];
     /// (y, mean, biased variance) of (x, scale, offset).
     BatchNormTraining { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
-        feature_index: usize = "!feature_index" }, "batch-norm-training", Arity::Exactly(3), Elements::Folded, [];
+        feature_index: usize = "!feature_index" }, "batch-norm-training", Arity::Exactly(3), ElementMapping::Folded, [];
     /// y of (x, scale, offset, mean, variance).
     BatchNormInference { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
-        feature_index: usize = "!feature_index" }, "batch-norm-inference", Arity::Exactly(5), Elements::Folded, [];
+        feature_index: usize = "!feature_index" }, "batch-norm-inference", Arity::Exactly(5), ElementMapping::Folded, [];
     /// (grad x, grad scale, grad offset) of (x, scale, mean, variance, grad y).
     BatchNormGrad { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
-        feature_index: usize = "!feature_index" }, "batch-norm-grad", Arity::Exactly(5), Elements::Folded, [];
+        feature_index: usize = "!feature_index" }, "batch-norm-grad", Arity::Exactly(5), ElementMapping::Folded, [];
     /// Random numbers of a distribution (`rng_uniform`, `rng_normal`); not reproducible.
     Rng { /// Normal, not uniform.
-        normal: bool }, "rng", Arity::Exactly(2), Elements::Opaque, ["!distribution"];
+        normal: bool }, "rng", Arity::Exactly(2), ElementMapping::Opaque, ["!distribution"];
     /// (new state, bits) of a state.
     RngBitGenerator { /// `rng_philox`, `rng_three_fry` or `rng_default`.
-        algorithm: String = "!algorithm" }, "rng-bit-generator", Arity::Exactly(1), Elements::Opaque, [];
+        algorithm: String = "!algorithm" }, "rng-bit-generator", Arity::Exactly(1), ElementMapping::Opaque, [];
     /// Size of one dimension, s32.
-    GetDimensionSize(axis: usize = "!dimensions"), "get-dimension-size", Arity::Exactly(1), Elements::Opaque, [];
+    GetDimensionSize(axis: usize = "!dimensions"), "get-dimension-size", Arity::Exactly(1), ElementMapping::Opaque, [];
     /// The operand with one dimension bounded.
-    SetDimensionSize(axis: usize = "!dimensions"), "set-dimension-size", Arity::Exactly(2), Elements::Opaque, [];
+    SetDimensionSize(axis: usize = "!dimensions"), "set-dimension-size", Arity::Exactly(2), ElementMapping::Opaque, [];
     /// Joins tokens.
-    AfterAll, "after-all", Arity::AtLeast(0), Elements::Opaque, [];
+    AfterAll, "after-all", Arity::AtLeast(0), ElementMapping::Opaque, [];
     /// The first operand, computed after the second.
-    AddDependency, "add-dependency", Arity::Exactly(2), Elements::Opaque, [];
+    AddDependency, "add-dependency", Arity::Exactly(2), ElementMapping::Opaque, [];
     /// The index of this partition: 0.
-    PartitionId, "partition-id", Arity::Exactly(0), Elements::Opaque, [];
+    PartitionId, "partition-id", Arity::Exactly(0), ElementMapping::Opaque, [];
     /// The index of this replica: 0.
-    ReplicaId, "replica-id", Arity::Exactly(0), Elements::Opaque, [];
+    ReplicaId, "replica-id", Arity::Exactly(0), ElementMapping::Opaque, [];
 }
 
-impl<D: Size> Op<D> {
+impl<D: SizeRepr> Op<D> {
     /// The computations that the op calls, in the order of its fields.
     pub fn called(&self) -> Vec<CompId> {
         match self {

@@ -3,7 +3,8 @@ use super::{attrs, builder};
 pub use crate::symbolic::Dim;
 
 pub use super::{
-    Anchor, Asked, Assumed, Check, Checks, Claim, CompId, Fold, Found, InstId, Layout, Literal, Mark, Metadata, Place,
+    Anchor, Asked, Assumed, BuilderCheckpoint, Claim, CompId, DataSize, Fold, InstId, Literal, Metadata,
+    OwningComputation, RuntimeCheck, RuntimeChecks, XlaLayout,
 };
 pub use attrs::{DotDims, FftKind, Foreign, ScatterDims, Transpose};
 

@@ -1,10 +1,10 @@
 //! The shape of a value: arrays, tuples, tokens.
-use super::size::{Size, are_same};
+use super::size::{SizeRepr, are_same};
 use crate::tensor::DType;
 
 /// A memory layout: dimensions from fastest to slowest, and whatever XLA writes behind the colon, kept as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Layout {
+pub struct XlaLayout {
     /// Dimension numbers, minor to major.
     pub minor_to_major: Vec<i64>,
     /// Tiles and other properties as written, such as `T(8,128)S(1)`.
@@ -13,7 +13,7 @@ pub struct Layout {
 
 /// An element type and sizes, outermost first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ArrayShape<D: Size = u64> {
+pub struct ArrayShape<D: SizeRepr = u64> {
     /// The element type.
     pub dtype: DType,
     /// The sizes; the bound where a dimension is dynamic.
@@ -21,12 +21,12 @@ pub struct ArrayShape<D: Size = u64> {
     /// Dimensions whose size is only bounded (`<=n`); empty when all are fixed.
     pub dynamic: Vec<bool>,
     /// The layout if one was written.
-    pub layout: Option<Layout>,
+    pub layout: Option<XlaLayout>,
 }
 
 /// The shape of one HLO value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Shape<D: Size = u64> {
+pub enum Shape<D: SizeRepr = u64> {
     /// A dense array.
     Array(ArrayShape<D>),
     /// Several values.
@@ -39,7 +39,7 @@ pub enum Shape<D: Size = u64> {
     Buffer(Box<ArrayShape<D>>),
 }
 
-impl<D: Size> ArrayShape<D> {
+impl<D: SizeRepr> ArrayShape<D> {
     /// A fixed shape without layout.
     pub fn new(dtype: DType, dims: impl Into<Vec<D>>) -> Self {
         ArrayShape { dtype, dims: dims.into(), dynamic: Vec::new(), layout: None }
@@ -74,7 +74,7 @@ impl<D: Size> ArrayShape<D> {
     }
 }
 
-impl<D: Size> Shape<D> {
+impl<D: SizeRepr> Shape<D> {
     /// An array shape.
     pub fn array(dtype: DType, dims: impl Into<Vec<D>>) -> Self {
         Shape::Array(ArrayShape::new(dtype, dims))
@@ -123,7 +123,7 @@ impl<D: Size> Shape<D> {
     }
 }
 
-impl<D: Size> std::fmt::Display for ArrayShape<D> {
+impl<D: SizeRepr> std::fmt::Display for ArrayShape<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}[", self.dtype)?;
         for (i, d) in self.dims.iter().enumerate() {
@@ -145,7 +145,7 @@ impl<D: Size> std::fmt::Display for ArrayShape<D> {
     }
 }
 
-impl<D: Size> std::fmt::Display for Shape<D> {
+impl<D: SizeRepr> std::fmt::Display for Shape<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Shape::Array(a) => a.fmt(f),

@@ -7,7 +7,7 @@ use std::hash::Hash;
 /// A number of elements along an axis: [`u64`], or [`Dim`] while a function is lowered.
 ///
 /// Arithmetic gives `None` where a result leaves 64 bits, as that of `u64` does.
-pub trait Size: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> + 'static {
+pub trait SizeRepr: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> + 'static {
     /// A number of elements that may be negative, such as padding that crops.
     type Signed: Signed;
     /// The sum.
@@ -41,7 +41,7 @@ pub trait Size: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> + 's
 }
 
 /// Whether sizes are the same in every call, as far as their expressions tell; nothing is recorded.
-pub fn are_same<D: Size>(a: &[D], b: &[D]) -> bool {
+pub fn are_same<D: SizeRepr>(a: &[D], b: &[D]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a.is_same(b))
 }
 
@@ -67,7 +67,7 @@ impl Signed for i64 {
     }
 }
 
-impl Size for u64 {
+impl SizeRepr for u64 {
     type Signed = i64;
     fn checked_add(self, other: Self) -> Option<Self> {
         u64::checked_add(self, other)
@@ -125,7 +125,7 @@ impl Signed for Dim {
     }
 }
 
-impl Size for Dim {
+impl SizeRepr for Dim {
     type Signed = Dim;
     fn checked_add(self, other: Self) -> Option<Self> {
         Dim::checked_add(self, other)

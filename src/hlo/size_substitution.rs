@@ -1,6 +1,6 @@
 //! Modules with other sizes: for those at hand, what lowering made with integers in their place.
 use super::attrs::{ConvDims, GatherDims, PadDim, SliceDim, WindowDim};
-use super::size::{Signed, Size};
+use super::size::{Signed, SizeRepr};
 use super::{ArrayShape, Computation, Inst, Module, Op, Shape};
 use crate::symbolic::Dim;
 use crate::util::id_vec::Id;
@@ -8,27 +8,27 @@ use std::cell::RefCell;
 
 /// The functions that make sizes of another type of each size.
 #[derive(Clone, Copy)]
-pub struct Resized<'a, D: Size, E: Size> {
+pub struct Resized<'a, D: SizeRepr, E: SizeRepr> {
     /// Of one that is not negative.
     pub size: &'a dyn Fn(D) -> E,
     /// Of one that may be negative.
     pub signed: &'a dyn Fn(D::Signed) -> E::Signed,
 }
 
-impl<D: Size, E: Size> Resized<'_, D, E> {
+impl<D: SizeRepr, E: SizeRepr> Resized<'_, D, E> {
     fn all(self, sizes: &[D]) -> Vec<E> {
         sizes.iter().map(|&d| (self.size)(d)).collect()
     }
 }
 
-fn at_hand<D: Size>() -> Resized<'static, D, u64> {
+fn at_hand<D: SizeRepr>() -> Resized<'static, D, u64> {
     Resized { size: &D::at_hand, signed: &D::Signed::at_hand }
 }
 
 /// Integers as sizes that do not vary.
 const FIXED: Resized<u64, Dim> = Resized { size: &Dim::from, signed: &Dim::from };
 
-fn windows<D: Size, E: Size>(all: &[WindowDim<D>], to: Resized<D, E>) -> Vec<WindowDim<E>> {
+fn windows<D: SizeRepr, E: SizeRepr>(all: &[WindowDim<D>], to: Resized<D, E>) -> Vec<WindowDim<E>> {
     let one = |w: &WindowDim<D>| WindowDim {
         size: (to.size)(w.size),
         stride: (to.size)(w.stride),
@@ -41,8 +41,8 @@ fn windows<D: Size, E: Size>(all: &[WindowDim<D>], to: Resized<D, E>) -> Vec<Win
     all.iter().map(one).collect()
 }
 
-impl<D: Size> ArrayShape<D> {
-    fn resized<E: Size>(&self, to: Resized<D, E>) -> ArrayShape<E> {
+impl<D: SizeRepr> ArrayShape<D> {
+    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> ArrayShape<E> {
         let ArrayShape { dtype, dims, dynamic, layout } = self;
         ArrayShape { dtype: *dtype, dims: to.all(dims), dynamic: dynamic.clone(), layout: layout.clone() }
     }
@@ -52,8 +52,8 @@ impl<D: Size> ArrayShape<D> {
     }
 }
 
-impl<D: Size> Shape<D> {
-    fn resized<E: Size>(&self, to: Resized<D, E>) -> Shape<E> {
+impl<D: SizeRepr> Shape<D> {
+    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> Shape<E> {
         match self {
             Shape::Array(a) => Shape::Array(a.resized(to)),
             Shape::Tuple(parts) => Shape::Tuple(parts.iter().map(|part| part.resized(to)).collect()),
@@ -68,7 +68,7 @@ impl<D: Size> Shape<D> {
     }
 }
 
-fn pinned<D: Size>() -> Resized<'static, D, u64> {
+fn pinned<D: SizeRepr>() -> Resized<'static, D, u64> {
     Resized { size: &|d| d.into().known(), signed: &|d| d.into().pinned() }
 }
 
@@ -86,20 +86,20 @@ impl Shape {
     }
 }
 
-impl<D: Size> SliceDim<D> {
-    fn resized<E: Size>(&self, to: Resized<D, E>) -> SliceDim<E> {
+impl<D: SizeRepr> SliceDim<D> {
+    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> SliceDim<E> {
         SliceDim { start: (to.size)(self.start), limit: (to.size)(self.limit), stride: (to.size)(self.stride) }
     }
 }
 
-impl<D: Size> PadDim<D> {
-    fn resized<E: Size>(&self, to: Resized<D, E>) -> PadDim<E> {
+impl<D: SizeRepr> PadDim<D> {
+    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> PadDim<E> {
         PadDim { low: (to.signed)(self.low), high: (to.signed)(self.high), interior: (to.size)(self.interior) }
     }
 }
 
-impl<D: Size> GatherDims<D> {
-    fn resized<E: Size>(&self, to: Resized<D, E>) -> GatherDims<E> {
+impl<D: SizeRepr> GatherDims<D> {
+    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> GatherDims<E> {
         let d = self.clone();
         GatherDims {
             slice_sizes: to.all(&d.slice_sizes),
@@ -114,8 +114,8 @@ impl<D: Size> GatherDims<D> {
     }
 }
 
-impl<D: Size> ConvDims<D> {
-    fn resized<E: Size>(&self, to: Resized<D, E>) -> ConvDims<E> {
+impl<D: SizeRepr> ConvDims<D> {
+    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> ConvDims<E> {
         let input = (self.input_batch, self.input_feature, self.input_spatial.clone());
         let kernel = (self.kernel_input_feature, self.kernel_output_feature, self.kernel_spatial.clone());
         let output = (self.output_batch, self.output_feature, self.output_spatial.clone());
@@ -128,7 +128,7 @@ impl<D: Size> ConvDims<D> {
     }
 }
 
-impl<D: Size> Op<D> {
+impl<D: SizeRepr> Op<D> {
     /// The op for the sizes at hand.
     pub fn at_hand(&self) -> Op {
         self.resized(at_hand())
@@ -147,7 +147,7 @@ impl<D: Size> Op<D> {
         let to = Resized { size: &|d: D| number(d.into()) as u64, signed: &|d: D::Signed| number(d.into()) as i64 };
         self.resized(to) == other.resized(to)
     }
-    fn resized<E: Size>(&self, to: Resized<D, E>) -> Op<E> {
+    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> Op<E> {
         match self.clone() {
             Op::Slice(dims) => Op::Slice(dims.iter().map(|d| d.resized(to)).collect()),
             Op::Pad(dims) => Op::Pad(dims.iter().map(|d| d.resized(to)).collect()),
@@ -216,9 +216,9 @@ impl Op {
     }
 }
 
-impl<D: Size> Inst<D> {
+impl<D: SizeRepr> Inst<D> {
     /// The instruction with other sizes.
-    pub fn resized<E: Size>(&self, to: Resized<D, E>) -> Inst<E> {
+    pub fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> Inst<E> {
         Inst {
             name: self.name.clone(),
             op: self.op.resized(to),
@@ -234,7 +234,7 @@ impl<D: Size> Inst<D> {
     }
 }
 
-impl<D: Size> Computation<D> {
+impl<D: SizeRepr> Computation<D> {
     /// The computation for the sizes at hand.
     pub fn at_hand(&self) -> Computation {
         self.resized(at_hand())
@@ -260,7 +260,7 @@ impl<D: Size> Computation<D> {
     }
 }
 
-impl<D: Size> Module<D> {
+impl<D: SizeRepr> Module<D> {
     /// The module for the sizes at hand.
     pub fn at_hand(&self) -> Module {
         self.resized(at_hand())

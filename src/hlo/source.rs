@@ -1,5 +1,5 @@
 //! A module from a file of any kind: what it is, is seen from its bytes.
-use super::stablehlo::Open;
+use super::stablehlo::OpenModule;
 use super::{Module, proto, stablehlo, text};
 use crate::diag::{Code, Error, Result};
 use bytes::Bytes;
@@ -15,22 +15,22 @@ pub struct Source {
 
 /// The content of a file.
 #[derive(Debug)]
-pub enum Form {
+pub enum SourceContent {
     /// A module.
     Fixed(Source),
     /// A module for each of several sizes of its arguments.
-    Open(Box<Open>),
+    Open(Box<OpenModule>),
 }
 
-impl Form {
+impl SourceContent {
     /// The module whose sizes are all known.
     ///
     /// # Errors
     /// `Code::UnknownDim` where sizes are open.
     pub fn fixed(self) -> Result<Source> {
         match self {
-            Form::Fixed(source) => Ok(source),
-            Form::Open(open) => Err(open.refusal()),
+            SourceContent::Fixed(source) => Ok(source),
+            SourceContent::Open(open) => Err(open.refusal()),
         }
     }
 }
@@ -39,11 +39,11 @@ impl Form {
 ///
 /// # Errors
 /// As the reader of the format.
-pub fn read(bytes: &Bytes) -> Result<Form> {
+pub fn read(bytes: &Bytes) -> Result<SourceContent> {
     if let Some(form) = stablehlo::read_bytes(bytes) {
         return form;
     }
-    let plain = |module| Form::Fixed(Source { module, results: Vec::new() });
+    let plain = |module| SourceContent::Fixed(Source { module, results: Vec::new() });
     if proto::is_message(bytes) {
         return proto::decode(bytes).map(plain);
     }

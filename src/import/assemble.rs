@@ -1,5 +1,5 @@
 //! Raw nodes to a graph: names become ids, and what no graph may have is refused.
-use super::node_def::RawNode;
+use super::node_def::FileNode;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, Node, NodeId};
 use crate::util::id_vec::IdVec;
@@ -38,7 +38,7 @@ impl<'a> Assembler<'a> {
         }
     }
     /// Adds a node. Errors: `BadGraph` for an empty name, an empty op, or a name that is taken.
-    pub fn add(&mut self, raw: RawNode<'a>) -> Result<NodeId> {
+    pub fn add(&mut self, raw: FileNode<'a>) -> Result<NodeId> {
         let id = NodeId(
             u32::try_from(self.nodes.len())
                 .map_err(|_| Error::user(Code::TooLarge, "a graph has more than 2^32 nodes"))?,
@@ -55,7 +55,7 @@ impl<'a> Assembler<'a> {
         }
         self.inputs.extend_from_slice(&raw.inputs);
         self.ends.push(self.inputs.len());
-        let RawNode { name, op, device, attrs, .. } = raw;
+        let FileNode { name, op, device, attrs, .. } = raw;
         Ok(self.nodes.push(Node {
             name: name.into(),
             op,

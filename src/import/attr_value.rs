@@ -1,7 +1,7 @@
 //! AttrValue to [`Attr`].
 use super::node_def::Interner;
 use super::tensor_proto::read_tensor;
-use super::wire::Reader;
+use super::wire::WireReader;
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, FuncRef, PartialShape, TfType};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 const MOST_RANK: usize = 254;
 
 /// Reads an AttrValue; `None` where it has no value at all.
-pub fn read_attr<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<Option<Attr>> {
+pub fn read_attr<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<Option<Attr>> {
     let mut attr = None;
     while let Some(field) = reader.next()? {
         attr = Some(match field.number {
@@ -32,7 +32,7 @@ pub fn read_attr<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result
 }
 
 /// Reads a TensorShapeProto. Errors: `TooLarge` for sizes below -1 and more than 254 dimensions.
-pub fn read_shape(mut reader: Reader) -> Result<PartialShape> {
+pub fn read_shape(mut reader: WireReader) -> Result<PartialShape> {
     let (mut dims, mut unknown) = (Vec::new(), false);
     while let Some(field) = reader.next()? {
         match field.number {
@@ -47,7 +47,7 @@ pub fn read_shape(mut reader: Reader) -> Result<PartialShape> {
     Ok(PartialShape(Some(dims).filter(|_| !unknown)))
 }
 
-fn read_dim(mut reader: Reader) -> Result<Option<u64>> {
+fn read_dim(mut reader: WireReader) -> Result<Option<u64>> {
     let mut size = 0;
     while let Some(field) = reader.next()? {
         if field.number == 1 {
@@ -62,7 +62,7 @@ fn read_dim(mut reader: Reader) -> Result<Option<u64>> {
 }
 
 /// Reads a NameAttrList.
-pub fn read_func<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<FuncRef> {
+pub fn read_func<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<FuncRef> {
     let (mut name, mut attrs) = (names.get(""), Vec::new());
     while let Some(field) = reader.next()? {
         match field.number {
@@ -75,7 +75,7 @@ pub fn read_func<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result
 }
 
 /// Reads one entry of a map from names to AttrValues; `None` where the value is not set.
-pub fn read_entry<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<Option<(Arc<str>, Attr)>> {
+pub fn read_entry<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<Option<(Arc<str>, Attr)>> {
     let (mut key, mut attr) = ("", None);
     while let Some(field) = reader.next()? {
         match field.number {
@@ -103,7 +103,7 @@ struct Lists {
     funcs: Vec<FuncRef>,
 }
 
-fn read_list<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<Attr> {
+fn read_list<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<Attr> {
     let mut lists = Lists::default();
     while let Some(field) = reader.next()? {
         match field.number {

@@ -1,12 +1,12 @@
 //! Detection of a file's format from its bytes.
 use super::foreign;
-use super::wire::{Reader, Value};
+use super::wire::{WireReader, WireValue};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use bytes::Bytes;
 
 /// The formats that are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// A binary GraphDef.
     GraphDef,
     /// A GraphDef in text format.
@@ -25,18 +25,18 @@ pub enum Format {
     Module,
 }
 
-const NAMES: &[(&str, Format)] = &[
-    ("pb", Format::GraphDef),
-    ("pbtxt", Format::GraphDefText),
-    ("metagraph", Format::MetaGraph),
-    ("metagraph-text", Format::MetaGraphText),
-    ("savedmodel", Format::SavedModel),
-    ("savedmodel-text", Format::SavedModelText),
-    ("tfjs", Format::TfJs),
-    ("hlo", Format::Module),
+const NAMES: &[(&str, FileFormat)] = &[
+    ("pb", FileFormat::GraphDef),
+    ("pbtxt", FileFormat::GraphDefText),
+    ("metagraph", FileFormat::MetaGraph),
+    ("metagraph-text", FileFormat::MetaGraphText),
+    ("savedmodel", FileFormat::SavedModel),
+    ("savedmodel-text", FileFormat::SavedModelText),
+    ("tfjs", FileFormat::TfJs),
+    ("hlo", FileFormat::Module),
 ];
 
-impl Format {
+impl FileFormat {
     /// The name that `--format` takes.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, f)| *f == self).map_or("", |(name, _)| name)
@@ -45,7 +45,7 @@ impl Format {
     ///
     /// # Errors
     /// `Code::UnknownFormat` for other names.
-    pub fn parse(name: &str) -> Result<Format> {
+    pub fn parse(name: &str) -> Result<FileFormat> {
         let found = NAMES.iter().find(|(n, _)| *n == name).map(|(_, f)| *f);
         found.ok_or_else(|| {
             let names: Vec<&str> = NAMES.iter().map(|(n, _)| *n).collect();
@@ -57,7 +57,7 @@ impl Format {
 }
 
 /// The format of `bytes`, which are not gzipped.
-pub fn detect(bytes: &Bytes) -> Result<Format> {
+pub fn detect(bytes: &Bytes) -> Result<FileFormat> {
     if bytes.is_empty() {
         return Err(Diagnostic::new(Code::UnknownFormat, "the file is empty")
             .help("fetch or export it again; `ls -l FILE` tells its size")
@@ -67,7 +67,7 @@ pub fn detect(bytes: &Bytes) -> Result<Format> {
         return Err(foreign.into());
     }
     if is_bytecode(bytes) || is_hlo(bytes) {
-        return Ok(Format::Module);
+        return Ok(FileFormat::Module);
     }
     let head = &bytes[..bytes.len().min(1024)];
     if head.iter().all(|&b| b >= 0x20 && b != 0x7f || matches!(b, b'\t' | b'\n' | b'\r')) {
@@ -86,7 +86,7 @@ fn is_bytecode(bytes: &[u8]) -> bool {
 
 /// Whether bytes are an HloModuleProto, or have one as their first field as an HloProto and an HloSnapshot do.
 fn is_hlo(bytes: &Bytes) -> bool {
-    let mut reader = Reader::new(bytes, "file");
+    let mut reader = WireReader::new(bytes, "file");
     let wrapped = match reader.next() {
         Ok(Some(field)) if field.number == 1 => field.shared().ok(),
         _ => None,
@@ -97,18 +97,18 @@ fn is_hlo(bytes: &Bytes) -> bool {
 /// A module has a name, the name of its entry, computations with a name and instructions, and numbers for itself and its entry,
 /// where a node of a graph has attributes.
 fn is_hlo_module(bytes: &Bytes) -> bool {
-    let mut reader = Reader::new(bytes, "module");
+    let mut reader = WireReader::new(bytes, "module");
     let (mut computations, mut numbered) = (0, false);
     loop {
         match reader.next() {
             Ok(None) => return computations > 0 && numbered,
             Ok(Some(field)) => match (field.number, field.value) {
-                (1 | 2 | 4, Value::Bytes(_)) => {}
-                (3, Value::Bytes(_)) => match field.shared() {
+                (1 | 2 | 4, WireValue::Bytes(_)) => {}
+                (3, WireValue::Bytes(_)) => match field.shared() {
                     Ok(part) if is_computation(&part) => computations += 1,
                     _ => return false,
                 },
-                (5 | 6, Value::Varint(_)) => numbered = true,
+                (5 | 6, WireValue::Varint(_)) => numbered = true,
                 (1..=6, _) => return false,
                 _ => {}
             },
@@ -119,9 +119,9 @@ fn is_hlo_module(bytes: &Bytes) -> bool {
 
 /// A name, then instructions of which each has a name and an opcode.
 fn is_computation(bytes: &Bytes) -> bool {
-    let mut reader = Reader::new(bytes, "computation");
+    let mut reader = WireReader::new(bytes, "computation");
     while let Ok(Some(field)) = reader.next() {
-        if let (2, Value::Bytes(_)) = (field.number, field.value) {
+        if let (2, WireValue::Bytes(_)) = (field.number, field.value) {
             let Ok(mut inside) = field.message("instruction") else { return false };
             return matches!(inside.next(), Ok(Some(name)) if name.number == 1 && name.text().is_ok());
         }
@@ -129,7 +129,7 @@ fn is_computation(bytes: &Bytes) -> bool {
     false
 }
 
-fn detect_text(head: &[u8]) -> Result<Format> {
+fn detect_text(head: &[u8]) -> Result<FileFormat> {
     let text = String::from_utf8_lossy(head);
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     let mut mlir = false;
@@ -138,66 +138,66 @@ fn detect_text(head: &[u8]) -> Result<Format> {
         rest = rest.split_once('\n').map_or("", |(_, after)| after).trim_start();
     }
     if rest.starts_with('{') {
-        return Ok(Format::TfJs);
+        return Ok(FileFormat::TfJs);
     }
     let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.')).collect();
     let after = rest[word.len()..].trim_start();
     match word.as_str() {
-        "HloModule" | "module" | "func.func" | "ENTRY" => return Ok(Format::Module),
-        "saved_model_schema_version" | "meta_graphs" => return Ok(Format::SavedModelText),
+        "HloModule" | "module" | "func.func" | "ENTRY" => return Ok(FileFormat::Module),
+        "saved_model_schema_version" | "meta_graphs" => return Ok(FileFormat::SavedModelText),
         "meta_info_def" | "graph_def" | "signature_def" | "saver_def" | "collection_def" | "object_graph_def" => {
-            return Ok(Format::MetaGraphText);
+            return Ok(FileFormat::MetaGraphText);
         }
         _ => {}
     }
     if mlir {
-        return Ok(Format::Module);
+        return Ok(FileFormat::Module);
     }
     if !word.is_empty() && after.starts_with(['{', ':', '<']) {
-        return Ok(Format::GraphDefText);
+        return Ok(FileFormat::GraphDefText);
     }
     Err(Error::user(Code::UnknownFormat, "the text is no GraphDef, no model.json and no HLO"))
 }
 
 /// SavedModel starts with a number; a MetaGraphDef has fields that a GraphDef has not, or its first field is no node.
-fn detect_binary(bytes: &Bytes) -> Format {
-    let mut reader = Reader::new(bytes, "file");
+fn detect_binary(bytes: &Bytes) -> FileFormat {
+    let mut reader = WireReader::new(bytes, "file");
     let (mut ones, mut graph, mut meta, mut first) = (0, false, false, None);
     while let Ok(Some(field)) = reader.next() {
         match (field.number, field.value) {
-            (1, Value::Varint(_)) => return Format::SavedModel,
-            (1, Value::Bytes(part)) => {
+            (1, WireValue::Varint(_)) => return FileFormat::SavedModel,
+            (1, WireValue::Bytes(part)) => {
                 ones += 1;
                 first.get_or_insert(part);
             }
-            (2, Value::Bytes(_)) => graph = true,
-            (3 | 5 | 6 | 7, Value::Bytes(_)) => meta = true,
+            (2, WireValue::Bytes(_)) => graph = true,
+            (3 | 5 | 6 | 7, WireValue::Bytes(_)) => meta = true,
             _ => {}
         }
         if ones > 1 {
-            return Format::GraphDef;
+            return FileFormat::GraphDef;
         }
     }
     match first {
         Some(part) if graph => {
             if is_node(part) {
-                Format::GraphDef
+                FileFormat::GraphDef
             } else {
-                Format::MetaGraph
+                FileFormat::MetaGraph
             }
         }
-        Some(_) => Format::GraphDef,
-        None if graph && meta => Format::MetaGraph,
-        None => Format::GraphDef,
+        Some(_) => FileFormat::GraphDef,
+        None if graph && meta => FileFormat::MetaGraph,
+        None => FileFormat::GraphDef,
     }
 }
 
 /// Whether a message has an op name where a NodeDef has it.
 fn is_node(part: &[u8]) -> bool {
     let whole = Bytes::copy_from_slice(part);
-    let mut reader = Reader::new(&whole, "file");
+    let mut reader = WireReader::new(&whole, "file");
     while let Ok(Some(field)) = reader.next() {
-        if let (2, Value::Bytes(op)) = (field.number, field.value) {
+        if let (2, WireValue::Bytes(op)) = (field.number, field.value) {
             return !op.is_empty()
                 && op.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'>' | b'.' | b'-' | b'/'));
         }

@@ -1,5 +1,5 @@
 //! Files of other kinds that are taken for graphs: told by what is in them, with the command that makes a graph of them.
-use super::wire::{Reader, Value};
+use super::wire::{WireReader, WireValue};
 use crate::diag::{Code, Diagnostic};
 use bytes::Bytes;
 
@@ -77,14 +77,14 @@ fn is_page(bytes: &[u8]) -> bool {
 /// A ModelProto begins with a number as a SavedModel does, which has nothing but graphs (2) behind it; a ModelProto has its
 /// graph in field 7 and the versions of its ops in field 8.
 fn is_onnx(bytes: &Bytes) -> bool {
-    let mut reader = Reader::new(bytes, "file");
+    let mut reader = WireReader::new(bytes, "file");
     let (mut version, mut graph, mut ops) = (false, false, false);
     while let Ok(Some(field)) = reader.next() {
         match (field.number, field.value) {
-            (1, Value::Varint(_)) => version = true,
+            (1, WireValue::Varint(_)) => version = true,
             (1, _) => return false,
-            (7, Value::Bytes(_)) => graph = true,
-            (8, Value::Bytes(_)) => ops = true,
+            (7, WireValue::Bytes(_)) => graph = true,
+            (8, WireValue::Bytes(_)) => ops = true,
             _ => {}
         }
     }

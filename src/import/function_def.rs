@@ -1,8 +1,8 @@
 //! FunctionDef to [`Function`]: arguments become `_Arg` nodes, and outputs that are named become numbers.
 use super::assemble::Assembler;
 use super::attr_value::read_entry;
-use super::node_def::{Interner, RawNode, read_node};
-use super::wire::Reader;
+use super::node_def::{FileNode, Interner, read_node};
+use super::wire::WireReader;
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Function, Node, NodeId, TfType};
 use crate::{opdef, ops};
@@ -29,7 +29,7 @@ struct RawFunction<'a> {
     arg_attrs: HashMap<u64, Vec<(Arc<str>, Attr)>>,
     rets: HashMap<&'a str, &'a str>,
     control_rets: Vec<&'a str>,
-    nodes: Vec<Reader<'a>>,
+    nodes: Vec<WireReader<'a>>,
     stateful: bool,
 }
 
@@ -37,7 +37,10 @@ struct RawFunction<'a> {
 type Results<'a> = HashMap<Arc<str>, Vec<&'a str>>;
 
 /// Reads the functions of the libraries in order. Errors name the function; of two with the same name the second is refused.
-pub fn read_library<'a>(libraries: &[Reader<'a>], names: &mut Interner<'a>) -> Result<IndexMap<Arc<str>, Function>> {
+pub fn read_library<'a>(
+    libraries: &[WireReader<'a>],
+    names: &mut Interner<'a>,
+) -> Result<IndexMap<Arc<str>, Function>> {
     let mut raw = Vec::new();
     for library in libraries {
         let mut library = library.clone();
@@ -65,7 +68,7 @@ pub fn read_library<'a>(libraries: &[Reader<'a>], names: &mut Interner<'a>) -> R
     Ok(all)
 }
 
-fn read_raw<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<RawFunction<'a>> {
+fn read_raw<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<RawFunction<'a>> {
     let mut f = RawFunction {
         name: names.get(""),
         args: Vec::new(),
@@ -95,7 +98,7 @@ fn read_raw<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<RawF
 }
 
 /// An entry of a map of names to names.
-fn read_names<'a>(mut entry: Reader<'a>) -> Result<(&'a str, &'a str)> {
+fn read_names<'a>(mut entry: WireReader<'a>) -> Result<(&'a str, &'a str)> {
     let (mut key, mut value) = ("", "");
     while let Some(part) = entry.next()? {
         match part.number {
@@ -107,7 +110,7 @@ fn read_names<'a>(mut entry: Reader<'a>) -> Result<(&'a str, &'a str)> {
     Ok((key, value))
 }
 
-fn read_signature<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>, f: &mut RawFunction<'a>) -> Result<()> {
+fn read_signature<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>, f: &mut RawFunction<'a>) -> Result<()> {
     while let Some(field) = reader.next()? {
         match field.number {
             1 => f.name = names.get(field.text()?),
@@ -120,7 +123,7 @@ fn read_signature<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>, f: &mut 
     Ok(())
 }
 
-fn read_arg_def<'a>(mut reader: Reader<'a>) -> Result<ArgDef<'a>> {
+fn read_arg_def<'a>(mut reader: WireReader<'a>) -> Result<ArgDef<'a>> {
     let mut arg = ArgDef::default();
     while let Some(field) = reader.next()? {
         match field.number {
@@ -135,7 +138,7 @@ fn read_arg_def<'a>(mut reader: Reader<'a>) -> Result<ArgDef<'a>> {
     Ok(arg)
 }
 
-fn read_arg_attrs<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>, f: &mut RawFunction<'a>) -> Result<()> {
+fn read_arg_attrs<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>, f: &mut RawFunction<'a>) -> Result<()> {
     let (mut index, mut attrs) = (0, Vec::new());
     while let Some(field) = reader.next()? {
         match field.number {
@@ -196,7 +199,7 @@ fn add_arg<'a>(
     };
     let mut attrs = vec![(names.get("T"), Attr::Type(dtype)), (names.get("index"), Attr::Int(i as i64))];
     attrs.extend(f.arg_attrs.get(&(i as u64)).into_iter().flatten().cloned());
-    let raw = RawNode { name: arg.name, op: names.get("_Arg"), device: names.get(""), inputs: Vec::new(), attrs };
+    let raw = FileNode { name: arg.name, op: names.get("_Arg"), device: names.get(""), inputs: Vec::new(), attrs };
     nodes.add(raw)
 }
 

@@ -2,18 +2,18 @@
 use super::assemble::{Assembler, plain_port};
 use super::function_def::read_library;
 use super::node_def::{Interner, read_node};
-use super::wire::Reader;
+use super::wire::WireReader;
 use crate::diag::Result;
 use crate::graph::Program;
 use bytes::Bytes;
 
 /// Reads a binary GraphDef; tensors stay slices of `file`.
 pub fn read(file: &Bytes) -> Result<Program> {
-    read_graph(Reader::new(file, "GraphDef"))
+    read_graph(WireReader::new(file, "GraphDef"))
 }
 
 /// Reads a GraphDef that may be a part of another message.
-pub fn read_graph(mut reader: Reader) -> Result<Program> {
+pub fn read_graph(mut reader: WireReader) -> Result<Program> {
     let mut names = Interner::default();
     let mut nodes = Assembler::with_capacity(reader.count(1));
     let mut libraries = Vec::new();
@@ -33,7 +33,7 @@ pub fn read_graph(mut reader: Reader) -> Result<Program> {
     Ok(program)
 }
 
-fn read_producer(mut reader: Reader) -> Result<i32> {
+fn read_producer(mut reader: WireReader) -> Result<i32> {
     let mut producer = 0;
     while let Some(field) = reader.next()? {
         if field.number == 1 {

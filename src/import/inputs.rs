@@ -1,5 +1,5 @@
 //! The set of files that a program is read from.
-use super::detect::{Format, detect};
+use super::detect::{FileFormat, detect};
 use super::read_file;
 use crate::diag::{Code, Error, Result};
 use serde_json::Value;
@@ -25,16 +25,20 @@ pub fn inputs(path: &Path, format: Option<&str>) -> Result<Vec<PathBuf>> {
     all.push(path.to_path_buf());
     let folder = path.parent().unwrap_or(Path::new(""));
     let bytes = read_file(path)?;
-    let format = format.map_or_else(|| detect(&bytes), Format::parse)?;
+    let format = format.map_or_else(|| detect(&bytes), FileFormat::parse)?;
     match format {
-        Format::SavedModel | Format::SavedModelText => {
+        FileFormat::SavedModel | FileFormat::SavedModelText => {
             let variables = folder.join("variables");
             if variables.is_dir() {
                 below(&variables, 0, &mut all)?;
             }
         }
-        Format::TfJs => all.extend(shards(&bytes).into_iter().map(|name| folder.join(name))),
-        Format::GraphDef | Format::GraphDefText | Format::MetaGraph | Format::MetaGraphText | Format::Module => {}
+        FileFormat::TfJs => all.extend(shards(&bytes).into_iter().map(|name| folder.join(name))),
+        FileFormat::GraphDef
+        | FileFormat::GraphDefText
+        | FileFormat::MetaGraph
+        | FileFormat::MetaGraphText
+        | FileFormat::Module => {}
     }
     Ok(all)
 }

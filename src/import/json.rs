@@ -1,5 +1,5 @@
 //! Protobuf's JSON form to its wire format, with what TF.js does otherwise: bytes may be a list of numbers.
-use super::schema::{FieldKind, Kind, Scope, put_scalar};
+use super::schema::{FieldContainer, FieldKind, FieldType, put_scalar};
 use super::wire::put_bytes;
 use crate::diag::{Code, Error, Result};
 use base64::Engine;
@@ -10,7 +10,7 @@ const MOST_DEPTH: u32 = 64;
 
 /// The wire form of `value`, one message of type `scope`. Fields that the message does not have are passed over, as newer
 /// writers add some. Errors: `BadEncoding` with the path of the field.
-pub fn encode(value: &Value, scope: &Scope) -> Result<Vec<u8>> {
+pub fn encode(value: &Value, scope: &FieldContainer) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     message(value, scope, 0, &mut out).map_err(|path| bad(&path))?;
     Ok(out)
@@ -24,7 +24,7 @@ fn bad(path: &[String]) -> Error {
 /// The path of what is wrong, innermost first.
 type Wrong = Vec<String>;
 
-fn message(value: &Value, scope: &Scope, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn message(value: &Value, scope: &FieldContainer, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
     let fields = value.as_object().filter(|_| depth <= MOST_DEPTH).ok_or_else(Vec::new)?;
     for (name, value) in fields {
         let Some(field) = scope.field(name) else { continue };
@@ -41,7 +41,7 @@ fn one_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) ->
     match value {
         Value::Null => Ok(()),
         Value::Object(entries) if field.map => {
-            let Kind::Message(scope) = &field.kind else { return Err(Vec::new()) };
+            let FieldType::Message(scope) = &field.kind else { return Err(Vec::new()) };
             for (key, value) in entries {
                 let mut inner = Vec::new();
                 let (Some(key_field), Some(value_field)) = (scope.field("key"), scope.field("value")) else {
@@ -68,20 +68,22 @@ fn one_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) ->
 
 fn item_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
     match (&field.kind, value) {
-        (Kind::Opaque, _) => {}
-        (Kind::Message(scope), _) => {
+        (FieldType::Opaque, _) => {}
+        (FieldType::Message(scope), _) => {
             let mut inner = Vec::new();
             message(value, scope, depth + 1, &mut inner)?;
             put_bytes(out, field.number, &inner);
         }
-        (Kind::Bytes, Value::Array(bytes)) => {
+        (FieldType::Bytes, Value::Array(bytes)) => {
             let byte = |v: &Value| v.as_u64().and_then(|b| u8::try_from(b).ok());
             let bytes: Option<Vec<u8>> = bytes.iter().map(byte).collect();
             put_bytes(out, field.number, &bytes.ok_or_else(Vec::new)?);
         }
-        (Kind::Bytes, Value::String(text)) => put_bytes(out, field.number, &base64_bytes(text).ok_or_else(Vec::new)?),
-        (Kind::Text, Value::String(text)) => put_bytes(out, field.number, text.as_bytes()),
-        (Kind::Text | Kind::Bytes, _) => return Err(Vec::new()),
+        (FieldType::Bytes, Value::String(text)) => {
+            put_bytes(out, field.number, &base64_bytes(text).ok_or_else(Vec::new)?)
+        }
+        (FieldType::Text, Value::String(text)) => put_bytes(out, field.number, text.as_bytes()),
+        (FieldType::Text | FieldType::Bytes, _) => return Err(Vec::new()),
         (_, Value::String(text)) => put_scalar(out, field, text).ok_or_else(Vec::new)?,
         (_, Value::Number(number)) => put_scalar(out, field, &whole(number)).ok_or_else(Vec::new)?,
         (_, Value::Bool(flag)) => put_scalar(out, field, if *flag { "true" } else { "false" }).ok_or_else(Vec::new)?,

@@ -39,7 +39,7 @@ mod tests;
 mod variables;
 pub mod wire;
 
-pub use detect::Format;
+pub use detect::FileFormat;
 pub use foreign::recognised;
 pub use inputs::inputs;
 pub use source::read_file;
@@ -58,7 +58,7 @@ pub enum Loaded {
     Module(Bytes),
 }
 
-/// Reads the program at `path` (`-` is standard input); `format` names a [`Format`] and switches detection off. Variables that
+/// Reads the program at `path` (`-` is standard input); `format` names a [`FileFormat`] and switches detection off. Variables that
 /// have a value become constants.
 ///
 /// # Errors
@@ -96,13 +96,13 @@ pub fn load_any(path: &Path, format: Option<&str>) -> Result<Loaded> {
             d
         })
     };
-    let format = format.map(Format::parse).transpose().map_err(in_file)?;
+    let format = format.map(FileFormat::parse).transpose().map_err(in_file)?;
     let mut program = if path.is_dir() {
         load_folder(path, format).map_err(in_file)?
     } else {
         let bytes = read_file(path).map_err(in_file)?;
         let format = format.map_or_else(|| detect::detect(&bytes), Ok).map_err(in_file)?;
-        if format == Format::Module {
+        if format == FileFormat::Module {
             return Ok(Loaded::Module(bytes));
         }
         parse(&bytes, Some(format), path.parent().unwrap_or(Path::new(""))).map_err(in_file)?
@@ -120,25 +120,25 @@ fn no_graph() -> Diagnostic {
 ///
 /// # Errors
 /// Those of [`load`].
-pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Program> {
+pub fn parse(bytes: &Bytes, format: Option<FileFormat>, folder: &Path) -> Result<Program> {
     let format = match format {
         Some(format) => format,
         None => detect::detect(bytes)?,
     };
     match format {
-        Format::GraphDef => without_values(graph_def::read(bytes)?),
-        Format::GraphDefText => without_values(graph_def::read(&from_text::<proto::tensorflow::GraphDef>(bytes)?)?),
-        Format::MetaGraph => without_values(saved_model::read_meta_graph(bytes)?.program),
-        Format::MetaGraphText => {
+        FileFormat::GraphDef => without_values(graph_def::read(bytes)?),
+        FileFormat::GraphDefText => without_values(graph_def::read(&from_text::<proto::tensorflow::GraphDef>(bytes)?)?),
+        FileFormat::MetaGraph => without_values(saved_model::read_meta_graph(bytes)?.program),
+        FileFormat::MetaGraphText => {
             let binary = from_text::<proto::tensorflow::MetaGraphDef>(bytes)?;
             without_values(saved_model::read_meta_graph(&binary)?.program)
         }
-        Format::SavedModel => with_variables(saved_model::read(bytes)?, folder),
-        Format::SavedModelText => {
+        FileFormat::SavedModel => with_variables(saved_model::read(bytes)?, folder),
+        FileFormat::SavedModelText => {
             with_variables(saved_model::read(&from_text::<proto::tensorflow::SavedModel>(bytes)?)?, folder)
         }
-        Format::TfJs => tfjs::read(bytes, folder),
-        Format::Module => Err(no_graph().into()),
+        FileFormat::TfJs => tfjs::read(bytes, folder),
+        FileFormat::Module => Err(no_graph().into()),
     }
 }
 
@@ -174,7 +174,7 @@ pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
     let model = path.is_dir() && !path.join("model.json").is_file();
     let saved = if model { Some(load_bytes(path, format)?) } else { None };
     match saved {
-        Some((Format::SavedModel, bytes)) => {
+        Some((FileFormat::SavedModel, bytes)) => {
             let mut program = saved_model::read(&bytes)?.program;
             program.source = path.display().to_string();
             Ok(program)
@@ -187,14 +187,14 @@ pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
 ///
 /// # Errors
 /// Those of [`load`], but for the graph's own.
-pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(Format, Bytes)> {
+pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(FileFormat, Bytes)> {
     let in_file = |error: Error| {
         error.map(|mut d| {
             d.place.file.get_or_insert_with(|| path.display().to_string());
             d
         })
     };
-    let format = format.map(Format::parse).transpose().map_err(in_file)?;
+    let format = format.map(FileFormat::parse).transpose().map_err(in_file)?;
     let names = ["saved_model.pb", "saved_model.pbtxt", "model.json"];
     let file = names.iter().map(|n| path.join(n)).find(|f| f.is_file());
     if file.is_none() && path.is_dir() {
@@ -203,18 +203,20 @@ pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(Format, Bytes)> 
     let bytes = read_file(file.as_deref().unwrap_or(path)).map_err(in_file)?;
     let format = format.map_or_else(|| detect::detect(&bytes), Ok).map_err(in_file)?;
     let binary = match format {
-        Format::GraphDefText => (Format::GraphDef, from_text::<proto::tensorflow::GraphDef>(&bytes)),
-        Format::MetaGraphText => (Format::MetaGraph, from_text::<proto::tensorflow::MetaGraphDef>(&bytes)),
-        Format::SavedModelText => (Format::SavedModel, from_text::<proto::tensorflow::SavedModel>(&bytes)),
-        Format::GraphDef | Format::MetaGraph | Format::SavedModel | Format::TfJs | Format::Module => {
-            (format, Ok(bytes))
-        }
+        FileFormat::GraphDefText => (FileFormat::GraphDef, from_text::<proto::tensorflow::GraphDef>(&bytes)),
+        FileFormat::MetaGraphText => (FileFormat::MetaGraph, from_text::<proto::tensorflow::MetaGraphDef>(&bytes)),
+        FileFormat::SavedModelText => (FileFormat::SavedModel, from_text::<proto::tensorflow::SavedModel>(&bytes)),
+        FileFormat::GraphDef
+        | FileFormat::MetaGraph
+        | FileFormat::SavedModel
+        | FileFormat::TfJs
+        | FileFormat::Module => (format, Ok(bytes)),
     };
     Ok((binary.0, binary.1.map_err(in_file)?))
 }
 
 /// A SavedModel's folder, or that of a TF.js model.
-fn load_folder(path: &Path, format: Option<Format>) -> Result<Program> {
+fn load_folder(path: &Path, format: Option<FileFormat>) -> Result<Program> {
     for name in ["saved_model.pb", "saved_model.pbtxt", "model.json"] {
         let file = path.join(name);
         if file.is_file() {
@@ -249,7 +251,7 @@ fn no_model(path: &Path) -> Diagnostic {
 /// # Errors
 /// `BadEncoding` with line and column.
 pub fn from_text<M: protobuf::MessageFull>(text: &[u8]) -> Result<Bytes> {
-    Ok(Bytes::from(text::encode(text, &schema::Scope::of::<M>())?))
+    Ok(Bytes::from(text::encode(text, &schema::FieldContainer::of::<M>())?))
 }
 
 /// Reads a binary GraphDef.

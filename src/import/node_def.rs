@@ -1,7 +1,7 @@
 //! NodeDef to a node whose inputs are still names.
 use super::attr_value::read_entry;
 use super::seeds;
-use super::wire::Reader;
+use super::wire::WireReader;
 use crate::diag::{Error, Result};
 use crate::graph::Attr;
 use foldhash::HashMap;
@@ -24,7 +24,7 @@ impl<'a> Interner<'a> {
 }
 
 /// A node as the file has it.
-pub struct RawNode<'a> {
+pub struct FileNode<'a> {
     /// The node's name.
     pub name: &'a str,
     /// The node's op.
@@ -38,12 +38,12 @@ pub struct RawNode<'a> {
 }
 
 /// Reads a NodeDef. Attributes without a value are left out. Errors carry the node's name where it was read before.
-pub fn read_node<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<RawNode<'a>> {
+pub fn read_node<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<FileNode<'a>> {
     let empty = names.get("");
     // Lists of the right length need no second allocation, which is felt in files of a million nodes.
     let room = |number| reader.count(number).min(MOST_ROOM);
     let (inputs, attrs) = (Vec::with_capacity(room(3)), Vec::with_capacity(room(5)));
-    let mut node = RawNode { name: "", op: empty.clone(), device: empty, inputs, attrs };
+    let mut node = FileNode { name: "", op: empty.clone(), device: empty, inputs, attrs };
     while let Some(field) = reader.next()? {
         let at_node = |e: Error| if node.name.is_empty() { e } else { e.map(|d| d.at_node(node.name, &node.op)) };
         match field.number {

@@ -4,7 +4,7 @@
 //! Two graphs tell it. `SavedObjectGraph` in the model's file has the functions, and the checkpoint's own object graph the
 //! names of values. Objects of the two are the same where the same names lead to them from the root.
 //! Source: `saved_object_graph.proto`, `trackable_object_graph.proto`.
-use super::wire::{Field, Reader};
+use super::wire::{WireField, WireReader};
 use crate::diag::Result;
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ pub struct ObjectGraph {
 
 impl ObjectGraph {
     /// Reads a `SavedObjectGraph`. Errors: `BadEncoding`.
-    pub fn read(mut reader: Reader) -> Result<ObjectGraph> {
+    pub fn read(mut reader: WireReader) -> Result<ObjectGraph> {
         let mut graph = ObjectGraph::default();
         while let Some(field) = reader.next()? {
             match field.number {
@@ -73,7 +73,7 @@ impl ObjectGraph {
     /// For each object that has a value in the checkpoint whose object graph is `saved`, the value's name there.
     /// Errors: `BadEncoding`.
     pub fn keys(&self, saved: &Bytes) -> Result<HashMap<usize, String>> {
-        let mut reader = Reader::new(saved, "TrackableObjectGraph");
+        let mut reader = WireReader::new(saved, "TrackableObjectGraph");
         let mut other = Vec::new();
         while let Some(field) = reader.next()? {
             if field.number == 1 {
@@ -114,7 +114,7 @@ impl ObjectGraph {
 }
 
 /// One entry of `concrete_functions`: a name, and the objects that are captured.
-fn read_function(field: &Field) -> Result<(String, Vec<usize>)> {
+fn read_function(field: &WireField) -> Result<(String, Vec<usize>)> {
     let mut entry = field.message("ConcreteFunctionsEntry")?;
     let (mut name, mut bound) = (String::new(), Vec::new());
     while let Some(part) = entry.next()? {
@@ -135,7 +135,7 @@ fn read_function(field: &Field) -> Result<(String, Vec<usize>)> {
 }
 
 /// A `SavedObject` or a `TrackableObject`: what is read of them has the same numbers.
-fn read_object(mut reader: Reader) -> Result<Object> {
+fn read_object(mut reader: WireReader) -> Result<Object> {
     let mut object = Object::default();
     // field 2 is a list of attributes in a `TrackableObject`; a `SavedObject` has none
     while let Some(field) = reader.next()? {
@@ -163,7 +163,7 @@ fn read_object(mut reader: Reader) -> Result<Object> {
     Ok(object)
 }
 
-fn read_child(field: &Field) -> Result<(String, usize)> {
+fn read_child(field: &WireField) -> Result<(String, usize)> {
     let mut reader = field.message("ObjectReference")?;
     let (mut name, mut to) = (String::new(), 0);
     while let Some(part) = reader.next()? {
@@ -176,7 +176,7 @@ fn read_child(field: &Field) -> Result<(String, usize)> {
     Ok((name, to))
 }
 
-fn read_slot(field: &Field) -> Result<(usize, String, usize)> {
+fn read_slot(field: &WireField) -> Result<(usize, String, usize)> {
     let mut reader = field.message("SlotVariableReference")?;
     let (mut variable, mut name, mut slot) = (0, String::new(), 0);
     while let Some(part) = reader.next()? {
@@ -191,7 +191,7 @@ fn read_slot(field: &Field) -> Result<(usize, String, usize)> {
 }
 
 /// Name and key of a `SerializedTensor`.
-fn read_attribute(field: &Field) -> Result<(String, String)> {
+fn read_attribute(field: &WireField) -> Result<(String, String)> {
     let mut reader = field.message("SerializedTensor")?;
     let (mut name, mut key) = (String::new(), String::new());
     while let Some(part) = reader.next()? {
@@ -205,6 +205,6 @@ fn read_attribute(field: &Field) -> Result<(String, String)> {
 }
 
 /// A node's number; one that no graph has where it is negative.
-fn index(field: &Field) -> Result<usize> {
+fn index(field: &WireField) -> Result<usize> {
     Ok(usize::try_from(field.number()?).unwrap_or(usize::MAX))
 }

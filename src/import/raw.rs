@@ -1,5 +1,5 @@
 //! GraphDefs taken apart as far as rewriting needs it. What is not looked at keeps its bytes.
-use super::wire::{Reader, Value, put_bytes, put_number, put_varint};
+use super::wire::{WireReader, WireValue, put_bytes, put_number, put_varint};
 use crate::diag::Result;
 use bytes::Bytes;
 
@@ -29,14 +29,14 @@ impl Message {
     /// # Errors
     /// `BadEncoding`.
     pub fn parse(data: &Bytes, name: &'static str) -> Result<Message> {
-        let mut reader = Reader::new(data, name);
+        let mut reader = WireReader::new(data, name);
         let mut fields = Vec::new();
         while let Some(field) = reader.next()? {
             let value = match field.value {
-                Value::Varint(v) => Raw::Varint(v),
-                Value::Fixed64(v) => Raw::Fixed64(v),
-                Value::Bytes(_) => Raw::Bytes(field.shared()?),
-                Value::Fixed32(v) => Raw::Fixed32(v),
+                WireValue::Varint(v) => Raw::Varint(v),
+                WireValue::Fixed64(v) => Raw::Fixed64(v),
+                WireValue::Bytes(_) => Raw::Bytes(field.shared()?),
+                WireValue::Fixed32(v) => Raw::Fixed32(v),
             };
             fields.push((field.number, value));
         }

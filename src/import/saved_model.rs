@@ -2,7 +2,7 @@
 use super::graph_def::read_graph;
 use super::object_graph::ObjectGraph;
 use super::proto::tensorflow::{SignatureDef, TensorInfo};
-use super::wire::{Field, Reader};
+use super::wire::{WireField, WireReader};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, Program, Signature};
 use bytes::Bytes;
@@ -22,7 +22,7 @@ const SERVE: &str = "serve";
 
 /// Reads `saved_model.pb`: the graph with the tag `serve`, or the only one.
 pub fn read(file: &Bytes) -> Result<Saved> {
-    let mut reader = Reader::new(file, "SavedModel");
+    let mut reader = WireReader::new(file, "SavedModel");
     let mut graphs = Vec::new();
     while let Some(field) = reader.next()? {
         if field.number == 2 {
@@ -50,10 +50,10 @@ pub fn read(file: &Bytes) -> Result<Saved> {
 
 /// Reads a MetaGraphDef file.
 pub fn read_meta_graph(file: &Bytes) -> Result<Saved> {
-    read_meta(Reader::new(file, "MetaGraphDef"))
+    read_meta(WireReader::new(file, "MetaGraphDef"))
 }
 
-fn read_tags<'a>(mut meta: Reader<'a>) -> Result<Vec<&'a str>> {
+fn read_tags<'a>(mut meta: WireReader<'a>) -> Result<Vec<&'a str>> {
     let mut tags = Vec::new();
     while let Some(field) = meta.next()? {
         if field.number != 1 {
@@ -69,7 +69,7 @@ fn read_tags<'a>(mut meta: Reader<'a>) -> Result<Vec<&'a str>> {
     Ok(tags)
 }
 
-fn read_meta(mut meta: Reader) -> Result<Saved> {
+fn read_meta(mut meta: WireReader) -> Result<Saved> {
     let (mut program, mut signatures, mut objects) = (None, Vec::new(), ObjectGraph::default());
     while let Some(field) = meta.next()? {
         match field.number {
@@ -90,7 +90,7 @@ fn read_meta(mut meta: Reader) -> Result<Saved> {
     Ok(Saved { program, objects })
 }
 
-fn read_signature(field: &Field) -> Result<Signature> {
+fn read_signature(field: &WireField) -> Result<Signature> {
     let mut entry = field.message("SignatureEntry")?;
     let (mut name, mut signature) = ("", SignatureDef::new());
     while let Some(part) = entry.next()? {

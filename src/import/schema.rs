@@ -4,7 +4,7 @@ use protobuf::reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor, Runt
 
 /// A container of fields: a message, or one entry of a map.
 #[derive(Clone)]
-pub enum Scope {
+pub enum FieldContainer {
     /// A message.
     Message(MessageDescriptor),
     /// `key` and `value`.
@@ -13,7 +13,7 @@ pub enum Scope {
 
 /// The type of a field.
 #[derive(Clone)]
-pub enum Kind {
+pub enum FieldType {
     /// A signed integer, of 32 bits or not.
     Signed {
         /// Whether it has 32 bits.
@@ -37,7 +37,7 @@ pub enum Kind {
     /// A name or its number.
     Enum(EnumDescriptor),
     /// A message.
-    Message(Scope),
+    Message(FieldContainer),
     /// A message that is skipped.
     Opaque,
 }
@@ -48,23 +48,23 @@ pub struct FieldKind {
     /// The field's number.
     pub number: u32,
     /// The type of the field, or of each item of a list.
-    pub kind: Kind,
+    pub kind: FieldType,
     /// Whether it is a list. Maps are lists of entries.
     pub repeated: bool,
     /// For a map: the types of key and value.
     pub map: bool,
 }
 
-impl Scope {
+impl FieldContainer {
     /// The message type `M`.
-    pub fn of<M: protobuf::MessageFull>() -> Scope {
-        Scope::Message(M::descriptor())
+    pub fn of<M: protobuf::MessageFull>() -> FieldContainer {
+        FieldContainer::Message(M::descriptor())
     }
     /// The field called `name`, as in the `.proto` or in protobuf's JSON.
     pub fn field(&self, name: &str) -> Option<FieldKind> {
         match self {
-            Scope::Message(message) => message.field_by_name_or_json_name(name).map(|f| field_kind(&f)),
-            Scope::Entry(key, value) => {
+            FieldContainer::Message(message) => message.field_by_name_or_json_name(name).map(|f| field_kind(&f)),
+            FieldContainer::Entry(key, value) => {
                 let (number, held) = match name {
                     "key" => (1, key),
                     "value" => (2, value),
@@ -77,11 +77,11 @@ impl Scope {
     /// The field of this number, with its name in the `.proto`.
     pub fn numbered(&self, number: u32) -> Option<(String, FieldKind)> {
         match self {
-            Scope::Message(message) => {
+            FieldContainer::Message(message) => {
                 let field = message.fields().find(|f| f.number().unsigned_abs() == number)?;
                 Some((field.name().to_string(), field_kind(&field)))
             }
-            Scope::Entry(..) => {
+            FieldContainer::Entry(..) => {
                 let name = match number {
                     1 => "key",
                     2 => "value",
@@ -94,8 +94,8 @@ impl Scope {
     /// The message's name, for errors.
     pub fn name(&self) -> String {
         match self {
-            Scope::Message(message) => message.name().to_string(),
-            Scope::Entry(..) => "map entry".to_string(),
+            FieldContainer::Message(message) => message.name().to_string(),
+            FieldContainer::Entry(..) => "map entry".to_string(),
         }
     }
 }
@@ -106,30 +106,30 @@ fn field_kind(field: &FieldDescriptor) -> FieldKind {
         RuntimeFieldType::Singular(t) => FieldKind { number, kind: kind(&t), repeated: false, map: false },
         RuntimeFieldType::Repeated(t) => FieldKind { number, kind: kind(&t), repeated: true, map: false },
         RuntimeFieldType::Map(k, v) => {
-            FieldKind { number, kind: Kind::Message(Scope::Entry(k, v)), repeated: true, map: true }
+            FieldKind { number, kind: FieldType::Message(FieldContainer::Entry(k, v)), repeated: true, map: true }
         }
     }
 }
 
-fn kind(held: &RuntimeType) -> Kind {
+fn kind(held: &RuntimeType) -> FieldType {
     match held {
-        RuntimeType::I32 => Kind::Signed { narrow: true },
-        RuntimeType::I64 => Kind::Signed { narrow: false },
-        RuntimeType::U32 => Kind::Unsigned { narrow: true },
-        RuntimeType::U64 => Kind::Unsigned { narrow: false },
-        RuntimeType::F32 => Kind::F32,
-        RuntimeType::F64 => Kind::F64,
-        RuntimeType::Bool => Kind::Bool,
-        RuntimeType::String => Kind::Text,
-        RuntimeType::VecU8 => Kind::Bytes,
-        RuntimeType::Enum(e) => Kind::Enum(e.clone()),
-        RuntimeType::Message(m) if m.name() == "Opaque" => Kind::Opaque,
-        RuntimeType::Message(m) => Kind::Message(Scope::Message(m.clone())),
+        RuntimeType::I32 => FieldType::Signed { narrow: true },
+        RuntimeType::I64 => FieldType::Signed { narrow: false },
+        RuntimeType::U32 => FieldType::Unsigned { narrow: true },
+        RuntimeType::U64 => FieldType::Unsigned { narrow: false },
+        RuntimeType::F32 => FieldType::F32,
+        RuntimeType::F64 => FieldType::F64,
+        RuntimeType::Bool => FieldType::Bool,
+        RuntimeType::String => FieldType::Text,
+        RuntimeType::VecU8 => FieldType::Bytes,
+        RuntimeType::Enum(e) => FieldType::Enum(e.clone()),
+        RuntimeType::Message(m) if m.name() == "Opaque" => FieldType::Opaque,
+        RuntimeType::Message(m) => FieldType::Message(FieldContainer::Message(m.clone())),
     }
 }
 
 /// The number of an integer literal (`-12`, `0x1f`, `017`) if `kind` can hold it.
-pub fn integer(kind: &Kind, text: &str) -> Option<u64> {
+pub fn integer(kind: &FieldType, text: &str) -> Option<u64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |d| (true, d));
     let (radix, digits) = match digits.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, &digits[2..]),
@@ -140,11 +140,17 @@ pub fn integer(kind: &Kind, text: &str) -> Option<u64> {
         u64::from_str_radix(digits, radix).ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_hexdigit()))?;
     let value = if negative { -i128::from(size) } else { i128::from(size) };
     let fits = match kind {
-        Kind::Signed { narrow: true } | Kind::Enum(_) => i32::try_from(value).is_ok(),
-        Kind::Signed { narrow: false } => i64::try_from(value).is_ok(),
-        Kind::Unsigned { narrow: true } => u32::try_from(value).is_ok(),
-        Kind::Unsigned { narrow: false } => u64::try_from(value).is_ok(),
-        Kind::F32 | Kind::F64 | Kind::Bool | Kind::Text | Kind::Bytes | Kind::Message(_) | Kind::Opaque => false,
+        FieldType::Signed { narrow: true } | FieldType::Enum(_) => i32::try_from(value).is_ok(),
+        FieldType::Signed { narrow: false } => i64::try_from(value).is_ok(),
+        FieldType::Unsigned { narrow: true } => u32::try_from(value).is_ok(),
+        FieldType::Unsigned { narrow: false } => u64::try_from(value).is_ok(),
+        FieldType::F32
+        | FieldType::F64
+        | FieldType::Bool
+        | FieldType::Text
+        | FieldType::Bytes
+        | FieldType::Message(_)
+        | FieldType::Opaque => false,
     };
     fits.then_some(value as u64)
 }
@@ -152,16 +158,18 @@ pub fn integer(kind: &Kind, text: &str) -> Option<u64> {
 /// Appends one scalar that is spelled `text` (quoted text is given unquoted in `text_bytes`); `None` where it does not fit.
 pub fn put_scalar(out: &mut Vec<u8>, field: &FieldKind, text: &str) -> Option<()> {
     match &field.kind {
-        Kind::Signed { .. } | Kind::Unsigned { .. } => put_number(out, field.number, integer(&field.kind, text)?),
-        Kind::F32 => {
+        FieldType::Signed { .. } | FieldType::Unsigned { .. } => {
+            put_number(out, field.number, integer(&field.kind, text)?)
+        }
+        FieldType::F32 => {
             put_varint(out, u64::from(field.number) << 3 | 5);
             out.extend_from_slice(&(float(text)? as f32).to_le_bytes());
         }
-        Kind::F64 => {
+        FieldType::F64 => {
             put_varint(out, u64::from(field.number) << 3 | 1);
             out.extend_from_slice(&float(text)?.to_le_bytes());
         }
-        Kind::Bool => {
+        FieldType::Bool => {
             let value = match text {
                 "true" | "True" | "t" | "1" => 1,
                 "false" | "False" | "f" | "0" => 0,
@@ -169,12 +177,12 @@ pub fn put_scalar(out: &mut Vec<u8>, field: &FieldKind, text: &str) -> Option<()
             };
             put_number(out, field.number, value);
         }
-        Kind::Enum(e) => {
+        FieldType::Enum(e) => {
             let value = e.value_by_name(text).map(|v| v.value() as u64).or_else(|| integer(&field.kind, text))?;
             put_number(out, field.number, value);
         }
-        Kind::Text | Kind::Bytes => put_bytes(out, field.number, text.as_bytes()),
-        Kind::Message(_) | Kind::Opaque => return None,
+        FieldType::Text | FieldType::Bytes => put_bytes(out, field.number, text.as_bytes()),
+        FieldType::Message(_) | FieldType::Opaque => return None,
     }
     Some(())
 }

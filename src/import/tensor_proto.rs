@@ -1,6 +1,6 @@
 //! TensorProto: content as a share of the file, or typed values spelled out.
 use super::attr_value::read_shape;
-use super::wire::{Field, Reader};
+use super::wire::{WireField, WireReader};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 use crate::tensor::{DType, Tensor, element_count};
@@ -13,15 +13,15 @@ const MOST_SPLAT: u64 = 1 << 32;
 struct Parts<'a> {
     dtype: TfType,
     dims: Vec<u64>,
-    content: Option<Field<'a>>,
-    values: Vec<Field<'a>>,
+    content: Option<WireField<'a>>,
+    values: Vec<WireField<'a>>,
 }
 
 /// Reads a TensorProto: `Attr::Tensor`, `Attr::Strings`, or `Attr::OpaqueTensor` of a type that has no elements here.
 ///
 /// As in TensorFlow, too few typed values are continued with the last one (none at all: zeros), and too many are an error.
 /// Errors: `BadEncoding`, `BadGraph`, `TooLarge`.
-pub fn read_tensor(reader: Reader) -> Result<Attr> {
+pub fn read_tensor(reader: WireReader) -> Result<Attr> {
     let parts = split(reader)?;
     match parts.dtype {
         TfType::Data(dtype) => Ok(Attr::Tensor(Box::new(numbers(dtype, parts)?))),
@@ -32,7 +32,7 @@ pub fn read_tensor(reader: Reader) -> Result<Attr> {
     }
 }
 
-fn split(mut reader: Reader) -> Result<Parts> {
+fn split(mut reader: WireReader) -> Result<Parts> {
     let mut parts = Parts { dtype: TfType::Unknown(0), dims: Vec::new(), content: None, values: Vec::new() };
     while let Some(field) = reader.next()? {
         match field.number {
@@ -102,7 +102,7 @@ fn field_of(dtype: DType) -> Option<u32> {
     })
 }
 
-fn typed_values(dtype: DType, fields: &[Field], want: u64) -> Result<Bytes> {
+fn typed_values(dtype: DType, fields: &[WireField], want: u64) -> Result<Bytes> {
     let number = field_of(dtype);
     let width = dtype.bytes();
     let mut out = Vec::new();

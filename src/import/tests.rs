@@ -1,6 +1,6 @@
 //! Small files made by hand, each sound or wrong in one way.
 use super::wire::{put_bytes, put_number};
-use super::{Format, graph_def};
+use super::{FileFormat, graph_def};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, NodeId, Program};
 use bytes::Bytes;
@@ -132,16 +132,16 @@ fn functions_number_their_outputs() {
 #[test]
 fn formats_are_told_apart() {
     let format = |b: &[u8]| super::detect::detect(&Bytes::copy_from_slice(b)).ok();
-    assert_eq!(format(b"\nnode {"), Some(Format::GraphDefText));
-    assert_eq!(format(b"# c\nversions { producer: 1 }"), Some(Format::GraphDefText));
-    assert_eq!(format(b" {\"modelTopology\""), Some(Format::TfJs));
-    assert_eq!(format(b"HloModule m"), Some(Format::Module));
+    assert_eq!(format(b"\nnode {"), Some(FileFormat::GraphDefText));
+    assert_eq!(format(b"# c\nversions { producer: 1 }"), Some(FileFormat::GraphDefText));
+    assert_eq!(format(b" {\"modelTopology\""), Some(FileFormat::TfJs));
+    assert_eq!(format(b"HloModule m"), Some(FileFormat::Module));
     assert_eq!(format(b"this is no graph"), None);
     assert_eq!(format(b""), None);
-    assert_eq!(format(&node("a", "NoOp", &[], &[])), Some(Format::GraphDef));
+    assert_eq!(format(&node("a", "NoOp", &[], &[])), Some(FileFormat::GraphDef));
     let meta = [bytes(1, &bytes(4, b"serve")), bytes(2, &node("a", "NoOp", &[], &[]))].concat();
-    assert_eq!(format(&meta), Some(Format::MetaGraph));
-    assert_eq!(format(&[number(1, 1), bytes(2, &meta)].concat()), Some(Format::SavedModel));
+    assert_eq!(format(&meta), Some(FileFormat::MetaGraph));
+    assert_eq!(format(&[number(1, 1), bytes(2, &meta)].concat()), Some(FileFormat::SavedModel));
 }
 
 fn from_text(text: &str) -> Result<Program> {

@@ -2,7 +2,7 @@
 //!
 //! Grammar: `name: value`, `name { .. }`, `name < .. >`, `name: [a, b]`, `#` comments, `,` and `;` between fields, adjacent
 //! strings are one, `[type.url/x] { .. }` inside skipped messages. Errors have line and column.
-use super::schema::{FieldKind, Kind, Scope, put_scalar};
+use super::schema::{FieldContainer, FieldKind, FieldType, put_scalar};
 use super::wire::put_bytes;
 use crate::diag::{Code, Diagnostic, Result};
 
@@ -10,7 +10,7 @@ use crate::diag::{Code, Diagnostic, Result};
 const MOST_DEPTH: u32 = 64;
 
 /// The wire form of `text`, one message of type `scope`. Errors: `BadEncoding` with line and column.
-pub fn encode(text: &[u8], scope: &Scope) -> Result<Vec<u8>> {
+pub fn encode(text: &[u8], scope: &FieldContainer) -> Result<Vec<u8>> {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let mut parser = Parser { text, at: 0 };
     let mut out = Vec::new();
@@ -25,7 +25,13 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     /// Fields up to `close`, or to the end of the text.
-    fn fields(&mut self, scope: &Scope, close: Option<u8>, depth: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
+    fn fields(
+        &mut self,
+        scope: &FieldContainer,
+        close: Option<u8>,
+        depth: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Diagnostic> {
         if depth > MOST_DEPTH {
             return Err(self.bad(format!("messages nest deeper than {MOST_DEPTH} levels")));
         }
@@ -42,7 +48,7 @@ impl<'a> Parser<'a> {
             }
         }
     }
-    fn field(&mut self, scope: &Scope, depth: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
+    fn field(&mut self, scope: &FieldContainer, depth: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
         self.blank();
         let start = self.at;
         let name = self.word();
@@ -55,7 +61,7 @@ impl<'a> Parser<'a> {
             return Err(self.bad(what));
         };
         let colon = self.eat(b":");
-        if let Kind::Opaque = field.kind {
+        if let FieldType::Opaque = field.kind {
             return self.skip_value();
         }
         if field.repeated && self.eat(b"[") {
@@ -75,7 +81,7 @@ impl<'a> Parser<'a> {
         self.value(&field, colon, depth, out)
     }
     fn value(&mut self, field: &FieldKind, colon: bool, depth: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
-        if let Kind::Message(scope) = &field.kind {
+        if let FieldType::Message(scope) = &field.kind {
             let close = match self.peek() {
                 Some(b'{') => b'}',
                 Some(b'<') => b'>',
@@ -91,7 +97,7 @@ impl<'a> Parser<'a> {
             return Err(self.bad("expected `:`"));
         }
         let quoted = matches!(self.peek(), Some(b'"' | b'\''));
-        if matches!(field.kind, Kind::Text | Kind::Bytes) {
+        if matches!(field.kind, FieldType::Text | FieldType::Bytes) {
             if !quoted {
                 return Err(self.bad("expected a string in quotes"));
             }

@@ -1,7 +1,7 @@
 //! A TF.js graph model: `model.json` and the weight shards beside it.
 use super::graph_def;
-use super::schema::Scope;
-use super::tfjs_weights::{Weights, read_weights, set_constants};
+use super::schema::FieldContainer;
+use super::tfjs_weights::{TensorsByName, read_weights, set_constants};
 use super::{json, proto};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Program, Signature};
@@ -30,7 +30,7 @@ pub fn read(file: &Bytes, folder: &Path) -> Result<Program> {
     }
     let weights = read_weights(model.get("weightsManifest").unwrap_or(&Value::Null), folder)?;
     forget_values(&mut topology, &weights);
-    let encoded = json::encode(&topology, &Scope::of::<proto::tensorflow::GraphDef>())?;
+    let encoded = json::encode(&topology, &FieldContainer::of::<proto::tensorflow::GraphDef>())?;
     drop(topology);
     let mut program = graph_def::read(&Bytes::from(encoded))?;
     set_constants(&mut program, weights)?;
@@ -49,7 +49,7 @@ fn bad_json(e: &serde_json::Error) -> Error {
 }
 
 /// Constants in the JSON have an empty tensor of the full shape; their values are in the shards.
-fn forget_values(topology: &mut Value, weights: &Weights) {
+fn forget_values(topology: &mut Value, weights: &TensorsByName) {
     let forget = |nodes: &mut Value| {
         for node in nodes.as_array_mut().into_iter().flatten() {
             let known = node.get("name").and_then(Value::as_str).is_some_and(|name| weights.contains_key(name));

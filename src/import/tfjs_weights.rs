@@ -14,11 +14,11 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 /// Values by the name of the constant.
-pub type Weights = HashMap<String, Attr>;
+pub type TensorsByName = HashMap<String, Attr>;
 
 /// Reads every weight that `manifest` lists. Errors: `Io`; `BadEncoding` where manifest and shards do not fit.
-pub fn read_weights(manifest: &Value, folder: &Path) -> Result<Weights> {
-    let mut all = Weights::new();
+pub fn read_weights(manifest: &Value, folder: &Path) -> Result<TensorsByName> {
+    let mut all = TensorsByName::new();
     for group in manifest.as_array().into_iter().flatten() {
         let mut data = group_bytes(group, folder)?;
         for weight in group.get("weights").and_then(Value::as_array).into_iter().flatten() {
@@ -153,7 +153,7 @@ fn cast(from: &Tensor, to: DType) -> Result<Tensor> {
 }
 
 /// Gives each constant of the graph and its functions the weight of its name.
-pub fn set_constants(program: &mut Program, mut weights: Weights) -> Result<()> {
+pub fn set_constants(program: &mut Program, mut weights: TensorsByName) -> Result<()> {
     set_in(&mut program.graph, &mut weights)?;
     for function in program.functions.values_mut() {
         set_in(&mut function.graph, &mut weights)?;
@@ -161,7 +161,7 @@ pub fn set_constants(program: &mut Program, mut weights: Weights) -> Result<()> 
     Ok(())
 }
 
-fn set_in(graph: &mut Graph, weights: &mut Weights) -> Result<()> {
+fn set_in(graph: &mut Graph, weights: &mut TensorsByName) -> Result<()> {
     for node in graph.nodes.values_mut().filter(|n| &*n.op == "Const") {
         let Some(weight) = weights.get(&*node.name) else { continue };
         let value = constant(node, weight).map_err(|e| e.map(|d| d.at_node(&node.name, &node.op)))?;

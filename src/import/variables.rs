@@ -8,7 +8,9 @@
 use super::checkpoint::Checkpoint;
 use super::object_graph::{CHECKPOINT_KEY, ObjectGraph};
 use crate::diag::Result;
-use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, PartialShape, Program, Role, TfType, Variable, is_handle};
+use crate::graph::{
+    Attr, Endpoint, Graph, Node, NodeId, PartialShape, Program, TfType, Variable, VariableRole, is_handle,
+};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
@@ -58,7 +60,7 @@ fn declared(node: &Node, shared: Option<&str>) -> Variable {
         dtype: node.tf_type("dtype").unwrap_or(TfType::Unknown(0)),
         shape,
         value: None,
-        role: Role::Model,
+        role: VariableRole::Model,
     }
 }
 

@@ -7,7 +7,7 @@ const MOST_DEPTH: u32 = 64;
 
 /// Reads the fields of one message in order.
 #[derive(Clone)]
-pub struct Reader<'a> {
+pub struct WireReader<'a> {
     file: &'a Bytes,
     data: &'a [u8],
     at: usize,
@@ -17,11 +17,11 @@ pub struct Reader<'a> {
 
 /// One field.
 #[derive(Clone, Copy)]
-pub struct Field<'a> {
+pub struct WireField<'a> {
     /// The field's number.
     pub number: u32,
     /// The encoded value.
-    pub value: Value<'a>,
+    pub value: WireValue<'a>,
     file: &'a Bytes,
     message: &'static str,
     depth: u32,
@@ -29,7 +29,7 @@ pub struct Field<'a> {
 
 /// An encoded value.
 #[derive(Clone, Copy)]
-pub enum Value<'a> {
+pub enum WireValue<'a> {
     /// Wire type 0.
     Varint(u64),
     /// Wire type 1.
@@ -40,17 +40,17 @@ pub enum Value<'a> {
     Fixed32(u32),
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     /// Reads `file` as one `message`, whose name is for errors.
     pub fn new(file: &'a Bytes, message: &'static str) -> Self {
-        Reader { file, data: file, at: 0, message, depth: 0 }
+        WireReader { file, data: file, at: 0, message, depth: 0 }
     }
     /// The next field, or `None` at the end.
     ///
     /// # Errors
     /// `BadEncoding`.
     #[expect(clippy::should_implement_trait, reason = "an iterator of results reads worse in loops that return early")]
-    pub fn next(&mut self) -> Result<Option<Field<'a>>> {
+    pub fn next(&mut self) -> Result<Option<WireField<'a>>> {
         if self.at == self.data.len() {
             return Ok(None);
         }
@@ -58,16 +58,16 @@ impl<'a> Reader<'a> {
         let number = u32::try_from(tag >> 3).ok().filter(|n| (1..1 << 29).contains(n));
         let number = number.ok_or_else(|| self.bad("a field number is out of range"))?;
         let value = match tag & 7 {
-            0 => Value::Varint(self.varint()?),
-            1 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
+            0 => WireValue::Varint(self.varint()?),
+            1 => WireValue::Fixed64(u64::from_le_bytes(self.array()?)),
             2 => {
                 let n = self.varint()?;
-                Value::Bytes(self.take(n)?)
+                WireValue::Bytes(self.take(n)?)
             }
-            5 => Value::Fixed32(u32::from_le_bytes(self.array()?)),
+            5 => WireValue::Fixed32(u32::from_le_bytes(self.array()?)),
             _ => return Err(self.bad("a wire type is unknown")),
         };
-        Ok(Some(Field { number, value, file: self.file, message: self.message, depth: self.depth }))
+        Ok(Some(WireField { number, value, file: self.file, message: self.message, depth: self.depth }))
     }
     /// How many fields of this number are left, as far as the message can be read.
     pub fn count(&self, number: u32) -> usize {
@@ -107,13 +107,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl<'a> Field<'a> {
+impl<'a> WireField<'a> {
     /// The bytes of a string, bytes or message field.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn raw(&self) -> Result<&'a [u8]> {
-        if let Value::Bytes(part) = self.value { Ok(part) } else { Err(self.wrong("bytes")) }
+        if let WireValue::Bytes(part) = self.value { Ok(part) } else { Err(self.wrong("bytes")) }
     }
     /// The same as a share of the file.
     ///
@@ -134,7 +134,7 @@ impl<'a> Field<'a> {
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn number(&self) -> Result<u64> {
-        if let Value::Varint(v) = self.value { Ok(v) } else { Err(self.wrong("a number")) }
+        if let WireValue::Varint(v) = self.value { Ok(v) } else { Err(self.wrong("a number")) }
     }
     /// A number of 32 bits; as everywhere in protobuf the rest is cut off.
     ///
@@ -148,28 +148,28 @@ impl<'a> Field<'a> {
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn float(&self) -> Result<f32> {
-        if let Value::Fixed32(v) = self.value { Ok(f32::from_bits(v)) } else { Err(self.wrong("a float")) }
+        if let WireValue::Fixed32(v) = self.value { Ok(f32::from_bits(v)) } else { Err(self.wrong("a float")) }
     }
     /// A message called `name`.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
-    pub fn message(&self, name: &'static str) -> Result<Reader<'a>> {
+    pub fn message(&self, name: &'static str) -> Result<WireReader<'a>> {
         if self.depth >= MOST_DEPTH {
             return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
         }
-        Ok(Reader { file: self.file, data: self.raw()?, at: 0, message: name, depth: self.depth + 1 })
+        Ok(WireReader { file: self.file, data: self.raw()?, at: 0, message: name, depth: self.depth + 1 })
     }
     /// Calls `each` with every number of a list, packed or not.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn numbers(&self, mut each: impl FnMut(u64)) -> Result<()> {
-        let Value::Bytes(data) = self.value else {
+        let WireValue::Bytes(data) = self.value else {
             each(self.number()?);
             return Ok(());
         };
-        let mut packed = Reader { file: self.file, data, at: 0, message: self.message, depth: self.depth };
+        let mut packed = WireReader { file: self.file, data, at: 0, message: self.message, depth: self.depth };
         while packed.at < data.len() {
             each(packed.varint()?);
         }
@@ -182,7 +182,7 @@ impl<'a> Field<'a> {
     pub fn fixed<const N: usize>(&self, mut each: impl FnMut([u8; N])) -> Result<()> {
         let mut out = [0; N];
         match self.value {
-            Value::Bytes(data) => {
+            WireValue::Bytes(data) => {
                 let chunks = data.chunks_exact(N);
                 if !chunks.remainder().is_empty() {
                     return Err(self.wrong("a whole number of elements"));
@@ -192,15 +192,17 @@ impl<'a> Field<'a> {
                     each(out);
                 }
             }
-            Value::Fixed32(v) if N == 4 => {
+            WireValue::Fixed32(v) if N == 4 => {
                 out.copy_from_slice(&v.to_le_bytes());
                 each(out);
             }
-            Value::Fixed64(v) if N == 8 => {
+            WireValue::Fixed64(v) if N == 8 => {
                 out.copy_from_slice(&v.to_le_bytes());
                 each(out);
             }
-            Value::Fixed32(_) | Value::Fixed64(_) | Value::Varint(_) => return Err(self.wrong("fixed-width numbers")),
+            WireValue::Fixed32(_) | WireValue::Fixed64(_) | WireValue::Varint(_) => {
+                return Err(self.wrong("fixed-width numbers"));
+            }
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{ArrayShape, Shape, infer};
 use crate::scalar::eval;
-use crate::scalar::sums::Parts;
+use crate::scalar::sums::SumParts;
 use crate::tensor::{DType, Tensor};
 
 /// For each result position and each tap along one dimension the operand position, or -1 where there is none.
@@ -121,7 +121,7 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
     let positions: usize = dims[1..=spatial].iter().product::<u64>() as usize;
     let terms = (windows * ins) as u64;
     let parts =
-        if one_channel(ins, groups) { Parts::whole(terms) } else { T::parts(terms, (out.len() / groups) as u64) };
+        if one_channel(ins, groups) { SumParts::whole(terms) } else { T::parts(terms, (out.len() / groups) as u64) };
     let mut sums = Sums::<T>::new(parts, outs);
     let few = (groups == 1 && outs < FEW_OUTPUTS).then(|| by_output(&kernel, outs));
     let mut read = vec![T::zeroed(); if few.is_some() { windows * ins } else { 0 }];

@@ -11,7 +11,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, Shape, infer};
 use crate::scalar::eval;
-use crate::scalar::sums::Parts;
+use crate::scalar::sums::SumParts;
 use crate::tensor::{DType, Tensor};
 
 /// Arithmetic that a matrix product needs of its element type: a sum type with its zero, and multiply-add.
@@ -31,8 +31,8 @@ pub(super) trait Ring: Pod + Send {
     /// `a + b`.
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
     /// How each of `outputs` sums of `terms` is made.
-    fn parts(terms: u64, _outputs: u64) -> Parts {
-        Parts::whole(terms)
+    fn parts(terms: u64, _outputs: u64) -> SumParts {
+        SumParts::whole(terms)
     }
 }
 
@@ -51,8 +51,8 @@ impl Ring for f32 {
     fn add(a: f32, b: f32) -> f32 {
         a + b
     }
-    fn parts(terms: u64, outputs: u64) -> Parts {
-        Parts::of_floats(terms, 1, outputs)
+    fn parts(terms: u64, outputs: u64) -> SumParts {
+        SumParts::of_floats(terms, 1, outputs)
     }
 }
 
@@ -171,21 +171,21 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
 
 /// Sums of a row of results, made in parts.
 pub(super) struct Sums<T: Ring> {
-    parts: Parts,
+    parts: SumParts,
     part: Vec<T::Sum>,
     group: Vec<T::Sum>,
 }
 
 impl<T: Ring> Sums<T> {
     /// For rows of `n` results.
-    pub(super) fn new(parts: Parts, n: usize) -> Sums<T> {
+    pub(super) fn new(parts: SumParts, n: usize) -> Sums<T> {
         Sums { parts, part: vec![T::ZERO; n], group: vec![T::ZERO; n] }
     }
 
     /// Adds all terms to `out`, which is zero; `add_terms` adds a range of them to what it is given.
     pub(super) fn add_up(&mut self, out: &mut [T::Sum], mut add_terms: impl FnMut(&mut [T::Sum], Range<usize>)) {
         let add = |to: &mut [T::Sum], from: &[T::Sum]| to.iter_mut().zip(from).for_each(|(a, &b)| *a = T::add(*a, b));
-        let Parts { groups, most } = &self.parts;
+        let SumParts { groups, most } = &self.parts;
         if let [terms] = &groups[..]
             && terms.end <= *most
         {

@@ -1,5 +1,5 @@
 //! The part of a computation under construction that one of its values needs.
-use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, Resized, Size};
+use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, Resized, SizeRepr};
 use crate::symbolic::Dim;
 use crate::util::id_vec::IdVec;
 use std::cell::Cell;
@@ -10,7 +10,11 @@ const MAX_INSTS: usize = 1 << 16;
 
 /// A module whose entry makes `id` of the open computation, and `id` in it; `None` where that takes too many instructions, one is needed
 /// that `is_known` says no to, or one that sizes which vary say something of.
-pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) -> bool) -> Option<(Module, InstId)> {
+pub fn excerpt<D: SizeRepr>(
+    b: &Builder<D>,
+    id: InstId,
+    is_known: impl Fn(&Inst<D>) -> bool,
+) -> Option<(Module, InstId)> {
     let comp = b.current();
     let mut needed: Vec<InstId> = Vec::new();
     let mut places: HashMap<InstId, InstId> = HashMap::new();
@@ -59,7 +63,7 @@ pub fn excerpt<D: Size>(b: &Builder<D>, id: InstId, is_known: impl Fn(&Inst<D>) 
 }
 
 /// Whether sizes that vary say something of an instruction.
-fn varies<D: Size>(inst: &Inst<D>) -> bool {
+fn varies<D: SizeRepr>(inst: &Inst<D>) -> bool {
     let any = Cell::new(false);
     let size = |d: D| {
         any.set(any.get() || d.into().varies());
@@ -74,13 +78,13 @@ fn varies<D: Size>(inst: &Inst<D>) -> bool {
 }
 
 /// The computations that are called, copied as they are met.
-struct Callees<'a, D: Size> {
+struct Callees<'a, D: SizeRepr> {
     from: &'a IdVec<CompId, Computation<D>>,
     comps: IdVec<CompId, Computation>,
     places: HashMap<CompId, CompId>,
 }
 
-impl<D: Size> Callees<'_, D> {
+impl<D: SizeRepr> Callees<'_, D> {
     /// Lets an instruction call the copies.
     fn take(&mut self, inst: &mut Inst) -> Option<()> {
         for called in inst.op.called() {

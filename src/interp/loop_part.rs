@@ -6,7 +6,7 @@ use super::excerpt::excerpt;
 use super::machine::{Machine, check};
 use super::opcodes::machine;
 use super::operands::Operands;
-use crate::hlo::{Builder, CompId, Computation, InstId, Known, Literal, Op, Size};
+use crate::hlo::{Builder, CompId, Computation, InstId, Literal, Op, SizeRepr, SymbolicArray};
 use crate::symbolic::trace;
 use crate::tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -20,19 +20,19 @@ const MOST_DEPTH: usize = 16;
 
 /// The value of an array that the open computation makes, as [`super::constant_value`] has it, but of loops only the parts are looked
 /// at that it needs. `None` where it depends on a parameter, or takes too much work.
-pub fn known_through_loops<D: Size>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
-    known_value_through_loops(b, id).map(Known::pinned)
+pub fn known_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
+    known_value_through_loops(b, id).map(SymbolicArray::pinned)
 }
 
 /// The same with the elements that follow from sizes.
-pub fn known_value_through_loops<D: Size>(b: &Builder<D>, id: InstId) -> Option<Known> {
+pub fn known_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
     if let Some(known) = trace::is_recording().then(|| known_value(b, id)).flatten() {
         return Some(known);
     }
     let (module, id) = excerpt(b, id, |_| true)?;
     let m = machine(&module, BUDGET, STEPS);
     match values(&m, module.entry(), &BTreeMap::new(), &[id], MOST_DEPTH)?.remove(0) {
-        Literal::Array(value) => Some(Known { value, sizes: None }),
+        Literal::Array(value) => Some(SymbolicArray { value, sizes: None }),
         Literal::Tuple(_) | Literal::Token => None,
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::operands::{Operands, invalid, unsupported};
 use super::rank::Rank;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{CompId, Computation, Elements, Inst, InstId, Literal, Module, Op, Shape, infer, valid_sizes};
+use crate::hlo::{CompId, Computation, ElementMapping, Inst, InstId, Literal, Module, Op, Shape, infer, valid_sizes};
 use crate::tensor::element_count;
 
 /// Calls nest at most this deep, so that the stack holds.
@@ -15,15 +15,15 @@ const MAX_DEPTH: u32 = 64;
 const MAX_BYTES: u64 = 1 << 34;
 
 /// Instructions to run, and how often each value is read.
-pub(super) struct Plan {
+pub(super) struct EvaluationPlan {
     order: Vec<InstId>,
     uses: Vec<u32>,
     root: InstId,
 }
 
-impl Plan {
+impl EvaluationPlan {
     /// The plan of what `root` needs, in `order`.
-    pub(super) fn new(comp: &Computation, order: Vec<InstId>, root: InstId) -> Plan {
+    pub(super) fn new(comp: &Computation, order: Vec<InstId>, root: InstId) -> EvaluationPlan {
         let mut uses = vec![0u32; comp.insts.len()];
         for &id in &order {
             for operand in &comp[id].operands {
@@ -31,22 +31,22 @@ impl Plan {
             }
         }
         uses[root.0 as usize] += 1;
-        Plan { order, uses, root }
+        EvaluationPlan { order, uses, root }
     }
 }
 
 /// Evaluator of an opcode: computes an instruction of a computation from its operands and the arguments of the computation.
-pub(super) type Value = fn(&Machine<'_>, &Computation, &Inst, Operands, &[Literal]) -> Result<Literal>;
+pub(super) type Evaluator = fn(&Machine<'_>, &Computation, &Inst, Operands, &[Literal]) -> Result<Literal>;
 
 /// A function for sizes that values say, in the order of their numbers, and those that it was lowered for.
-pub type Lower<'a> = &'a dyn Fn(&[u64]) -> Result<(Rc<Module>, Vec<u64>)>;
+pub type LowerForSizes<'a> = &'a dyn Fn(&[u64]) -> Result<(Rc<Module>, Vec<u64>)>;
 
 /// Sizes that values of computations say.
-pub(super) struct Sizes<'a> {
+pub(super) struct EvaluatedSizes<'a> {
     /// Values that the sizes were assumed to have when the module was lowered.
     pub(super) found: Vec<u64>,
     /// The same function for others.
-    pub(super) lower: Lower<'a>,
+    pub(super) lower: LowerForSizes<'a>,
 }
 
 /// State shared by one evaluation: the module, the budget of work, plans made so far.
@@ -58,18 +58,18 @@ pub(super) struct Machine<'a> {
     /// Device that is evaluated, where the module runs on several.
     pub(super) rank: Option<Rank<'a>>,
     /// How sizes that values say are found, where there are such sizes.
-    pub(super) sizes: Option<Sizes<'a>>,
+    pub(super) sizes: Option<EvaluatedSizes<'a>>,
     /// By the computation and what is wanted of it.
-    plans: RefCell<HashMap<(CompId, InstId), Rc<Plan>>>,
+    plans: RefCell<HashMap<(CompId, InstId), Rc<EvaluationPlan>>>,
     /// Evaluator of all opcodes.
-    value: Value,
+    value: Evaluator,
     /// The state of the generator of random numbers, where roundings are tried.
     pub(super) random: Cell<u64>,
 }
 
 impl<'a> Machine<'a> {
     /// A machine that does at most `budget` element operations, and whose loops run at most `steps` instructions.
-    pub(super) fn new(module: &'a Module, budget: u64, steps: u64, value: Value) -> Self {
+    pub(super) fn new(module: &'a Module, budget: u64, steps: u64, value: Evaluator) -> Self {
         let (budget, steps) = (Cell::new(budget), Cell::new(steps));
         Machine {
             module,
@@ -148,14 +148,14 @@ impl<'a> Machine<'a> {
         result
     }
     /// The plan of what `root` needs, made once.
-    fn plan(&self, id: CompId, root: InstId) -> Result<Rc<Plan>> {
+    fn plan(&self, id: CompId, root: InstId) -> Result<Rc<EvaluationPlan>> {
         if let Some(known) = self.plans.borrow().get(&(id, root)) {
             return Ok(known.clone());
         }
         let comp = self.comp(id)?;
         let order = comp.post_order_to(root);
         check(comp, &order, self.module)?;
-        let plan = Rc::new(Plan::new(comp, order, root));
+        let plan = Rc::new(EvaluationPlan::new(comp, order, root));
         self.plans.borrow_mut().insert((id, root), plan.clone());
         Ok(plan)
     }
@@ -183,7 +183,7 @@ impl<'a> Machine<'a> {
             let same = same.ok_or_else(|| invalid("other computations are called for other sizes"))?;
             let mut other = Machine::new(&module, u64::MAX, self.steps.get(), self.value);
             other.depth.set(self.depth.get());
-            other.sizes = Some(Sizes { found, lower: sizes.lower });
+            other.sizes = Some(EvaluatedSizes { found, lower: sizes.lower });
             let result = other.call(same, args);
             self.steps.set(other.steps.get());
             return result.map(Some);
@@ -191,7 +191,7 @@ impl<'a> Machine<'a> {
         Ok(None)
     }
     /// Runs a plan of `comp`.
-    pub(super) fn run(&self, comp: &Computation, plan: &Plan, args: &[Literal]) -> Result<Literal> {
+    pub(super) fn run(&self, comp: &Computation, plan: &EvaluationPlan, args: &[Literal]) -> Result<Literal> {
         if args.len() < comp.params.len() {
             return Err(invalid(format!("`{}` takes {} arguments, not {}", comp.name, comp.params.len(), args.len())));
         }
@@ -329,7 +329,7 @@ pub(super) fn check(comp: &Computation, order: &[InstId], module: &Module) -> Re
 
 /// Ops whose payload indexes dimensions; the others check themselves.
 fn inferable(op: &Op) -> bool {
-    let moves = matches!(op.elements(), Elements::Rearranged | Elements::Selected);
+    let moves = matches!(op.elements(), ElementMapping::Rearranged | ElementMapping::Selected);
     moves && !matches!(op, Op::Iota(_) | Op::Broadcast(_))
         || matches!(
             op,

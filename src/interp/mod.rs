@@ -36,7 +36,7 @@ use crate::hlo::{CompId, Literal, Module};
 pub use constant::{constant_value, known_value};
 pub use devices::evaluate_ranks;
 pub use loop_part::{known_through_loops, known_value_through_loops};
-pub use machine::Lower;
+pub use machine::LowerForSizes;
 
 pub use rounding::{evaluate_rounded_otherwise, rounds_to_16_bits};
 pub use shape_ops::first_part;
@@ -70,9 +70,9 @@ pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_step
 ///
 /// # Errors
 /// Those of [`evaluate`] and of `lower`.
-pub fn evaluate_sized(module: &Module, args: &[Literal], found: Vec<u64>, lower: Lower) -> Result<Literal> {
+pub fn evaluate_sized(module: &Module, args: &[Literal], found: Vec<u64>, lower: LowerForSizes) -> Result<Literal> {
     let mut machine = opcodes::machine(module, u64::MAX, MAX_STEPS);
-    machine.sizes = Some(machine::Sizes { found, lower });
+    machine.sizes = Some(machine::EvaluatedSizes { found, lower });
     machine.check_args(module.entry, args)?;
     machine.call(module.entry, args)
 }

@@ -94,7 +94,7 @@ fn fold(op: ScalarOp, x: &Tensor, init: &Tensor, axes: &[usize]) -> Option<Tenso
     Some(eval::convert(&out, x.dtype))
 }
 
-fn integers<T: eval::Int>(op: ScalarOp, x: &Tensor, init: &Tensor, axes: &[usize]) -> Option<Tensor> {
+fn integers<T: eval::WrappingInt>(op: ScalarOp, x: &Tensor, init: &Tensor, axes: &[usize]) -> Option<Tensor> {
     Some(match op {
         ScalarOp::Add => typed(x, init, axes, T::add),
         ScalarOp::Multiply => typed(x, init, axes, T::mul),

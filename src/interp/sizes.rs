@@ -3,7 +3,7 @@
 //! Each instruction is followed exactly: a truth value is the expression that is 1 where it is true and 0 where not, and a result is
 //! given up where it may leave its element type, as machine integers wrap around there.
 use super::constant::evaluated;
-use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Op, Size};
+use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Op, SizeRepr};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::trace::{self, Binary};
 use crate::symbolic::{Dim, Interval};
@@ -17,7 +17,7 @@ const MOST_INSTS: usize = 1 << 10;
 
 /// The elements of an array of integers or truth values of the open computation, in row-major order; `None` where they depend on
 /// anything but sizes, or on these in a way that is not followed. Nothing is recorded of the sizes.
-pub fn size_elements<D: Size>(b: &Builder<D>, id: InstId) -> Option<Vec<Dim>> {
+pub fn size_elements<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Vec<Dim>> {
     let mut known: HashMap<InstId, Vec<Dim>> = HashMap::new();
     let mut todo = vec![(id, false)];
     let mut count = 0;
@@ -42,7 +42,7 @@ pub fn size_elements<D: Size>(b: &Builder<D>, id: InstId) -> Option<Vec<Dim>> {
 }
 
 /// Whether an instruction may be one that is followed: a small array of fixed sizes.
-fn is_followed<D: Size>(inst: &Inst<D>) -> bool {
+fn is_followed<D: SizeRepr>(inst: &Inst<D>) -> bool {
     let Some(array) = inst.shape.as_array() else { return false };
     let is_small = array.dims.iter().try_fold(1u64, |n, &d| {
         let d: Dim = d.into();
@@ -54,7 +54,7 @@ fn is_followed<D: Size>(inst: &Inst<D>) -> bool {
 }
 
 /// Whether an op takes elements of its first operand, or of all, and computes nothing of them.
-fn moves<D: Size>(op: &Op<D>) -> bool {
+fn moves<D: SizeRepr>(op: &Op<D>) -> bool {
     matches!(
         op,
         Op::Reshape
@@ -79,12 +79,12 @@ fn range(dtype: DType) -> Option<Interval> {
     }
 }
 
-struct Follower<'a, D: Size> {
+struct Follower<'a, D: SizeRepr> {
     b: &'a Builder<D>,
     known: &'a HashMap<InstId, Vec<Dim>>,
 }
 
-impl<D: Size> Follower<'_, D> {
+impl<D: SizeRepr> Follower<'_, D> {
     fn elements(&self, id: InstId, inst: &Inst<D>) -> Option<Vec<Dim>> {
         if !is_followed(inst) {
             return None;

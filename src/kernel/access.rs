@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 /// The buffers that some steps touch.
 #[derive(Clone, Debug, Default)]
-pub struct Access {
+pub struct BufferAccess {
     /// Buffers that are read, those of conditions among them.
     pub read: BTreeSet<BufId>,
     /// Buffers that are written.
     pub written: BTreeSet<BufId>,
 }
 
-impl Access {
+impl BufferAccess {
     /// Buffers that `steps` read and write, in loops and branches whatever way they may go.
-    pub fn of(program: &Program, steps: &[Step]) -> Access {
-        let mut access = Access::default();
+    pub fn of(program: &Program, steps: &[Step]) -> BufferAccess {
+        let mut access = BufferAccess::default();
         steps.iter().for_each(|step| access.add(program, step));
         access
     }
@@ -47,14 +47,15 @@ impl Access {
     }
 
     /// Adds what `other` touches.
-    pub fn join(&mut self, other: Access) {
+    pub fn join(&mut self, other: BufferAccess) {
         self.read.extend(other.read);
         self.written.extend(other.written);
     }
 
     /// Whether one of both writes what the other touches, so that their order matters.
-    pub fn conflicts(&self, other: &Access) -> bool {
-        let writes = |a: &Access, b: &Access| !a.written.is_disjoint(&b.read) || !a.written.is_disjoint(&b.written);
+    pub fn conflicts(&self, other: &BufferAccess) -> bool {
+        let writes =
+            |a: &BufferAccess, b: &BufferAccess| !a.written.is_disjoint(&b.read) || !a.written.is_disjoint(&b.written);
         writes(self, other) || writes(other, self)
     }
 }

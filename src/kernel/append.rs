@@ -19,7 +19,7 @@ impl Kernel {
         let mut second = other.clone();
         second.all_chunks();
         let vars = second.vars.values().map(|&extent| self.vars.push(extent)).collect();
-        let numbers = Numbers { vars, regs: self.regs.len(), exprs: self.exprs.len() };
+        let numbers = Renumbering { vars, regs: self.regs.len(), exprs: self.exprs.len() };
         second.regs.values().for_each(|&reg| _ = self.regs.push(reg));
         second.exprs.values().for_each(|e| _ = self.exprs.push(numbers.expr(e)));
         self.body.extend(second.body.iter().map(|s| numbers.stmt(s)));
@@ -46,7 +46,7 @@ impl Kernel {
 }
 
 /// Renumbering of a kernel's variables, registers and expressions when it is appended to another kernel.
-pub(super) struct Numbers {
+pub(super) struct Renumbering {
     /// Variables of the appended kernel, as variables of the other.
     pub vars: IdVec<VarId, VarId>,
     /// By how much the numbers of registers grow.
@@ -55,7 +55,7 @@ pub(super) struct Numbers {
     pub exprs: usize,
 }
 
-impl Numbers {
+impl Renumbering {
     fn var(&self, var: VarId) -> VarId {
         self.vars[var]
     }

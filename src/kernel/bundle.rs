@@ -1,5 +1,5 @@
 //! The content of one object: the functions of a model for some targets, over one state and one copy of the constants.
-use super::{Callee, Program, Variable, WeightsFile, callees, ranks, state};
+use super::{Callee, Program, VariableSlot, WeightsFile, callees, ranks, state};
 use crate::target::{Reduced, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
@@ -17,9 +17,9 @@ pub struct Face {
     /// Where it came from.
     pub source: String,
     /// The functions; never empty.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<EntryPoint>,
     /// Variables that keep their values between calls; changed where a call of any function changes them.
-    pub state: Vec<Variable>,
+    pub state: Vec<VariableSlot>,
     /// Bytes of all constants.
     pub weights_bytes: u64,
     /// The rounding that was asked for.
@@ -34,7 +34,7 @@ pub struct Face {
 
 /// One function as its callers see it.
 #[derive(Clone, Debug, Default)]
-pub struct Entry {
+pub struct EntryPoint {
     /// The signature's name; that of the model where it has one function.
     pub name: String,
     /// The prefix of its types in C: `mnist_train` of `mnist_train_args`.
@@ -50,7 +50,7 @@ pub struct Entry {
     pub rungs: Vec<Vec<u64>>,
 }
 
-impl Entry {
+impl EntryPoint {
     /// How many programs a target has for it.
     pub fn programs(&self) -> usize {
         self.rungs.len().max(1)
@@ -66,12 +66,12 @@ impl Face {
     /// A model of one function.
     pub fn of(program: &Program) -> Face {
         let name = &program.name;
-        let entry = Entry {
+        let entry = EntryPoint {
             name: name.clone(),
             prefix: name.clone(),
             function: format!("{name}_run"),
             program: program.without_code(),
-            ..Entry::default()
+            ..EntryPoint::default()
         };
         Face {
             name: name.clone(),
@@ -91,8 +91,8 @@ impl Face {
     }
     /// The programs of a target that are those of function number `entry`.
     pub fn programs(&self, entry: usize) -> Range<usize> {
-        let from: usize = self.entries.iter().take(entry).map(Entry::programs).sum();
-        from..from + self.entries.get(entry).map_or(0, Entry::programs)
+        let from: usize = self.entries.iter().take(entry).map(EntryPoint::programs).sum();
+        from..from + self.entries.get(entry).map_or(0, EntryPoint::programs)
     }
     /// The functions of the user that it calls, one a prototype.
     pub fn prototypes(&self) -> Vec<&Callee> {
@@ -131,7 +131,7 @@ pub struct Bundle {
     /// The interface.
     pub face: Face,
     /// The loops of each function for each target, in the order in which the machine is asked: as many programs as the function has
-    /// ([`Entry::programs`]), then those of the next. They have names of their own, which symbols that nobody sees begin with.
+    /// ([`EntryPoint::programs`]), then those of the next. They have names of their own, which symbols that nobody sees begin with.
     pub variants: Vec<(Vec<Program>, Target)>,
     /// Constants by byte offset, in order, not overlapping.
     pub weights: Vec<(u64, Bytes)>,

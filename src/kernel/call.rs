@@ -27,19 +27,19 @@ pub struct Callee {
 
 /// The target of a call.
 #[derive(Clone, Debug)]
-pub enum Called {
+pub enum CallTarget {
     /// A function of the user.
     Function(Callee),
     /// Other ranks.
     Ranks(Exchange),
 }
 
-impl Called {
+impl CallTarget {
     /// A word for it.
     pub fn name(&self) -> &str {
         match self {
-            Called::Function(callee) => &callee.name,
-            Called::Ranks(exchange) => exchange.movement.name(),
+            CallTarget::Function(callee) => &callee.name,
+            CallTarget::Ranks(exchange) => exchange.movement.name(),
         }
     }
 }
@@ -48,7 +48,7 @@ impl Called {
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The function or exchange that is called.
-    pub to: Called,
+    pub to: CallTarget,
     /// The arrays that it reads.
     pub args: Vec<BufId>,
     /// Where its results go.
@@ -83,8 +83,8 @@ pub fn callees<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Calle
     for program in programs {
         find_call(&program.steps, &mut |called| {
             match called {
-                Called::Function(callee) if !all.contains(callee) => all.push(callee.clone()),
-                Called::Function(_) | Called::Ranks(_) => {}
+                CallTarget::Function(callee) if !all.contains(callee) => all.push(callee.clone()),
+                CallTarget::Function(_) | CallTarget::Ranks(_) => {}
             }
             None::<()>
         });
@@ -93,7 +93,7 @@ pub fn callees<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Calle
 }
 
 /// The first result of `f` on the calls in some steps, in their order.
-pub fn find_call<'s, T>(steps: &'s [Step], f: &mut impl FnMut(&'s Called) -> Option<T>) -> Option<T> {
+pub fn find_call<'s, T>(steps: &'s [Step], f: &mut impl FnMut(&'s CallTarget) -> Option<T>) -> Option<T> {
     steps.iter().find_map(|step| match step {
         Step::Launch(_) => None,
         Step::Call(call) => f(&call.to),

@@ -3,8 +3,8 @@
 //! Memory is what machine code gets: arguments, results, constants and one workspace at the offsets of the plan, so that two
 //! buffers that share bytes by mistake show. Results and workspace start as all ones (NaN, -1).
 use super::{
-    Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Place, Program, Reg, RegId, Step, Stmt, TileSums,
-    VarId,
+    Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Reg, RegId, Step, Stmt,
+    TileSums, VarId,
 };
 use crate::diag::{Error, Result};
 use crate::scalar::eval as scalar;
@@ -386,12 +386,12 @@ impl Machine<'_> {
         let outside = || fault(format!("element {at} of b{} of {} elements", buf.0, buffer.elements));
         let element = u64::try_from(at).ok().filter(|&at| at < buffer.elements).ok_or_else(outside)? as usize;
         let (all, from) = match buffer.place {
-            Place::Arg(i) => (self.args.get_mut(i), 0),
-            Place::Result(i) => (self.results.get_mut(i), 0),
-            Place::Weights(at) => (Some(&mut self.weights), at as usize),
-            Place::State(at) => (Some(&mut self.state), at as usize),
-            Place::Workspace(at) => (Some(&mut self.workspace), at as usize),
-            Place::Stack => {
+            BufferLocation::Arg(i) => (self.args.get_mut(i), 0),
+            BufferLocation::Result(i) => (self.results.get_mut(i), 0),
+            BufferLocation::Weights(at) => (Some(&mut self.weights), at as usize),
+            BufferLocation::State(at) => (Some(&mut self.state), at as usize),
+            BufferLocation::Workspace(at) => (Some(&mut self.workspace), at as usize),
+            BufferLocation::Stack => {
                 let size = buffer.elements as usize * size;
                 (Some(self.stack.entry(buf).or_insert_with(|| vec![0xff; size])), 0)
             }
@@ -406,7 +406,7 @@ impl Machine<'_> {
     }
 
     fn write(&mut self, buf: BufId, at: i64, value: &Tensor) -> Result<()> {
-        if matches!(self.program.buffers[buf].place, Place::Arg(_) | Place::Weights(_)) {
+        if matches!(self.program.buffers[buf].place, BufferLocation::Arg(_) | BufferLocation::Weights(_)) {
             return Err(fault(format!("b{} is written to", buf.0)));
         }
         self.memory(buf, at)?.copy_from_slice(&value.bytes);

@@ -3,7 +3,7 @@
 //! All ranks run the same code. The caller hands over a `tfaot_communicator`, which moves bytes; what is computed of them is computed by
 //! kernels, in the order of the group, so that results do not depend on who came first.
 use super::Program;
-use super::call::{Called, find_call};
+use super::call::{CallTarget, find_call};
 
 /// The kind of a collective, with the groups of ranks that take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,9 +89,9 @@ impl Movement {
 
 /// How many ranks run some programs; `None` where they ask no other rank.
 pub fn ranks<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Option<u32> {
-    let of = |called: &Called| match called {
-        Called::Ranks(exchange) => Some(exchange.ranks),
-        Called::Function(_) => None,
+    let of = |called: &CallTarget| match called {
+        CallTarget::Ranks(exchange) => Some(exchange.ranks),
+        CallTarget::Function(_) => None,
     };
     programs.into_iter().find_map(|program| find_call(&program.steps, &mut |called| of(called)))
 }

@@ -1,5 +1,5 @@
 //! How much of its buffers a kernel reads and writes.
-use super::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, Place, Span, VarId};
+use super::{Atom, BufId, Buffer, BufferLocation, Expr, ExprId, Index, Kernel, Span, VarId};
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,9 +31,12 @@ impl Kernel {
             let between = high.saturating_sub(low).saturating_add(1).max(0) as u64;
             let bytes = named.min(between).min(elements) * dtype.bytes() as u64;
             match place {
-                Place::Weights(_) => sum.constants += bytes,
-                Place::Arg(_) | Place::Result(_) | Place::State(_) | Place::Workspace(_) => sum.values += bytes,
-                Place::Stack => {}
+                BufferLocation::Weights(_) => sum.constants += bytes,
+                BufferLocation::Arg(_)
+                | BufferLocation::Result(_)
+                | BufferLocation::State(_)
+                | BufferLocation::Workspace(_) => sum.values += bytes,
+                BufferLocation::Stack => {}
             }
         }
         sum
@@ -90,7 +93,8 @@ mod tests {
     fn a_part_of_a_buffer_counts_as_the_part() {
         let mut buffers = IdVec::default();
         let mut buffer = |place| buffers.push(Buffer { dtype: DType::F32, elements: 1000, place });
-        let (table, rows, out) = (buffer(Place::Weights(0)), buffer(Place::Arg(0)), buffer(Place::Workspace(0)));
+        let (table, rows, out) =
+            (buffer(BufferLocation::Weights(0)), buffer(BufferLocation::Arg(0)), buffer(BufferLocation::Workspace(0)));
         let mut k = Kernel::default();
         let (i, j) = (k.var(3), k.var(10));
         // rows of a table that another buffer names, into every second column of the result

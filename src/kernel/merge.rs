@@ -1,5 +1,5 @@
 //! Two kernels that go through the same elements in the same loops as one, which reads what both read once.
-use super::append::Numbers;
+use super::append::Renumbering;
 use super::index::Atom;
 use super::{BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
 use crate::util::id_vec::IdVec;
@@ -26,7 +26,7 @@ impl Kernel {
         let mut out = self.clone();
         // a variable that no loop has stays one that none has
         let vars = other.vars.iter().map(|(v, &extent)| vars[v].unwrap_or_else(|| out.vars.push(extent))).collect();
-        let numbers = Numbers { vars, regs: 0, exprs: self.exprs.len() };
+        let numbers = Renumbering { vars, regs: 0, exprs: self.exprs.len() };
         other.exprs.values().for_each(|e| _ = out.exprs.push(numbers.expr(e)));
         let second: Vec<Stmt> = other.body.iter().map(|s| numbers.stmt(s)).collect();
         let open: Vec<VarId> = self.chunks.into_iter().collect();

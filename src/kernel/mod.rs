@@ -22,15 +22,15 @@ mod verify;
 mod weights_file;
 mod work;
 
-pub use access::Access;
-pub use bundle::{Bundle, Entry, Face, Start};
-pub use call::{Call, Called, Callee, callees};
+pub use access::BufferAccess;
+pub use bundle::{Bundle, EntryPoint, Face, Start};
+pub use call::{Call, CallTarget, Callee, callees};
 pub use eval::{evaluate, evaluate_on};
 pub use exchange::{Exchange, Movement, ranks};
 pub use index::{Atom, Index};
 pub use memory_traffic::Touched;
-pub use padded_arrays::Padded;
-pub use state::Variable;
+pub use padded_arrays::PaddedOffsets;
+pub use state::VariableSlot;
 pub use text::{lines, print};
 pub use tiles::{Span, TileRows, TileSums};
 pub use verify::{for_operands, for_values, verify};
@@ -58,7 +58,7 @@ crate::ids! {
 
 /// Where a buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BufferLocation {
     /// The caller's argument.
     Arg(usize),
     /// The caller's result.
@@ -81,7 +81,7 @@ pub struct Buffer {
     /// The number of elements.
     pub elements: u64,
     /// Where it lies.
-    pub place: Place,
+    pub place: BufferLocation,
 }
 
 impl Buffer {
@@ -320,7 +320,7 @@ pub struct Program {
     /// Results.
     pub results: Vec<TensorInfo>,
     /// Variables that keep their values between calls.
-    pub state: Vec<Variable>,
+    pub state: Vec<VariableSlot>,
     /// All buffers.
     pub buffers: IdVec<BufId, Buffer>,
     /// All kernels.
@@ -345,7 +345,7 @@ impl Program {
     /// Gives its constants, in their order, other places.
     fn move_weights(&mut self, to: &[u64]) {
         for buffer in self.buffers.values_mut() {
-            if let Place::Weights(at) = &mut buffer.place {
+            if let BufferLocation::Weights(at) = &mut buffer.place {
                 // the constant that it is, or is a part of
                 let part = self.weights.partition_point(|(from, _)| from <= at).checked_sub(1);
                 *at = part.map_or(0, |part| to[part] + (*at - self.weights[part].0));

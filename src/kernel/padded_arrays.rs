@@ -7,7 +7,7 @@ const ALIGN: u64 = 64;
 
 /// The first byte in the workspace of each array that is not passed on as it is: those with an axis that varies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Padded {
+pub struct PaddedOffsets {
     /// Of each argument.
     pub args: Vec<Option<u64>>,
     /// Of each result.
@@ -16,9 +16,9 @@ pub struct Padded {
     pub bytes: u64,
 }
 
-impl Padded {
+impl PaddedOffsets {
     /// For a program that has, behind the arguments and results that callers see, one number for each size.
-    pub fn of(sizes: &Sizes, program: &Program) -> Padded {
+    pub fn of(sizes: &Sizes, program: &Program) -> PaddedOffsets {
         let mut bytes = program.workspace_bytes;
         let mut place = |axes: &[Option<usize>], array: u64| {
             (axes.iter().any(Option::is_some) && array > 0).then(|| {
@@ -30,6 +30,6 @@ impl Padded {
         let args = sizes.args.iter().zip(&program.args).map(|(axes, info)| place(axes, info.bytes())).collect();
         let results =
             sizes.results.iter().zip(&program.results).map(|(axes, info)| place(axes, info.bytes())).collect();
-        Padded { args, results, bytes }
+        PaddedOffsets { args, results, bytes }
     }
 }

@@ -8,7 +8,7 @@ pub const ALIGN: u64 = 64;
 
 /// A variable and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variable {
+pub struct VariableSlot {
     /// TensorFlow's name, the name of its field in C, its type and fixed sizes.
     pub info: TensorInfo,
     /// The offset of the variable's first byte in the state.
@@ -17,7 +17,7 @@ pub struct Variable {
     pub changed: bool,
 }
 
-impl Variable {
+impl VariableSlot {
     /// The byte behind it.
     pub fn end(&self) -> u64 {
         self.offset + self.info.bytes()
@@ -26,12 +26,12 @@ impl Variable {
 
 /// The state of variables, each with whether it changes: one behind the other, aligned. The same list gives the same places,
 /// whatever changes.
-pub fn lay_out(all: impl IntoIterator<Item = (TensorInfo, bool)>) -> Vec<Variable> {
+pub fn lay_out(all: impl IntoIterator<Item = (TensorInfo, bool)>) -> Vec<VariableSlot> {
     let mut end: u64 = 0;
     let place = |(info, changed): (TensorInfo, bool)| {
         let offset = end.next_multiple_of(align(&info));
         end = offset.saturating_add(info.bytes());
-        Variable { info, offset, changed }
+        VariableSlot { info, offset, changed }
     };
     all.into_iter().map(place).collect()
 }
@@ -41,7 +41,7 @@ fn align(info: &TensorInfo) -> u64 {
 }
 
 /// Bytes of a state, whole lines, so that several behind one another are aligned alike; 0 where there are no variables.
-pub fn bytes(all: &[Variable]) -> u64 {
+pub fn bytes(all: &[VariableSlot]) -> u64 {
     all.last().map_or(0, |last| last.end().max(1).next_multiple_of(ALIGN))
 }
 

@@ -1,5 +1,7 @@
 //! How much a kernel does, as far as that decides whether other threads help.
-use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Place, Program, Step, Stmt, TileSums};
+use super::{
+    Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Step, Stmt, TileSums,
+};
 use crate::scalar::{Direction, ScalarOp};
 use crate::target::LINE;
 use crate::target::machine::WORTH_SHARING;
@@ -54,9 +56,9 @@ impl Kernel {
 
     /// Work of the kernel in a call with these loop limits, on one thread and on each of two. Memory traffic counts too, except for constants:
     /// an array that is processed in part counts in proportion.
-    pub(super) fn work_with(&self, program: &Program, held: &Held) -> [u64; 2] {
+    pub(super) fn work_with(&self, program: &Program, held: &LimitValues) -> [u64; 2] {
         let ((work, accesses), whole) = (self.counted(held), self.work().max(1));
-        let is_moved = |buf: &BufId| !matches!(program.buffers[*buf].place, Place::Weights(_));
+        let is_moved = |buf: &BufId| !matches!(program.buffers[*buf].place, BufferLocation::Weights(_));
         let of_buffer = |(&buf, &accesses): (&BufId, &u64)| {
             let bytes = program.buffers[buf].elements.saturating_mul(program.buffers[buf].dtype.bytes() as u64);
             ((bytes as f64 * work as f64 / whole as f64) as u64).min(accesses.saturating_mul(LINE))
@@ -69,12 +71,12 @@ impl Kernel {
 
     /// Operations that make a value, shared parts once.
     pub fn work_of(&self, value: ExprId) -> u64 {
-        Count::of(self, &Held::default()).expression(value, 1)
+        Count::of(self, &LimitValues::default()).expression(value, 1)
     }
 
     /// Operations on vectors of one launch, of scalars where there are no vectors; most take a cycle each.
     pub fn work(&self) -> u64 {
-        self.counted(&Held::default()).0
+        self.counted(&LimitValues::default()).0
     }
 
     /// Bytes that one launch reads and writes, each buffer once and no more than its accesses can reach.
@@ -83,10 +85,10 @@ impl Kernel {
             let b = &program.buffers[buf];
             b.elements.saturating_mul(b.dtype.bytes() as u64).min(accesses.saturating_mul(LINE))
         };
-        self.counted(&Held::default()).1.iter().map(of_buffer).fold(0, u64::saturating_add)
+        self.counted(&LimitValues::default()).1.iter().map(of_buffer).fold(0, u64::saturating_add)
     }
 
-    fn counted(&self, held: &Held) -> (u64, BTreeMap<BufId, u64>) {
+    fn counted(&self, held: &LimitValues) -> (u64, BTreeMap<BufId, u64>) {
         let mut count = Count::of(self, held);
         let work = count.statements(&self.body, self.count());
         (work, count.accesses)
@@ -95,11 +97,11 @@ impl Kernel {
 
 /// Run-time limits of loops in a call: the buffer that holds them, and its values.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct LimitValues {
     pub(super) limits: Option<(BufId, Vec<i64>)>,
 }
 
-impl Held {
+impl LimitValues {
     /// The limit that an expression loads.
     fn loaded(&self, e: &Expr) -> Option<u64> {
         let (Some((buf, limits)), Expr::Load(from, at)) = (&self.limits, e) else { return None };
@@ -116,7 +118,7 @@ impl Held {
 
 struct Count<'a> {
     kernel: &'a Kernel,
-    held: &'a Held,
+    held: &'a LimitValues,
     /// The fraction of chunks and iterations that a call executes: that of the tightest limit around. Nested limits mostly are the same limit,
     /// for a larger and a smaller step.
     part: f64,
@@ -128,7 +130,7 @@ struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    fn of(kernel: &'a Kernel, held: &'a Held) -> Count<'a> {
+    fn of(kernel: &'a Kernel, held: &'a LimitValues) -> Count<'a> {
         let part = held.chunks(kernel) as f64 / kernel.count().max(1) as f64;
         let seen = vec![0; kernel.exprs.len()];
         Count { kernel, held, part, seen, statement: 0, accesses: BTreeMap::new() }

@@ -3,10 +3,10 @@ use super::state::Threaded;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, FuncRef, Node};
-use crate::hlo::Known;
+use crate::hlo::SymbolicArray;
 use crate::hlo::open::Foreign;
 use crate::hlo::open::{Builder, InstId, Shape};
-use crate::hlo::stablehlo::{Called, Checks, Host};
+use crate::hlo::stablehlo::{Host, ShapeAssertions, UnspecializedModule};
 use crate::interp;
 use crate::ops::{Value, element, lapack};
 use crate::symbolic::Dim;
@@ -28,7 +28,7 @@ impl Host for InGraph<'_, '_> {
     fn builder(&mut self) -> &mut Builder {
         &mut self.walker.b
     }
-    fn known(&mut self, id: InstId) -> Option<Known> {
+    fn known(&mut self, id: InstId) -> Option<SymbolicArray> {
         interp::known_value(&self.walker.b, id)
     }
     fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim> {
@@ -103,8 +103,8 @@ impl Walker<'_> {
         };
         let disabled = texts(node, "disabled_checks");
         let unchecked = version < SHAPE_ASSERTIONS || disabled.contains(&"shape_assertions");
-        let checks = if unchecked { Checks::None } else { Checks::Sizes };
-        let module = Called::read(bytes)?;
+        let checks = if unchecked { ShapeAssertions::None } else { ShapeAssertions::Sizes };
+        let module = UnspecializedModule::read(bytes)?;
         let platform = platform(node, &disabled)?;
         let args = args.iter().map(|value| self.array(value)).collect::<Result<Vec<_>>>()?;
         let depth = self.b.depth();

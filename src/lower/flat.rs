@@ -4,7 +4,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{InstId, Shape};
 use crate::ops::Value;
 use crate::ops::spec::{self, ValueSpec};
-use crate::ops::value::Elements;
+use crate::ops::value::CommonElement;
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 
@@ -13,7 +13,7 @@ impl Walker<'_> {
     pub fn spec(&self, value: &Value) -> ValueSpec {
         let mut spec = ValueSpec::of(&self.b, value);
         if let (ValueSpec::List(list), false) = (&mut spec, self.resizes) {
-            list.elements = Elements::Any;
+            list.elements = CommonElement::Any;
         }
         spec
     }

@@ -19,9 +19,9 @@ mod written;
 mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
-use crate::hlo::open::{Assumed, Builder, Claim, Found, InstId, Shape};
-use crate::hlo::{Module, Size, open};
+use crate::graph::{Endpoint, Function, Node, NodeId, Program, VariableRole, is_handle};
+use crate::hlo::open::{Assumed, Builder, Claim, DataSize, InstId, Shape};
+use crate::hlo::{Module, SizeRepr, open};
 use crate::ops::{self, Value};
 use crate::symbolic::fixed;
 use crate::symbolic::trace::{self, Record, Variable};
@@ -129,7 +129,7 @@ pub struct OpenLowered {
     /// The function's module with symbolic sizes, which carry expressions where these are recorded.
     pub module: open::Module,
     /// The sizes that values at run time say, in the order of [`Lowered::found`].
-    pub sizes: Vec<Found>,
+    pub sizes: Vec<DataSize>,
 }
 
 /// Lowers a function for these sizes, and records how they are used.
@@ -224,7 +224,7 @@ pub struct Failure {
     /// Every blocker.
     pub told: Vec<Diagnostic>,
     /// The sizes that values say, as far as they were met.
-    pub found: Vec<Found>,
+    pub found: Vec<DataSize>,
 }
 
 /// The same, with something taken for granted of sizes that values at run time say, in the order of [`Lowered::found`].
@@ -294,7 +294,7 @@ fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariab
         };
         let id = walker.b.parameter(Shape::array(dtype, fixed(&dims.clone())));
         let number = walker.store.add(variable, dtype, &fixed(&dims), id);
-        if variable.role == Role::Random {
+        if variable.role == VariableRole::Random {
             walker.store.random = Some(number);
         }
         let info = TensorInfo { name: variable.name.clone(), called: variable.called.clone(), field, dtype, dims };
@@ -375,7 +375,7 @@ fn finish(
         called: None,
         field,
         dtype: b.dtype(id),
-        dims: b.dims(id).iter().map(|&d| Size::at_hand(d)).collect(),
+        dims: b.dims(id).iter().map(|&d| SizeRepr::at_hand(d)).collect(),
     };
     let results = fetches.iter().map(|f| &f.0).zip(fields).zip(&parts).map(info).collect();
     let mut variables = Vec::with_capacity(state.len());
@@ -389,8 +389,8 @@ fn finish(
     parts.extend(b.claims().iter().map(|c| c.value));
     let claims = b.claims().to_vec();
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
-    let sizes: Vec<Found> = b.founds().iter().filter(|f| !f.is_fixed).copied().collect();
-    let found = sizes.iter().map(|f| [f.assumed, f.most].map(Size::at_hand)).map(|[a, most]| (a, most)).collect();
+    let sizes: Vec<DataSize> = b.founds().iter().filter(|f| !f.is_fixed).copied().collect();
+    let found = sizes.iter().map(|f| [f.assumed, f.most].map(SizeRepr::at_hand)).map(|[a, most]| (a, most)).collect();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
     let lowered = Lowered {

@@ -23,7 +23,7 @@ pub(super) struct Mark {
     holders: Holders,
     ranges: Ranges,
     pub errors: usize,
-    pub module: hlo::Mark,
+    pub module: hlo::BuilderCheckpoint,
 }
 
 /// Empty slots in the place of lowered results that were discarded, one for each, once errors tell why.

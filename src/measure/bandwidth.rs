@@ -1,7 +1,7 @@
 //! Bandwidth of caches and memory: every thread reads a region of its own again and again.
 use super::machine::least_seconds;
 use crate::diag::Result;
-use crate::kernel::{Buffer, Expr, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
+use crate::kernel::{Buffer, BufferLocation, Expr, Index, Kernel, LoopKind, Program, Step, Stmt};
 use crate::scalar::ScalarOp;
 use crate::target::Target;
 use crate::tensor::{DType, Tensor, TensorInfo};
@@ -44,8 +44,8 @@ pub(super) fn program(target: &Target, bytes: u64, rounds: u64, threads: usize) 
     p.args.push(info("x", threads * region));
     p.results.push(info("r", threads * step));
     let mut buffer = |elements, place| p.buffers.push(Buffer { dtype: DType::U32, elements, place });
-    let from = buffer(threads * region, Place::Arg(0));
-    let to = buffer(threads * step, Place::Result(0));
+    let from = buffer(threads * region, BufferLocation::Arg(0));
+    let to = buffer(threads * step, BufferLocation::Result(0));
     let mut k = Kernel { label: "read".into(), flops: threads * region * rounds, ..Kernel::default() };
     let (chunk, round, block, lane) = (k.var(threads), k.var(rounds), k.var(steps), k.var(lanes));
     let acc = k.reg(DType::U32, lanes, VECTORS);

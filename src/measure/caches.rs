@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// A level of the memory hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum MemoryLevel {
     /// The first-level data cache.
     L1,
     /// The second level.
@@ -16,23 +16,23 @@ pub enum Level {
 }
 
 /// All levels, the nearest first.
-pub const LEVELS: &[Level] = &[Level::L1, Level::L2, Level::L3, Level::Dram];
+pub const LEVELS: &[MemoryLevel] = &[MemoryLevel::L1, MemoryLevel::L2, MemoryLevel::L3, MemoryLevel::Dram];
 
-impl Level {
+impl MemoryLevel {
     /// The level's name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Level::L1 => "L1",
-            Level::L2 => "L2",
-            Level::L3 => "L3",
-            Level::Dram => "DRAM",
+            MemoryLevel::L1 => "L1",
+            MemoryLevel::L2 => "L2",
+            MemoryLevel::L3 => "L3",
+            MemoryLevel::Dram => "DRAM",
         }
     }
 }
 
 /// The caches of one level.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cache {
+pub struct CacheLevel {
     /// Bytes of each cache.
     pub bytes: u64,
     /// Number of caches that the machine has.
@@ -41,9 +41,9 @@ pub struct Cache {
 
 /// The data caches of the machine.
 #[derive(Clone, Debug)]
-pub struct Caches {
+pub struct MachineCaches {
     /// Caches by level; a machine may lack a third level.
-    all: BTreeMap<Level, Cache>,
+    all: BTreeMap<MemoryLevel, CacheLevel>,
     /// Whether the sizes are the system's; else they are assumed.
     pub known: bool,
 }
@@ -51,49 +51,53 @@ pub struct Caches {
 /// Most bytes that are read from main memory, by all threads together.
 const MOST_BYTES: u64 = 1 << 30;
 
-impl Caches {
+impl MachineCaches {
     /// Reads the caches from `/sys` on Linux; elsewhere usual sizes, with `known` false.
-    pub fn of_this_machine() -> Caches {
+    pub fn of_this_machine() -> MachineCaches {
         let all = read_caches(Path::new("/sys/devices/system/cpu"));
-        if all.contains_key(&Level::L1) && all.contains_key(&Level::L2) {
-            return Caches { all, known: true };
+        if all.contains_key(&MemoryLevel::L1) && all.contains_key(&MemoryLevel::L2) {
+            return MachineCaches { all, known: true };
         }
         let count = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let of = |bytes, count| Cache { bytes, count };
-        let usual = [(Level::L1, of(32 << 10, count)), (Level::L2, of(1 << 20, count)), (Level::L3, of(32 << 20, 1))];
-        Caches { all: usual.into_iter().collect(), known: false }
+        let of = |bytes, count| CacheLevel { bytes, count };
+        let usual = [
+            (MemoryLevel::L1, of(32 << 10, count)),
+            (MemoryLevel::L2, of(1 << 20, count)),
+            (MemoryLevel::L3, of(32 << 20, 1)),
+        ];
+        MachineCaches { all: usual.into_iter().collect(), known: false }
     }
 
     /// The caches of a level, if the machine has any.
-    pub fn get(&self, level: Level) -> Option<Cache> {
+    pub fn get(&self, level: MemoryLevel) -> Option<CacheLevel> {
         self.all.get(&level).copied()
     }
 
     /// Number of bytes that each of `threads` threads reads repeatedly so that they come out of `level` and not out of a nearer
     /// one; `None` where there is no such number.
-    pub fn bytes_per_thread(&self, level: Level, threads: usize) -> Option<u64> {
+    pub fn bytes_per_thread(&self, level: MemoryLevel, threads: usize) -> Option<u64> {
         let threads = threads as u64;
-        let share = |c: Cache| c.bytes / threads.div_ceil(c.count.max(1)).max(1);
+        let share = |c: CacheLevel| c.bytes / threads.div_ceil(c.count.max(1)).max(1);
         let nearer = match level {
-            Level::L1 => 0,
-            Level::L2 => self.get(Level::L1).map_or(0, share),
-            Level::L3 => self.get(Level::L2).map_or(0, share),
-            Level::Dram => 0,
+            MemoryLevel::L1 => 0,
+            MemoryLevel::L2 => self.get(MemoryLevel::L1).map_or(0, share),
+            MemoryLevel::L3 => self.get(MemoryLevel::L2).map_or(0, share),
+            MemoryLevel::Dram => 0,
         };
-        if level == Level::Dram {
+        if level == MemoryLevel::Dram {
             let caches: u64 = self.all.values().map(|c| c.bytes * c.count).sum();
             return Some((4 * caches).clamp(64 << 20, MOST_BYTES) / threads.max(1));
         }
         // neither all of a cache, which others use too, nor so little that the nearer one holds a part of it
         let part = share(self.get(level)?) / 2;
-        let bytes = if level == Level::L3 { part.min(8 * nearer) } else { part };
+        let bytes = if level == MemoryLevel::L3 { part.min(8 * nearer) } else { part };
         (bytes >= 2 * nearer).then_some(bytes)
     }
 }
 
 /// The data caches of all processors below this folder, each once.
-fn read_caches(folder: &Path) -> BTreeMap<Level, Cache> {
-    let mut found: BTreeMap<(Level, String), u64> = BTreeMap::new();
+fn read_caches(folder: &Path) -> BTreeMap<MemoryLevel, CacheLevel> {
+    let mut found: BTreeMap<(MemoryLevel, String), u64> = BTreeMap::new();
     let is_number = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
     for cpu in names(folder).into_iter().filter(|n| n.strip_prefix("cpu").is_some_and(is_number)) {
         let caches = folder.join(cpu).join("cache");
@@ -103,9 +107,9 @@ fn read_caches(folder: &Path) -> BTreeMap<Level, Cache> {
                 text.trim().to_string()
             };
             let level = match (read("level").as_str(), read("type").as_str()) {
-                ("1", "Data" | "Unified") => Level::L1,
-                ("2", "Data" | "Unified") => Level::L2,
-                ("3", "Data" | "Unified") => Level::L3,
+                ("1", "Data" | "Unified") => MemoryLevel::L1,
+                ("2", "Data" | "Unified") => MemoryLevel::L2,
+                ("3", "Data" | "Unified") => MemoryLevel::L3,
                 _ => continue,
             };
             if let Some(bytes) = size(&read("size")) {
@@ -113,10 +117,10 @@ fn read_caches(folder: &Path) -> BTreeMap<Level, Cache> {
             }
         }
     }
-    let mut all: BTreeMap<Level, Cache> = BTreeMap::new();
+    let mut all: BTreeMap<MemoryLevel, CacheLevel> = BTreeMap::new();
     for ((level, _), bytes) in found {
         let cache = all.entry(level).or_default();
-        *cache = Cache { bytes: cache.bytes.max(bytes), count: cache.count + 1 };
+        *cache = CacheLevel { bytes: cache.bytes.max(bytes), count: cache.count + 1 };
     }
     all
 }
@@ -159,12 +163,12 @@ mod tests {
                 }
             }
         }
-        let caches = Caches { all: read_caches(folder.path()), known: true };
+        let caches = MachineCaches { all: read_caches(folder.path()), known: true };
         let of = |level| caches.get(level).map(|c| (c.bytes, c.count));
-        assert_eq!(of(Level::L1), Some((48 << 10, 4)));
-        assert_eq!(of(Level::L2), Some((2 << 20, 4)));
-        assert_eq!(of(Level::L3), Some((32 << 20, 1)));
-        assert_eq!(caches.bytes_per_thread(Level::L3, 1), Some(16 << 20));
-        assert_eq!(caches.bytes_per_thread(Level::L3, 4), Some(4 << 20));
+        assert_eq!(of(MemoryLevel::L1), Some((48 << 10, 4)));
+        assert_eq!(of(MemoryLevel::L2), Some((2 << 20, 4)));
+        assert_eq!(of(MemoryLevel::L3), Some((32 << 20, 1)));
+        assert_eq!(caches.bytes_per_thread(MemoryLevel::L3, 1), Some(16 << 20));
+        assert_eq!(caches.bytes_per_thread(MemoryLevel::L3, 4), Some(4 << 20));
     }
 }

@@ -1,12 +1,12 @@
 //! The most that this machine can do, on one thread and on all.
-use super::caches::{Caches, LEVELS, Level};
+use super::caches::{LEVELS, MachineCaches, MemoryLevel};
 use super::{bandwidth, multiply_adds};
 use crate::codegen::{self, Launches};
 use crate::compile::Built;
 use crate::diag::Result;
 use crate::hlo;
 use crate::kernel::Program;
-use crate::run::{Pool, Session};
+use crate::run::{Session, ThreadPool};
 use crate::target::Target;
 use crate::tensor::Tensor;
 use std::time::{Duration, Instant};
@@ -30,9 +30,9 @@ pub struct MachineLimits {
     /// GFLOP/s of f32 multiply-adds by bits of a vector, the widest first.
     pub multiply_adds: Vec<(u64, Throughput)>,
     /// GB/s of reads by cache level, the nearest first.
-    pub memory: Vec<(Level, Throughput)>,
+    pub memory: Vec<(MemoryLevel, Throughput)>,
     /// The caches that the memory figures are of.
-    pub caches: Caches,
+    pub caches: MachineCaches,
     /// Least time to hand a loop to all threads and have them back; `None` where there is one.
     pub handover: Option<Duration>,
 }
@@ -55,14 +55,14 @@ impl MachineLimits {
                 .push((bits, on_both(&|threads| multiply_adds::gflops(target, bits / 32, threads).map(Some))?));
             bits /= 2;
         }
-        let caches = Caches::of_this_machine();
+        let caches = MachineCaches::of_this_machine();
         let mut memory = Vec::new();
         for &level in LEVELS {
             let bytes = |threads| caches.bytes_per_thread(level, threads);
             let measure = |threads| bytes(threads).map(|bytes| bandwidth::gbs(target, bytes, threads)).transpose();
             memory.push((level, on_both(&measure)?));
         }
-        let handover = if threads > 1 { Some(Pool::new(threads)?.handover()) } else { None };
+        let handover = if threads > 1 { Some(ThreadPool::new(threads)?.handover()) } else { None };
         Ok(MachineLimits { threads, multiply_adds, memory, caches, handover })
     }
 }

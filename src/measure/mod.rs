@@ -18,7 +18,7 @@ pub use times::{Effort, Timer, Times, time_calls};
 
 #[cfg(test)]
 mod tests {
-    use super::caches::{Caches, LEVELS};
+    use super::caches::{LEVELS, MachineCaches};
     use super::{bandwidth, multiply_adds};
     use crate::target::Target;
 
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn every_level_is_larger_than_the_one_before() {
-        let caches = Caches::of_this_machine();
+        let caches = MachineCaches::of_this_machine();
         let sizes: Vec<u64> = LEVELS.iter().filter_map(|&l| caches.bytes_per_thread(l, 1)).collect();
         assert!(sizes.is_sorted() && sizes.len() >= 3, "{sizes:?}");
     }

@@ -1,7 +1,7 @@
 //! Multiply-adds on registers: the most floating-point work that a thread can do.
 use super::machine::least_seconds;
 use crate::diag::Result;
-use crate::kernel::{Buffer, Expr, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
+use crate::kernel::{Buffer, BufferLocation, Expr, Index, Kernel, LoopKind, Program, Step, Stmt};
 use crate::scalar::ScalarOp;
 use crate::target::Target;
 use crate::tensor::{DType, TensorInfo};
@@ -45,7 +45,7 @@ pub(super) fn program(lanes: u64, threads: usize) -> Program {
         dtype: DType::F32,
         dims: vec![total],
     });
-    let out = p.buffers.push(Buffer { dtype: DType::F32, elements: total, place: Place::Result(0) });
+    let out = p.buffers.push(Buffer { dtype: DType::F32, elements: total, place: BufferLocation::Result(0) });
     let mut k = Kernel { label: "fma".into(), flops, ..Kernel::default() };
     let (chunk, round, lane) = (k.var(chunks), k.var(ROUNDS), k.var(lanes));
     let acc = k.reg(DType::F32, lanes, ACCUMULATORS);

@@ -1,6 +1,6 @@
 //! The roofline of a kernel: the least time in which this machine could run it, that of its multiply-adds or that of its reads and
 //! writes.
-use super::caches::{Caches, LEVELS};
+use super::caches::{LEVELS, MachineCaches};
 use super::{bandwidth, multiply_adds};
 use crate::diag::Result;
 use crate::kernel::Touched;
@@ -27,7 +27,7 @@ impl Roofline {
     /// # Errors
     /// Those of compiling and loading.
     pub fn measure(target: &Target, threads: usize, bytes: u64) -> Result<Roofline> {
-        let caches = Caches::of_this_machine();
+        let caches = MachineCaches::of_this_machine();
         let mut memories = Vec::new();
         for &level in LEVELS {
             let Some(region) = caches.bytes_per_thread(level, threads) else { continue };

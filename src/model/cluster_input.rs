@@ -1,6 +1,6 @@
 //! Graphs as TensorFlow's clustering pass receives them.
 use super::ModelFile;
-use crate::cluster::{self, Cut, Entrance, Left, Options, Verdict as NodeVerdict};
+use crate::cluster::{self, Entrance, GraphCut, Left, Options, Verdict as NodeVerdict};
 use crate::diag::{Error, Result};
 use crate::graph::Program;
 use crate::infer::Given;
@@ -31,7 +31,8 @@ pub fn load_for_clustering(model: &ModelFile, request: &mut Request, options: &m
     }
     options.entrance = Entrance::Saved;
     let feeds = request.feeds.iter().map(|f| f.name.clone()).collect();
-    let brought = cluster::bring(&mut program, &Cut { feeds, fetches: request.fetches.clone() }).map_err(in_file)?;
+    let brought =
+        cluster::bring(&mut program, &GraphCut { feeds, fetches: request.fetches.clone() }).map_err(in_file)?;
     let gone = brought.gone.into_iter().map(|(name, op, expanded)| NodeVerdict {
         name,
         op,

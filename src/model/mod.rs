@@ -157,7 +157,7 @@ impl ModelFile {
     pub fn rewrite(&self, mode: Mode) -> Result<Rewritten> {
         let (format, bytes) = import::load_bytes(&self.path, self.format.as_deref())?;
         let program = import::load_as_saved(&self.path, self.format.as_deref())?;
-        let request = rewrite::Request {
+        let request = rewrite::RewriteOptions {
             options: &cluster_options(),
             mode,
             fetches: Vec::new(),

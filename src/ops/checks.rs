@@ -6,7 +6,7 @@
 use super::LowerCtx;
 use super::math::expr::{Expr, formula};
 use crate::diag::Result;
-use crate::hlo::open::{Asked, Check, Claim, Dim, InstId, Op};
+use crate::hlo::open::{Asked, Claim, Dim, InstId, Op, RuntimeCheck};
 use crate::interp;
 use crate::opdef::{self, Effect};
 use crate::scalar::ScalarOp;
@@ -17,7 +17,7 @@ pub type CheckFn = fn(&mut LowerCtx) -> Result<()>;
 
 impl LowerCtx<'_> {
     /// Lets calls fail in which an element of `wrong` is true; in code that is not checked, and where calls can't fail, does nothing.
-    pub fn fail_where(&mut self, wrong: InstId, check: Check) {
+    pub fn fail_where(&mut self, wrong: InstId, check: RuntimeCheck) {
         if !self.b.is_checked() || !self.b.carries() {
             return;
         }
@@ -34,7 +34,7 @@ impl LowerCtx<'_> {
         self.b.claim(Claim { node, asks: Asked::Check(check), value, most: 0, is_allowed: false });
     }
     /// Lets calls fail in which one of some integers is not in `0..count`.
-    pub fn fail_outside(&mut self, numbers: InstId, count: Dim, check: Check) {
+    pub fn fail_outside(&mut self, numbers: InstId, count: Dim, check: RuntimeCheck) {
         if !self.b.is_checked() {
             return;
         }
@@ -50,7 +50,7 @@ impl LowerCtx<'_> {
         let ends = self.b.broadcast(ends, &places, &[places.len() - 1]);
         let indices = self.b.convert(indices, DType::S64);
         let wrong = formula(self.b, [indices, ends], |[x, end]| x.lt(0.0).or(x.ge(end)));
-        self.fail_where(wrong, Check::Index);
+        self.fail_where(wrong, RuntimeCheck::Index);
     }
 }
 
@@ -67,7 +67,7 @@ fn is_integer(cx: &LowerCtx, i: usize) -> Result<bool> {
 pub fn assertion(cx: &mut LowerCtx) -> Result<()> {
     let condition = cx.arg(0)?;
     let wrong = formula(cx.b, [condition], |[x]| x.not());
-    cx.fail_where(wrong, Check::Assertion);
+    cx.fail_where(wrong, RuntimeCheck::Assertion);
     Ok(())
 }
 
@@ -75,7 +75,7 @@ pub fn assertion(cx: &mut LowerCtx) -> Result<()> {
 pub fn finite(cx: &mut LowerCtx) -> Result<()> {
     let x = cx.arg(0)?;
     let wrong = formula(cx.b, [x], |[x]| x.apply(ScalarOp::IsFinite).not());
-    cx.fail_where(wrong, Check::NotFinite);
+    cx.fail_where(wrong, RuntimeCheck::NotFinite);
     Ok(())
 }
 
@@ -84,7 +84,7 @@ pub fn divisor(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 1)? {
         let y = cx.arg(1)?;
         let wrong = formula(cx.b, [y], |[y]| y.equals(0.0));
-        cx.fail_where(wrong, Check::DivisionByZero);
+        cx.fail_where(wrong, RuntimeCheck::DivisionByZero);
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ pub fn exponent(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 1)? && cx.dtype(1)?.is_signed() {
         let y = cx.arg(1)?;
         let wrong = formula(cx.b, [y], |[y]| y.lt(0.0));
-        cx.fail_where(wrong, Check::NegativePower);
+        cx.fail_where(wrong, RuntimeCheck::NegativePower);
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ pub fn rows(cx: &mut LowerCtx) -> Result<()> {
     let indices = cx.arg(1)?;
     let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(0)).unwrap_or(0);
     if let Some(&count) = cx.b.dims(of).get(batch) {
-        cx.fail_outside(indices, count, Check::Index);
+        cx.fail_outside(indices, count, RuntimeCheck::Index);
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ pub fn rows(cx: &mut LowerCtx) -> Result<()> {
 pub fn along_axis(cx: &mut LowerCtx) -> Result<()> {
     let dims = cx.dims(0)?;
     let (axis, indices) = (cx.axis(cx.constant_int(2)?, dims.len())?, cx.arg(1)?);
-    cx.fail_outside(indices, dims[axis], Check::Index);
+    cx.fail_outside(indices, dims[axis], RuntimeCheck::Index);
     Ok(())
 }
 
@@ -141,7 +141,7 @@ pub fn places_in_result<const SHAPE: usize>(cx: &mut LowerCtx) -> Result<()> {
     let sizes: Vec<Dim> = sizes.into_iter().map(|n| Dim::size(n).unwrap_or(Dim::from(0))).collect();
     let depth = cx.b.dims(indices).last().copied().unwrap_or(Dim::from(0));
     match (rank, sizes.len()) {
-        (0 | 1, 1) => cx.fail_outside(indices, sizes[0], Check::Index),
+        (0 | 1, 1) => cx.fail_outside(indices, sizes[0], RuntimeCheck::Index),
         (1.., n) if depth <= Dim::from(n) => cx.fail_out_of(indices, &sizes[..depth.index()]),
         _ => {}
     }
@@ -157,7 +157,7 @@ pub fn sorted_segments(cx: &mut LowerCtx) -> Result<()> {
 pub fn segments_of_rows(cx: &mut LowerCtx) -> Result<()> {
     let (dims, indices) = (cx.dims(0)?, cx.arg(1)?);
     if let Some(&count) = dims.first() {
-        cx.fail_outside(indices, count, Check::Index);
+        cx.fail_outside(indices, count, RuntimeCheck::Index);
     }
     ascending(cx, 2)
 }
@@ -167,11 +167,11 @@ fn ascending(cx: &mut LowerCtx, i: usize) -> Result<()> {
     let ids = cx.arg(i)?;
     let (ids, dims) = (cx.b.convert(ids, DType::S64), cx.dims(i)?);
     let wrong = formula(cx.b, [ids], |[x]| x.lt(0.0));
-    cx.fail_where(wrong, Check::Segment);
+    cx.fail_where(wrong, RuntimeCheck::Segment);
     if let Some(&n) = dims.first().filter(|&&n| n > 1) {
         let (before, behind) = (cx.b.slice_axis(ids, 0, Dim::from(0), n - 1), cx.b.slice_axis(ids, 0, Dim::from(1), n));
         let wrong = formula(cx.b, [before, behind], |[x, y]| x.gt(y));
-        cx.fail_where(wrong, Check::Segment);
+        cx.fail_where(wrong, RuntimeCheck::Segment);
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ pub fn unsorted_segments(cx: &mut LowerCtx) -> Result<()> {
     let dims = cx.b.dims(ids).to_vec();
     let count = cx.b.broadcast(count, &dims, &[]);
     let wrong = formula(cx.b, [ids, count], |[x, count]| x.ge(count));
-    cx.fail_where(wrong, Check::Segment);
+    cx.fail_where(wrong, RuntimeCheck::Segment);
     Ok(())
 }
 
@@ -192,7 +192,7 @@ pub fn not_negative(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 0)? {
         let x = cx.arg(0)?;
         let wrong = formula(cx.b, [x], |[x]| x.lt(0.0));
-        cx.fail_where(wrong, Check::Index);
+        cx.fail_where(wrong, RuntimeCheck::Index);
     }
     Ok(())
 }
@@ -207,7 +207,7 @@ pub fn permutation(cx: &mut LowerCtx) -> Result<()> {
     let sorted = cx.b.get_tuple_element(sorted, 0);
     let numbers = cx.b.iota(dtype, &dims, 0);
     let wrong = formula(cx.b, [sorted, numbers], |[x, n]| x.differs(n));
-    cx.fail_where(wrong, Check::Permutation);
+    cx.fail_where(wrong, RuntimeCheck::Permutation);
     Ok(())
 }
 
@@ -215,7 +215,7 @@ pub fn permutation(cx: &mut LowerCtx) -> Result<()> {
 pub fn labels(cx: &mut LowerCtx) -> Result<()> {
     let (dims, labels) = (cx.dims(0)?, cx.arg(1)?);
     if let Some(&classes) = dims.last() {
-        cx.fail_outside(labels, classes, Check::Label);
+        cx.fail_outside(labels, classes, RuntimeCheck::Label);
     }
     Ok(())
 }
@@ -224,7 +224,7 @@ pub fn labels(cx: &mut LowerCtx) -> Result<()> {
 pub fn partitions(cx: &mut LowerCtx) -> Result<()> {
     let count = cx.node.int("num_partitions").and_then(|n| Dim::size(n).ok()).unwrap_or(Dim::from(0));
     let partitions = cx.arg(1)?;
-    cx.fail_outside(partitions, count, Check::Index);
+    cx.fail_outside(partitions, count, RuntimeCheck::Index);
     Ok(())
 }
 
@@ -232,7 +232,7 @@ pub fn partitions(cx: &mut LowerCtx) -> Result<()> {
 pub fn lengths(cx: &mut LowerCtx) -> Result<()> {
     let (dims, lengths) = (cx.dims(0)?, cx.arg(1)?);
     let axis = cx.axis(cx.node.int("seq_dim").unwrap_or(0), dims.len())?;
-    cx.fail_outside(lengths, dims[axis] + 1, Check::Length);
+    cx.fail_outside(lengths, dims[axis] + 1, RuntimeCheck::Length);
     Ok(())
 }
 
@@ -240,7 +240,7 @@ pub fn lengths(cx: &mut LowerCtx) -> Result<()> {
 pub fn images(cx: &mut LowerCtx) -> Result<()> {
     let (dims, of) = (cx.dims(0)?, cx.arg(2)?);
     if let Some(&count) = dims.first() {
-        cx.fail_outside(of, count, Check::Index);
+        cx.fail_outside(of, count, RuntimeCheck::Index);
     }
     Ok(())
 }
@@ -255,7 +255,7 @@ pub fn slice(cx: &mut LowerCtx) -> Result<()> {
         let size = (end - begin).when(size.equals(-1.0), size);
         begin.lt(0.0).or(size.lt(0.0)).or((begin + size).gt(end)).or(begin.gt(end))
     });
-    cx.fail_where(wrong, Check::Slice);
+    cx.fail_where(wrong, RuntimeCheck::Slice);
     Ok(())
 }
 
@@ -263,7 +263,7 @@ pub fn slice(cx: &mut LowerCtx) -> Result<()> {
 pub fn random_range<const FIRST: usize>(cx: &mut LowerCtx) -> Result<()> {
     let (low, high) = (cx.arg(FIRST)?, cx.arg(FIRST + 1)?);
     let wrong = formula(cx.b, [low, high], |[low, high]: [Expr; 2]| low.ge(high));
-    cx.fail_where(wrong, Check::Parameters);
+    cx.fail_where(wrong, RuntimeCheck::Parameters);
     Ok(())
 }
 
@@ -279,14 +279,14 @@ pub fn fail_outside_list(cx: &mut LowerCtx, length: Option<InstId>) -> Result<()
             formula(cx.b, [indices, length], |[x, length]| x.lt(0.0).or(x.ge(length)))
         }
     };
-    cx.fail_where(wrong, Check::Index);
+    cx.fail_where(wrong, RuntimeCheck::Index);
     Ok(())
 }
 
 /// Lets calls fail in which a list of `length` elements has none.
 pub fn fail_if_empty(cx: &mut LowerCtx, length: InstId) {
     let wrong = formula(cx.b, [length], |[n]| n.le(0.0));
-    cx.fail_where(wrong, Check::EmptyList);
+    cx.fail_where(wrong, RuntimeCheck::EmptyList);
 }
 
 /// The indices, the first half of the inputs, which are not below 0 in any of them.
@@ -294,7 +294,7 @@ pub fn stitched(cx: &mut LowerCtx) -> Result<()> {
     for i in 0..cx.args.len() / 2 {
         let indices = cx.arg(i)?;
         let wrong = formula(cx.b, [indices], |[x]| x.lt(0.0));
-        cx.fail_where(wrong, Check::Index);
+        cx.fail_where(wrong, RuntimeCheck::Index);
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use super::string::text;
 use super::{Store, Value, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
-use crate::hlo::Known;
-use crate::hlo::open::{Asked, Builder, Claim, Dim, Found, InstId, Op};
+use crate::hlo::SymbolicArray;
+use crate::hlo::open::{Asked, Builder, Claim, DataSize, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
@@ -168,7 +168,7 @@ impl LowerCtx<'_> {
             .ok_or_else(|| Error::user(Code::TypeMismatch, format!("input {i} must hold integers")))
     }
     /// Constant value of input `i`, where it does not depend on what is fed.
-    pub fn known(&self, i: usize) -> Option<Known> {
+    pub fn known(&self, i: usize) -> Option<SymbolicArray> {
         interp::known_value(self.b, self.arg(i).ok()?)
     }
     /// The value of input `i` as integers, which may follow from sizes that vary.
@@ -278,7 +278,7 @@ impl LowerCtx<'_> {
         if let Some(known) = known.filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count)) {
             return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
-        let is_count = |f: &&Found| f.most.is_same(most) && element::same(self.b, f.count, count);
+        let is_count = |f: &&DataSize| f.most.is_same(most) && element::same(self.b, f.count, count);
         if let Some(known) = self.b.found_here().find(is_count) {
             return Ok(known.assumed);
         }

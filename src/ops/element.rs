@@ -13,7 +13,7 @@ const MOST_DEPTH: usize = 32;
 
 /// An element of an array: the variable of an [`ElementExpr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Element {
+pub struct ArrayElement {
     /// The first instruction of the open computation that computes the array.
     pub array: InstId,
     /// The row-major number of the element.
@@ -26,7 +26,7 @@ pub struct ElementExpr {
     /// The part that follows from sizes.
     size: Dim,
     /// The part that is known at run time only.
-    rest: Expr<Element>,
+    rest: Expr<ArrayElement>,
 }
 
 impl ElementExpr {
@@ -93,7 +93,7 @@ impl<'b> Reader<'b> {
     }
 
     fn term(&mut self, array: InstId, at: Dim) -> ElementExpr {
-        let element = Element { array: self.first_equal(array), at };
+        let element = ArrayElement { array: self.first_equal(array), at };
         ElementExpr { size: Dim::from(0), rest: Expr::var(element) }
     }
 

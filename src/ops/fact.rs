@@ -29,7 +29,7 @@ pub enum Int {
 
 /// Known elements of an output's value.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub enum KnownElements {
     /// All of them.
     Tensor(Tensor),
     /// The elements of a small array of integers one by one, row-major; the shape is known.
@@ -38,7 +38,7 @@ pub enum Known {
 
 /// Type and shape of the elements of a TensorList, or of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Element {
+pub struct ElementSpec {
     /// The element type.
     pub dtype: Option<TfType>,
     /// The shape of each element, or of the variable.
@@ -68,9 +68,9 @@ pub struct Fact {
     /// Shape of the output, as far as it is known.
     pub dims: Dims,
     /// Value of the output, as far as it is known.
-    pub value: Option<Known>,
+    pub value: Option<KnownElements>,
     /// Elements that the output gives access to, if it is a handle.
-    pub element: Option<Arc<Element>>,
+    pub element: Option<Arc<ElementSpec>>,
     /// Whether it is never computed: it follows from the side of a condition that is not taken.
     pub dead: bool,
 }
@@ -139,12 +139,16 @@ impl Int {
     }
 }
 
-impl PartialEq for Known {
+impl PartialEq for KnownElements {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Known::Tensor(a), Known::Tensor(b)) => a.dtype == b.dtype && a.dims == b.dims && a.bytes == b.bytes,
-            (Known::Ints(a), Known::Ints(b)) => a == b,
-            (Known::Tensor(_), Known::Ints(_)) | (Known::Ints(_), Known::Tensor(_)) => false,
+            (KnownElements::Tensor(a), KnownElements::Tensor(b)) => {
+                a.dtype == b.dtype && a.dims == b.dims && a.bytes == b.bytes
+            }
+            (KnownElements::Ints(a), KnownElements::Ints(b)) => a == b,
+            (KnownElements::Tensor(_), KnownElements::Ints(_)) | (KnownElements::Ints(_), KnownElements::Tensor(_)) => {
+                false
+            }
         }
     }
 }
@@ -157,7 +161,7 @@ impl Fact {
     /// A constant; its value is kept if it is small.
     pub fn constant(tensor: &Tensor) -> Self {
         let small = tensor.len() as u64 <= MOST_ELEMENTS;
-        let value = small.then(|| Known::Tensor(tensor.clone()));
+        let value = small.then(|| KnownElements::Tensor(tensor.clone()));
         Fact { value, ..Fact::new(Some(TfType::Data(tensor.dtype)), Dims::known(&tensor.dims)) }
     }
     /// Integers of a known shape, of which some may be unknown.
@@ -166,25 +170,25 @@ impl Fact {
         let fits = element_count(dims) == Some(values.len() as u64);
         let value = match (values.iter().map(known).collect::<Option<Vec<i64>>>(), dtype) {
             _ if !fits => None,
-            (Some(all), TfType::Data(dtype)) => integers(dtype, dims, &all).map(Known::Tensor),
+            (Some(all), TfType::Data(dtype)) => integers(dtype, dims, &all).map(KnownElements::Tensor),
             (Some(_), _) => None,
-            (None, _) => Some(Known::Ints(values.into())),
+            (None, _) => Some(KnownElements::Ints(values.into())),
         };
         Fact { value, ..Fact::new(Some(dtype), Dims::known(dims)) }
     }
     /// A handle of what `element` tells.
-    pub fn handle(dtype: TfType, element: Element) -> Self {
+    pub fn handle(dtype: TfType, element: ElementSpec) -> Self {
         Fact { element: Some(Arc::new(element)), ..Fact::new(Some(dtype), Dims::known(&[])) }
     }
     /// The value, if all of it is known.
     pub fn tensor(&self) -> Option<&Tensor> {
-        if let Some(Known::Tensor(t)) = &self.value { Some(t) } else { None }
+        if let Some(KnownElements::Tensor(t)) = &self.value { Some(t) } else { None }
     }
     /// The integers that it holds, if any of them is known.
     pub fn as_ints(&self) -> Option<Vec<Int>> {
         match self.value.as_ref()? {
-            Known::Tensor(t) => Some(t.to_i64s()?.into_iter().map(Int::Known).collect()),
-            Known::Ints(all) => Some(all.to_vec()),
+            KnownElements::Tensor(t) => Some(t.to_i64s()?.into_iter().map(Int::Known).collect()),
+            KnownElements::Ints(all) => Some(all.to_vec()),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Join of facts about a value that may come from one place or another: branches, and iterations of a loop.
-use super::fact::{Dims, Element, Fact, Int};
+use super::fact::{Dims, ElementSpec, Fact, Int};
 use super::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Join<'_> {
     }
 
     /// A list of open shape has that of one that is settled.
-    fn elements(&mut self, a: &Arc<Element>, b: &Arc<Element>) -> Arc<Element> {
+    fn elements(&mut self, a: &Arc<ElementSpec>, b: &Arc<ElementSpec>) -> Arc<ElementSpec> {
         if a == b {
             return a.clone();
         }
@@ -41,7 +41,7 @@ impl Join<'_> {
             (false, true) => a.dims.clone(),
             _ => self.dims(&a.dims, &b.dims),
         };
-        Arc::new(Element {
+        Arc::new(ElementSpec {
             dtype: a.dtype.filter(|_| a.dtype == b.dtype),
             dims,
             length: if a.length == b.length { a.length } else { Int::Unknown },

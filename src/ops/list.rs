@@ -11,7 +11,7 @@ mod heterogeneous_lists;
 pub use capacity::{check_room, with_shape, zeros_like};
 
 use super::row::op;
-use super::value::{Elements, ListValue, RaggedValue};
+use super::value::{CommonElement, ListValue, RaggedValue};
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -243,7 +243,7 @@ pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
     }
     let item = as_row(cx.b, item);
     let buffer = put(cx.b, list.buffer, item, index);
-    listed(ListValue { buffer, elements: Elements::Any, ..list })
+    listed(ListValue { buffer, elements: CommonElement::Any, ..list })
 }
 
 fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -1,5 +1,5 @@
 //! Ranges of integers, derived from the instructions that compute them.
-use crate::hlo::Size;
+use crate::hlo::SizeRepr;
 use crate::hlo::open::SliceDim;
 use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Literal, Op};
 use crate::interp;

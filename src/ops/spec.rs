@@ -7,12 +7,12 @@ mod leaves;
 
 use super::holder::HolderId;
 use super::value::{
-    Alternative, Count, Elements, JaggedList, ListValue, OptionalValue, RaggedValue, SparseMatrix, StructuredList,
-    UnlikeList,
+    Alternative, CommonElement, JaggedList, ListLength, ListValue, OptionalValue, RaggedValue, SparseMatrix,
+    StructuredList, UnlikeList,
 };
 use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
-use crate::hlo::Known;
+use crate::hlo::SymbolicArray;
 use crate::hlo::open::{Builder, Dim, InstId, Shape};
 use crate::symbolic::fixed;
 use crate::tensor::DType;
@@ -26,7 +26,7 @@ pub enum ValueSpec {
     /// A value that is known at compile time and becomes a constant in the other computation too.
     Constant {
         /// The value, with its elements where it is computed from sizes of arrays.
-        known: Known,
+        known: SymbolicArray,
     },
     /// An array of this shape.
     Array(Shape),
@@ -101,7 +101,7 @@ pub struct ListSpec {
     /// Of a list whose length is a value: the most elements that it has, and whether there may be others behind them.
     pub count: Option<(Dim, bool)>,
     /// Value that all elements of the list share, as far as it is known.
-    pub elements: Elements,
+    pub elements: CommonElement,
     /// The name of the node that made it.
     pub name: Arc<str>,
 }
@@ -301,7 +301,7 @@ impl ValueSpec {
             ValueSpec::Array(_) => Value::Array(part(b)),
             ValueSpec::List(list) => {
                 let buffer = part(b);
-                let count = list.count.map(|(most, stale)| Count { now: part(b), most, stale });
+                let count = list.count.map(|(most, stale)| ListLength { now: part(b), most, stale });
                 let (elements, name) = (list.elements.clone(), list.name.clone());
                 Value::List(ListValue { buffer, count, elements, name, open: None })
             }
@@ -321,7 +321,7 @@ impl ValueSpec {
             ValueSpec::Structured(list) => {
                 let buffers: Vec<InstId> = list.parts.iter().map(|_| part(b)).collect();
                 let count = list.parts.first().and_then(|first| first.count);
-                let count = count.map(|(most, stale)| Count { now: part(b), most, stale });
+                let count = count.map(|(most, stale)| ListLength { now: part(b), most, stale });
                 let of_leaf = |(spec, buffer): (&ListSpec, InstId)| {
                     let (elements, name) = (spec.elements.clone(), spec.name.clone());
                     ListValue { buffer, count, elements, name, open: None }
@@ -392,7 +392,7 @@ impl ValueSpec {
     /// The spec in which known arrays are leaves, too.
     pub fn unknown(&self) -> ValueSpec {
         match self {
-            ValueSpec::Constant { known: Known { value: t, .. } } => {
+            ValueSpec::Constant { known: SymbolicArray { value: t, .. } } => {
                 ValueSpec::Array(Shape::array(t.dtype, fixed(&t.dims)))
             }
             ValueSpec::Optional(all) => {

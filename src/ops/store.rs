@@ -1,6 +1,6 @@
 //! The variables of a program while it is lowered.
 use crate::diag::{Code, Error, Result};
-use crate::graph::{Node, Role, TABLE_PARTS, Variable};
+use crate::graph::{Node, TABLE_PARTS, Variable, VariableRole};
 use crate::hlo::open::InstId;
 use crate::symbolic::Dim;
 use crate::tensor::DType;
@@ -27,7 +27,7 @@ struct Slot {
     /// Whether its handle is a reference, which stands for its value where that is wanted.
     reference: bool,
     /// Role of the variable.
-    role: Role,
+    role: VariableRole,
     /// The axes along which it grows, whose sizes the next variable holds.
     axes: Vec<usize>,
     /// `None` in a computation that it was not handed to.
@@ -38,7 +38,7 @@ impl Store {
     /// Adds a variable of this type and these sizes whose value is `now`; its number.
     pub fn add(&mut self, variable: &Variable, dtype: DType, dims: &[Dim], now: InstId) -> usize {
         let (name, reference, role) = (variable.name.clone(), variable.by_reference, variable.role);
-        let axes = if role == Role::Growing { variable.open_axes() } else { Vec::new() };
+        let axes = if role == VariableRole::Growing { variable.open_axes() } else { Vec::new() };
         let number = self.slots.len();
         self.slots.push(Slot { name, dtype, dims: dims.to_vec(), reference, role, axes, now: Some(now) });
         for node in &variable.handles {
@@ -65,9 +65,9 @@ impl Store {
     /// The variables that the handle of variable `id` stands for: several for a table, and for a variable that grows.
     pub fn parts(&self, id: usize) -> std::ops::Range<usize> {
         let count = match self.slots.get(id).map(|s| s.role) {
-            Some(Role::Table) => TABLE_PARTS,
-            Some(Role::Growing) => 2,
-            Some(Role::Model | Role::Random | Role::Sizes) | None => 1,
+            Some(VariableRole::Table) => TABLE_PARTS,
+            Some(VariableRole::Growing) => 2,
+            Some(VariableRole::Model | VariableRole::Random | VariableRole::Sizes) | None => 1,
         };
         id..id + count
     }
@@ -82,7 +82,7 @@ impl Store {
     }
     /// Whether a variable is an array of a table.
     pub fn is_table(&self, id: usize) -> bool {
-        self.slots.get(id).is_some_and(|s| s.role == Role::Table)
+        self.slots.get(id).is_some_and(|s| s.role == VariableRole::Table)
     }
     /// Says which keys mark empty and deleted places of a dense table, by the number of its first variable.
     pub fn mark(&mut self, id: usize, marks: Vec<u64>) {

@@ -1,7 +1,7 @@
 //! Values along the edges of a TensorFlow graph while it is lowered.
 use super::spec::ValueSpec;
 use crate::graph::{PartialShape, TfType};
-use crate::hlo::Known;
+use crate::hlo::SymbolicArray;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ pub struct ListValue {
     /// `[room, element dims..]`; every element is there from the start (zeros where never set).
     pub buffer: InstId,
     /// How many elements there are; `None`: as many as there is room for.
-    pub count: Option<Count>,
+    pub count: Option<ListLength>,
     /// Value that all elements of the list share, as far as it is known.
-    pub elements: Elements,
+    pub elements: CommonElement,
     /// The name of the node that made it.
     pub name: Arc<str>,
     /// The shapes that it may take beside those of its elements; `None` where all are alike.
@@ -102,29 +102,29 @@ pub struct SparseMatrix {
 
 /// Value that all elements of a list share, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Elements {
+pub enum CommonElement {
     /// There were none yet.
     None,
     /// Each is this integer, or this vector of a few. Gradients of loops keep sizes and shapes in lists, one a round, and ask for them when
     /// they are needed.
-    Each(Known),
+    Each(SymbolicArray),
     /// Any.
     Any,
 }
 
-impl Elements {
+impl CommonElement {
     /// Value shared by the elements of two lists, when the result may be either list.
-    pub fn joined(&self, other: &Elements) -> Elements {
+    pub fn joined(&self, other: &CommonElement) -> CommonElement {
         match (self, other) {
-            (Elements::None, other) | (other, Elements::None) => other.clone(),
-            (Elements::Each(x), Elements::Each(y)) if are_same(x, y) => self.clone(),
-            _ => Elements::Any,
+            (CommonElement::None, other) | (other, CommonElement::None) => other.clone(),
+            (CommonElement::Each(x), CommonElement::Each(y)) if are_same(x, y) => self.clone(),
+            _ => CommonElement::Any,
         }
     }
 }
 
 /// Whether two values are one in every call.
-fn are_same(x: &Known, y: &Known) -> bool {
+fn are_same(x: &SymbolicArray, y: &SymbolicArray) -> bool {
     let (dims, others) = (x.sizes.as_deref().unwrap_or(&[]), y.sizes.as_deref().unwrap_or(&[]));
     let is_alike = x.value.dtype == y.value.dtype && x.value.bytes == y.value.bytes;
     is_alike && dims.len() == others.len() && dims.iter().zip(others).all(|(&x, &y)| x.is_same(y))
@@ -132,7 +132,7 @@ fn are_same(x: &Known, y: &Known) -> bool {
 
 /// The number of elements of a list that has room for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct ListLength {
     /// The number, a scalar s32.
     pub now: InstId,
     /// Upper bound of the number, as far as the ops so far tell.

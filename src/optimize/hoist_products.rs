@@ -16,7 +16,7 @@ mod blocks;
 mod rows;
 
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify_loops::{Parts, part_read, parts, plain};
+use super::simplify_loops::{TupleLoop, part_read, parts, plain};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
@@ -54,7 +54,7 @@ enum Weights {
 }
 
 fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(Parts { shapes, starts, mut cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
+    let Some(TupleLoop { shapes, starts, mut cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
     let invariant: Vec<bool> =
         (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let products: Vec<Product> =

@@ -7,7 +7,7 @@
 //!   change, is that value repeated, and no state of the loop.
 //! - What a loop does not change and starts as a repeated value is carried as the value, and repeated where it is read.
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify_loops::{Parts, part_read, parts, plain};
+use super::simplify_loops::{TupleLoop, part_read, parts, plain};
 use crate::diag::Result;
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
@@ -46,7 +46,9 @@ impl Loop {
 }
 
 fn of_loop(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(Parts { shapes: state, starts, cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
+    let Some(TupleLoop { shapes: state, starts, cond, body }) = parts(editor, id, (cond, body)) else {
+        return Ok(None);
+    };
     let parts = state.len();
     let mut l = Loop { cond, body, starts, state };
     let lists = filled(editor, &l);

@@ -22,7 +22,7 @@ pub fn simplify_loops(module: &mut Module) -> Result<Changed> {
 }
 
 fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(Parts { shapes, starts, cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
+    let Some(TupleLoop { shapes, starts, cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
     let invariant: Vec<bool> =
         (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let constants: Vec<Option<Vec<Inst>>> =
@@ -60,7 +60,7 @@ fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Re
 }
 
 /// A loop over a tuple that is made of parts before it and by its body.
-pub(super) struct Parts {
+pub(super) struct TupleLoop {
     /// The shape of each part.
     pub shapes: Vec<Shape>,
     /// The initial value of each part of the state.
@@ -71,13 +71,13 @@ pub(super) struct Parts {
 }
 
 /// The parts of loop `id`, where both of its computations read their parameter part by part.
-pub(super) fn parts(editor: &Editor, id: InstId, (cond, body): (CompId, CompId)) -> Option<Parts> {
+pub(super) fn parts(editor: &Editor, id: InstId, (cond, body): (CompId, CompId)) -> Option<TupleLoop> {
     let init = editor.operand(id, 0);
     let shapes = editor.shape(id).as_tuple()?.to_vec();
     let (cond, body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
     let known = matches!(editor.op(init), Op::Tuple) && matches!(body[body.root].op, Op::Tuple);
     let fits = known && is_plain(&body) && is_plain(&cond);
-    fits.then(|| Parts { shapes, starts: editor.operands(init).to_vec(), cond, body })
+    fits.then(|| TupleLoop { shapes, starts: editor.operands(init).to_vec(), cond, body })
 }
 
 /// Whether the only parameter is read part by part, and nothing has effects.

@@ -1,6 +1,6 @@
 //! Static libraries: one member, a symbol table, no dates.
 use crate::diag::{Error, Result};
-use crate::target::{Format, Target};
+use crate::target::{ObjectFormat, Target};
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
 use std::io::Cursor;
 
@@ -9,7 +9,7 @@ use std::io::Cursor;
 /// # Errors
 /// Internal ones, of writing it.
 pub fn archive(member: &str, object: &[u8], target: &Target) -> Result<Vec<u8>> {
-    let kind = if target.format() == Format::MachO { ArchiveKind::Darwin } else { ArchiveKind::Gnu };
+    let kind = if target.format() == ObjectFormat::MachO { ArchiveKind::Darwin } else { ArchiveKind::Gnu };
     let members = [NewArchiveMember::new(object, &DEFAULT_OBJECT_READER, member.to_string())];
     let mut out = Cursor::new(Vec::new());
     write_archive_to_stream(&mut out, &members, kind, false, None)

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// A part of a graph that became an object of one function.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct ClusterObject {
     /// The name of the cluster.
     pub cluster: String,
     /// The function that the user marked as this cluster.
@@ -44,7 +44,7 @@ pub struct Chain {
     /// The file that they are of.
     pub source: String,
     /// The pieces in an order in which they can run: none needs what a later one gives, on whatever way.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ClusterObject>,
     /// The tensors that pieces exchange.
     pub tensors: Vec<Wire>,
     /// Clusters that could not be compiled: name, number of nodes, and why.
@@ -70,7 +70,7 @@ pub fn document(chain: &Chain) -> String {
         let one = |(info, at): (&TensorInfo, &usize)| json!({"field": info.field, "tensor": at});
         infos.iter().zip(wires).map(one).collect()
     };
-    let piece = |p: &Piece| {
+    let piece = |p: &ClusterObject| {
         let entry = p.face.entries.first();
         json!({
             "name": p.cluster,
@@ -157,7 +157,7 @@ pub fn program(chain: &Chain) -> String {
 }
 
 /// The call of one piece.
-fn call(piece: &Piece) -> String {
+fn call(piece: &ClusterObject) -> String {
     let name = &piece.face.name;
     let Some(entry) = piece.face.entries.first() else { return String::new() };
     let members = |infos: &[TensorInfo], wires: &[usize]| -> Vec<String> {

@@ -4,7 +4,7 @@
 //! `compiler/tf2xla/xla_compiled_cpu_function.h`): a program written for them needs another `#include` and nothing else.
 use super::header::c_type;
 use crate::diag::{Code, Error, Result};
-use crate::kernel::{Entry, Face};
+use crate::kernel::{EntryPoint, Face};
 use crate::tensor::{DType, TensorInfo};
 
 /// The part of the class that is the same for every model; `{…}` are its names.
@@ -109,7 +109,7 @@ pub fn header(face: &Face, class: &ClassName) -> String {
     match &face.entries[..] {
         [only] => one(face, 0, only, class),
         several => {
-            let own = |entry: &Entry| {
+            let own = |entry: &EntryPoint| {
                 let signature = ClassName::of_model(&entry.function[face.name.len()..]).class;
                 ClassName { class: format!("{}{signature}", class.class), ..class.clone() }
             };
@@ -119,7 +119,7 @@ pub fn header(face: &Face, class: &ClassName) -> String {
 }
 
 /// The class of function number `number`.
-fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
+fn one(face: &Face, number: usize, entry: &EntryPoint, class: &ClassName) -> String {
     let program = &entry.program;
     let open: String = class.namespaces.iter().map(|n| format!("namespace {n} {{\n")).collect();
     let close: String = class.namespaces.iter().rev().map(|n| format!("}}  // namespace {n}\n")).collect();
@@ -151,7 +151,7 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
 }
 
 /// The accessors of arguments, results and variables.
-fn members(face: &Face, entry: &Entry) -> String {
+fn members(face: &Face, entry: &EntryPoint) -> String {
     let program = &entry.program;
     let mut members = String::new();
     for (i, info) in program.args.iter().enumerate() {
@@ -175,7 +175,7 @@ fn members(face: &Face, entry: &Entry) -> String {
 }
 
 /// The parts of the class that differ between models with variables and without.
-fn state_parts(face: &Face, entry: &Entry) -> Vec<(&'static str, String)> {
+fn state_parts(face: &Face, entry: &EntryPoint) -> Vec<(&'static str, String)> {
     let if_state = |text: &str| if face.state.is_empty() { String::new() } else { text.to_string() };
     let changed: Vec<usize> = (0..face.state.len()).filter(|&i| changes(entry, i)).collect();
     let arg_bytes = ("i < kNumFeeds ? {INFO}->args[i].bytes", "Variable(i - kNumFeeds).tensor.bytes");
@@ -206,7 +206,7 @@ fn state_parts(face: &Face, entry: &Entry) -> Vec<(&'static str, String)> {
 }
 
 /// The parts of the class that differ between functions whose sizes vary and others.
-fn size_parts(entry: &Entry) -> Vec<(&'static str, String)> {
+fn size_parts(entry: &EntryPoint) -> Vec<(&'static str, String)> {
     let if_sized = |text: &str| if entry.sizes.is_empty() { String::new() } else { text.to_string() };
     let is_checked = entry.sizes.all.iter().any(|s| s.is_check);
     vec![
@@ -232,7 +232,7 @@ fn weights_parts(face: &Face) -> Vec<(&'static str, String)> {
 }
 
 /// Whether a call of a function changes variable `i`.
-fn changes(entry: &Entry, i: usize) -> bool {
+fn changes(entry: &EntryPoint, i: usize) -> bool {
     entry.program.state.get(i).is_some_and(|variable| variable.changed)
 }
 
@@ -271,7 +271,7 @@ pub fn whole_header(face: &Face, c_header: &str, class: &ClassName) -> String {
 const CHECK_ERROR: &str = "    if (code == TFAOT_E_CHECK) error_ = {PREFIX}_failed_check(&sizes_);\n";
 
 /// The sizes of the next call, at their bounds at first.
-fn sizes_member(entry: &Entry) -> String {
+fn sizes_member(entry: &EntryPoint) -> String {
     if entry.sizes.is_empty() {
         return String::new();
     }
@@ -310,7 +310,7 @@ fn accessors(what: &str, suffix: &str, data: &str, info: &TensorInfo) -> String 
 
 /// The definition of the pointer that `NAME_run` takes: to the C struct with the members of an array of untyped pointers, or
 /// to nothing where the struct has no members.
-fn pointers(entry: &Entry, what: &str, qualifier: &str, infos: &[TensorInfo]) -> String {
+fn pointers(entry: &EntryPoint, what: &str, qualifier: &str, infos: &[TensorInfo]) -> String {
     let name = format!("{}_{what}", entry.prefix);
     if infos.is_empty() {
         return format!("const {name} *const {what} = nullptr;");

@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::util::pieces::Content;
 use std::path::{Path, PathBuf};
 
-use super::temporary_files::{self, Mark};
+use super::temporary_files::{self, TemporaryPath};
 
 /// Writes every `(file name, content)` into `dir`, which is made if it is missing.
 ///
@@ -85,12 +85,12 @@ fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
 }
 
 /// Makes `dir` and what is missing above it; returns the topmost folder that was made, which is unfinished.
-fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<Mark>)> {
+fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<TemporaryPath>)> {
     let mut all = temporary_files::hold();
     let missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
     let first = dir.ancestors().take_while(missing).last().map(Path::to_path_buf);
     std::fs::create_dir_all(dir).map_err(|e| unwritten(dir, &e))?;
-    let mark = first.as_ref().map(|first| Mark::of(first, &mut all));
+    let mark = first.as_ref().map(|first| TemporaryPath::of(first, &mut all));
     Ok((first, mark))
 }
 

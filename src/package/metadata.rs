@@ -2,7 +2,7 @@
 use super::header::WORKSPACE_ALIGN;
 use super::names;
 use crate::codegen::ABI_VERSION;
-use crate::kernel::{Callee, Entry, Face, HEADER_BYTES, WeightsFile};
+use crate::kernel::{Callee, EntryPoint, Face, HEADER_BYTES, WeightsFile};
 use crate::target::{Reduced, Target};
 use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
@@ -61,8 +61,8 @@ fn call(callee: &Callee) -> Value {
 }
 
 /// A function of the model.
-fn function(entry: &Entry) -> Value {
-    let Entry { name, function, program, sizes, rungs, .. } = entry;
+fn function(entry: &EntryPoint) -> Value {
+    let EntryPoint { name, function, program, sizes, rungs, .. } = entry;
     let changed = program.state.iter().filter(|v| v.changed);
     let fields = names::of_sizes(sizes);
     let size = |(s, field): (&Size, &String)| json!({"name": s.name, "field": field, "least": s.least, "most": s.most, "is_result": s.is_result});

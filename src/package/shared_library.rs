@@ -3,7 +3,7 @@
 //! `../lib/tfaot/lld`, as seen from this program's folder, comes with it (`tools/release`), and is the first choice.
 use super::temporary_files;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::target::{Arch, Format, Target};
+use crate::target::{Arch, ObjectFormat, Target};
 use crate::util::pieces::{Content, Pieces};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin",
 
 /// The ending of shared libraries' names.
 pub fn ending(target: &Target) -> &'static str {
-    if target.format() == Format::MachO { "dylib" } else { "so" }
+    if target.format() == ObjectFormat::MachO { "dylib" } else { "so" }
 }
 
 /// The bytes of a shared library of `objects`, called `name` (`libNAME.so`).
@@ -42,7 +42,7 @@ pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8
 pub fn link(inputs: &[PathBuf], output: &Path, soname: &str, target: &Target) -> Result<()> {
     let mut command = linker(target)?;
     let said = command.args(inputs).arg("-o").arg(output);
-    if target.format() == Format::Elf {
+    if target.format() == ObjectFormat::Elf {
         said.arg(if said.get_program().to_string_lossy().ends_with("cc") {
             format!("-Wl,-soname,{soname}")
         } else {
@@ -62,14 +62,15 @@ pub fn link(inputs: &[PathBuf], output: &Path, soname: &str, target: &Target) ->
 
 /// The linker with the flags that make its output a function of its input.
 fn linker(target: &Target) -> Result<Command> {
-    let has_libraries = matches!(target.format(), Format::Elf | Format::MachO) && target.arch() != Arch::Thumb;
+    let has_libraries =
+        matches!(target.format(), ObjectFormat::Elf | ObjectFormat::MachO) && target.arch() != Arch::Thumb;
     if !has_libraries {
         let told = format!("no shared libraries are made for `{}`", target.triple);
         return Err(Diagnostic::new(Code::NoLinker, told)
             .help("link the object, or the archive, into your own")
             .into());
     }
-    if target.format() == Format::MachO {
+    if target.format() == ObjectFormat::MachO {
         let mut command = lld("darwin", &["ld64.lld-22", "ld64.lld"]).ok_or_else(|| none("ld64.lld"))?;
         let arch = target.triple.split('-').next().map_or("arm64", |a| if a == "aarch64" { "arm64" } else { a });
         let (platform, version) = if target.triple.contains("ios") { ("ios", "15.0") } else { ("macos", "11.0") };

@@ -13,16 +13,16 @@ static ALL: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 const TRIES: usize = 8;
 
 /// While this is held, nothing unfinished is made, kept or removed.
-pub type Held = MutexGuard<'static, BTreeSet<PathBuf>>;
+pub type CleanupLock = MutexGuard<'static, BTreeSet<PathBuf>>;
 
 /// Waits until nobody else holds what is unfinished.
-pub fn hold() -> Held {
+pub fn hold() -> CleanupLock {
     // A thread that panicked left whole paths in it.
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes all that is unfinished. Who holds the result until the process ends is sure that nothing more is made.
-pub fn remove_all() -> Held {
+pub fn remove_all() -> CleanupLock {
     let mut all = hold();
     for path in std::mem::take(&mut *all) {
         if std::fs::remove_file(&path).is_err() {
@@ -34,23 +34,23 @@ pub fn remove_all() -> Held {
 
 /// A path that is unfinished as long as this lives.
 #[derive(Debug)]
-pub struct Mark(Option<PathBuf>);
+pub struct TemporaryPath(Option<PathBuf>);
 
-impl Mark {
+impl TemporaryPath {
     /// Marks `path`, which was made while `all` was held.
-    pub fn of(path: &Path, all: &mut Held) -> Mark {
+    pub fn of(path: &Path, all: &mut CleanupLock) -> TemporaryPath {
         // The process may go to another folder.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         all.insert(path.clone());
-        Mark(Some(path))
+        TemporaryPath(Some(path))
     }
     /// Takes the mark away while `all` is held.
-    fn finish(mut self, all: &mut Held) {
+    fn finish(mut self, all: &mut CleanupLock) {
         self.0.take().map(|path| all.remove(&path));
     }
 }
 
-impl Drop for Mark {
+impl Drop for TemporaryPath {
     fn drop(&mut self) {
         if let Some(path) = self.0.take() {
             hold().remove(&path);
@@ -62,7 +62,7 @@ impl Drop for Mark {
 #[derive(Debug)]
 pub struct File {
     file: NamedTempFile,
-    mark: Mark,
+    mark: TemporaryPath,
 }
 
 impl File {
@@ -73,7 +73,7 @@ impl File {
     pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<File> {
         let mut all = hold();
         let file = builder.tempfile_in(folder)?;
-        let mark = Mark::of(file.path(), &mut all);
+        let mark = TemporaryPath::of(file.path(), &mut all);
         Ok(File { file, mark })
     }
     /// Gives it the name `path`; it is finished then.
@@ -87,7 +87,7 @@ impl File {
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn persist_held(self, path: &Path, all: &mut Held) -> std::io::Result<()> {
+    pub fn persist_held(self, path: &Path, all: &mut CleanupLock) -> std::io::Result<()> {
         let kept = self.file.persist(path).map(drop).map_err(|e| e.error);
         self.mark.finish(all);
         kept
@@ -111,7 +111,7 @@ impl DerefMut for File {
 #[derive(Debug)]
 pub struct Folder {
     folder: TempDir,
-    _mark: Mark,
+    _mark: TemporaryPath,
 }
 
 impl Folder {
@@ -129,7 +129,7 @@ impl Folder {
     pub fn new_in(above: &Path) -> std::io::Result<Folder> {
         let mut all = hold();
         let folder = Builder::new().prefix(".tfaot-").tempdir_in(above)?;
-        let _mark = Mark::of(folder.path(), &mut all);
+        let _mark = TemporaryPath::of(folder.path(), &mut all);
         Ok(Folder { folder, _mark })
     }
     /// Where it is.

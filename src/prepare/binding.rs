@@ -48,12 +48,12 @@ impl Binding {
 
 /// The sizes of a function that vary, each name once.
 #[derive(Debug, Default)]
-pub struct Varying {
+pub struct VaryingSizes {
     /// In the order in which they were met.
     pub sizes: Vec<Size>,
 }
 
-impl Varying {
+impl VaryingSizes {
     /// The number of the size of a dimension that is called `name` if its bound has no name.
     ///
     /// # Errors

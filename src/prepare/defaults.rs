@@ -1,5 +1,5 @@
 //! Feeds and fetches: those that the user names, else the signature's, else Placeholders and sinks.
-use super::names::Names;
+use super::names::NodesByName;
 use super::prune::Needed;
 use super::{FeedSpec, Request, signature};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 /// A feed of which type and shape are not settled.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct UnresolvedFeed {
     /// The output that it replaces.
     pub at: Endpoint,
     /// Type, sizes and value as the user gives them.
@@ -19,7 +19,7 @@ pub struct Asked {
     pub called: Option<String>,
 }
 
-impl Asked {
+impl UnresolvedFeed {
     /// The name that users know.
     pub fn shown(&self, program: &Program) -> String {
         self.called.clone().unwrap_or_else(|| spelled(program, self.at))
@@ -34,7 +34,7 @@ pub fn spelled(program: &Program, at: Endpoint) -> String {
 /// The fetches: names as `node:index`, and where they are.
 pub fn fetches(
     program: &Program,
-    names: &Names,
+    names: &NodesByName,
     request: &Request,
     signature: Option<&Signature>,
     told: &mut Vec<String>,
@@ -70,7 +70,7 @@ pub fn fetches(
 }
 
 /// The node that runs a signature without results, as if it were fetched.
-pub fn run_by(names: &Names, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
+pub fn run_by(names: &NodesByName, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
     let node = signature.and_then(|s| names.node(s.runs.as_deref()?));
     node.map(|node| (String::new(), Endpoint { node, port: 0 })).into_iter().collect()
 }
@@ -78,11 +78,11 @@ pub fn run_by(names: &Names, signature: Option<&Signature>) -> Vec<(String, Endp
 /// The feeds that the user or the signature names.
 pub fn feeds(
     program: &Program,
-    names: &Names,
+    names: &NodesByName,
     request: &Request,
     signature: Option<&Signature>,
     told: &mut Vec<String>,
-) -> Result<Vec<Asked>> {
+) -> Result<Vec<UnresolvedFeed>> {
     let mut specs = request.feeds.clone();
     if let (true, Some(signature)) = (specs.is_empty(), signature) {
         specs.extend(
@@ -99,19 +99,19 @@ pub fn feeds(
             return Err(Error::user(Code::BadOption, format!("`{}` is fed twice", spec.name)));
         }
     }
-    Ok(ends.into_iter().zip(specs).map(|(at, spec)| Asked { at, spec, called: None }).collect())
+    Ok(ends.into_iter().zip(specs).map(|(at, spec)| UnresolvedFeed { at, spec, called: None }).collect())
 }
 
 /// Adds the Placeholders that are needed and not fed, and what the signature calls them all.
 pub fn add_placeholders(
     program: &Program,
-    names: &Names,
-    mut asked: Vec<Asked>,
+    names: &NodesByName,
+    mut asked: Vec<UnresolvedFeed>,
     needed: &Needed,
     request: &Request,
     signature: Option<&Signature>,
     told: &mut Vec<String>,
-) -> Vec<Asked> {
+) -> Vec<UnresolvedFeed> {
     let called = |at| signature.and_then(|s| signature::called(&s.inputs, names, at));
     for one in &mut asked {
         one.called = called(one.at);
@@ -121,7 +121,7 @@ pub fn add_placeholders(
         if needed.nodes[id] && matches!(&*node.op, "Placeholder" | "PlaceholderV2") {
             let at = Endpoint { node: id, port: 0 };
             let spec = FeedSpec { name: node.name.to_string(), ..FeedSpec::default() };
-            let one = Asked { at, spec, called: called(at) };
+            let one = UnresolvedFeed { at, spec, called: called(at) };
             added.push(one.shown(program));
             asked.push(one);
         }

@@ -3,11 +3,11 @@
 //! A variable is state if a chosen signature changes it or the user names it, and a constant else. All signatures get the same
 //! list of variables, so that one block of memory serves them all.
 use super::defaults::feeds;
-use super::names::Names;
+use super::names::NodesByName;
 use super::{FeedSpec, Prepared, Request, Used, prune, resizable_variables, run, signature, tables};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Role, Signature, TfType, Variable};
-use crate::hlo::Checks;
+use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Signature, TfType, Variable, VariableRole};
+use crate::hlo::RuntimeChecks;
 use crate::lower::{Access, Accesses};
 use crate::ops;
 use crate::tensor::{Bounds, DType, Tensor, element_count};
@@ -21,7 +21,7 @@ const ONLY: &str = "run";
 
 /// One function of a module.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct PreparedEntry {
     /// The signature's name; `run` where there is none.
     pub name: String,
     /// The function's part of the program; the variables are those that are state.
@@ -32,7 +32,7 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Entries {
     /// The functions, in the order in which they were asked for.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PreparedEntry>,
     /// The initializer of variables for which the file has no value.
     pub init: Option<Prepared>,
 }
@@ -82,7 +82,7 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     let mut bound = Used::none(request);
     let mut entries = Vec::with_capacity(requests.len());
     for (name, one) in requests {
-        entries.push(Entry { name, prepared: run(program.clone(), &one, &mut bound)? });
+        entries.push(PreparedEntry { name, prepared: run(program.clone(), &one, &mut bound)? });
     }
     bound.all(request)?;
     let init = if initialisers.is_empty() { None } else { Some(computed(program, &initialisers)?) };
@@ -121,7 +121,7 @@ fn declare(program: &mut Program, request: &Request) -> Result<()> {
 
 /// A request for each signature that is chosen, with its name.
 fn requests(program: &Program, request: &Request) -> Result<Vec<(String, Request)>> {
-    let names = Names::new(program);
+    let names = NodesByName::new(program);
     let signatures = signature::choose_all(program, &names, request)?;
     if let [] | [_] = signatures[..] {
         let name = signatures.first().map_or(ONLY, |s| s.name.as_str());
@@ -216,7 +216,7 @@ fn generator(program: &Program) -> Variable {
         dtype: TfType::Data(DType::U64),
         shape: PartialShape(Some(vec![Some(2)])),
         value: Some(Tensor::of(&[2], &[0u64, 0])),
-        role: Role::Random,
+        role: VariableRole::Random,
     }
 }
 
@@ -261,7 +261,7 @@ fn computed(program: Program, roots: &[NodeId]) -> Result<Prepared> {
         sizes: Vec::new(),
         axes: Vec::new(),
         bounds: Bounds::default(),
-        checks: Checks::Off,
+        checks: RuntimeChecks::Off,
         fetches: Vec::new(),
         called: Vec::new(),
         roots,

@@ -18,8 +18,8 @@ mod shape;
 mod signature;
 mod tables;
 
-pub use binding::{Binding, Bound, Varying};
-pub use entries::{Entries, Entry, entries};
+pub use binding::{Binding, Bound, VaryingSizes};
+pub use entries::{Entries, PreparedEntry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{field_names, is_reserved};
 pub use functional::is_control_flow;
@@ -28,12 +28,12 @@ pub use resizable_variables::may_grow;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
-use crate::hlo::Checks;
+use crate::hlo::RuntimeChecks;
 use crate::infer::Given;
 use crate::lower::Feed;
 use crate::ops;
 use crate::tensor::{Bounds, DType, Size, Sizes};
-use names::Names;
+use names::NodesByName;
 use prune::Needed;
 
 /// Feeds, fetches, signatures and sizes of a model, where its file leaves them open; the default is what the file says.
@@ -107,7 +107,7 @@ pub struct Prepared {
     /// The largest sizes that values at run time may say where nothing bounds them.
     pub bounds: Bounds,
     /// Run-time checks that are compiled in.
-    pub checks: Checks,
+    pub checks: RuntimeChecks,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
     /// The name of each fetch in the signature.
@@ -193,7 +193,7 @@ impl Used {
 /// The same with variables; `used` are the bindings that bound something.
 fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared> {
     let program = if request.is_checked { effects::with_conditions_alone(program) } else { program };
-    let names = Names::new(&program);
+    let names = NodesByName::new(&program);
     let mut assumptions = Vec::new();
     let signature = signature::choose(&program, &names, request)?;
     let request = &signature::in_tensor_names(request, signature);
@@ -226,9 +226,9 @@ fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared>
     let warnings = effects::left_out(&skipped, &program, request.is_checked);
     let bounds = bounds(request, &feeds);
     let checks = match (request.is_checked, sizes.is_empty()) {
-        (false, _) => Checks::Off,
-        (true, true) => Checks::Unproven,
-        (true, false) => Checks::On,
+        (false, _) => RuntimeChecks::Off,
+        (true, true) => RuntimeChecks::Unproven,
+        (true, false) => RuntimeChecks::On,
     };
     Ok(Prepared { program, feeds, sizes, axes, bounds, checks, fetches, called, roots, assumptions, warnings })
 }
@@ -253,7 +253,7 @@ fn fed(i: usize) -> Endpoint {
 
 /// The feeds and fetches of a request, with sizes that are not told left open.
 #[derive(Clone, Debug)]
-pub struct Open {
+pub struct ResolvedRequest {
     /// The feeds, with the sizes that are told.
     pub feeds: Vec<Given>,
     /// The sizes of the feeds that have bounds, by their numbers in `feeds`.
@@ -261,7 +261,7 @@ pub struct Open {
     /// Names as `node:index`, and where they are.
     pub fetches: Vec<(String, Endpoint)>,
     /// Names of the feeds and fetches in the signature.
-    pub called: Called,
+    pub called: SignatureNames,
     needed: Needed,
 }
 
@@ -271,25 +271,25 @@ pub struct Open {
 ///
 /// # Errors
 /// Those of [`open`].
-pub fn reach(program: Program, request: &Request) -> Result<Reached> {
-    let Open { feeds, fetches, called, needed, .. } = open(&program, request)?;
+pub fn reach(program: Program, request: &Request) -> Result<ReachableProgram> {
+    let ResolvedRequest { feeds, fetches, called, needed, .. } = open(&program, request)?;
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
     let feeds = feeds.into_iter().enumerate().map(|(i, feed)| Given { at: fed(i), ..feed }).collect();
-    Ok(Reached { program, feeds, fetches, called })
+    Ok(ReachableProgram { program, feeds, fetches, called })
 }
 
 /// Makes functions of control flow of TensorFlow 1, as [`prepare`] does.
 ///
 /// # Errors
 /// `ControlFlowV1`, `BadGraph`.
-pub fn functionalize(reached: &mut Reached) -> Result<()> {
-    let Reached { program, feeds, fetches, .. } = reached;
+pub fn functionalize(reached: &mut ReachableProgram) -> Result<()> {
+    let ReachableProgram { program, feeds, fetches, .. } = reached;
     functional::functionalize(program, feeds, fetches, &mut Vec::new())
 }
 
 /// A program with nothing in it that a request does not reach.
 #[derive(Clone, Debug)]
-pub struct Reached {
+pub struct ReachableProgram {
     /// The nodes that the fetches need, a Placeholder for each feed, and the functions that these call.
     pub program: Program,
     /// The feeds, with the sizes that are told.
@@ -297,12 +297,12 @@ pub struct Reached {
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
     /// Names of the feeds and fetches in the signature.
-    pub called: Called,
+    pub called: SignatureNames,
 }
 
 /// Names of feeds and fetches in a signature; shorter where it has no names.
 #[derive(Clone, Debug, Default)]
-pub struct Called {
+pub struct SignatureNames {
     /// The feeds.
     pub feeds: Vec<Option<String>>,
     /// The fetches.
@@ -313,8 +313,8 @@ pub struct Called {
 ///
 /// # Errors
 /// As there, but for sizes.
-pub fn open(program: &Program, request: &Request) -> Result<Open> {
-    let names = Names::new(program);
+pub fn open(program: &Program, request: &Request) -> Result<ResolvedRequest> {
+    let names = NodesByName::new(program);
     let mut told = Vec::new();
     let signature = signature::choose(program, &names, request)?;
     let request = &signature::in_tensor_names(request, signature);
@@ -325,12 +325,12 @@ pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let asked = defaults::add_placeholders(program, &names, asked, &needed, request, signature, &mut told);
     let (feeds, sizes) = shape::open(program, &asked, &request.dims)?;
     let called = fetched(signature, &names, &fetches);
-    let called = Called { feeds: asked.into_iter().map(|a| a.called).collect(), fetches: called };
-    Ok(Open { feeds, sizes, fetches, called, needed })
+    let called = SignatureNames { feeds: asked.into_iter().map(|a| a.called).collect(), fetches: called };
+    Ok(ResolvedRequest { feeds, sizes, fetches, called, needed })
 }
 
 /// The name of each fetch in the signature. Two outputs of a signature may be one tensor: they keep their own names where both are fetched.
-fn fetched(signature: Option<&Signature>, names: &Names, fetches: &[(String, Endpoint)]) -> Vec<Option<String>> {
+fn fetched(signature: Option<&Signature>, names: &NodesByName, fetches: &[(String, Endpoint)]) -> Vec<Option<String>> {
     let Some(signature) = signature else { return Vec::new() };
     let mut free: Vec<(String, String)> = signature.outputs.clone();
     let mut one = |(_, at): &(String, Endpoint)| {
@@ -344,14 +344,14 @@ fn fetched(signature: Option<&Signature>, names: &Names, fetches: &[(String, End
 /// The request with the names of the signature that it takes, if it takes one, replaced by TensorFlow's: for those who look at
 /// whole graphs.
 pub fn in_tensor_names(program: &Program, request: &Request) -> Request {
-    let names = Names::new(program);
+    let names = NodesByName::new(program);
     let signature = signature::choose(program, &names, request).unwrap_or_default();
     signature::in_tensor_names(request, signature)
 }
 
 /// The request, or where it leaves open which signature is meant, one for all of them together.
 pub fn of_all_signatures(program: &Program, request: &Request) -> Request {
-    let names = Names::new(program);
+    let names = NodesByName::new(program);
     let mut request = request.clone();
     if signature::choose(program, &names, &request).is_ok() || !request.signatures.is_empty() {
         return request;
@@ -367,7 +367,7 @@ pub fn of_all_signatures(program: &Program, request: &Request) -> Request {
 
 /// Whether the program has a signature that could be taken: one of which all tensors are there.
 pub fn has_signature(program: &Program) -> bool {
-    signature::usable(program, &Names::new(program)).next().is_some()
+    signature::usable(program, &NodesByName::new(program)).next().is_some()
 }
 
 /// Variables are constants, so that what assigns to them would be lost.

@@ -8,15 +8,15 @@ use foldhash::HashMap;
 const MOST_COMPARED: usize = 20_000;
 
 /// The nodes of a graph by name.
-pub struct Names<'a> {
+pub struct NodesByName<'a> {
     program: &'a Program,
     ids: HashMap<&'a str, NodeId>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NodesByName<'a> {
     /// The names of the top-level graph.
     pub fn new(program: &'a Program) -> Self {
-        Names { program, ids: program.graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect() }
+        NodesByName { program, ids: program.graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect() }
     }
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<NodeId> {

@@ -1,5 +1,5 @@
 //! Cuts a graph to what the fetches need. Iterative: chains may be as long as the file.
-use super::defaults::Asked;
+use super::defaults::UnresolvedFeed;
 use super::implementations;
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::infer::Given;
@@ -20,7 +20,7 @@ pub struct Needed {
 /// Walks back from the fetches over data and control edges and stops at feeds. What has an effect that compiled code leaves out
 /// (`Assert`, `PrintV2`) and that only control edges ask for is passed over: what it waits for is needed, what it takes is not. Assertions
 /// of code that is checked are needed.
-pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)], is_checked: bool) -> Needed {
+pub fn needed(graph: &Graph, feeds: &[UnresolvedFeed], fetches: &[(String, Endpoint)], is_checked: bool) -> Needed {
     let fed: HashSet<Endpoint> = feeds.iter().map(|f| f.at).collect();
     let mut nodes: IdVec<NodeId, bool> = graph.nodes.ids().map(|_| false).collect();
     let mut passed: HashSet<NodeId> = HashSet::new();

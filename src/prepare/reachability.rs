@@ -1,6 +1,6 @@
 //! The part of a saved model that its signatures reach: nodes and functions.
 use super::Request;
-use super::names::Names;
+use super::names::NodesByName;
 use super::signature;
 use crate::diag::Result;
 use crate::graph::{Graph, NodeId, Program};
@@ -22,7 +22,7 @@ pub struct Served {
 /// # Errors
 /// `BadOption` for a signature that is not there, `UnknownTensor` for a fetch.
 pub fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
-    let names = Names::new(program);
+    let names = NodesByName::new(program);
     let chosen: Vec<_> = match &request.signatures[..] {
         [] => signature::usable(program, &names).collect(),
         _ => signature::choose_all(program, &names, request)?,

@@ -2,7 +2,7 @@
 use super::entries::MOST_ELEMENTS;
 use super::{Request, tables::room};
 use crate::diag::{Code, Error, Result};
-use crate::graph::{PartialShape, Program, Role, TfType, Variable};
+use crate::graph::{PartialShape, Program, TfType, Variable, VariableRole};
 use crate::tensor::{DType, Tensor, element_count};
 
 /// Whether a variable of the program has a value and a declared shape that leaves axes open.
@@ -14,7 +14,7 @@ fn is_open(variable: &Variable) -> bool {
     let axes = variable.open_axes();
     let rank = variable.shape.0.as_ref().map_or(0, Vec::len);
     let fits = variable.value.as_ref().is_some_and(|value| value.dims.len() == rank);
-    variable.role == Role::Model && !variable.by_reference && fits && !axes.is_empty()
+    variable.role == VariableRole::Model && !variable.by_reference && fits && !axes.is_empty()
 }
 
 /// Gives those variables of `state` room along the axes that their declared shapes leave open, and puts a variable behind each that holds
@@ -50,14 +50,14 @@ pub fn with_room(program: &mut Program, request: &Request, state: &mut Vec<Strin
         names.push(name.clone());
         state.push(name.clone());
         variable.value = Some(padded(&value, dims, bytes));
-        variable.role = Role::Growing;
+        variable.role = VariableRole::Growing;
         let sizes = Variable {
             name,
             called: None,
             dtype: TfType::Data(DType::S64),
             shape: PartialShape(Some(vec![Some(axes.len() as u64)])),
             value: Some(Tensor::of(&[axes.len() as u64], &sizes)),
-            role: Role::Sizes,
+            role: VariableRole::Sizes,
             ..variable.clone()
         };
         all.extend([variable, sizes]);

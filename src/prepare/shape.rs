@@ -1,6 +1,6 @@
 //! Type and sizes of each feed, from the user and from the graph.
-use super::binding::Varying;
-use super::defaults::{Asked, spelled};
+use super::binding::VaryingSizes;
+use super::defaults::{UnresolvedFeed, spelled};
 use super::field_names;
 use super::{Binding, Bound};
 use crate::diag::{Code, Diagnostic, Error};
@@ -32,12 +32,13 @@ pub struct Shaped {
 /// The arguments, in order. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
 pub fn infos(
     program: &Program,
-    asked: &[Asked],
+    asked: &[UnresolvedFeed],
     bound: &[(String, Binding)],
     used: &mut [bool],
     told: &mut Vec<String>,
 ) -> Result<Shaped, Error> {
-    let (told_values, asked): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|a| a.spec.value.is_some());
+    let (told_values, asked): (Vec<&UnresolvedFeed>, Vec<&UnresolvedFeed>) =
+        asked.iter().partition(|a| a.spec.value.is_some());
     let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
     let mut bindings = Bindings { bound, used };
     let (mut feeds, mut axes, mut values, mut bad) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -47,7 +48,7 @@ pub fn infos(
             Err(d) => bad.push(d),
         }
     }
-    let mut varying = Varying::default();
+    let mut varying = VaryingSizes::default();
     for ((asked, name), field) in asked.into_iter().zip(&names).zip(field_names(&names)) {
         let dtype = dtype(program, asked, name);
         let dims = dims(program, asked, (name, &field), (&mut bindings, &mut varying), told);
@@ -89,7 +90,7 @@ pub fn all_bound(bound: &[(String, Binding)], used: &[bool]) -> Result<(), Error
 
 const DIM_HELP: &str = "give --feed NAME=f32[1,224,224,3], or --dim with `batch`, a feed's name, or `NAME[1]`";
 
-fn dtype(program: &Program, asked: &Asked, name: &str) -> Result<DType, Diagnostic> {
+fn dtype(program: &Program, asked: &UnresolvedFeed, name: &str) -> Result<DType, Diagnostic> {
     if let Some(dtype) = asked.spec.dtype {
         return Ok(dtype);
     }
@@ -115,7 +116,7 @@ fn dtype(program: &Program, asked: &Asked, name: &str) -> Result<DType, Diagnost
 }
 
 /// The shape that the graph tells for a feed.
-fn graph_shape(program: &Program, asked: &Asked) -> PartialShape {
+fn graph_shape(program: &Program, asked: &UnresolvedFeed) -> PartialShape {
     let node: &Node = &program.graph.nodes[asked.at.node];
     if let (0, Some(Attr::Shape(shape))) = (asked.at.port, node.attr("shape")) {
         let scalar = shape.0.as_ref().is_some_and(|dims| dims.is_empty());
@@ -133,7 +134,7 @@ fn graph_shape(program: &Program, asked: &Asked) -> PartialShape {
 }
 
 /// The shape of a feed as far as the user and the graph tell, bindings not yet applied.
-fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
+fn told_shape(program: &Program, asked: &UnresolvedFeed) -> PartialShape {
     let known = graph_shape(program, asked).0;
     PartialShape(match (&asked.spec.dims, known) {
         (Some(given), Some(known)) if given.len() == known.len() => {
@@ -147,7 +148,7 @@ fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
 }
 
 /// The constant that the user gives for a feed. Errors: `BadOption` where that is no value of its type and shape.
-fn value(program: &Program, asked: &Asked) -> Result<Option<Tensor>, Diagnostic> {
+fn value(program: &Program, asked: &UnresolvedFeed) -> Result<Option<Tensor>, Diagnostic> {
     let Some(text) = &asked.spec.value else { return Ok(None) };
     let (name, node) = (asked.shown(program), &program.graph.nodes[asked.at.node]);
     let dtype = dtype(program, asked, &name)?;
@@ -169,7 +170,7 @@ fn value(program: &Program, asked: &Asked) -> Result<Option<Tensor>, Diagnostic>
     parsed.map(Some).map_err(|e| bad(e.into_diagnostics().first().map_or(String::new(), |d| d.message.clone())))
 }
 
-fn holding(asked: &Asked, tensor: Tensor) -> Given {
+fn holding(asked: &UnresolvedFeed, tensor: Tensor) -> Given {
     let shape = PartialShape(Some(tensor.dims.iter().copied().map(Some).collect()));
     let (dtype, sizes) = (Some(TfType::Data(tensor.dtype)), Vec::new());
     Given { at: asked.at, dtype, shape, sizes, value: Some(tensor) }
@@ -180,12 +181,12 @@ fn holding(asked: &Asked, tensor: Tensor) -> Given {
 /// Errors: `BadOption` for a size with two bounds.
 pub fn open(
     program: &Program,
-    asked: &[Asked],
+    asked: &[UnresolvedFeed],
     bound: &[(String, Binding)],
 ) -> Result<(Vec<Given>, Vec<Size>), Diagnostic> {
     let mut used = vec![false; bound.len()];
     let mut bindings = Bindings { bound, used: &mut used };
-    let mut varying = Varying::default();
+    let mut varying = VaryingSizes::default();
     let mut given = Vec::with_capacity(asked.len());
     let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
     for (asked, field) in asked.iter().zip(field_names(&names)) {
@@ -214,16 +215,21 @@ pub fn open(
 }
 
 /// The number of the size that dimension `i` of a feed has. Errors: `BadOption` for a second bound of one name.
-fn numbered(varying: &mut Varying, bound: &Bound, (field, i): (&str, usize), node: &Node) -> Result<usize, Diagnostic> {
+fn numbered(
+    varying: &mut VaryingSizes,
+    bound: &Bound,
+    (field, i): (&str, usize),
+    node: &Node,
+) -> Result<usize, Diagnostic> {
     let conflict = |what| Diagnostic::new(Code::BadOption, format!("the size {what}")).at_node(&node.name, &node.op);
     varying.number(bound, &format!("{field}_{i}")).map_err(conflict)
 }
 
 fn dims(
     program: &Program,
-    asked: &Asked,
+    asked: &UnresolvedFeed,
     (name, field): (&str, &str),
-    (bindings, varying): (&mut Bindings, &mut Varying),
+    (bindings, varying): (&mut Bindings, &mut VaryingSizes),
     told: &mut Vec<String>,
 ) -> Result<(Vec<u64>, Vec<Option<usize>>), Diagnostic> {
     let node = &program.graph.nodes[asked.at.node];
@@ -286,7 +292,13 @@ struct Bindings<'a> {
 
 impl Bindings<'_> {
     /// The binding of dimension `i` of a feed; `dim` is its size where the graph or the feed's own shape fixes it.
-    fn said(&mut self, asked: &Asked, (node, tensor): (&str, &str), i: usize, dim: Option<u64>) -> Option<Binding> {
+    fn said(
+        &mut self,
+        asked: &UnresolvedFeed,
+        (node, tensor): (&str, &str),
+        i: usize,
+        dim: Option<u64>,
+    ) -> Option<Binding> {
         let own = || asked.spec.bounds.get(i).cloned().flatten().map(Binding::Bound);
         dim.map(Binding::Size).or_else(own).or_else(|| self.find(node, tensor, i))
     }

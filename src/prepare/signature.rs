@@ -3,7 +3,7 @@
 //! Users write the names of the signature or TensorFlow's. They are made TensorFlow's once, before anything else, and what
 //! the signature calls a tensor is looked up again for what users read.
 use super::Request;
-use super::names::Names;
+use super::names::NodesByName;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Program, Signature};
 
@@ -15,7 +15,7 @@ const INTERNAL: &str = "__saved_model";
 ///
 /// Errors: `BadOption` where there is none of that name; `WhichSignature` where TensorFlow 2 saved several, or none, and no fetch
 /// tells.
-pub fn choose<'a>(program: &'a Program, names: &Names, request: &Request) -> Result<Option<&'a Signature>> {
+pub fn choose<'a>(program: &'a Program, names: &NodesByName, request: &Request) -> Result<Option<&'a Signature>> {
     let all = &program.signatures;
     match &request.signatures[..] {
         [] => {}
@@ -37,7 +37,7 @@ pub fn choose<'a>(program: &'a Program, names: &Names, request: &Request) -> Res
 }
 
 /// The signature called `wanted`. Errors: `BadOption` where there is none.
-fn named<'a>(program: &'a Program, names: &Names, wanted: &str) -> Result<&'a Signature> {
+fn named<'a>(program: &'a Program, names: &NodesByName, wanted: &str) -> Result<&'a Signature> {
     let found = program.signatures.iter().find(|s| s.name == wanted);
     found.ok_or_else(|| {
         let known: Vec<&str> = usable(program, names).map(|s| s.name.as_str()).collect();
@@ -50,7 +50,7 @@ fn named<'a>(program: &'a Program, names: &Names, wanted: &str) -> Result<&'a Si
 }
 
 /// The signatures that `request` takes; none where it takes the graph as it is. Errors: those of [`choose`].
-pub fn choose_all<'a>(program: &'a Program, names: &Names, request: &Request) -> Result<Vec<&'a Signature>> {
+pub fn choose_all<'a>(program: &'a Program, names: &NodesByName, request: &Request) -> Result<Vec<&'a Signature>> {
     match &request.signatures[..] {
         [] => Ok(choose(program, names, request)?.into_iter().collect()),
         [all] if all == "all" && !program.signatures.iter().any(|s| s.name == "all") => {
@@ -61,7 +61,7 @@ pub fn choose_all<'a>(program: &'a Program, names: &Names, request: &Request) ->
 }
 
 /// The signatures of which all tensors are there, but for what TensorFlow writes for itself.
-pub fn usable<'a>(program: &'a Program, names: &Names) -> impl Iterator<Item = &'a Signature> {
+pub fn usable<'a>(program: &'a Program, names: &NodesByName) -> impl Iterator<Item = &'a Signature> {
     program.signatures.iter().filter(|s| {
         let mut tensors = s.inputs.iter().chain(&s.outputs);
         let there = tensors.all(|(_, tensor)| names.endpoint("tensor", tensor).is_ok());
@@ -108,7 +108,7 @@ pub fn in_tensor_names(request: &Request, signature: Option<&Signature>) -> Requ
 }
 
 /// The name that one of a signature's `pairs` gives to the tensor `at`.
-pub fn called(pairs: &[(String, String)], names: &Names, at: Endpoint) -> Option<String> {
+pub fn called(pairs: &[(String, String)], names: &NodesByName, at: Endpoint) -> Option<String> {
     let found = pairs.iter().find(|(_, tensor)| names.endpoint("tensor", tensor).is_ok_and(|e| e == at));
     found.map(|(key, _)| key.clone())
 }

@@ -2,7 +2,9 @@
 use super::Request;
 use super::entries::MOST_ELEMENTS;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Attr, Graph, Node, NodeId, PartialShape, Program, Role, TABLE_PARTS, TfType, Variable, is_table};
+use crate::graph::{
+    Attr, Graph, Node, NodeId, PartialShape, Program, TABLE_PARTS, TfType, Variable, VariableRole, is_table,
+};
 use crate::lower::Access;
 use crate::ops;
 use crate::tensor::{Tensor, element_count};
@@ -46,7 +48,7 @@ pub fn variables(program: &Program, request: &Request, used: &BTreeMap<NodeId, A
                 dtype: TfType::Data(value.dtype),
                 shape: PartialShape(Some(value.dims.iter().map(|&d| Some(d)).collect())),
                 value: Some(value),
-                role: Role::Table,
+                role: VariableRole::Table,
             });
         }
     }

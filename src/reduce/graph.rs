@@ -1,6 +1,6 @@
 //! The changes of a GraphDef: nodes go with all that needs them, nodes become placeholders, nodes are passed by, control inputs go,
 //! constants become one value, attributes and functions go.
-use super::{Search, Told, Verdict};
+use super::{FailureTest, ReductionStats, Search};
 use crate::diag::Result;
 use crate::dump::graphs::attr;
 use crate::graph::{Attr, Endpoint, Node, PartialShape, Program, TfType};
@@ -34,7 +34,7 @@ enum Change {
 ///
 /// # Errors
 /// Those of `verdict`.
-pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut Verdict) -> Result<(RawGraph, Told)> {
+pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut FailureTest) -> Result<(RawGraph, ReductionStats)> {
     let mut search = Search::new(verdict, most);
     let mut graph = graph;
     loop {

@@ -18,11 +18,11 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Says of the bytes of a candidate whether it still fails in the same way.
-pub type Verdict<'a> = dyn FnMut(&[u8]) -> Result<bool> + 'a;
+pub type FailureTest<'a> = dyn FnMut(&[u8]) -> Result<bool> + 'a;
 
 /// Statistics of a reduction.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
+pub struct ReductionStats {
     /// Candidates that were tried.
     pub trials: u64,
     /// Changes that were kept.
@@ -33,15 +33,15 @@ pub struct Told {
 
 /// The state of a reduction.
 struct Search<'a, 'v> {
-    verdict: &'a mut Verdict<'v>,
+    verdict: &'a mut FailureTest<'v>,
     most: u64,
-    told: Told,
+    told: ReductionStats,
     seen: HashSet<u64>,
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    fn new(verdict: &'a mut Verdict<'v>, most: u64) -> Self {
-        Search { verdict, most, told: Told::default(), seen: HashSet::new() }
+    fn new(verdict: &'a mut FailureTest<'v>, most: u64) -> Self {
+        Search { verdict, most, told: ReductionStats::default(), seen: HashSet::new() }
     }
 
     /// Whether a candidate still fails. One that was tried before, or after the trials are spent, counts as not.

@@ -1,6 +1,6 @@
 //! The changes of an HLO module: another result, instructions become parameters of the entry, instructions are passed by,
 //! parameters that nothing uses go, and so does what is only carried.
-use super::{Search, Told, Verdict};
+use super::{FailureTest, ReductionStats, Search};
 use crate::diag::Result;
 use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, text};
 use crate::util::id_vec::IdVec;
@@ -26,7 +26,7 @@ enum Change {
 ///
 /// # Errors
 /// Those of `verdict`.
-pub fn reduce_module(module: Module, most: u64, verdict: &mut Verdict) -> Result<(Module, Told)> {
+pub fn reduce_module(module: Module, most: u64, verdict: &mut FailureTest) -> Result<(Module, ReductionStats)> {
     let mut search = Search::new(verdict, most);
     let mut module = module;
     let apply = |module: &Module, chunk: &[Change]| {

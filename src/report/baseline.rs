@@ -10,7 +10,7 @@ pub struct Baseline {
     /// The earlier file, as the earlier report calls it, with what made that.
     pub source: String,
     /// Figures, in the order in which they are told; equal ones too.
-    pub rows: Vec<Row>,
+    pub rows: Vec<FigureComparison>,
     /// Codes and ops that block now and did not, a sentence each.
     pub new: Vec<String>,
     /// Codes and ops that blocked and do not any more, a sentence each.
@@ -19,11 +19,11 @@ pub struct Baseline {
 
 /// A figure then and now; none where it was not measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct FigureComparison {
     /// The figure's name.
     pub what: &'static str,
     /// How it is written.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// Then.
     pub was: Option<f64>,
     /// Now.
@@ -35,7 +35,7 @@ pub struct Row {
 /// How a figure is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
+pub enum FigureUnit {
     /// A number of things.
     Count,
     /// Bytes.
@@ -51,7 +51,7 @@ pub fn compare(old: &Value, report: &Report) -> Option<Baseline> {
     let now = serde_json::to_value(report).ok()?;
     old.get("version")?.as_u64()?;
     old.pointer("/summary/nodes")?;
-    let row = |what, unit, less, figure: &dyn Fn(&Value) -> Option<f64>| Row {
+    let row = |what, unit, less, figure: &dyn Fn(&Value) -> Option<f64>| FigureComparison {
         what,
         unit,
         was: figure(old),
@@ -60,15 +60,15 @@ pub fn compare(old: &Value, report: &Report) -> Option<Baseline> {
     };
     let at = |path: &'static str| move |d: &Value| d.pointer(path).and_then(Value::as_f64);
     let rows = vec![
-        row("functions compiled whole", Unit::Count, Some(false), &|d| Some(whole_code(d)?.len() as f64)),
-        row("time in kernels of a call", Unit::Ms, Some(true), &|d| of_code(d, &milliseconds)),
-        row("floating-point operations of a call", Unit::Flops, None, &|d| of_code(d, &|c| c["flops"].as_f64())),
-        row("kernels", Unit::Count, None, &|d| of_code(d, &|c| Some(c["kernels"].as_array()?.len() as f64))),
-        row("constants", Unit::Bytes, Some(true), &|d| of_code(d, &|c| c["weights_bytes"].as_f64())),
-        row("workspace", Unit::Bytes, Some(true), &|d| of_code(d, &|c| c["workspace_bytes"].as_f64())),
-        row("nodes", Unit::Count, None, &at("/summary/nodes")),
-        row("nodes in TensorFlow's clusters", Unit::Count, Some(false), &at("/summary/clustered")),
-        row("TensorFlow's clusters", Unit::Count, Some(true), &|d| Some(d["clusters"].as_array()?.len() as f64)),
+        row("functions compiled whole", FigureUnit::Count, Some(false), &|d| Some(whole_code(d)?.len() as f64)),
+        row("time in kernels of a call", FigureUnit::Ms, Some(true), &|d| of_code(d, &milliseconds)),
+        row("floating-point operations of a call", FigureUnit::Flops, None, &|d| of_code(d, &|c| c["flops"].as_f64())),
+        row("kernels", FigureUnit::Count, None, &|d| of_code(d, &|c| Some(c["kernels"].as_array()?.len() as f64))),
+        row("constants", FigureUnit::Bytes, Some(true), &|d| of_code(d, &|c| c["weights_bytes"].as_f64())),
+        row("workspace", FigureUnit::Bytes, Some(true), &|d| of_code(d, &|c| c["workspace_bytes"].as_f64())),
+        row("nodes", FigureUnit::Count, None, &at("/summary/nodes")),
+        row("nodes in TensorFlow's clusters", FigureUnit::Count, Some(false), &at("/summary/clustered")),
+        row("TensorFlow's clusters", FigureUnit::Count, Some(true), &|d| Some(d["clusters"].as_array()?.len() as f64)),
     ];
     let (then, today) = (blockers(old), blockers(&now));
     let source = |key: &str| old.get(key).and_then(Value::as_str).unwrap_or("?");

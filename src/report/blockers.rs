@@ -1,5 +1,5 @@
 //! Reasons that keep nodes outside of clusters, grouped, the most valuable first; and reasons that stopped clusters from growing.
-use super::graph::Columns;
+use super::graph::GraphColumns;
 use super::model::{Blocker, Gain, Stop};
 use crate::cluster::{self, Clustering, Options};
 use crate::diag::Code;
@@ -52,7 +52,7 @@ fn is_of_op(code: &str) -> bool {
 }
 
 /// The groups, by what they cost.
-pub fn groups(columns: &Columns) -> Vec<Blocker> {
+pub fn groups(columns: &GraphColumns) -> Vec<Blocker> {
     let nodes = &columns.nodes;
     let mut cuts = vec![0usize; nodes.name.len()];
     for edge in &columns.edges {
@@ -130,7 +130,7 @@ pub fn what_ifs(
 }
 
 /// Reasons that stopped clusters from growing, with the edges that each refused.
-pub fn stops(columns: &Columns) -> Vec<Stop> {
+pub fn stops(columns: &GraphColumns) -> Vec<Stop> {
     let mut by_code: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (i, edge) in columns.edges.iter().enumerate() {
         by_code.entry(&edge.code).or_default().push(i as u32);

@@ -1,6 +1,6 @@
 //! A compiled cluster as data: its module, kernels, machine code, buffers and times.
 use super::memory::Lives;
-use super::model::{Buffer, Code, Kernel, Place};
+use super::model::{BufferReport, CodeReport, KernelReport, LocationReport};
 use crate::codegen::{self, Assembly};
 use crate::hlo::{Module, text};
 use crate::kernel::{self, Program};
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 /// Measured times: the least of each kernel in one call, in milliseconds, and how many calls there were.
 #[derive(Clone, Debug, Default)]
-pub struct Times {
+pub struct KernelTimes {
     /// By kernel.
     pub ms: Vec<f64>,
     /// The roofline by kernel, in milliseconds; empty where the machine was not measured.
@@ -24,8 +24,8 @@ pub fn describe(
     program: &Program,
     target: &Target,
     assembly: &Assembly,
-    times: Option<&Times>,
-) -> Code {
+    times: Option<&KernelTimes>,
+) -> CodeReport {
     let style = text::Style { large_constants: false, metadata: true };
     let loops = kernel_texts(program);
     let functions = functions(&assembly.text);
@@ -36,7 +36,7 @@ pub fn describe(
         let buffers = k.buffers();
         let asm = functions.get(assembly.functions[id].as_str()).copied().unwrap_or_default();
         let (asm, asm_lines) = codegen::own_lines(asm);
-        Kernel {
+        KernelReport {
             label: k.label.clone(),
             insts: k.insts.clone(),
             bytes: buffers.iter().fold(0, |sum, &b| size(&program.buffers[b]).saturating_add(sum)),
@@ -51,17 +51,17 @@ pub fn describe(
     });
     let buffers = program.buffers.values().zip(&lives.of).map(|(b, life)| {
         let (place, at) = match b.place {
-            kernel::Place::Arg(n) => (Place::Argument, n as u64),
-            kernel::Place::Result(n) => (Place::Result, n as u64),
-            kernel::Place::Weights(at) => (Place::Weights, at),
-            kernel::Place::State(at) => (Place::State, at),
-            kernel::Place::Workspace(at) => (Place::Workspace, at),
-            kernel::Place::Stack => (Place::Stack, 0),
+            kernel::BufferLocation::Arg(n) => (LocationReport::Argument, n as u64),
+            kernel::BufferLocation::Result(n) => (LocationReport::Result, n as u64),
+            kernel::BufferLocation::Weights(at) => (LocationReport::Weights, at),
+            kernel::BufferLocation::State(at) => (LocationReport::State, at),
+            kernel::BufferLocation::Workspace(at) => (LocationReport::Workspace, at),
+            kernel::BufferLocation::Stack => (LocationReport::Stack, 0),
         };
         let shape = format!("{}[{}]", b.dtype, b.elements);
-        Buffer { shape, bytes: size(b), place, at, first: life.map(|l| l.0), last: life.map(|l| l.1) }
+        BufferReport { shape, bytes: size(b), place, at, first: life.map(|l| l.0), last: life.map(|l| l.1) }
     });
-    Code {
+    CodeReport {
         target: format!("{} {}", target.triple, target.cpu),
         hlo: text::print_with(module, style),
         kernels: kernels.collect(),

@@ -1,5 +1,5 @@
 //! The nodes of a graph in columns: what many nodes share stands once.
-use super::model::Edge;
+use super::model::EdgeReport;
 use crate::cluster::{Clustering, EdgeReason};
 use crate::graph::{Attr, Endpoint, Node, NodeId, Program};
 use crate::infer::Facts;
@@ -12,7 +12,7 @@ const LONGEST_ATTR: usize = 120;
 
 /// The graph.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Columns {
+pub struct GraphColumns {
     /// Ops.
     pub ops: Vec<String>,
     /// Types of tensors.
@@ -26,7 +26,7 @@ pub struct Columns {
     /// The nodes, a list for each property.
     pub nodes: Nodes,
     /// Edges between clusters that joined nothing.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<EdgeReport>,
 }
 
 /// The properties of all nodes.
@@ -91,9 +91,9 @@ pub fn with_copies(program: &mut Program, found: &Clustering) {
     }
 }
 
-impl Columns {
+impl GraphColumns {
     /// The columns of the top-level graph; `flops` has an entry a node.
-    pub fn new(program: &Program, found: &Clustering, facts: &Facts, flops: &[Option<u64>]) -> Columns {
+    pub fn new(program: &Program, found: &Clustering, facts: &Facts, flops: &[Option<u64>]) -> GraphColumns {
         let verdicts: HashMap<&str, _> = found.nodes.iter().map(|v| (v.name.as_str(), v)).collect();
         let (mut ops, mut types, mut devices, mut attrs) =
             (Interned::default(), Interned::default(), Interned::default(), Interned::default());
@@ -128,7 +128,7 @@ impl Columns {
             nodes.controls.push(node.controls.iter().map(|c| c.0).collect());
         }
         let edges = edges(&nodes, found);
-        Columns {
+        GraphColumns {
             ops: ops.list(),
             types: types.list(),
             devices: devices.list(),
@@ -140,13 +140,13 @@ impl Columns {
     }
 }
 
-fn edges(nodes: &Nodes, found: &Clustering) -> Vec<Edge> {
+fn edges(nodes: &Nodes, found: &Clustering) -> Vec<EdgeReport> {
     if found.refused.is_empty() {
         return Vec::new();
     }
     let numbers: HashMap<&str, u32> = nodes.name.iter().enumerate().map(|(i, n)| (n.as_str(), i as u32)).collect();
     let number = |name: &String| numbers.get(name.as_str()).copied();
-    let edge = |e: &crate::cluster::RefusedEdge| Edge {
+    let edge = |e: &crate::cluster::RefusedEdge| EdgeReport {
         from: number(&e.from),
         to: number(&e.to),
         code: e.why.code().id(),

@@ -37,15 +37,15 @@ pub mod overview;
 pub use baseline::compare;
 pub use blockers::what_ifs;
 pub use graph::with_copies;
-pub use model::{Blocker, Cluster, Code, Gain, OpenSize, Refusal, Report, Stop};
+pub use model::{Blocker, ClusterReport, CodeReport, Gain, OpenSize, Refusal, Report, Stop};
 pub use order::in_order;
-pub use overview::Whole;
-pub use part::{Part, part, settle};
+pub use overview::FunctionSummary;
+pub use part::{ClusterBorder, part, settle};
 
 use crate::cluster::Clustering;
 use crate::graph::Program;
 use crate::infer::{Explained, Facts};
-use graph::Columns;
+use graph::GraphColumns;
 use model::Summary;
 
 /// Inputs from which a report is made.
@@ -68,7 +68,7 @@ pub struct Input<'a> {
 pub fn report(input: &Input) -> Report {
     let Input { program, found, facts, .. } = input;
     let flops = flops::of_graph(program, facts);
-    let columns = Columns::new(program, found, facts, &flops);
+    let columns = GraphColumns::new(program, found, facts, &flops);
     let clusters = clusters(input, &columns);
     let nodes = columns.nodes.name.len();
     let known = |inside: bool| -> u64 {
@@ -121,8 +121,8 @@ fn open_sizes(input: &Input) -> Vec<OpenSize> {
     causes.map(told).collect()
 }
 
-fn clusters(input: &Input, columns: &Columns) -> Vec<Cluster> {
-    let mut all: Vec<Cluster> = input.found.clusters.iter().map(Cluster::new).collect();
+fn clusters(input: &Input, columns: &GraphColumns) -> Vec<ClusterReport> {
+    let mut all: Vec<ClusterReport> = input.found.clusters.iter().map(ClusterReport::new).collect();
     for (flops, at) in columns.nodes.flops.iter().zip(&columns.nodes.cluster) {
         if let Some(cluster) = at.and_then(|at| all.get_mut(at as usize)) {
             match flops {

@@ -1,7 +1,7 @@
 //! The data of a report, as it stands in its JSON. Nodes, texts and reasons are named by their place in a list.
 use super::baseline::Baseline;
-use super::graph::Columns;
-use super::overview::{Step, Whole};
+use super::graph::GraphColumns;
+use super::overview::{FunctionSummary, NextStep};
 use crate::cluster;
 use serde::Serialize;
 
@@ -27,10 +27,10 @@ pub struct Report {
     pub source: String,
     /// The model as its user sees it, a function each; empty where only clusters were asked for, or the file is a dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub models: Vec<Whole>,
+    pub models: Vec<FunctionSummary>,
     /// Suggestions of next steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub next: Vec<Step>,
+    pub next: Vec<NextStep>,
     /// The comparison with an earlier report, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
@@ -45,13 +45,13 @@ pub struct Report {
     /// Where sizes that are not known come from, the most frequent first.
     pub open_sizes: Vec<OpenSize>,
     /// The clusters by number.
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<ClusterReport>,
     /// The graph.
     #[serde(flatten)]
-    pub columns: Columns,
-    /// The code of compiled clusters and functions; [`Cluster::code`] and [`Whole::code`] point here.
+    pub columns: GraphColumns,
+    /// The code of compiled clusters and functions; [`ClusterReport::code`] and [`FunctionSummary::code`] point here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub code: Vec<Code>,
+    pub code: Vec<CodeReport>,
 }
 
 /// The answer in numbers.
@@ -145,7 +145,7 @@ pub struct OpenSize {
 
 /// An edge that joined nothing.
 #[derive(Clone, Debug, Serialize)]
-pub struct Edge {
+pub struct EdgeReport {
     /// A node of the first cluster.
     pub from: Option<u32>,
     /// A node of the second.
@@ -161,7 +161,7 @@ pub struct Edge {
 
 /// A cluster.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cluster {
+pub struct ClusterReport {
     /// The cluster's name.
     pub name: String,
     /// The number of nodes in the cluster.
@@ -182,9 +182,9 @@ pub struct Cluster {
     pub refused: Vec<Refusal>,
 }
 
-impl Cluster {
-    pub(super) fn new(of: &cluster::Cluster) -> Cluster {
-        Cluster {
+impl ClusterReport {
+    pub(super) fn new(of: &cluster::Cluster) -> ClusterReport {
+        ClusterReport {
             name: of.name.clone(),
             nodes: of.nodes,
             effective: of.effective,
@@ -215,15 +215,15 @@ pub struct Refusal {
 
 /// A compiled cluster.
 #[derive(Clone, Debug, Serialize)]
-pub struct Code {
+pub struct CodeReport {
     /// The processor that it is made for.
     pub target: String,
     /// The optimised module.
     pub hlo: String,
     /// Kernels of the program.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<KernelReport>,
     /// Buffers of the program.
-    pub buffers: Vec<Buffer>,
+    pub buffers: Vec<BufferReport>,
     /// The kernels in the order of a call, loops once.
     pub launches: Vec<u32>,
     /// Bytes of constants.
@@ -238,7 +238,7 @@ pub struct Code {
 
 /// A kernel.
 #[derive(Clone, Debug, Serialize)]
-pub struct Kernel {
+pub struct KernelReport {
     /// The computation, by TensorFlow's names.
     pub label: String,
     /// Names of the instructions of the module that are computed in it.
@@ -266,7 +266,7 @@ pub struct Kernel {
 /// Where a buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum LocationReport {
     /// The caller's argument.
     Argument,
     /// The caller's result.
@@ -283,13 +283,13 @@ pub enum Place {
 
 /// A buffer.
 #[derive(Clone, Debug, Serialize)]
-pub struct Buffer {
+pub struct BufferReport {
     /// Type and sizes, such as `f32[1024]`.
     pub shape: String,
     /// The buffer's size in bytes.
     pub bytes: u64,
     /// Where it lies.
-    pub place: Place,
+    pub place: LocationReport,
     /// The first byte at that place, or the number of the argument or result.
     pub at: u64,
     /// The first of the launches that touch it; none where none does.

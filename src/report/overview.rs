@@ -7,13 +7,13 @@ use serde::Serialize;
 
 /// A function of the model, compiled whole.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Whole {
+pub struct FunctionSummary {
     /// The signature; empty where the file has none, or none could be chosen.
     pub signature: String,
     /// The function's inputs.
-    pub inputs: Vec<Value>,
+    pub inputs: Vec<InterfaceTensor>,
     /// The function's outputs.
-    pub outputs: Vec<Value>,
+    pub outputs: Vec<InterfaceTensor>,
     /// Floating-point numbers that the model brings along: those of its constants and first values.
     pub parameters: u64,
     /// Bytes of variables that calls change.
@@ -26,7 +26,7 @@ pub struct Whole {
 
 /// An input or output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Value {
+pub struct InterfaceTensor {
     /// The signature's name, else TensorFlow's.
     pub name: String,
     /// Type and sizes, such as `f32[1,224,224,3]`.
@@ -52,7 +52,7 @@ pub struct Cause {
 
 /// Something that the reader can do next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct NextStep {
     /// The result of the step.
     pub what: String,
     /// A command to copy; empty where there is none.
@@ -60,8 +60,8 @@ pub struct Step {
 }
 
 /// Inputs or outputs, with their types as they are written.
-pub fn values(infos: &[TensorInfo], spelled: Vec<String>) -> Vec<Value> {
-    let value = |(info, shape): (&TensorInfo, String)| Value { name: info.shown().to_string(), shape };
+pub fn values(infos: &[TensorInfo], spelled: Vec<String>) -> Vec<InterfaceTensor> {
+    let value = |(info, shape): (&TensorInfo, String)| InterfaceTensor { name: info.shown().to_string(), shape };
     infos.iter().zip(spelled).map(value).collect()
 }
 
@@ -93,8 +93,8 @@ pub fn causes(all: Vec<Diagnostic>) -> Vec<Cause> {
 
 /// Suggestions of next steps. `graph` is the file with the flags that say which part of it at which sizes, as they are written after `tfaot
 /// VERB`.
-pub fn steps(report: &Report, graph: &str) -> Vec<Step> {
-    let step = |what: &str, command: String| Step { what: what.to_string(), command };
+pub fn steps(report: &Report, graph: &str) -> Vec<NextStep> {
+    let step = |what: &str, command: String| NextStep { what: what.to_string(), command };
     let mut steps = Vec::new();
     let open = Code::UnknownDim.id();
     for cause in report.models.iter().flat_map(|w| &w.blocked).take(1) {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The border of a cluster.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ClusterBorder {
     /// Tensors that enter the cluster, in the order of the nodes.
     pub feeds: Vec<Feed>,
     /// Tensors that leave the cluster: name and endpoint.
@@ -32,7 +32,7 @@ pub struct Part {
 /// # Errors
 /// `UnknownDim` for each tensor on the border whose size is open, `UnsupportedType` for one that compiled code can't
 /// hold.
-pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> Result<Part> {
+pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> Result<ClusterBorder> {
     let graph = &program.graph;
     let outgoing = outgoing(graph, facts, inside);
     let mut needed = vec![false; graph.nodes.len()];
@@ -70,7 +70,7 @@ pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -
         return Err(Error::User(problems));
     }
     name(&mut feeds);
-    Ok(Part { feeds, fetches, variables, roots, left_out })
+    Ok(ClusterBorder { feeds, fetches, variables, roots, left_out })
 }
 
 /// The variables whose handles come in, and the calls inside that get them.

@@ -1,6 +1,6 @@
 //! Work, borders, texts: what can be told without a browser.
 use super::{flops, part, with_copies};
-use crate::cluster::{self, Cut, Entrance, JitLevel, Options};
+use crate::cluster::{self, Entrance, GraphCut, JitLevel, Options};
 use crate::graph::Program;
 use crate::infer::{self, Facts};
 use crate::prepare::{self, Request};
@@ -35,7 +35,7 @@ fn a_cluster_is_cut_at_its_border() {
     let (mut program, _) = program("conv_net");
     let mut options = Options { session_level: Some(JitLevel::On), entrance: Entrance::Saved, ..Options::default() };
     options.flags.cpu_global_jit = Some(true);
-    cluster::bring(&mut program, &Cut::default()).expect("it is a saved graph");
+    cluster::bring(&mut program, &GraphCut::default()).expect("it is a saved graph");
     let found = cluster::cluster(&program, &program.graph, &options).expect("clusters");
     with_copies(&mut program, &found);
     let open = prepare::open(&program, &Request::default()).expect("feeds and fetches");

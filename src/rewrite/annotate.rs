@@ -2,7 +2,7 @@
 //!
 //! Grappler would rewrite marked nodes into others without marks and close circles between clusters. Calls carry a
 //! configuration for it, which is told to leave the functions alone; for the graph itself the session has to say so.
-use super::units::Unit;
+use super::units::GraphUnit;
 use crate::diag::Result;
 use crate::import::raw::{Message, Raw, RawNode};
 use crate::import::raw_attr as proto;
@@ -11,7 +11,7 @@ use crate::import::raw_attr as proto;
 pub const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
 
 /// Marks the nodes of a unit. Errors: `BadEncoding` for the configuration of a call.
-pub fn run(unit: &Unit, nodes: &mut [RawNode]) -> Result<()> {
+pub fn run(unit: &GraphUnit, nodes: &mut [RawNode]) -> Result<()> {
     for node in nodes {
         if let Some(&cluster) = unit.members.get(&node.name) {
             node.set("_XlaCluster", proto::string(&unit.names[cluster as usize]));

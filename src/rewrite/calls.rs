@@ -1,7 +1,7 @@
 //! Clusters cut out of a graph: what goes into and out of each, the function that each becomes, and the graph around them.
 //!
 //! Control edges into a cluster are lifted onto its call, those out of it start there. What the call is, is decided elsewhere.
-use super::units::Unit;
+use super::units::GraphUnit;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node};
 use crate::import::raw::{Message, Raw, RawFunction, RawNode, map_entry};
@@ -20,7 +20,7 @@ enum Spelling {
 }
 
 /// A cluster that was cut out.
-pub struct Made {
+pub struct ExtractedCluster {
     /// The function that holds the cluster's nodes.
     pub function: RawFunction,
     /// The node that calls it, with its inputs and its device; op and attributes are the caller's.
@@ -37,7 +37,7 @@ pub struct Made {
     pub in_function: bool,
 }
 
-impl Made {
+impl ExtractedCluster {
     /// Writes the signature of the function anew.
     pub fn sign(&mut self) {
         let signature = proto::signature(&self.function.name, &self.args, &self.results, &self.controls, self.stateful);
@@ -55,7 +55,7 @@ impl Made {
 
 /// Inputs and outputs of a cluster: outputs of nodes of its graph, with their `DataType` numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Ports {
+pub struct ClusterPorts {
     /// Tensors that enter the cluster.
     pub args: Vec<(Endpoint, i32)>,
     /// Tensors that leave the cluster.
@@ -79,8 +79,8 @@ struct Call {
 }
 
 /// The clusters of one graph.
-pub struct Calls<'u, 'p> {
-    unit: &'u Unit<'p>,
+pub struct ClusterCalls<'u, 'p> {
+    unit: &'u GraphUnit<'p>,
     spelling: Spelling,
     /// The name of the output list in the op of the calls.
     output: &'static str,
@@ -99,7 +99,7 @@ fn split(input: &str) -> (&str, &str) {
 }
 
 /// Clustered nodes that are fetched or that nothing uses, with the last output of each that must keep its name.
-fn visible(unit: &Unit, nodes: &[RawNode], fetches: &[String]) -> IndexMap<String, usize> {
+fn visible(unit: &GraphUnit, nodes: &[RawNode], fetches: &[String]) -> IndexMap<String, usize> {
     let mut used: HashMap<&str, ()> = HashMap::new();
     for input in nodes.iter().flat_map(|n| &n.inputs) {
         used.insert(split(input.trim_start_matches('^')).0, ());
@@ -122,10 +122,15 @@ fn visible(unit: &Unit, nodes: &[RawNode], fetches: &[String]) -> IndexMap<Strin
     visible
 }
 
-impl<'u, 'p> Calls<'u, 'p> {
+impl<'u, 'p> ClusterCalls<'u, 'p> {
     /// The clusters of the top-level graph. `fetches` and outputs that no node uses keep their names.
-    pub fn of_graph(unit: &'u Unit<'p>, nodes: &[RawNode], fetches: &[String], output: &'static str) -> Result<Self> {
-        let mut calls = Calls::collect(unit, Spelling::Graph, nodes, output)?;
+    pub fn of_graph(
+        unit: &'u GraphUnit<'p>,
+        nodes: &[RawNode],
+        fetches: &[String],
+        output: &'static str,
+    ) -> Result<Self> {
+        let mut calls = ClusterCalls::collect(unit, Spelling::Graph, nodes, output)?;
         let visible = visible(unit, nodes, fetches);
         for (name, ports) in &visible {
             (0..=*ports).try_for_each(|port| calls.result(&spelled(name, port)))?;
@@ -136,12 +141,12 @@ impl<'u, 'p> Calls<'u, 'p> {
 
     /// The clusters of the body of a function.
     pub fn of_function(
-        unit: &'u Unit<'p>,
+        unit: &'u GraphUnit<'p>,
         nodes: &[RawNode],
         function: &RawFunction,
         output: &'static str,
     ) -> Result<Self> {
-        let mut calls = Calls::collect(unit, Spelling::Function, nodes, output)?;
+        let mut calls = ClusterCalls::collect(unit, Spelling::Function, nodes, output)?;
         for (_, value) in &function.rets {
             calls.result(value)?;
         }
@@ -152,12 +157,12 @@ impl<'u, 'p> Calls<'u, 'p> {
     }
 
     /// Inputs and outputs of a cluster.
-    pub fn ports(&self, cluster: usize) -> Result<Ports> {
+    pub fn ports(&self, cluster: usize) -> Result<ClusterPorts> {
         let ends = |all: &IndexMap<String, i32>| -> Result<Vec<(Endpoint, i32)>> {
             all.iter().map(|(at, of)| Ok((self.endpoint(at)?, *of))).collect()
         };
         let call = &self.calls[cluster];
-        Ok(Ports { args: ends(&call.args)?, results: ends(&call.results)? })
+        Ok(ClusterPorts { args: ends(&call.args)?, results: ends(&call.results)? })
     }
 
     fn endpoint(&self, input: &str) -> Result<Endpoint> {
@@ -170,7 +175,11 @@ impl<'u, 'p> Calls<'u, 'p> {
     }
 
     /// Takes the clusters out of `nodes`; their calls are left to be added.
-    pub fn cut(mut self, nodes: &mut Vec<RawNode>, function: Option<&mut RawFunction>) -> Result<Vec<Made>> {
+    pub fn cut(
+        mut self,
+        nodes: &mut Vec<RawNode>,
+        function: Option<&mut RawFunction>,
+    ) -> Result<Vec<ExtractedCluster>> {
         self.move_out(nodes);
         for (name, last) in &self.visible {
             nodes.push(self.alias(name, *last)?);
@@ -189,9 +198,9 @@ impl<'u, 'p> Calls<'u, 'p> {
     }
 
     /// Collects the inputs and outputs of each cluster.
-    fn collect(unit: &'u Unit<'p>, spelling: Spelling, nodes: &[RawNode], output: &'static str) -> Result<Self> {
+    fn collect(unit: &'u GraphUnit<'p>, spelling: Spelling, nodes: &[RawNode], output: &'static str) -> Result<Self> {
         let calls = unit.names.iter().map(|_| Call::default()).collect();
-        let mut calls = Calls { unit, spelling, output, calls, visible: IndexMap::new() };
+        let mut calls = ClusterCalls { unit, spelling, output, calls, visible: IndexMap::new() };
         for node in nodes {
             let own = unit.members.get(&node.name).copied();
             if let Some(own) = own {
@@ -411,7 +420,7 @@ impl<'u, 'p> Calls<'u, 'p> {
     }
 
     /// The functions of all clusters.
-    fn functions(self) -> Vec<Made> {
+    fn functions(self) -> Vec<ExtractedCluster> {
         let mut made = Vec::new();
         for (call, name) in self.calls.iter().zip(&self.unit.names).filter(|(call, _)| !call.body.is_empty()) {
             let named = |prefix: &str, all: &IndexMap<String, i32>| -> Vec<(String, i32)> {
@@ -430,7 +439,7 @@ impl<'u, 'p> Calls<'u, 'p> {
             let stateful = call.stateful;
             let in_function = self.spelling == Spelling::Function;
             let call = self.node(call, name);
-            let mut one = Made { function, call, args, results, controls, stateful, in_function };
+            let mut one = ExtractedCluster { function, call, args, results, controls, stateful, in_function };
             one.sign();
             made.push(one);
         }

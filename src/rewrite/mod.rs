@@ -33,7 +33,7 @@ use crate::cluster::{Clustering, Options};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dumps;
 use crate::graph::{Program, Variable};
-use crate::import::Format;
+use crate::import::FileFormat;
 use crate::import::raw::{Message, RawGraph};
 use crate::prepare::{self, Served};
 use bytes::Bytes;
@@ -67,7 +67,7 @@ pub enum Mode<'a> {
 
 /// Options of the rewriting of a file.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct RewriteOptions<'a> {
     /// How clusters are formed.
     pub options: &'a Options,
     /// The form in which clusters are written.
@@ -116,7 +116,7 @@ pub struct Rewritten {
 /// `BadEncoding`, `BadOption` for a signature that is not there, those of clustering, `UnsupportedCase` for a node of a
 /// cluster whose types TensorFlow's definitions do not tell; where clusters are compiled, also `UnknownTensor` for feeds,
 /// `NoLinker`, and `UnsupportedCase` if none could be.
-pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Request) -> Result<Rewritten> {
+pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &RewriteOptions) -> Result<Rewritten> {
     let mut fetches = request.fetches.clone();
     for signature in &program.signatures {
         fetches.extend(signature.outputs.iter().map(|(_, tensor)| tensor.clone()));
@@ -152,13 +152,13 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
         Ok(raw.write())
     };
     let bytes = match format {
-        Format::GraphDef => change(file)?,
-        Format::MetaGraph => in_meta_graph(file, &mut change)?,
-        Format::SavedModel => in_saved_model(file, &mut change)?,
-        Format::GraphDefText | Format::MetaGraphText | Format::SavedModelText => {
+        FileFormat::GraphDef => change(file)?,
+        FileFormat::MetaGraph => in_meta_graph(file, &mut change)?,
+        FileFormat::SavedModel => in_saved_model(file, &mut change)?,
+        FileFormat::GraphDefText | FileFormat::MetaGraphText | FileFormat::SavedModelText => {
             return Err(Error::internal("rewrite", "text is brought to the binary form first"));
         }
-        Format::TfJs | Format::Module => {
+        FileFormat::TfJs | FileFormat::Module => {
             let what = format!("a file of the format `{}` is not rewritten", format.name());
             return Err(Diagnostic::new(Code::UnknownFormat, what)
                 .help("rewrite takes GraphDefs, MetaGraphDefs and SavedModels")
@@ -179,7 +179,7 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
 }
 
 /// The part of the program that signatures and fetches reach; `None` where that is all of it.
-fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
+fn served(program: &Program, request: &RewriteOptions) -> Result<Option<Served>> {
     let asked = prepare::Request {
         signatures: request.signature.iter().cloned().collect(),
         fetches: request.fetches.clone(),
@@ -192,7 +192,7 @@ fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
 ///
 /// # Errors
 /// `BadEncoding`.
-pub fn graph_in(file: &Bytes, format: Format) -> Result<Option<RawGraph>> {
+pub fn graph_in(file: &Bytes, format: FileFormat) -> Result<Option<RawGraph>> {
     let mut found = None;
     with_graph(file, format, &mut |graph| {
         found = Some(graph.clone());
@@ -206,21 +206,23 @@ pub fn graph_in(file: &Bytes, format: Format) -> Result<Option<RawGraph>> {
 ///
 /// # Errors
 /// `BadEncoding`, and those of `change`.
-pub fn with_graph(file: &Bytes, format: Format, change: &mut Change) -> Result<Option<Vec<u8>>> {
+pub fn with_graph(file: &Bytes, format: FileFormat, change: &mut GraphDefChange) -> Result<Option<Vec<u8>>> {
     match format {
-        Format::GraphDef => change(file).map(Some),
-        Format::MetaGraph => in_meta_graph(file, change).map(Some),
-        Format::SavedModel => in_saved_model(file, change).map(Some),
-        Format::GraphDefText | Format::MetaGraphText | Format::SavedModelText | Format::TfJs | Format::Module => {
-            Ok(None)
-        }
+        FileFormat::GraphDef => change(file).map(Some),
+        FileFormat::MetaGraph => in_meta_graph(file, change).map(Some),
+        FileFormat::SavedModel => in_saved_model(file, change).map(Some),
+        FileFormat::GraphDefText
+        | FileFormat::MetaGraphText
+        | FileFormat::SavedModelText
+        | FileFormat::TfJs
+        | FileFormat::Module => Ok(None),
     }
 }
 
 /// Makes the bytes of another GraphDef of those of one.
-pub type Change<'a> = dyn FnMut(&Bytes) -> Result<Vec<u8>> + 'a;
+pub type GraphDefChange<'a> = dyn FnMut(&Bytes) -> Result<Vec<u8>> + 'a;
 
-fn in_meta_graph(file: &Bytes, change: &mut Change) -> Result<Vec<u8>> {
+fn in_meta_graph(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
     let mut meta = Message::parse(file, "MetaGraphDef")?;
     let mut there = HashSet::new();
     for graph in meta.bytes_mut(2) {
@@ -232,10 +234,10 @@ fn in_meta_graph(file: &Bytes, change: &mut Change) -> Result<Vec<u8>> {
 }
 
 /// The MetaGraphDef in `file` that is rewritten; `None` where the format has none.
-fn meta_graph(file: &Bytes, format: Format) -> Result<Option<Message>> {
+fn meta_graph(file: &Bytes, format: FileFormat) -> Result<Option<Message>> {
     match format {
-        Format::MetaGraph => Message::parse(file, "MetaGraphDef").map(Some),
-        Format::SavedModel => {
+        FileFormat::MetaGraph => Message::parse(file, "MetaGraphDef").map(Some),
+        FileFormat::SavedModel => {
             let mut model = Message::parse(file, "SavedModel")?;
             let chosen = served_graph(&mut model)?;
             model.bytes_mut(2).nth(chosen).map(|meta| Message::parse(meta, "MetaGraphDef")).transpose()
@@ -258,7 +260,7 @@ fn served_graph(model: &mut Message) -> Result<usize> {
 }
 
 /// Rewrites the graph that `import` reads.
-fn in_saved_model(file: &Bytes, change: &mut Change) -> Result<Vec<u8>> {
+fn in_saved_model(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
     let mut model = Message::parse(file, "SavedModel")?;
     let chosen = served_graph(&mut model)?;
     for (i, meta) in model.bytes_mut(2).enumerate() {

@@ -1,9 +1,9 @@
 //! The graphs of a file that TensorFlow would cluster: the top level, and each function that is called and not itself inside
 //! a cluster.
-use super::calls::{Calls, Made};
+use super::calls::{ClusterCalls, ExtractedCluster};
 use super::jit_functions::Marked;
 use super::meta_graph::Named;
-use super::native::{self, Library, Outside, Ready, Refused};
+use super::native::{self, Library, Outside, ReadyCluster, Refused};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, Entrance, Options};
 use crate::diag::{Error, Result};
@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// One graph with its clusters.
-pub struct Unit<'p> {
+pub struct GraphUnit<'p> {
     /// The program, for its functions.
     pub program: &'p Program,
     /// Clustered nodes by name: the cluster.
@@ -169,7 +169,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             Mode::Xla | Mode::Native(_) => {
                 let calls = self.calls(&unit, &place, nodes, launch::OUTPUT)?;
                 let mut made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
-                made.iter_mut().for_each(Made::keep_as_saved);
+                made.iter_mut().for_each(ExtractedCluster::keep_as_saved);
                 nodes.extend(made.iter().map(launch::call));
                 self.added.extend(made.into_iter().map(|made| made.function));
             }
@@ -200,14 +200,14 @@ impl<'a, 'p> Rewriter<'a, 'p> {
 
     fn calls<'u>(
         &self,
-        unit: &'u Unit<'p>,
+        unit: &'u GraphUnit<'p>,
         place: &Place,
         nodes: &[RawNode],
         output: &'static str,
-    ) -> Result<Calls<'u, 'p>> {
+    ) -> Result<ClusterCalls<'u, 'p>> {
         match &place.function {
-            Some((_, function)) => Calls::of_function(unit, nodes, function, output),
-            None => Calls::of_graph(unit, nodes, self.fetches, output),
+            Some((_, function)) => ClusterCalls::of_function(unit, nodes, function, output),
+            None => ClusterCalls::of_graph(unit, nodes, self.fetches, output),
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let Some(library) = &mut self.library else { return Ok(Vec::new()) };
         let mut numbers = Vec::new();
         for (name, mut ready) in unit.names.iter().zip(ready) {
-            self.told.notes.extend(ready.as_mut().map(Ready::take_left_out).unwrap_or_default());
+            self.told.notes.extend(ready.as_mut().map(ReadyCluster::take_left_out).unwrap_or_default());
             let number = ready.map(|ready| library.add(ready, name)).transpose();
             numbers.push(match number {
                 Ok(number) => number,
@@ -264,7 +264,11 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     /// Forms clusters until none is refused, or the rounds are over; `nodes` get the copies of constants of the last round.
-    fn rounds(&mut self, place: &Place<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<(Unit<'p>, Vec<Option<Ready>>)> {
+    fn rounds(
+        &mut self,
+        place: &Place<'_, 'p>,
+        nodes: &mut Vec<RawNode>,
+    ) -> Result<(GraphUnit<'p>, Vec<Option<ReadyCluster>>)> {
         let scene = self.library.as_ref().map(|library| library.scene(self.program, place.graph, place.name()));
         let mut refused = Refused::default();
         if let (Some(library), Some(scene)) = (&self.library, &scene) {
@@ -303,7 +307,12 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     /// Lowers each cluster, as far as it can be.
-    fn ready(&self, unit: &Unit<'p>, place: &Place, nodes: &[RawNode]) -> Result<(Vec<Option<Ready>>, Refused)> {
+    fn ready(
+        &self,
+        unit: &GraphUnit<'p>,
+        place: &Place,
+        nodes: &[RawNode],
+    ) -> Result<(Vec<Option<ReadyCluster>>, Refused)> {
         let (mut all, mut refused) = (Vec::new(), Refused::default());
         let Some(library) = &self.library else { return Ok((all, refused)) };
         let scene = library.scene(self.program, place.graph, place.name());
@@ -329,21 +338,21 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     /// Keeps the clusters of a graph for dumps, under the names that they have in `unit`.
-    fn keep_formed(&mut self, place: &Place, formed: Option<Clustering>, unit: &Unit) {
+    fn keep_formed(&mut self, place: &Place, formed: Option<Clustering>, unit: &GraphUnit) {
         let Some(mut formed) = formed else { return };
         formed.clusters.iter_mut().zip(&unit.names).for_each(|(cluster, name)| cluster.name.clone_from(name));
         self.told.formed.push((place.name().cloned(), formed));
     }
 
-    fn count(&mut self, unit: &Unit) {
+    fn count(&mut self, unit: &GraphUnit) {
         let used: HashSet<u32> = unit.members.values().copied().collect();
         self.told.clusters += used.len();
         self.told.nodes += unit.members.len() as u64;
     }
 
     /// The clusters of a graph under names of their own; constants that were copied are copied in `nodes`.
-    fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> Unit<'p> {
-        let mut unit = Unit {
+    fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> GraphUnit<'p> {
+        let mut unit = GraphUnit {
             program: self.program,
             members: HashMap::new(),
             names: Vec::new(),
@@ -372,7 +381,7 @@ fn in_function(error: Error, name: &str) -> Error {
 }
 
 /// Makes the copies of constants that clustering made.
-fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut Unit) {
+fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut GraphUnit) {
     if found.copies.is_empty() {
         return;
     }
@@ -399,7 +408,7 @@ fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut Unit)
 }
 
 /// A PlaceholderWithDefault may be fed, so it stays outside, with the constant that it defaults to.
-fn keep_feeds_outside(unit: &mut Unit, nodes: &[RawNode]) {
+fn keep_feeds_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
     for node in nodes.iter().filter(|n| n.op == "PlaceholderWithDefault") {
         unit.members.remove(&node.name);
         for input in node.inputs.iter().filter(|i| !i.starts_with('^')) {
@@ -412,7 +421,7 @@ fn keep_feeds_outside(unit: &mut Unit, nodes: &[RawNode]) {
 }
 
 /// Constants that are used outside of their cluster stay there: the code of the cluster has them anyway.
-fn keep_constants_outside(unit: &mut Unit, nodes: &[RawNode]) {
+fn keep_constants_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
     let is_free = |name: &str| unit.nodes.get(name).is_some_and(|n| &*n.op == "Const" && n.controls.is_empty());
     let mut outside = HashSet::new();
     for node in nodes {
@@ -428,7 +437,7 @@ fn keep_constants_outside(unit: &mut Unit, nodes: &[RawNode]) {
 }
 
 /// The functions that nodes outside of clusters call.
-fn outside_calls(program: &Program, graph: &Graph, unit: &Unit) -> Vec<Arc<str>> {
+fn outside_calls(program: &Program, graph: &Graph, unit: &GraphUnit) -> Vec<Arc<str>> {
     let nodes = graph.nodes.values().filter(|n| !unit.members.contains_key(&*n.name));
     let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| cluster::called(program, n)).collect();
     calls.reverse();

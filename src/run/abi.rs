@@ -5,7 +5,7 @@ use super::pool::Executor;
 use super::ranks::Communicator;
 use crate::codegen::ABI_VERSION;
 use crate::diag::{Error, Result};
-use crate::kernel::{Entry, Face, Program};
+use crate::kernel::{EntryPoint, Face, Program};
 use crate::tensor::{Sizes, TensorInfo};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -52,7 +52,7 @@ struct CFunctionInfo {
     workspace_bytes: usize,
     workspace_align: usize,
     flops: i64,
-    run: Option<Run>,
+    run: Option<RunFn>,
 }
 
 /// `tfaot_model_info`.
@@ -72,11 +72,11 @@ struct CModelInfo {
     weights_bytes: usize,
     weights_align: usize,
     init: Option<Init>,
-    weights_check: Option<Check>,
+    weights_check: Option<WeightsCheckFn>,
 }
 
 /// `run` of a function: arguments, results, sizes, state, weights, workspace, executor and communicator.
-pub type Run = unsafe extern "C" fn(
+pub type RunFn = unsafe extern "C" fn(
     *const c_void,
     *const c_void,
     *mut i64,
@@ -89,16 +89,16 @@ pub type Run = unsafe extern "C" fn(
 /// `init` of a model: state and weights.
 pub type Init = unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int;
 /// `weights_check` of a model: weights and their bytes.
-pub type Check = unsafe extern "C" fn(*const c_void, usize) -> c_int;
+pub type WeightsCheckFn = unsafe extern "C" fn(*const c_void, usize) -> c_int;
 
 /// Functions of a loaded object.
-pub struct Calls {
+pub struct LoadedFunctions {
     /// The model's functions, in the order of the face.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RunFn>,
     /// Fills the state; none without variables.
     pub init: Option<Init>,
     /// Checks weights; none where they are in the object.
-    pub check: Option<Check>,
+    pub check: Option<WeightsCheckFn>,
 }
 
 fn wrong<T>(what: &str) -> Result<T> {
@@ -106,7 +106,7 @@ fn wrong<T>(what: &str) -> Result<T> {
 }
 
 /// The functions of a library. Errors: internal, where its metadata differ from `face`.
-pub fn read(library: &libloading::Library, face: &Face) -> Result<Calls> {
+pub fn read(library: &libloading::Library, face: &Face) -> Result<LoadedFunctions> {
     // SAFETY: the object defines this symbol, which takes nothing and returns a pointer; the generated header declares it.
     let info = unsafe {
         let symbol = format!("{}_info", face.name);
@@ -136,7 +136,7 @@ pub fn read(library: &libloading::Library, face: &Face) -> Result<Calls> {
         // SAFETY: the library holds `function_count` of these behind the pointer.
         runs.push(function(unsafe { &*info.functions.add(i) }, wanted)?);
     }
-    Ok(Calls { runs, init: info.init, check: info.weights_check })
+    Ok(LoadedFunctions { runs, init: info.init, check: info.weights_check })
 }
 
 fn state(info: &CModelInfo, face: &Face) -> Result<()> {
@@ -167,7 +167,7 @@ fn weights(info: &CModelInfo, face: &Face) -> Result<()> {
     if info.weights_check.is_some() != face.file.is_some() { wrong("check of the weights") } else { Ok(()) }
 }
 
-fn function(has: &CFunctionInfo, wanted: &Entry) -> Result<Run> {
+fn function(has: &CFunctionInfo, wanted: &EntryPoint) -> Result<RunFn> {
     tensors(has.args, has.arg_count, &wanted.program.args)?;
     tensors(has.results, has.result_count, &wanted.program.results)?;
     workspace(has.workspace_bytes, has.workspace_align, &wanted.program)?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// One call of a file.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct FileCall {
     /// The signature of the function; none where the model has one function.
     pub signature: Option<String>,
     /// The npz file of the arguments; random arguments without one.
@@ -25,7 +25,7 @@ pub struct Call {
 ///
 /// # Errors
 /// `Code::Io`; `Code::BadInputs` with the number of the line.
-pub fn read(path: &Path) -> Result<Vec<Call>> {
+pub fn read(path: &Path) -> Result<Vec<FileCall>> {
     let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -40,7 +40,7 @@ pub fn read(path: &Path) -> Result<Vec<Call>> {
     calls.collect()
 }
 
-fn call(line: &str, folder: &Path) -> std::result::Result<Call, String> {
+fn call(line: &str, folder: &Path) -> std::result::Result<FileCall, String> {
     let mut object: Map<String, Value> = serde_json::from_str(line).map_err(|e| e.to_string())?;
     let mut take = |key: &str| match object.remove(key) {
         None | Some(Value::Null) => Ok(None),
@@ -52,7 +52,7 @@ fn call(line: &str, folder: &Path) -> std::result::Result<Call, String> {
     let (inputs, expect, outputs) = (path("inputs")?, path("expect")?, path("outputs")?);
     match object.keys().next() {
         Some(key) => Err(format!("there is no key `{key}`: signature, inputs, expect and outputs are known")),
-        None => Ok(Call { signature, inputs, expect, outputs }),
+        None => Ok(FileCall { signature, inputs, expect, outputs }),
     }
 }
 
@@ -79,7 +79,7 @@ pub fn find_function(functions: &Functions, signature: Option<&str>) -> Result<u
 ///
 /// # Errors
 /// Those of [`arguments::for_function`].
-pub fn read_arguments(call: &Call, lowered: &Lowered, sizes: &[(String, u64)]) -> Result<Vec<Tensor>> {
+pub fn read_arguments(call: &FileCall, lowered: &Lowered, sizes: &[(String, u64)]) -> Result<Vec<Tensor>> {
     arguments::for_function(call.inputs.as_deref(), lowered, sizes)
 }
 

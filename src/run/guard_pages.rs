@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// Where an array lies between its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
+pub enum GuardSide {
     /// The array ends at the last byte before a forbidden page, as far as its alignment allows.
     End,
     /// The array begins at the first byte behind a forbidden page.
@@ -34,7 +34,7 @@ impl GuardedBuffer {
     ///
     /// # Errors
     /// The system has no such memory.
-    pub fn new(bytes: usize, align: usize, edge: Edge, label: String) -> Result<GuardedBuffer> {
+    pub fn new(bytes: usize, align: usize, edge: GuardSide, label: String) -> Result<GuardedBuffer> {
         let page_bytes = page_bytes();
         let too_large = || Error::new(ErrorKind::OutOfMemory, "more than the address space");
         let held = bytes.max(1).checked_next_multiple_of(align).ok_or_else(too_large)?;
@@ -48,8 +48,8 @@ impl GuardedBuffer {
         }
         let pages = pages.cast::<u8>();
         let from_first = match edge {
-            Edge::Begin => 0,
-            Edge::End => inner - bytes.next_multiple_of(align),
+            GuardSide::Begin => 0,
+            GuardSide::End => inner - bytes.next_multiple_of(align),
         };
         let at = pages.wrapping_add(page_bytes + from_first);
         let label = label.into_boxed_str();
@@ -292,12 +292,12 @@ mod tests {
     #[test]
     fn arrays_lie_at_their_edges() {
         for bytes in [0, 1, 3, 64, 4095, 4096, 4097, 10_000] {
-            for (edge, align) in [(Edge::Begin, 64), (Edge::End, 1), (Edge::End, 64)] {
+            for (edge, align) in [(GuardSide::Begin, 64), (GuardSide::End, 1), (GuardSide::End, 64)] {
                 let mut array = GuardedBuffer::new(bytes, align, edge, "an array".into()).expect("memory");
                 let (page, at) = (page_bytes(), array.as_ptr() as usize);
                 match edge {
-                    Edge::Begin => assert_eq!(at % page, 0),
-                    Edge::End => assert_eq!((at + bytes.next_multiple_of(align)) % page, 0),
+                    GuardSide::Begin => assert_eq!(at % page, 0),
+                    GuardSide::End => assert_eq!((at + bytes.next_multiple_of(align)) % page, 0),
                 }
                 assert_eq!(at % align, 0);
                 array.fill(0xff);

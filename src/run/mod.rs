@@ -25,7 +25,7 @@ mod weights;
 pub use instance::{Instance, call_once, compile_and_call};
 pub use interpreter::{Interpreter, interpret};
 pub use model::Model;
-pub use pool::Pool;
+pub use pool::ThreadPool;
 pub use ranks::call_ranks;
 pub use session::{KernelTime, Session};
 pub use weights::WeightSource;

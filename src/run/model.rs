@@ -1,15 +1,15 @@
 //! A compiled object in this process, called through the same `NAME_info()` that any other program uses.
 #![expect(unsafe_code, reason = "calls C functions of a loaded library")]
-use super::abi::{self, Calls};
-use super::guard_pages::{self, Edge, GuardedBuffer};
+use super::abi::{self, LoadedFunctions};
+use super::guard_pages::{self, GuardSide, GuardedBuffer};
 use super::library::load;
-use super::pool::{Executor, Pool};
+use super::pool::{Executor, ThreadPool};
 use super::ranks::Communicator;
 use super::sizes;
 use crate::bounded;
 use crate::codegen::{E_BOUND, E_CHECK, E_CPU, E_RANKS, E_SIZE, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::kernel::{Entry, Face};
+use crate::kernel::{EntryPoint, Face};
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use std::ffi::{c_int, c_void};
@@ -17,8 +17,8 @@ use std::ffi::{c_int, c_void};
 /// A compiled object that is loaded into this process.
 pub struct Model {
     pub(super) face: Face,
-    pub(super) calls: Calls,
-    pub(super) pool: Option<Pool>,
+    pub(super) calls: LoadedFunctions,
+    pub(super) pool: Option<ThreadPool>,
     /// Weights that the caller supplies; none where the object has its own.
     pub(super) weights: Option<GuardedBuffer>,
     // dropped last: `calls` points into it
@@ -36,17 +36,17 @@ pub(super) struct CallMemory {
 
 /// A function of the model as one rank calls it.
 #[derive(Clone, Copy)]
-pub(super) struct Callee {
+pub(super) struct RankFunction {
     /// Index of the function.
     pub function: usize,
     /// How the rank reaches the others; null where there is one rank.
     pub communicator: *const Communicator,
 }
 
-impl Callee {
+impl RankFunction {
     /// A function that one rank runs.
-    pub fn alone(function: usize) -> Callee {
-        Callee { function, communicator: std::ptr::null() }
+    pub fn alone(function: usize) -> RankFunction {
+        RankFunction { function, communicator: std::ptr::null() }
     }
 }
 
@@ -76,7 +76,7 @@ impl Model {
         }
         let library = load(&[&object.content], &face.name, target)?;
         let calls = abi::read(&library, face)?;
-        let pool = if threads > 1 { Some(Pool::new(threads)?) } else { None };
+        let pool = if threads > 1 { Some(ThreadPool::new(threads)?) } else { None };
         Ok(Model { face: face.clone(), calls, pool, weights: None, _library: library })
     }
 
@@ -93,7 +93,7 @@ impl Model {
         }
         report_faults();
         let mut block =
-            guarded(&format!("the state ({})", edge_text(Edge::End)), bytes, self.state_align(), Edge::End)?;
+            guarded(&format!("the state ({})", edge_text(GuardSide::End)), bytes, self.state_align(), GuardSide::End)?;
         // bytes that are not initialized show
         block.fill(0xff);
         self.fill_state(block.as_ptr())?;
@@ -102,7 +102,7 @@ impl Model {
 
     /// Reads the values of the variables from a state.
     pub fn variables(&self, state: &[u8]) -> Vec<Tensor> {
-        let value = |v: &crate::kernel::Variable| {
+        let value = |v: &crate::kernel::VariableSlot| {
             let bytes = state[v.offset as usize..v.end() as usize].to_vec();
             Tensor::new(v.info.dtype, v.info.dims.clone(), bytes)
         };
@@ -138,7 +138,7 @@ impl Model {
     /// `Code::BadInputs` for sizes beyond their bounds and for checks that fail; `Code::BadOption` where the code is for other
     /// processors; an internal error for any other code that the object returns.
     pub fn call_guarded(&self, function: usize, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
-        self.call_at_both_edges(Callee::alone(function), args, state)
+        self.call_at_both_edges(RankFunction::alone(function), args, state)
     }
 
     /// Calls the only function of the model as one of several ranks, otherwise as [`Model::call_guarded`].
@@ -148,16 +148,22 @@ impl Model {
         state: &mut [u8],
         communicator: &Communicator,
     ) -> Result<Vec<Tensor>> {
-        self.call_at_both_edges(Callee { function: 0, communicator }, args, state)
+        self.call_at_both_edges(RankFunction { function: 0, communicator }, args, state)
     }
 
-    fn call_at_both_edges(&self, callee: Callee, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
+    fn call_at_both_edges(&self, callee: RankFunction, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
         report_faults();
-        self.call_at_edge(callee, args, &mut state.to_vec(), Edge::End)?;
-        self.call_at_edge(callee, args, state, Edge::Begin)
+        self.call_at_edge(callee, args, &mut state.to_vec(), GuardSide::End)?;
+        self.call_at_edge(callee, args, state, GuardSide::Begin)
     }
 
-    fn call_at_edge(&self, callee: Callee, args: &[Tensor], state: &mut [u8], edge: Edge) -> Result<Vec<Tensor>> {
+    fn call_at_edge(
+        &self,
+        callee: RankFunction,
+        args: &[Tensor],
+        state: &mut [u8],
+        edge: GuardSide,
+    ) -> Result<Vec<Tensor>> {
         let how = edge_text(edge);
         let make = |what: &str, bytes: usize, align: usize| guarded(&format!("{what} ({how})"), bytes, align, edge);
         let entry = self.face.entries.get(callee.function).ok_or_else(no_function)?;
@@ -196,15 +202,15 @@ impl Model {
     }
 
     /// One call on the pool, if there is one, else on this thread.
-    pub(super) fn call(&self, callee: Callee, memory: &CallMemory) -> Result<()> {
-        let executor = self.pool.as_ref().map(Pool::executor);
+    pub(super) fn call(&self, callee: RankFunction, memory: &CallMemory) -> Result<()> {
+        let executor = self.pool.as_ref().map(ThreadPool::executor);
         let executor = executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         self.call_on(callee, memory, executor)
     }
 
     /// One call on an executor; null is this thread alone.
-    pub(super) fn call_on(&self, callee: Callee, memory: &CallMemory, executor: *const Executor) -> Result<()> {
-        let Callee { function, communicator } = callee;
+    pub(super) fn call_on(&self, callee: RankFunction, memory: &CallMemory, executor: *const Executor) -> Result<()> {
+        let RankFunction { function, communicator } = callee;
         let run = *self.calls.runs.get(function).ok_or_else(no_function)?;
         let (args, results) = (memory.args.as_ptr().cast(), memory.results.as_ptr().cast());
         // SAFETY: `abi::read` made sure that the function takes this many pointers to memory of these sizes; the caller's
@@ -244,7 +250,7 @@ impl Model {
 }
 
 /// Values of a function's sizes as a call passes them: those of the arguments, and 0 where the call returns them.
-pub(super) fn size_values(entry: &Entry, args: &[Tensor]) -> Result<Vec<i64>> {
+pub(super) fn size_values(entry: &EntryPoint, args: &[Tensor]) -> Result<Vec<i64>> {
     let given = sizes::of_arguments(&entry.sizes, &entry.program.args, args)?;
     let mut numbers: Vec<i64> = given.into_iter().map(|n| n as i64).collect();
     numbers.resize(entry.sizes.all.len(), 0);
@@ -252,13 +258,17 @@ pub(super) fn size_values(entry: &Entry, args: &[Tensor]) -> Result<Vec<i64>> {
 }
 
 /// Types of the results with as much capacity as a call may need: the caller's sizes, and the bounds of data-dependent ones.
-pub(super) fn result_capacities(entry: &Entry, numbers: &[i64]) -> Vec<TensorInfo> {
+pub(super) fn result_capacities(entry: &EntryPoint, numbers: &[i64]) -> Vec<TensorInfo> {
     let given: Vec<u64> = numbers[..entry.sizes.given()].iter().map(|&n| n as u64).collect();
     sizes::actual_types(&entry.program.results, &entry.sizes.results, &given)
 }
 
 /// Copies the results of a call out of their memory, as large as the sizes that the call returned.
-pub(super) fn read_results<'a>(entry: &Entry, numbers: &[i64], memory: impl Iterator<Item = &'a [u8]>) -> Vec<Tensor> {
+pub(super) fn read_results<'a>(
+    entry: &EntryPoint,
+    numbers: &[i64],
+    memory: impl Iterator<Item = &'a [u8]>,
+) -> Vec<Tensor> {
     let values: Vec<u64> = numbers.iter().map(|&n| n as u64).collect();
     let infos = sizes::actual_types(&entry.program.results, &entry.sizes.results, &values);
     let one = |(info, bytes): (TensorInfo, &[u8])| {
@@ -272,14 +282,14 @@ pub(super) fn report_faults() {
     guard_pages::report_faults(&format!("error[{}]: run: ", Code::Internal.id()));
 }
 
-pub(super) fn edge_text(edge: Edge) -> &'static str {
+pub(super) fn edge_text(edge: GuardSide) -> &'static str {
     match edge {
-        Edge::End => "passed so that it ends at the last byte of a page",
-        Edge::Begin => "passed so that it begins at the first byte of a page",
+        GuardSide::End => "passed so that it ends at the last byte of a page",
+        GuardSide::Begin => "passed so that it begins at the first byte of a page",
     }
 }
 
-pub(super) fn guarded(label: &str, bytes: usize, align: usize, edge: Edge) -> Result<GuardedBuffer> {
+pub(super) fn guarded(label: &str, bytes: usize, align: usize, edge: GuardSide) -> Result<GuardedBuffer> {
     GuardedBuffer::new(bytes, align, edge, label.to_string()).map_err(no_memory)
 }
 

@@ -20,15 +20,15 @@ pub type Task = unsafe extern "C" fn(*mut c_void, i64, i64);
 pub struct Executor {
     this: *mut c_void,
     num_threads: i32,
-    parallel_for: Share,
+    parallel_for: ParallelForFn,
 }
 
 /// `parallel_for`.
-pub type Share = unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void);
+pub type ParallelForFn = unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void);
 
 impl Executor {
     /// One that calls `parallel_for` with `this`.
-    pub fn new(this: *mut c_void, threads: usize, parallel_for: Share) -> Executor {
+    pub fn new(this: *mut c_void, threads: usize, parallel_for: ParallelForFn) -> Executor {
         Executor { this, num_threads: i32::try_from(threads).unwrap_or(i32::MAX), parallel_for }
     }
 }
@@ -39,28 +39,28 @@ impl Executor {
 struct Functions {
     start: unsafe extern "C" fn(i32) -> *mut c_void,
     end: unsafe extern "C" fn(*mut c_void),
-    share: Share,
+    share: ParallelForFn,
 }
 
 /// A pool of threads, of which the caller is one.
-pub struct Pool {
+pub struct ThreadPool {
     at: NonNull<c_void>,
     threads: usize,
     functions: Functions,
 }
 
-impl Pool {
+impl ThreadPool {
     /// Starts `threads - 1` threads.
     ///
     /// # Errors
     /// `Code::NoLinker`; an internal error where the system has not so many.
-    pub fn new(threads: usize) -> Result<Pool> {
+    pub fn new(threads: usize) -> Result<ThreadPool> {
         let functions = functions()?;
         // SAFETY: the function takes any number.
         let at = unsafe { (functions.start)(i32::try_from(threads).unwrap_or(i32::MAX)) };
         let at = NonNull::new(at)
             .ok_or_else(|| Error::internal("pool", format!("{threads} threads could not be started")))?;
-        Ok(Pool { at, threads: threads.max(1), functions })
+        Ok(ThreadPool { at, threads: threads.max(1), functions })
     }
 
     /// The number of threads, the caller's among them.
@@ -138,7 +138,7 @@ fn functions() -> Result<Functions> {
     Ok(LOADED.get_or_init(|| (functions, library)).0)
 }
 
-impl Drop for Pool {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         // SAFETY: the pool is ended once, and no call has it, for a call borrows it.
         unsafe { (self.functions.end)(self.at.as_ptr()) }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_index_is_visited_once() {
-        let pool = match Pool::new(4) {
+        let pool = match ThreadPool::new(4) {
             Ok(pool) => pool,
             // a machine without linker can't say
             Err(e) => return assert!(e.to_string().contains("TFA0301"), "{e}"),

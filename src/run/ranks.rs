@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// `tfaot_exchange`.
 #[repr(C)]
-pub struct Exchange {
+pub struct AbiExchange {
     number: u32,
     count: u32,
     ranks: *const i32,
@@ -22,7 +22,7 @@ pub struct Exchange {
 }
 
 /// A function of a communicator.
-type Move = unsafe extern "C" fn(*mut c_void, *const Exchange, *const c_void, *mut c_void) -> c_int;
+type Move = unsafe extern "C" fn(*mut c_void, *const AbiExchange, *const c_void, *mut c_void) -> c_int;
 
 /// `tfaot_communicator`.
 #[repr(C)]
@@ -79,7 +79,7 @@ impl Rank<'_> {
         None
     }
 
-    fn moves(&self, kind: Kind, x: &Exchange, from: *const c_void, to: *mut c_void) -> Option<()> {
+    fn moves(&self, kind: Kind, x: &AbiExchange, from: *const c_void, to: *mut c_void) -> Option<()> {
         // SAFETY: the tables of the object have `count` ranks behind the pointer.
         let ranks = unsafe { slice::from_raw_parts(x.ranks, x.count as usize) };
         let blocks = if kind == Kind::ToAll { ranks.len() } else { 1 };
@@ -128,28 +128,28 @@ impl Rank<'_> {
 ///
 /// # Safety
 /// The arguments are those that compiled code calls its communicator with.
-unsafe fn moved(kind: Kind, this: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+unsafe fn moved(kind: Kind, this: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: `this` is the rank that `call_ranks` made for this thread, and the code hands over one of its tables.
     let (rank, x) = unsafe { (&*this.cast::<Rank<'_>>(), &*x) };
     c_int::from(rank.moves(kind, x, from, to).is_none())
 }
 
-unsafe extern "C" fn all_gather(t: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+unsafe extern "C" fn all_gather(t: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: as above.
     unsafe { moved(Kind::Gather, t, x, from, to) }
 }
 
-unsafe extern "C" fn all_to_all(t: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+unsafe extern "C" fn all_to_all(t: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: as above.
     unsafe { moved(Kind::ToAll, t, x, from, to) }
 }
 
-unsafe extern "C" fn broadcast(t: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+unsafe extern "C" fn broadcast(t: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: as above.
     unsafe { moved(Kind::Broadcast, t, x, from, to) }
 }
 
-unsafe extern "C" fn permute(t: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+unsafe extern "C" fn permute(t: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: as above.
     unsafe { moved(Kind::Permute, t, x, from, to) }
 }

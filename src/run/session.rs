@@ -1,7 +1,7 @@
 //! Repeated calls of one function on memory that is allocated once, for measurements.
 #![expect(unsafe_code, reason = "allocates the memory of calls, and is called back by compiled code")]
-use super::model::{ALIGN, CallMemory, Callee, Model, no_function, read_results, result_capacities, size_values};
-use super::pool::{Executor, Pool, Task};
+use super::model::{ALIGN, CallMemory, Model, RankFunction, no_function, read_results, result_capacities, size_values};
+use super::pool::{Executor, Task, ThreadPool};
 use crate::compile::Built;
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{Face, KernelId};
@@ -55,9 +55,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Least time to hand a loop to all threads and have them back ([`Pool::handover`]); `None` on one thread.
+    /// Least time to hand a loop to all threads and have them back ([`ThreadPool::handover`]); `None` on one thread.
     pub fn handover(&self) -> Option<Duration> {
-        self.model.pool.as_ref().map(Pool::handover)
+        self.model.pool.as_ref().map(ThreadPool::handover)
     }
 
     /// Links `built`, loads it and copies `args`, whose types are those of `built.program.args`.
@@ -101,7 +101,7 @@ impl Session {
     /// # Errors
     /// Those of [`Model::call_guarded`].
     pub fn call(&mut self) -> Result<()> {
-        self.model.call(Callee::alone(0), &self.memory)
+        self.model.call(RankFunction::alone(0), &self.memory)
     }
 
     /// Calls an object that was compiled with [`crate::codegen::Launches::Observed`], and adds the time of each kernel to
@@ -111,9 +111,9 @@ impl Session {
     /// Those of [`Session::call`].
     pub fn call_observed(&mut self, shared: &IdVec<KernelId, bool>, times: &mut [KernelTime]) -> Result<()> {
         let mut observer = Observer { pool: self.model.pool.as_ref(), shared, times };
-        let threads = self.model.pool.as_ref().map_or(1, Pool::threads);
+        let threads = self.model.pool.as_ref().map_or(1, ThreadPool::threads);
         let executor = Executor::new(std::ptr::from_mut(&mut observer).cast(), threads, observed_for);
-        self.model.call_on(Callee::alone(0), &self.memory, &executor)
+        self.model.call_on(RankFunction::alone(0), &self.memory, &executor)
     }
 
     /// Copies the results of the last call.
@@ -143,7 +143,7 @@ pub struct KernelTime {
 
 /// State of the executor of a profiled call.
 struct Observer<'a> {
-    pool: Option<&'a Pool>,
+    pool: Option<&'a ThreadPool>,
     shared: &'a IdVec<KernelId, bool>,
     times: &'a mut [KernelTime],
 }

@@ -1,6 +1,6 @@
 //! Weights that a model takes from its caller: the graph's own, or those of a file.
 #![expect(unsafe_code, reason = "calls the object's check of weights")]
-use super::guard_pages::{Edge, GuardedBuffer};
+use super::guard_pages::{GuardSide, GuardedBuffer};
 use super::model::{ALIGN, Model, edge_text, guarded, no_memory, report_faults};
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -49,8 +49,8 @@ impl Model {
         let Some(check) = model.calls.check else { return Ok(model) };
         let content = built.bundle.file_content().unwrap_or_default();
         report_faults();
-        let what = format!("the weights ({})", edge_text(Edge::End));
-        let mut block = guarded(&what, content.len() as usize, ALIGN, Edge::End)?;
+        let what = format!("the weights ({})", edge_text(GuardSide::End));
+        let mut block = guarded(&what, content.len() as usize, ALIGN, GuardSide::End)?;
         match file {
             Some(path) => read(path, &mut block)?,
             None => copy(&content, &mut block),

@@ -16,7 +16,7 @@ use crate::tensor::{DType, DTypeClass, Tensor};
 pub use complex::{tensor as complex_tensor, values as complex_values};
 pub use convert::convert;
 pub use float::{Real, reduce_precision};
-pub use int::Int;
+pub use int::WrappingInt;
 
 /// The op applied point by point.
 ///

@@ -3,7 +3,7 @@
 use super::{CompareKind, Direction, ScalarOp};
 
 /// A builder that formulas are written with: of HLO instructions in lowering, of patterns to recognize in code generation.
-pub trait Formula {
+pub trait ScalarBuilder {
     /// A value of it.
     type Value: Copy;
     /// A constant.
@@ -14,7 +14,7 @@ pub trait Formula {
 
 /// The complementary error function in f32: of magnitudes, e^(-x²) times a fit of erfc(x)·e^(x²) in t = 2/(2 + x), whose
 /// relative error is below 4.4e-8 up to 10.2, where erfc(x) is less than the least f32, and 2 minus that below 0.
-pub fn erfc<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
+pub fn erfc<F: ScalarBuilder>(f: &mut F, x: F::Value) -> F::Value {
     /// erfc(x)·e^(x²)/t, rising powers of t: the best relative error of this degree.
     const FIT: [f64; 9] = [
         0.282_086_038_7,
@@ -43,7 +43,7 @@ pub fn erfc<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
 }
 
 /// log(1 + e^x) as max(x, 0) + log1p(e^-|x|), which neither overflows nor loses small values.
-pub fn softplus<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
+pub fn softplus<F: ScalarBuilder>(f: &mut F, x: F::Value) -> F::Value {
     let size = f.op(ScalarOp::Abs, &[x]);
     let minus = f.op(ScalarOp::Negate, &[size]);
     let e = f.op(ScalarOp::Exp, &[minus]);
@@ -54,7 +54,7 @@ pub fn softplus<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
 }
 
 /// x·tanh(softplus x), as models write it.
-pub fn mish<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
+pub fn mish<F: ScalarBuilder>(f: &mut F, x: F::Value) -> F::Value {
     let softplus = softplus(f, x);
     let tanh = f.op(ScalarOp::Tanh, &[softplus]);
     f.op(ScalarOp::Multiply, &[x, tanh])
@@ -62,7 +62,7 @@ pub fn mish<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
 
 /// A polynomial of rising powers by Estrin's scheme: neighbours are joined with x, then those with x², and so on. Few of its
 /// steps wait for one another, which is what costs time where many elements are at work at once.
-fn polynomial_in_pairs<F: Formula>(f: &mut F, x: F::Value, coefficients: &[f64]) -> F::Value {
+fn polynomial_in_pairs<F: ScalarBuilder>(f: &mut F, x: F::Value, coefficients: &[f64]) -> F::Value {
     let mut terms: Vec<F::Value> = coefficients.iter().map(|&c| f.number(c)).collect();
     let mut power = x;
     while terms.len() > 1 {

@@ -4,7 +4,7 @@ use crate::tensor::DType;
 
 /// Field widths and special values of a float type below 32 bits.
 #[derive(Clone, Copy, Debug)]
-pub struct Format {
+pub struct FloatFormat {
     /// Exponent bits.
     pub exponent_bits: u32,
     /// Mantissa bits that are stored.
@@ -31,9 +31,9 @@ pub enum Special {
 }
 
 /// The format of `dtype`; `None` for what is no float below 32 bits.
-pub fn format(dtype: DType) -> Option<Format> {
+pub fn format(dtype: DType) -> Option<FloatFormat> {
     let f = |exponent_bits, mantissa_bits, bias, special| {
-        Some(Format { exponent_bits, mantissa_bits, bias, signed: true, special })
+        Some(FloatFormat { exponent_bits, mantissa_bits, bias, signed: true, special })
     };
     match dtype {
         DType::F16 => f(5, 10, 15, Special::Ieee),
@@ -45,9 +45,13 @@ pub fn format(dtype: DType) -> Option<Format> {
         DType::F8E4M3B11FNUZ => f(4, 3, 11, Special::NegativeZero),
         DType::F8E5M2FNUZ => f(5, 2, 16, Special::NegativeZero),
         DType::F8E4M3FNUZ => f(4, 3, 8, Special::NegativeZero),
-        DType::F8E8M0FNU => {
-            Some(Format { exponent_bits: 8, mantissa_bits: 0, bias: 127, signed: false, special: Special::AllOnes })
-        }
+        DType::F8E8M0FNU => Some(FloatFormat {
+            exponent_bits: 8,
+            mantissa_bits: 0,
+            bias: 127,
+            signed: false,
+            special: Special::AllOnes,
+        }),
         DType::F4E2M1FN => f(2, 1, 1, Special::None),
         DType::Pred
         | DType::S1
@@ -82,7 +86,7 @@ pub fn is_ieee(dtype: DType) -> bool {
 }
 
 /// The format of a type that [`decode`] and [`encode`] are for.
-fn byte_format(dtype: DType) -> Format {
+fn byte_format(dtype: DType) -> FloatFormat {
     match format(dtype) {
         Some(f) if dtype.bits() <= 8 => f,
         _ => unreachable!("{dtype} is no float of a byte"),

@@ -3,7 +3,7 @@ use std::ops::Range;
 
 /// The terms of a sum in groups; each group is added up on its own, in parts, and so are the groups.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Parts {
+pub struct SumParts {
     /// The terms of each group, in units.
     pub groups: Vec<Range<u64>>,
     /// Units of one part; the last part of a group may be shorter.
@@ -16,28 +16,28 @@ const MOST_TERMS: u64 = 320;
 /// Products that keep a thread busy, whatever the processor.
 const PRODUCTS_OF_A_THREAD: u64 = 1_600_000;
 
-impl Parts {
+impl SumParts {
     /// All terms one after another.
-    pub fn whole(units: u64) -> Parts {
-        Parts { groups: std::iter::once(0..units).collect(), most: units.max(1) }
+    pub fn whole(units: u64) -> SumParts {
+        SumParts { groups: std::iter::once(0..units).collect(), most: units.max(1) }
     }
 
     /// Of each of `outputs` sums of `units` times `unit` terms in floats. Sums of many terms are made of nearly equal
     /// parts, multiples of eight terms where a unit is one term. Where a part of all sums is too little for two threads and
     /// the whole is not, it is made of two halves. Such sums are more accurate than one after another, and they are the
     /// sums of TensorFlow on two threads, whose matrix products Eigen divides so (`TensorContractionThreadPool.h`).
-    pub fn of_floats(units: u64, unit: u64, outputs: u64) -> Parts {
+    pub fn of_floats(units: u64, unit: u64, outputs: u64) -> SumParts {
         let terms = units.saturating_mul(unit);
         if terms <= MOST_TERMS {
-            return Parts::whole(units);
+            return SumParts::whole(units);
         }
         let part = |terms: u64| terms.div_ceil(terms.div_ceil(MOST_TERMS)).next_multiple_of(8);
         let busy = |terms: u64| terms.saturating_mul(outputs) > PRODUCTS_OF_A_THREAD;
         if unit == 1 && !busy(part(terms)) && busy(terms) {
             let half = terms.div_ceil(2).next_multiple_of(8);
-            return Parts { groups: vec![0..half, half..units], most: part(half) };
+            return SumParts { groups: vec![0..half, half..units], most: part(half) };
         }
-        Parts { groups: std::iter::once(0..units).collect(), most: (part(terms) / unit.max(1)).max(1) }
+        SumParts { groups: std::iter::once(0..units).collect(), most: (part(terms) / unit.max(1)).max(1) }
     }
 
     /// The parts of one group.
@@ -49,13 +49,13 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use super::Parts;
+    use super::SumParts;
 
     /// TensorFlow 2.21's partition on two threads, found by comparing bits.
     #[test]
     fn parts_are_eigens() {
         let parts = |terms, outputs| {
-            let p = Parts::of_floats(terms, 1, outputs);
+            let p = SumParts::of_floats(terms, 1, outputs);
             (p.groups.len(), p.most)
         };
         for (terms, outputs, expected) in [
@@ -80,7 +80,7 @@ mod tests {
     fn groups_and_parts_cover_all_terms_once() {
         for terms in [1, 319, 321, 1000, 1632, 5000] {
             for outputs in [1, 1000, 4000, 1 << 20] {
-                let p = Parts::of_floats(terms, 1, outputs);
+                let p = SumParts::of_floats(terms, 1, outputs);
                 let all: Vec<u64> = p.groups.iter().flat_map(|g| p.of_group(g)).flatten().collect();
                 assert_eq!(all, (0..terms).collect::<Vec<_>>());
             }

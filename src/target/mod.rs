@@ -13,8 +13,8 @@ mod tuning;
 pub use level::Level;
 pub use pairs::PairSums;
 pub use precision::{MathType, Precision, Reduced, WeightType};
-pub use system::{Arch, Format};
-pub use tuning::{Choice, LoopOrder, Method, PanelSize, Panels, Trial, Tuning};
+pub use system::{Arch, ObjectFormat};
+pub use tuning::{Choice, LoopOrder, Method, PanelSize, PanelSizes, Trial, Tuning};
 
 use crate::diag::{Code, Diagnostic, Result};
 use cpus::Cpu;
@@ -159,8 +159,8 @@ impl Target {
         }
     }
     /// The kind of its object files.
-    pub fn format(&self) -> Format {
-        Format::of(&self.triple)
+    pub fn format(&self) -> ObjectFormat {
+        ObjectFormat::of(&self.triple)
     }
     /// LLVM's names of the vector registers.
     pub fn vector_names(&self) -> impl Iterator<Item = String> + use<> {

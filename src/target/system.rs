@@ -18,7 +18,7 @@ pub enum Arch {
 
 /// The kinds of object files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ObjectFormat {
     /// Linux, the BSDs, and machines without a system.
     Elf,
     /// Windows.
@@ -85,16 +85,16 @@ impl Arch {
     }
 }
 
-impl Format {
+impl ObjectFormat {
     /// The object format of a triple.
-    pub fn of(triple: &str) -> Format {
+    pub fn of(triple: &str) -> ObjectFormat {
         let has =
             |words: &[&str]| triple.split('-').skip(1).any(|part| words.iter().any(|word| part.starts_with(word)));
         match triple.starts_with("wasm32") {
-            true => Format::Wasm,
-            false if has(COFF) => Format::Coff,
-            false if has(MACH_O) => Format::MachO,
-            false => Format::Elf,
+            true => ObjectFormat::Wasm,
+            false if has(COFF) => ObjectFormat::Coff,
+            false if has(MACH_O) => ObjectFormat::MachO,
+            false => ObjectFormat::Elf,
         }
     }
 }
@@ -106,15 +106,15 @@ mod tests {
     #[test]
     fn triples_tell_their_format() {
         for (triple, format) in [
-            ("x86_64-unknown-linux-gnu", Format::Elf),
-            ("thumbv7em-none-eabihf", Format::Elf),
-            ("x86_64-pc-windows-msvc", Format::Coff),
-            ("x86_64-w64-mingw32", Format::Coff),
-            ("arm64-apple-ios15.0", Format::MachO),
-            ("x86_64-apple-macosx11.0.0", Format::MachO),
-            ("wasm32-unknown-unknown", Format::Wasm),
+            ("x86_64-unknown-linux-gnu", ObjectFormat::Elf),
+            ("thumbv7em-none-eabihf", ObjectFormat::Elf),
+            ("x86_64-pc-windows-msvc", ObjectFormat::Coff),
+            ("x86_64-w64-mingw32", ObjectFormat::Coff),
+            ("arm64-apple-ios15.0", ObjectFormat::MachO),
+            ("x86_64-apple-macosx11.0.0", ObjectFormat::MachO),
+            ("wasm32-unknown-unknown", ObjectFormat::Wasm),
         ] {
-            assert_eq!(Format::of(triple), format, "{triple}");
+            assert_eq!(ObjectFormat::of(triple), format, "{triple}");
         }
         assert!(Arch::of("mips-unknown-linux-gnu").is_err());
     }

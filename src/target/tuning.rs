@@ -67,36 +67,40 @@ pub struct Tuning {
     pub trial: Trial,
     /// The panels that code for other sizes or processors of the same function has: with the same ones both have one copy of the
     /// constants.
-    pub panels: Panels,
+    pub panels: PanelSizes,
 }
 
 /// The size of panels by product.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Panels {
+pub struct PanelSizes {
     /// Whether code for processors with other vectors is to have the same ones.
     pub are_for_others: bool,
     known: BTreeMap<String, PanelSize>,
 }
 
-impl Panels {
+impl PanelSizes {
     /// None yet; `are_for_others` is whether code for processors with other vectors follows.
-    pub fn none(are_for_others: bool) -> Panels {
-        Panels { are_for_others, known: BTreeMap::new() }
+    pub fn none(are_for_others: bool) -> PanelSizes {
+        PanelSizes { are_for_others, known: BTreeMap::new() }
     }
     /// Panel size recorded for the product named `form`: else that of the same product on another processor, of one with other rows, or of one
     /// split into another number of columns.
     pub fn of(&self, form: &str) -> Option<PanelSize> {
-        Panels::names(form).iter().find_map(|name| self.known.get(name)).copied()
+        PanelSizes::names(form).iter().find_map(|name| self.known.get(name)).copied()
     }
     /// Learns of those that a product has, unless it knows of others.
     pub fn add(&mut self, form: &str, size: PanelSize) {
-        for name in Panels::names(form) {
+        for name in PanelSizes::names(form) {
             self.known.entry(name).or_insert(size);
         }
     }
     /// Keys under which a product's panel size may be recorded, the most exact first.
     fn names(form: &str) -> [String; 3] {
-        [Panels::product(form), Panels::constant(form, &["columns=", "sum="]), Panels::constant(form, &["sum="])]
+        [
+            PanelSizes::product(form),
+            PanelSizes::constant(form, &["columns=", "sum="]),
+            PanelSizes::constant(form, &["sum="]),
+        ]
     }
     /// A product on any processor.
     fn product(form: &str) -> String {
@@ -239,7 +243,7 @@ mod tests {
     #[test]
     fn panels_are_known_for_other_rows_and_for_other_parts() {
         let size = |columns: u64| PanelSize { columns, lanes: 16 };
-        let mut panels = Panels::none(true);
+        let mut panels = PanelSizes::none(true);
         panels.add("x86-64-v4 f32 batch=1 rows=8 width=8 columns=48 sum=384", size(16));
         panels.add("x86-64-v4 f32 batch=1 rows=9 width=9 columns=64 sum=384", size(64));
         assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=9 width=9 columns=64 sum=384"), Some(size(64)));

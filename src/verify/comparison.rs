@@ -95,23 +95,23 @@ pub struct WorstElement {
     /// Row-major index of the element.
     pub index: usize,
     /// The element of the output.
-    pub got: Element,
+    pub got: ElementValue,
     /// The element of the reference.
-    pub want: Element,
+    pub want: ElementValue,
     /// Ratio of the difference to the tolerance; above 1 is a mismatch.
     pub excess: f64,
 }
 
 /// A value of an element, for people and for programs.
-pub struct Element {
+pub struct ElementValue {
     /// The value with all its digits.
     pub text: String,
     /// The value as a JSON number, two for a complex one; null for values that JSON can't write.
     pub json: Value,
 }
 
-impl Element {
-    fn at(t: &Tensor, i: usize) -> Element {
+impl ElementValue {
+    fn at(t: &Tensor, i: usize) -> ElementValue {
         let part = |i: usize| json!(t.parts().get_f64(i));
         let json = match (t.dtype.class(), t.get_i64(i)) {
             (DTypeClass::Unsigned, Some(v)) => json!(v as u64),
@@ -119,7 +119,7 @@ impl Element {
             (DTypeClass::Complex, None) => json!([part(2 * i), part(2 * i + 1)]),
             (_, None) => json!(t.get_f64(i)),
         };
-        Element { text: t.element_text(i), json }
+        ElementValue { text: t.element_text(i), json }
     }
 }
 
@@ -183,6 +183,11 @@ pub fn worst(got: &Tensor, want: &Tensor, allowed: Tolerance) -> Option<WorstEle
     }
     found.map(|(part, excess)| {
         let index = part * whole_want.len() / want.len();
-        WorstElement { index, got: Element::at(whole_got, index), want: Element::at(whole_want, index), excess }
+        WorstElement {
+            index,
+            got: ElementValue::at(whole_got, index),
+            want: ElementValue::at(whole_want, index),
+            excess,
+        }
     })
 }

@@ -4,7 +4,7 @@ use super::{Comparison, Conditions, Tolerance, expected_results};
 use crate::compile::Functions;
 use crate::diag::{Error, Result};
 use crate::lower::Lowered;
-use crate::run::calls::{self, Call};
+use crate::run::calls::{self, FileCall};
 use crate::run::{Instance, Interpreter, WeightSource, npz};
 use crate::tensor::Tensor;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Sequence<'a> {
     /// The functions of the graph.
     pub functions: &'a Functions,
     /// The calls.
-    pub calls: &'a [Call],
+    pub calls: &'a [FileCall],
     /// Values by name of varying sizes that no array has.
     pub sizes: &'a [(String, u64)],
     /// Weights that the compiled code computes with.

@@ -1,7 +1,7 @@
 //! Formulas as HLO text.
 use std::fmt::Write;
 use tfaot::scalar::ScalarOp;
-use tfaot::scalar::formula::Formula;
+use tfaot::scalar::formula::ScalarBuilder;
 
 /// Instructions of one shape, the values of a formula; what they are of is `x`.
 pub struct Lines {
@@ -26,7 +26,7 @@ impl Lines {
     }
 }
 
-impl Formula for Lines {
+impl ScalarBuilder for Lines {
     type Value = usize;
 
     fn number(&mut self, value: f64) -> usize {

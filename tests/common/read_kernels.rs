@@ -12,8 +12,8 @@
 //!
 //! Of a constant the bits are written; an op whose result has not the type that follows is `add:s32(x, y)`.
 use tfaot::kernel::{
-    Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Place, Program, Reg, RegId, Step, Stmt,
-    TileRows, TileSums, VarId, Variable,
+    Atom, BufId, Buffer, BufferLocation, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Reg, RegId, Step,
+    Stmt, TileRows, TileSums, VarId, VariableSlot,
 };
 use tfaot::scalar::{CompareKind, Direction, ScalarOp};
 use tfaot::tensor::{DType, TensorInfo};
@@ -118,11 +118,11 @@ fn array(words: &mut Words) -> Read<TensorInfo> {
     Ok(TensorInfo { name: name(), called: None, field: name(), dtype, dims })
 }
 
-fn variable(words: &mut Words) -> Read<Variable> {
+fn variable(words: &mut Words) -> Read<VariableSlot> {
     let info = array(words)?;
     let changed = words.name() == "changes";
     words.needs("at")?;
-    Ok(Variable { info, offset: words.number()?, changed })
+    Ok(VariableSlot { info, offset: words.number()?, changed })
 }
 
 fn buffer(words: &mut Words) -> Read<Buffer> {
@@ -130,12 +130,12 @@ fn buffer(words: &mut Words) -> Read<Buffer> {
     let info = array(words)?;
     let elements = info.elements();
     let place = match words.name() {
-        "Arg" => Place::Arg(words.number()? as usize),
-        "Result" => Place::Result(words.number()? as usize),
-        "Weights" => Place::Weights(words.number()?),
-        "State" => Place::State(words.number()?),
-        "Workspace" => Place::Workspace(words.number()?),
-        "Stack" => Place::Stack,
+        "Arg" => BufferLocation::Arg(words.number()? as usize),
+        "Result" => BufferLocation::Result(words.number()? as usize),
+        "Weights" => BufferLocation::Weights(words.number()?),
+        "State" => BufferLocation::State(words.number()?),
+        "Workspace" => BufferLocation::Workspace(words.number()?),
+        "Stack" => BufferLocation::Stack,
         other => return Err(format!("no place `{other}`")),
     };
     Ok(Buffer { dtype: info.dtype, elements, place })

@@ -3,7 +3,7 @@
 use tfaot::compile;
 use tfaot::hlo::{Literal, text, verify};
 use tfaot::interp;
-use tfaot::kernel::Variable;
+use tfaot::kernel::VariableSlot;
 use tfaot::lower::{Lowered, StateVariable};
 use tfaot::tensor::Tensor;
 
@@ -36,7 +36,7 @@ pub fn interpreted(lowered: &Lowered, args: &[Tensor], state: &[Tensor]) -> (Vec
 }
 
 /// The values of variables as they lie in the state.
-pub fn packed(variables: &[Variable], values: &[Tensor]) -> Vec<u8> {
+pub fn packed(variables: &[VariableSlot], values: &[Tensor]) -> Vec<u8> {
     let mut bytes = vec![0; tfaot::kernel::state::bytes(variables) as usize];
     for (v, value) in variables.iter().zip(values) {
         bytes[v.offset as usize..][..value.bytes.len()].copy_from_slice(&value.bytes);
@@ -45,8 +45,8 @@ pub fn packed(variables: &[Variable], values: &[Tensor]) -> Vec<u8> {
 }
 
 /// The values that lie in a state.
-pub fn unpacked(variables: &[Variable], state: &[u8]) -> Vec<Tensor> {
-    let one = |v: &Variable| {
+pub fn unpacked(variables: &[VariableSlot], state: &[u8]) -> Vec<Tensor> {
+    let one = |v: &VariableSlot| {
         let bytes = state[v.offset as usize..v.end() as usize].to_vec();
         Tensor::new(v.info.dtype, v.info.dims.clone(), bytes)
     };

@@ -11,7 +11,7 @@ use tfaot::codegen::{self, Launches};
 use tfaot::hlo::{Literal, Module, text, verify};
 use tfaot::kernel::Program;
 use tfaot::lower::Lowered;
-use tfaot::run::guard_pages::Edge;
+use tfaot::run::guard_pages::GuardSide;
 use tfaot::target::{HOST_TRIPLE, Target};
 use tfaot::tensor::Tensor;
 use tfaot::{compile, interp, reduce};
@@ -244,11 +244,11 @@ fn plainly(program: &Program, known: &Known) -> Result<(), String> {
 /// bits must be the same.
 fn judged(job: &Job, library: &Library, what: &str) -> Result<(), String> {
     let Known { seed, case, args, values, want, .. } = job.known;
-    let alone = library.call(&job.program, (args, values), Caller::Alone, Edge::End, what)?;
+    let alone = library.call(&job.program, (args, values), Caller::Alone, GuardSide::End, what)?;
     compared(&alone, want, &case.rules)?;
     // seeds go to targets in turn, so that pairs of rounds and not of seeds take turns here
     let other = if (seed / 4).is_multiple_of(2) { Caller::Threads } else { Caller::Backwards };
-    let shared = library.call(&job.program, (args, values), other, Edge::Begin, what)?;
+    let shared = library.call(&job.program, (args, values), other, GuardSide::Begin, what)?;
     for (i, (a, b)) in alone.iter().zip(&shared).enumerate() {
         if a.bytes != b.bytes {
             return Err(format!("result {i} has other bits with an executor ({other:?})"));

@@ -4,7 +4,7 @@ use super::memory::{packed, unpacked};
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use tfaot::kernel::Program;
-use tfaot::run::guard_pages::{self, Edge, GuardedBuffer};
+use tfaot::run::guard_pages::{self, GuardSide, GuardedBuffer};
 use tfaot::target::Target;
 use tfaot::tensor::Tensor;
 
@@ -57,7 +57,7 @@ impl Library {
         program: &Program,
         (args, values): (&[Tensor], &[Tensor]),
         caller: Caller,
-        edge: Edge,
+        edge: GuardSide,
         what: &str,
     ) -> Result<Vec<Tensor>, String> {
         let symbol = format!("{}_run", program.name);

@@ -2,7 +2,7 @@
 use bytes::Bytes;
 use std::path::Path;
 use tfaot::diag::{Error, Result};
-use tfaot::import::{self, Format};
+use tfaot::import::{self, FileFormat};
 use tfaot::prepare::{Request, prepare};
 use tfaot::target::Target;
 use tfaot::{compile, lower};
@@ -17,7 +17,7 @@ pub fn sound<T>(result: Result<T>) -> Result<T> {
 
 /// As far as machine code: LLVM itself is not what is tested.
 #[allow(dead_code, reason = "one target reads no graphs")]
-pub fn graph(data: &[u8], format: Format) {
+pub fn graph(data: &[u8], format: FileFormat) {
     let bytes = Bytes::copy_from_slice(data);
     let Ok(program) = sound(import::parse(&bytes, Some(format), Path::new(""))) else { return };
     let Ok(prepared) = sound(prepare(program, &Request::default())) else { return };

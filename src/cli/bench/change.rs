@@ -28,7 +28,7 @@ pub fn load(path: &Path) -> Result<Earlier> {
 }
 
 /// How times differ from earlier ones.
-pub struct Change {
+pub struct TimeChange {
     was: [f64; 2],
     now: [f64; 2],
     /// Whether the medians differ by less than the calls of either measurement among themselves: half of the time between the
@@ -40,14 +40,14 @@ pub struct Change {
 
 impl Earlier {
     /// Compares with `new`, which was measured under `circumstances`, an object of keys of `bench --json`.
-    pub fn against(&self, new: &Times, circumstances: &Value) -> Change {
+    pub fn against(&self, new: &Times, circumstances: &Value) -> TimeChange {
         let spread = |min: f64, p90: f64| (p90 - min) / 2.0;
         let noise = spread(new.min_ms, new.p90_ms).max(self.p90_ms.map_or(0.0, |p90| spread(self.min_ms, p90)));
         let differs = |(key, value): (&String, &Value)| {
             let old = self.document.get(key)?;
             (old != value).then(|| format!("{key} was {old} and is {value}"))
         };
-        Change {
+        TimeChange {
             was: [self.min_ms, self.median_ms],
             now: [new.min_ms, new.median_ms],
             within_spread: (new.median_ms - self.median_ms).abs() <= noise,
@@ -56,7 +56,7 @@ impl Earlier {
     }
 }
 
-impl Change {
+impl TimeChange {
     /// The object `change` of the JSON document.
     pub fn json(&self) -> Value {
         json!({

@@ -1,14 +1,14 @@
 //! `tfaot bench --machine`: the most that this machine can do.
 use crate::cli::args::BenchArgs;
-use crate::cli::{Verdict, graph, out};
+use crate::cli::{ExitStatus, graph, out};
 use crate::codegen;
 use crate::diag::Result;
-use crate::measure::{MachineLimits, Throughput, caches::Level};
+use crate::measure::{MachineLimits, Throughput, caches::MemoryLevel};
 use crate::target::Target;
 use serde_json::json;
 
 /// Measures and prints. Errors: those of compiling and loading, `Code::UnknownTarget`.
-pub fn run(args: &BenchArgs) -> Result<Verdict> {
+pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let target = graph::target(&args.target)?;
     let limits = MachineLimits::measure(&target)?;
     if args.json {
@@ -16,7 +16,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     } else {
         print_table(&target, &limits)?
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 fn print_json(target: &Target, limits: &MachineLimits) -> Result<()> {
@@ -25,7 +25,7 @@ fn print_json(target: &Target, limits: &MachineLimits) -> Result<()> {
         .iter()
         .map(|(bits, f)| json!({"bits": bits, "one_gflops": f.one_thread, "all_gflops": f.all_threads}))
         .collect();
-    let of_level = |(level, f): &(Level, Throughput)| {
+    let of_level = |(level, f): &(MemoryLevel, Throughput)| {
         let cache = limits.caches.get(*level);
         json!({
             "level": level.name(), "bytes": cache.map(|c| c.bytes), "count": cache.map(|c| c.count),

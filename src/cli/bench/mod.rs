@@ -5,7 +5,7 @@ mod profile;
 mod race;
 
 use super::args::BenchArgs;
-use super::{Verdict, graph, out, sizes};
+use super::{ExitStatus, graph, out, sizes};
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled};
 use crate::diag::Result;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use std::time::Instant;
 
 /// Compiles, warms up, measures, prints.
-pub fn run(args: &BenchArgs) -> Result<Verdict> {
+pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let Some(graph_args) = &args.graph else { return machine::run(args) };
     if !args.others.is_empty() {
         return race::run(graph_args, args);
@@ -53,7 +53,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     drop(values);
     if args.profile {
         profile::run(&built, &target, &mut session, args)?;
-        return Ok(Verdict::Yes);
+        return Ok(ExitStatus::Yes);
     }
     let old = args.compare.as_deref().map(change::load).transpose()?;
     let measured = time_calls(&mut session, &effort(args))?;
@@ -91,7 +91,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "cpu": target.cpu,
             "weights_bytes": face.weights_bytes,
             "precision": metadata::precision(&built.program.reduced),
-            "change": change.as_ref().map(change::Change::json),
+            "change": change.as_ref().map(change::TimeChange::json),
         });
         if !named.is_empty() {
             document["sizes"] = named.into();
@@ -113,7 +113,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     if let Some(path) = &args.outputs {
         graph::deliver(Some(path), keys, session.results())?;
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// The sizes of `--size` combined with each number of `--sizes`. Errors: `Code::BadOption`.
@@ -134,7 +134,7 @@ fn table(
     target: &Target,
     rows: &[Vec<(String, u64)>],
     args: &BenchArgs,
-) -> Result<Verdict> {
+) -> Result<ExitStatus> {
     let face = &built.bundle.face;
     let entry = &face.entries[0];
     let mut documents = Vec::new();
@@ -168,7 +168,7 @@ fn table(
             "object_bytes": built.object.content.len(), "workspace_bytes": face.workspace_bytes(), "weights_bytes": face.weights_bytes});
         out::line(&facts)?;
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }
 
 /// How long the flags ask to measure.

@@ -1,7 +1,7 @@
 //! `tfaot bench` of several models: timed in turns, so that whatever else the machine does meets all of them alike.
 use super::effort;
 use crate::cli::args::{BenchArgs, GraphArgs};
-use crate::cli::{Verdict, graph, out, sizes};
+use crate::cli::{ExitStatus, graph, out, sizes};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Error, Result};
@@ -24,7 +24,7 @@ struct Racer {
 }
 
 /// Compiles all, warms each up, times them in turns, prints a line each.
-pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<Verdict> {
+pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<ExitStatus> {
     let target = graph::target(&args.target)?;
     if args.file.source().file().is_some() {
         return Err(Error::user(Code::BadOption, "a file of weights is for one graph, and several are timed"));
@@ -64,7 +64,7 @@ fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, target: &Target) -> R
     Ok(Racer { name: path.display().to_string(), session, timer, times: Vec::new(), facts })
 }
 
-fn told(racers: Vec<Racer>, args: &BenchArgs, target: &Target) -> Result<Verdict> {
+fn told(racers: Vec<Racer>, args: &BenchArgs, target: &Target) -> Result<ExitStatus> {
     let rows: Vec<(String, Times, Value)> =
         racers.into_iter().map(|r| (r.name, r.timer.distribution(r.times), r.facts)).collect();
     let median = rows.first().map_or(0.0, |r| r.1.median_ms);
@@ -77,7 +77,7 @@ fn told(racers: Vec<Racer>, args: &BenchArgs, target: &Target) -> Result<Verdict
         };
         let models: Vec<Value> = rows.iter().map(row).collect();
         out::json(&json!({"models": models, "threads": args.threads, "cpu": target.cpu}))?;
-        return Ok(Verdict::Yes);
+        return Ok(ExitStatus::Yes);
     }
     let head = ["min ms", "median ms", "90 % in", "99 % in", "max ms", "of first"];
     let head: String = head.iter().map(|h| format!("{h:>11} ")).collect();
@@ -90,5 +90,5 @@ fn told(racers: Vec<Racer>, args: &BenchArgs, target: &Target) -> Result<Verdict
             [t.min_ms, t.median_ms, t.p90_ms, t.p99_ms, t.max_ms].iter().map(|ms| format!("{ms:>11.6} ")).collect();
         out::line(format_args!("{figures}{:>11.3}  {name} ({} calls)", t.median_ms / median, t.runs))?;
     }
-    Ok(Verdict::Yes)
+    Ok(ExitStatus::Yes)
 }

@@ -9,7 +9,7 @@ const TIME: u64 = 946_684_800;
 
 /// The content of a packed file.
 #[derive(Clone, Debug)]
-pub enum Content {
+pub enum MemberContent {
     /// Bytes in memory.
     Bytes(Vec<u8>),
     /// The content of the file at this path.
@@ -18,34 +18,34 @@ pub enum Content {
 
 /// A file in the archive.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ArchiveMember {
     /// The path in the archive's folder.
     pub name: String,
-    pub content: Content,
+    pub content: MemberContent,
 }
 
-impl Entry {
+impl ArchiveMember {
     /// A file of bytes.
-    pub fn bytes(name: impl Into<String>, bytes: Vec<u8>) -> Entry {
-        Entry { name: name.into(), content: Content::Bytes(bytes) }
+    pub fn bytes(name: impl Into<String>, bytes: Vec<u8>) -> ArchiveMember {
+        ArchiveMember { name: name.into(), content: MemberContent::Bytes(bytes) }
     }
     /// A copy of a file.
-    pub fn file(name: impl Into<String>, source: PathBuf) -> Entry {
-        Entry { name: name.into(), content: Content::File(source) }
+    pub fn file(name: impl Into<String>, source: PathBuf) -> ArchiveMember {
+        ArchiveMember { name: name.into(), content: MemberContent::File(source) }
     }
 }
 
 /// Writes `entries` below the folder `top`, sorted by name.
-pub fn write(to: &mut File, top: &str, entries: &[Entry]) -> Result<()> {
-    let mut sorted: Vec<&Entry> = entries.iter().collect();
+pub fn write(to: &mut File, top: &str, entries: &[ArchiveMember]) -> Result<()> {
+    let mut sorted: Vec<&ArchiveMember> = entries.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     let mut tar = tar::Builder::new(GzEncoder::new(to, Compression::default()));
     for entry in sorted {
         let path = format!("{top}/{}", entry.name);
         let mode = if entry.name == super::SCRIPT { 0o755 } else { 0o644 };
         match &entry.content {
-            Content::Bytes(bytes) => append(&mut tar, &path, mode, bytes.len() as u64, bytes.as_slice())?,
-            Content::File(source) => {
+            MemberContent::Bytes(bytes) => append(&mut tar, &path, mode, bytes.len() as u64, bytes.as_slice())?,
+            MemberContent::File(source) => {
                 let file = File::open(source)?;
                 let size = file.metadata()?.len();
                 append(&mut tar, &path, mode, size, file.take(size))?;

@@ -1,7 +1,7 @@
 //! The command behind `--`: which files it names, and the same command in the archive's folder.
 use super::super::args::{Cli, words as words_of};
 
-use super::archive::Entry;
+use super::archive::ArchiveMember;
 use clap::{ArgMatches, CommandFactory, ValueHint};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ pub struct Packed {
     /// The command's words, which name the packed files; `{}` stands for the graph.
     words: Vec<String>,
     /// The files that it reads beside the graph.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ArchiveMember>,
 }
 
 impl Packed {
@@ -54,7 +54,7 @@ pub fn pack(command: &[String], graph: &str) -> Packed {
         let name = known.iter().find(|(path, _)| *path == source).map(|(_, name)| name.clone());
         let name = name.unwrap_or_else(|| {
             let name = free(&own, &mut taken);
-            packed.entries.push(Entry::file(name.clone(), source.clone()));
+            packed.entries.push(ArchiveMember::file(name.clone(), source.clone()));
             known.push((source, name.clone()));
             name
         });

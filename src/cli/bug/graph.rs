@@ -1,18 +1,18 @@
 //! The graph in the archive: without its weights, or whole.
-use super::archive::Entry;
+use super::archive::ArchiveMember;
 use crate::diag::{Result, io_error};
 use crate::import::raw::RawGraph;
-use crate::import::{self, Format};
+use crate::import::{self, FileFormat};
 use crate::reduce::{Seeded, seed_weights};
 use crate::rewrite;
 use std::path::{Component, Path, PathBuf};
 
 /// A way to pack the graph.
 #[derive(Debug)]
-pub struct Form {
+pub struct Packing {
     /// The graph's name in the archive: a file, or the folder of a model.
     pub word: String,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ArchiveMember>,
     /// The constants that are seeds.
     pub seeds: Vec<Seeded>,
     /// Nothing was left out.
@@ -22,7 +22,7 @@ pub struct Form {
 }
 
 /// All files of the graph as they are. Errors: `Io` where it isn't there.
-pub fn whole(path: &Path, format: Option<&str>) -> Result<Form> {
+pub fn whole(path: &Path, format: Option<&str>) -> Result<Packing> {
     let path = std::fs::canonicalize(path).map_err(|e| io_error("read", path, &e))?;
     // What can't be read as a graph is one file.
     let files = import::inputs(&path, format).unwrap_or_else(|_| vec![path.clone()]);
@@ -31,12 +31,12 @@ pub fn whole(path: &Path, format: Option<&str>) -> Result<Form> {
         Some((top, base)) => format!("{top}/{}", inside(file, base)),
         None => word.clone(),
     };
-    let entries = files.iter().map(|file| Entry::file(name(file), file.clone())).collect();
-    Ok(Form { word, entries, seeds: Vec::new(), is_whole: true, without_variables: false })
+    let entries = files.iter().map(|file| ArchiveMember::file(name(file), file.clone())).collect();
+    Ok(Packing { word, entries, seeds: Vec::new(), is_whole: true, without_variables: false })
 }
 
 /// The graph in its own form with seeds for large constants, and without the values of variables; `None` where that can't be.
-pub fn reduced(path: &Path, format: Option<&str>) -> Option<Form> {
+pub fn reduced(path: &Path, format: Option<&str>) -> Option<Packing> {
     let (kind, bytes) = import::load_bytes(path, format).ok()?;
     let mut seeds = Vec::new();
     let mut change = |graph: &bytes::Bytes| {
@@ -45,21 +45,21 @@ pub fn reduced(path: &Path, format: Option<&str>) -> Option<Form> {
         Ok(graph.write())
     };
     let changed = rewrite::with_graph(&bytes, kind, &mut change).ok()??;
-    let Form { word, entries, .. } = whole(path, format).ok()?;
-    if kind != Format::SavedModel {
+    let Packing { word, entries, .. } = whole(path, format).ok()?;
+    if kind != FileFormat::SavedModel {
         let word = in_binary(&word);
-        let entries = vec![Entry::bytes(word.clone(), changed)];
-        return Some(Form { word, entries, seeds, is_whole: false, without_variables: false });
+        let entries = vec![ArchiveMember::bytes(word.clone(), changed)];
+        return Some(Packing { word, entries, seeds, is_whole: false, without_variables: false });
     }
     let is_model = |name: &str| name.ends_with("saved_model.pb") || name.ends_with("saved_model.pbtxt") || name == word;
     let is_folder = path.is_dir();
     let file = if is_folder { format!("{word}/saved_model.pb") } else { word.clone() };
     let before = entries.len();
-    let mut kept: Vec<Entry> = entries.into_iter().filter(|e| !e.name.contains("/variables/")).collect();
+    let mut kept: Vec<ArchiveMember> = entries.into_iter().filter(|e| !e.name.contains("/variables/")).collect();
     let without_variables = kept.len() < before;
     kept.retain(|e| !is_model(&e.name));
-    kept.push(Entry::bytes(file, changed));
-    Some(Form { word, entries: kept, seeds, is_whole: false, without_variables })
+    kept.push(ArchiveMember::bytes(file, changed));
+    Some(Packing { word, entries: kept, seeds, is_whole: false, without_variables })
 }
 
 /// The name of a file once it is neither text nor compressed: `x.pbtxt.gz` becomes `x.pb`.

@@ -9,14 +9,14 @@ mod graph;
 mod replay;
 
 use super::args::BugArgs;
-use super::{Verdict, out};
+use super::{ExitStatus, out};
 use crate::diag::{Code, Diagnostic, Result, io_error};
 use crate::package::{files, temporary_files};
 use crate::reduce::Seeded;
 use crate::target::Target;
-use archive::{Content, Entry};
+use archive::{ArchiveMember, MemberContent};
 use command::Packed;
-use graph::Form;
+use graph::Packing;
 use replay::Ending;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ const DUMPS: &str = "dumps";
 const ENDING: &str = ".tar.gz";
 
 /// Runs the command, packs it, runs what was packed and writes the archive; the verdict is whether both end in the same way.
-pub fn run(args: &BugArgs) -> Result<Verdict> {
+pub fn run(args: &BugArgs) -> Result<ExitStatus> {
     let (path, name) = archive_path(&args.out)?;
     let whole = graph::whole(&args.graph, args.format.as_deref())?;
     let packed = command::pack(&args.command, &whole.word);
     let original = replay::original(&packed, &whole)?;
-    let mut forms: Vec<Form> = graph::reduced(&args.graph, args.format.as_deref()).into_iter().collect();
+    let mut forms: Vec<Packing> = graph::reduced(&args.graph, args.format.as_deref()).into_iter().collect();
     forms.push(whole);
     let mut tried = None;
     for form in forms {
@@ -47,23 +47,25 @@ pub fn run(args: &BugArgs) -> Result<Verdict> {
             break;
         }
     }
-    let Some(mut tried) = tried else { return Ok(Verdict::No) };
+    let Some(mut tried) = tried else { return Ok(ExitStatus::No) };
     let fresh = unpacked(&name, &tried.entries)?;
     let dumps = replay::dumps(&fresh.path().join(&name), &packed, &tried.form.word)?;
-    tried.entries.extend(dumps.iter().map(|(file, bytes)| Entry::bytes(format!("{DUMPS}/{file}"), bytes.clone())));
+    tried
+        .entries
+        .extend(dumps.iter().map(|(file, bytes)| ArchiveMember::bytes(format!("{DUMPS}/{file}"), bytes.clone())));
     let about = about(&packed, &tried, &original)?;
-    tried.entries.push(Entry::bytes("about.json", format!("{about:#}\n").into_bytes()));
+    tried.entries.push(ArchiveMember::bytes("about.json", format!("{about:#}\n").into_bytes()));
     let mut temp = files::temp_beside(&path)?;
     archive::write(temp.as_file_mut(), &name, &tried.entries).map_err(|e| io_error("written", &path, &e))?;
     files::keep(temp, &path)?;
     tell(&path, &packed, &tried, &original)?;
-    Ok(if tried.same { Verdict::Yes } else { Verdict::No })
+    Ok(if tried.same { ExitStatus::Yes } else { ExitStatus::No })
 }
 
 /// A packed graph, and how its replay ended.
 struct Tried {
-    form: Form,
-    entries: Vec<Entry>,
+    form: Packing,
+    entries: Vec<ArchiveMember>,
     ending: Ending,
     same: bool,
 }
@@ -87,7 +89,7 @@ fn archive_path(given: &Path) -> Result<(PathBuf, String)> {
 }
 
 /// All that a replay needs.
-fn entries(name: &str, packed: &Packed, form: &Form, original: &Ending) -> Vec<Entry> {
+fn entries(name: &str, packed: &Packed, form: &Packing, original: &Ending) -> Vec<ArchiveMember> {
     let readme = format!(
         "{name}: a command of tfaot {} that goes wrong.\n\n`sh replay.sh` runs it with the tfaot on PATH, or with the one that the \
          variable TFAOT names by its absolute path.\nstderr.txt is what it said, about.json has the versions, the target and the \
@@ -96,14 +98,14 @@ fn entries(name: &str, packed: &Packed, form: &Form, original: &Ending) -> Vec<E
     );
     let mut all = form.entries.clone();
     all.extend(packed.entries.iter().cloned());
-    all.push(Entry::bytes("README", readme.into_bytes()));
-    all.push(Entry::bytes(SCRIPT, replay::script(&packed.spelled(&form.word)).into_bytes()));
-    all.push(Entry::bytes("stderr.txt", original.stderr.clone().into_bytes()));
+    all.push(ArchiveMember::bytes("README", readme.into_bytes()));
+    all.push(ArchiveMember::bytes(SCRIPT, replay::script(&packed.spelled(&form.word)).into_bytes()));
+    all.push(ArchiveMember::bytes("stderr.txt", original.stderr.clone().into_bytes()));
     all
 }
 
 /// Packs and unpacks; the folder above the unpacked one.
-fn unpacked(name: &str, entries: &[Entry]) -> Result<temporary_files::Folder> {
+fn unpacked(name: &str, entries: &[ArchiveMember]) -> Result<temporary_files::Folder> {
     let scratch = replay::scratch()?;
     let path = scratch.path().join(format!("{name}{ENDING}"));
     let unwritten = |e: std::io::Error| io_error("written", &path, &e);
@@ -148,7 +150,7 @@ fn tell(path: &Path, packed: &Packed, tried: &Tried, original: &Ending) -> Resul
         out::line(format_args!("{}: its variables are left out", form.word))?;
     }
     for entry in &packed.entries {
-        let Content::File(source) = &entry.content else { continue };
+        let MemberContent::File(source) = &entry.content else { continue };
         out::line(format_args!("{}: `{}`, as the command names it", entry.name, source.display()))?;
     }
     if holds(&format!("{DUMPS}/")) {

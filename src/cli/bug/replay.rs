@@ -1,8 +1,8 @@
 //! Running the command on the original files, and what was packed from the unpacked archive.
 use super::DUMPS;
-use super::archive::{Content, Entry};
+use super::archive::{ArchiveMember, MemberContent};
 use super::command::{Packed, quoted};
-use super::graph::Form;
+use super::graph::Packing;
 use crate::diag::{Result, io_error};
 use crate::package::temporary_files;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub fn scratch() -> Result<temporary_files::Folder> {
 }
 
 /// The packed command on the original files, which have the names of the packed ones.
-pub fn original(packed: &Packed, whole: &Form) -> Result<Ending> {
+pub fn original(packed: &Packed, whole: &Packing) -> Result<Ending> {
     let scratch = scratch()?;
     let folder = real(scratch.path())?;
     for entry in &whole.entries {
@@ -74,9 +74,9 @@ pub fn original(packed: &Packed, whole: &Form) -> Result<Ending> {
     Ok(Ending::of(&output(command)?, &folder, &whole.word))
 }
 
-fn place(entry: &Entry, folder: &Path, by: impl Fn(&Path, &Path) -> std::io::Result<()>) -> Result<()> {
+fn place(entry: &ArchiveMember, folder: &Path, by: impl Fn(&Path, &Path) -> std::io::Result<()>) -> Result<()> {
     let to = folder.join(&entry.name);
-    let Content::File(from) = &entry.content else { return Ok(()) };
+    let MemberContent::File(from) = &entry.content else { return Ok(()) };
     let made = std::fs::create_dir_all(to.parent().unwrap_or(folder)).and_then(|()| by(from, &to));
     made.map_err(|e| io_error("copied", from, &e))
 }

@@ -18,7 +18,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// The notes and files of a compile, as the cache keeps them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entry {
+pub struct CacheEntry {
     /// Assumptions that were made.
     pub notes: Vec<String>,
     /// Functions that the object calls and does not have.
@@ -28,17 +28,17 @@ pub struct Entry {
 }
 
 /// An entry that was found; its files are not yet known to be whole.
-pub struct Found {
+pub struct CacheHit {
     /// Assumptions that were made.
     pub notes: Vec<String>,
     /// Functions that the object calls and does not have.
     pub needs: Vec<String>,
     /// The files by name.
-    pub files: Vec<(String, Part)>,
+    pub files: Vec<(String, CachedFile)>,
 }
 
 /// A file in an entry.
-pub struct Part {
+pub struct CachedFile {
     entry: File,
     at: u64,
     bytes: Bytes,
@@ -54,7 +54,7 @@ struct Head {
 }
 
 /// Writes an entry, whole or not at all.
-pub fn write(entry: &Entry, path: &Path) -> Result<()> {
+pub fn write(entry: &CacheEntry, path: &Path) -> Result<()> {
     let unwritten = |e: io::Error| Error::user(Code::Io, format!("`{}` could not be written: {e}", path.display()));
     let described = |(name, content): &(String, Pieces)| {
         (name.clone(), content.len(), digest::of(content.iter().map(|piece| &piece[..])))
@@ -80,7 +80,7 @@ pub fn write(entry: &Entry, path: &Path) -> Result<()> {
 /// The entry at `path`, which is there.
 ///
 /// Errors: what is wrong with it.
-pub fn read(path: &Path) -> std::result::Result<Found, String> {
+pub fn read(path: &Path) -> std::result::Result<CacheHit, String> {
     let file = File::open(path).map_err(|e| e.to_string())?;
     let bytes = map_file(&file).map_err(|e| e.to_string())?;
     let rest = bytes.strip_prefix(MAGIC).ok_or("it is of another kind")?;
@@ -103,23 +103,23 @@ pub fn read(path: &Path) -> std::result::Result<Found, String> {
         let at = end.next_multiple_of(PAGE_BYTES);
         end = at.checked_add(size).filter(|&end| end <= bytes.len() as u64).ok_or("a file is cut off")?;
         let entry = file.try_clone().map_err(|e| e.to_string())?;
-        files.push((name, Part { entry, at, bytes: bytes.slice(at as usize..end as usize), hash }));
+        files.push((name, CachedFile { entry, at, bytes: bytes.slice(at as usize..end as usize), hash }));
     }
     if end == bytes.len() as u64 {
-        Ok(Found { notes: head.notes, needs: head.needs, files })
+        Ok(CacheHit { notes: head.notes, needs: head.needs, files })
     } else {
         Err("it has more than its files".to_string())
     }
 }
 
-impl Found {
+impl CacheHit {
     /// Whether all files are as they were written.
     pub fn is_whole(&self) -> bool {
         self.files.iter().all(|(_, part)| digest::of([&part.bytes[..]]) == part.hash)
     }
 }
 
-impl Content for Part {
+impl Content for CachedFile {
     fn write_to(&self, out: &mut File) -> io::Result<()> {
         // from file to file, so that the system copies, or shares where it can
         let mut entry = &self.entry;

@@ -8,7 +8,7 @@
 mod digest;
 mod entry;
 
-pub use entry::{Entry, Found};
+pub use entry::{CacheEntry, CacheHit};
 
 use super::args::{CacheArgs, CompileArgs};
 use super::out;
@@ -27,16 +27,16 @@ use std::time::{Duration, SystemTime};
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// The place of one compile in the cache.
-pub struct Cache {
+pub struct CompileCache {
     folder: PathBuf,
     path: PathBuf,
     limit_bytes: u64,
 }
 
-impl Cache {
+impl CompileCache {
     /// The place of the compile that `args` ask for; nothing where there is no cache, and where the outcome depends on more
     /// than can be read twice (standard input, flags that write dumps).
-    pub fn of(args: &CompileArgs, targets: &[Target]) -> Option<Cache> {
+    pub fn of(args: &CompileArgs, targets: &[Target]) -> Option<CompileCache> {
         let named = std::env::var_os("TFAOT_CACHE").filter(|v| !v.is_empty() && !args.cache.no_cache);
         let folder = args.cache.cache.clone().or_else(|| named.map(PathBuf::from))?;
         let dumps = args.xla.xla_flags.is_some() || std::env::var_os("XLA_FLAGS").is_some_and(|v| !v.is_empty());
@@ -47,11 +47,11 @@ impl Cache {
         // a graph that can't be read is told by the compile itself
         let key = key(args, targets).ok().flatten()?;
         let path = folder.join(format!("{key}.entry"));
-        Some(Cache { folder, path, limit_bytes: args.cache.cache_limit.saturating_mul(1 << 20) })
+        Some(CompileCache { folder, path, limit_bytes: args.cache.cache_limit.saturating_mul(1 << 20) })
     }
 
-    /// The cached entry, if its description is whole; [`Cache::write`] sees whether its files are.
-    pub fn find(&self) -> Option<Found> {
+    /// The cached entry, if its description is whole; [`CompileCache::write`] sees whether its files are.
+    pub fn find(&self) -> Option<CacheHit> {
         if !self.path.exists() {
             return None;
         }
@@ -59,7 +59,7 @@ impl Cache {
     }
 
     /// Writes the files of `found` into `dir`; none of them, nor anything else, where one is damaged.
-    pub fn write(&self, found: &Found, dir: &Path) -> Result<Option<Vec<PathBuf>>> {
+    pub fn write(&self, found: &CacheHit, dir: &Path) -> Result<Option<Vec<PathBuf>>> {
         let written = files::write_all_if(dir, &found.files, || found.is_whole())?;
         match &written {
             // the time of the last use; a cache that can't be written to still serves
@@ -76,7 +76,7 @@ impl Cache {
     }
 
     /// Keeps an entry, and removes those that were not used for longest where there is no room for all.
-    pub fn keep(&self, entry: &Entry) {
+    pub fn keep(&self, entry: &CacheEntry) {
         let bytes: u64 = entry.files.iter().map(|f| f.1.len()).sum();
         if bytes > self.limit_bytes {
             return out::note(format_args!(
@@ -168,17 +168,17 @@ mod tests {
     use super::*;
     use crate::util::pieces::Pieces;
 
-    fn cache(folder: &Path, name: &str, limit_bytes: u64) -> Cache {
-        Cache { folder: folder.to_path_buf(), path: folder.join(format!("{name}.entry")), limit_bytes }
+    fn cache(folder: &Path, name: &str, limit_bytes: u64) -> CompileCache {
+        CompileCache { folder: folder.to_path_buf(), path: folder.join(format!("{name}.entry")), limit_bytes }
     }
 
-    fn entry(bytes: usize) -> Entry {
+    fn entry(bytes: usize) -> CacheEntry {
         let files = vec![("m.o".to_string(), vec![7u8; bytes].into()), ("m.h".to_string(), Pieces::default())];
-        Entry { notes: vec!["fed".to_string()], needs: vec!["f".to_string()], files }
+        CacheEntry { notes: vec!["fed".to_string()], needs: vec!["f".to_string()], files }
     }
 
     /// The files that the cache gives, if any: none is there otherwise.
-    fn given(cache: &Cache) -> Option<Vec<Vec<u8>>> {
+    fn given(cache: &CompileCache) -> Option<Vec<Vec<u8>>> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let out = folder.path().join("out");
         let found = cache.find()?;
@@ -221,7 +221,7 @@ mod tests {
     fn what_was_not_used_for_longest_goes_first() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let [a, b, c] = ["a", "b", "c"].map(|name| cache(folder.path(), name, 18_000));
-        let since = |cache: &Cache, seconds| {
+        let since = |cache: &CompileCache, seconds| {
             let file = File::options().append(true).open(&cache.path).expect("there");
             file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).expect("set");
         };

@@ -1,7 +1,7 @@
 //! Several ELF objects as one, as linkers do with `-r`: sections of one name lie one behind the other, and what one object takes from
 //! another is the symbol of that. What the others define is nobody's but the first one's: its symbols become local.
 use crate::diag::{Error, Result};
-use crate::target::{Arch, Format, Target};
+use crate::target::{Arch, ObjectFormat, Target};
 use object::elf::{SHF_ALLOC, SHF_MERGE, SHF_STRINGS, STB_LOCAL, STV_DEFAULT, SymbolInfo, SymbolOther};
 use object::read::{File, Relocation, RelocationTarget, Section, SectionIndex, Symbol, SymbolIndex};
 use object::write::{self, SectionId, SymbolId};
@@ -20,7 +20,7 @@ type Known = (SymbolId, u64);
 /// Whether objects for a target can be joined: ELF's whose relocations have their offsets beside them, not in the code, and name a
 /// symbol each.
 pub fn joins(target: &Target) -> bool {
-    target.format() == Format::Elf && matches!(target.arch(), Arch::X86_64 | Arch::Aarch64)
+    target.format() == ObjectFormat::Elf && matches!(target.arch(), Arch::X86_64 | Arch::Aarch64)
 }
 
 /// The object of all `parts`; of one, that as it is.

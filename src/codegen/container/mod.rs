@@ -6,7 +6,7 @@ mod macho;
 mod wasm;
 
 use crate::diag::{Code, Error, Result};
-use crate::target::{Format, Target};
+use crate::target::{ObjectFormat, Target};
 use crate::util::pieces::Pieces;
 use bytes::Bytes;
 use object::{Object as _, ObjectSymbol};
@@ -33,7 +33,7 @@ struct Gap {
 ///
 /// Errors: `Code::TooLarge` for more than the target's code reaches.
 pub fn global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
-    let has_far = target.format() == Format::Elf && elf::has_far(target.arch());
+    let has_far = target.format() == ObjectFormat::Elf && elf::has_far(target.arch());
     if bytes > MOST_NEAR && !has_far {
         return Err(Error::user(
             Code::TooLarge,
@@ -44,10 +44,10 @@ pub fn global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
         ));
     }
     let mut place = match target.format() {
-        Format::Elf => elf::global(symbol, bytes, target.arch()),
-        Format::Coff => coff::section(symbol),
-        Format::MachO => macho::SECTION.to_string(),
-        Format::Wasm => wasm::section(symbol),
+        ObjectFormat::Elf => elf::global(symbol, bytes, target.arch()),
+        ObjectFormat::Coff => coff::section(symbol),
+        ObjectFormat::MachO => macho::SECTION.to_string(),
+        ObjectFormat::Wasm => wasm::section(symbol),
     };
     if !place.contains('"') {
         place = format!("\"{place}\"");
@@ -62,12 +62,12 @@ pub fn global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
 }
 
 /// Whether LLVM made a file of the kind that the triple tells of.
-pub fn is_of_kind(made: &[u8], format: Format) -> bool {
+pub fn is_of_kind(made: &[u8], format: ObjectFormat) -> bool {
     match format {
-        Format::Elf => made.starts_with(elf::MAGIC),
-        Format::Coff => coff::is_coff(made),
-        Format::MachO => made.starts_with(macho::MAGIC),
-        Format::Wasm => made.starts_with(wasm::MAGIC),
+        ObjectFormat::Elf => made.starts_with(elf::MAGIC),
+        ObjectFormat::Coff => coff::is_coff(made),
+        ObjectFormat::MachO => made.starts_with(macho::MAGIC),
+        ObjectFormat::Wasm => made.starts_with(wasm::MAGIC),
     }
 }
 
@@ -82,10 +82,10 @@ pub fn filled(
     target: &Target,
 ) -> Result<Pieces> {
     let gap = match target.format() {
-        Format::Elf => elf::place(&mut made, elf::Section::of(bytes, target.arch()), symbol)?,
-        Format::Coff => coff::place(&mut made, symbol).ok_or_else(missing)?,
-        Format::MachO => macho::place(&mut made).ok_or_else(missing)?,
-        Format::Wasm => wasm::place(&made, symbol).ok_or_else(missing)?,
+        ObjectFormat::Elf => elf::place(&mut made, elf::Section::of(bytes, target.arch()), symbol)?,
+        ObjectFormat::Coff => coff::place(&mut made, symbol).ok_or_else(missing)?,
+        ObjectFormat::MachO => macho::place(&mut made).ok_or_else(missing)?,
+        ObjectFormat::Wasm => wasm::place(&made, symbol).ok_or_else(missing)?,
     };
     let rest = made.split_off(gap.rest);
     made.truncate(gap.at);
@@ -108,13 +108,16 @@ pub fn filled(
 }
 
 /// The names that the object takes from elsewhere.
-pub fn undefined(made: &[u8], format: Format) -> Result<Vec<String>> {
-    if format == Format::Wasm {
+pub fn undefined(made: &[u8], format: ObjectFormat) -> Result<Vec<String>> {
+    if format == ObjectFormat::Wasm {
         return wasm::imports(made).ok_or_else(missing);
     }
     let file = object::File::parse(made).map_err(|e| Error::internal("codegen", e.to_string()))?;
     let names = file.symbols().filter(|s| s.is_undefined()).filter_map(|s| s.name().ok().map(str::to_string));
-    Ok(names.filter(|n| !n.is_empty()).map(|n| if format == Format::MachO { n[1..].to_string() } else { n }).collect())
+    Ok(names
+        .filter(|n| !n.is_empty())
+        .map(|n| if format == ObjectFormat::MachO { n[1..].to_string() } else { n })
+        .collect())
 }
 
 fn missing() -> Error {

@@ -1,14 +1,14 @@
 //! Loads and stores, of one element, of vectors whose elements lie side by side, and lane by lane where they do not.
 use super::super::scalar;
 use super::super::value::{Val, value_type};
-use super::{Binding, Function};
+use super::{Binding, FunctionEmitter};
 use crate::diag::{Error, Result};
 use crate::kernel::{Atom, BufId, ExprId, Index, RegId, VarId};
 use crate::target::PairSums;
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
-impl Function<'_> {
+impl FunctionEmitter<'_> {
     pub(super) fn load(&mut self, buf: BufId, index: &Index) -> Result<Val> {
         match (self.coefficient(index), self.lane) {
             (Some(0), _) | (_, None) => self.load_at(buf, index, 1),

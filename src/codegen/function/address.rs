@@ -1,12 +1,12 @@
 //! Where memory and registers are: indices as sums of run-time parts and constants, addresses, which differ from lane to lane.
 use super::super::convert;
-use super::{Binding, Function};
+use super::{Binding, FunctionEmitter};
 use crate::diag::{Error, Result};
-use crate::kernel::{Atom, BufId, ExprId, Index, Place, RegId};
+use crate::kernel::{Atom, BufId, BufferLocation, ExprId, Index, RegId};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
-impl Function<'_> {
+impl FunctionEmitter<'_> {
     pub(super) fn slot(&mut self, reg: RegId, at: &Index) -> Result<String> {
         let (name, constant) = self.sum(at)?;
         if name.is_some() || constant < 0 || constant as u64 >= self.kernel.regs[reg].count {
@@ -20,7 +20,7 @@ impl Function<'_> {
             return name.clone();
         }
         let name = match self.program.buffers[buf].place {
-            Place::Stack => {
+            BufferLocation::Stack => {
                 let bytes = self.program.buffers[buf].bytes();
                 let name = format!("%s{}", self.bases.len());
                 self.base_text += &format!("  {name} = alloca [{} x i8], align 64\n", bytes.max(1));
@@ -28,7 +28,11 @@ impl Function<'_> {
             }
             // LLVM must not know what memory this is. Of constants it would keep what only the end of a loop's body needs,
             // such as a bias, in vector registers all the time, and move sums out to the stack.
-            Place::Weights(_) | Place::State(_) | Place::Workspace(_) | Place::Arg(_) | Place::Result(_) => {
+            BufferLocation::Weights(_)
+            | BufferLocation::State(_)
+            | BufferLocation::Workspace(_)
+            | BufferLocation::Arg(_)
+            | BufferLocation::Result(_) => {
                 self.slots.push(buf);
                 let (name, at) = (format!("%b{}", self.slots.len()), self.slots.len());
                 self.base_text += &format!(

@@ -1,13 +1,13 @@
 //! The values of expressions: one for all lanes of the loop that is open, or one a lane.
 use super::super::value::{Val, value_type};
 use super::super::{convert, idioms, math, scalar};
-use super::{Binding, Function};
+use super::{Binding, FunctionEmitter};
 use crate::diag::Result;
 use crate::kernel::{Expr, ExprId, Index};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
-impl Function<'_> {
+impl FunctionEmitter<'_> {
     /// The value of an expression: one for all lanes, or one a lane.
     pub fn eval(&mut self, id: ExprId) -> Result<Val> {
         if let Some(v) = self.memo.get(&id) {

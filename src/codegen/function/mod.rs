@@ -14,7 +14,7 @@ use crate::util::id_vec::Id;
 use std::collections::HashMap;
 
 /// Rows, and bytes of a row, of each register; none of those that are not used.
-pub(super) type Shapes = [(u64, u64); 8];
+pub(super) type RegisterShapes = [(u64, u64); 8];
 
 /// The value bound to a loop variable at the current point of the text.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ enum Binding {
 }
 
 /// The text of one function under construction.
-pub struct Function<'a> {
+pub struct FunctionEmitter<'a> {
     program: &'a Program,
     pub(super) kernel: &'a Kernel,
     /// Facts of the machine.
@@ -51,7 +51,7 @@ pub struct Function<'a> {
     base_text: String,
     slots: Vec<BufId>,
     /// The shapes that tiles have, each by its number.
-    pub(super) shapes: Vec<Shapes>,
+    pub(super) shapes: Vec<RegisterShapes>,
 }
 
 /// A kernel as a function that finds its memory in the closure, so that kernels of one form can share it.
@@ -62,7 +62,7 @@ pub struct Emitted {
     pub slots: Vec<BufId>,
 }
 
-impl<'a> Function<'a> {
+impl<'a> FunctionEmitter<'a> {
     /// Kernel `kernel` as a function with the attributes of number `group`; `marked` instructions say of which line they are.
     pub fn emit(
         program: &'a Program,
@@ -71,7 +71,7 @@ impl<'a> Function<'a> {
         marked: bool,
         target: &'a Target,
     ) -> Result<Emitted> {
-        let mut f = Function {
+        let mut f = FunctionEmitter {
             program,
             kernel,
             target,

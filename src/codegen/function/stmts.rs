@@ -1,11 +1,11 @@
 //! Statements: loops, conditions, what they set and store.
-use super::{Binding, Function};
+use super::{Binding, FunctionEmitter};
 use crate::diag::Result;
 use crate::kernel::{LoopKind, Stmt, VarId};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
-impl Function<'_> {
+impl FunctionEmitter<'_> {
     pub(super) fn stmts(&mut self, all: &[Stmt]) -> Result<()> {
         all.iter().try_for_each(|s| {
             let around = self.at;

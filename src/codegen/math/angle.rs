@@ -3,7 +3,7 @@ use super::super::arith::{
     add, bits, call, div, fcmp, fma, icmp, magnitude, mul, negated, number, reinterpret, select, signed_as, sub, two,
 };
 use super::super::float::round;
-use super::super::function::Function;
+use super::super::function::FunctionEmitter;
 use super::super::value::Val;
 use super::slow::{MOST_F32, Slow, sines};
 use super::{integer, polynomial};
@@ -14,20 +14,20 @@ use crate::tensor::DType;
 const QUARTERS: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_950_6e-21];
 
 /// sin x.
-pub fn sin_f64(f: &mut Function, x: &Val) -> Val {
+pub fn sin_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     let y = trig(f, x, 0);
     let nothing = fcmp(f, "oeq", x, &number(x, 0.0));
     select(f, &nothing, x, &y)
 }
 
 /// cos x.
-pub fn cos_f64(f: &mut Function, x: &Val) -> Val {
+pub fn cos_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     trig(f, x, 1)
 }
 
 /// x = n·π/2 + r. The parts of π/2 are exact enough up to 2^27 (2^20 where products are rounded); beyond, and that is
 /// rare, each lane asks [`Slow::Quadrant`].
-fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
+fn reduce(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
     let n = mul(f, x, &number(x, std::f64::consts::FRAC_2_PI));
     let n = round(f, ScalarOp::RoundNearestEven, &n);
     let mut r = x.clone();
@@ -63,20 +63,20 @@ const HALF_TURN: [f64; 3] = [3.141_592_741_012_573_2, -8.742_277_657_347_586e-8,
 const SINE_F32: [f64; 4] = [-0.166_666_66, 0.008_333_242, -0.000_198_226_67, 2.634_519_7e-6];
 
 /// sin x of f32.
-pub fn sin_f32(f: &mut Function, x: &Val) -> Val {
+pub fn sin_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let y = trig_f32(f, x, 0);
     let nothing = fcmp(f, "oeq", x, &number(x, 0.0));
     select(f, &nothing, x, &y)
 }
 
 /// cos x of f32.
-pub fn cos_f32(f: &mut Function, x: &Val) -> Val {
+pub fn cos_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     trig_f32(f, x, 1)
 }
 
 /// sin (phase 0) or cos (phase 1) of an f32: of x = (n - phase/2)·π + r it is sin r, turned round where n is odd. Large angles,
 /// which are rare, and infinite ones are done as doubles: up to [`MOST_F32`] n·π is exact enough where products are not rounded.
-fn trig_f32(f: &mut Function, x: &Val, phase: u64) -> Val {
+fn trig_f32(f: &mut FunctionEmitter, x: &Val, phase: u64) -> Val {
     // a whole number plus this has its low bits in the f32's
     let whole = number(x, 12_582_912.0);
     let ahead = number(x, phase as f64 / 2.0);
@@ -105,7 +105,7 @@ fn trig_f32(f: &mut Function, x: &Val, phase: u64) -> Val {
 }
 
 /// sin (phase 0) or cos (phase 1) of x = n·π/2 + r.
-fn trig(f: &mut Function, x: &Val, phase: u64) -> Val {
+fn trig(f: &mut FunctionEmitter, x: &Val, phase: u64) -> Val {
     let (n, r) = reduce(f, x);
     let square = mul(f, &r, &r);
     let mut sine = vec![1.0];
@@ -131,7 +131,7 @@ fn trig(f: &mut Function, x: &Val, phase: u64) -> Val {
 }
 
 /// The angle of (y, x): the argument is halved twice by tan(a/2) = t/(1+√(1+t²)), then the odd series to t²⁷.
-pub fn atan2_f64(f: &mut Function, y: &Val, x: &Val) -> Val {
+pub fn atan2_f64(f: &mut FunctionEmitter, y: &Val, x: &Val) -> Val {
     let (zero, one) = (number(x, 0.0), number(x, 1.0));
     let (ay, ax) = (magnitude(f, y), magnitude(f, x));
     let steep = fcmp(f, "ogt", &ay, &ax);

@@ -1,7 +1,7 @@
 //! The error function: an odd polynomial near 0, one minus erfc beyond; in f32 by pieces, and its complement, where there are
 //! tables.
 use super::super::arith::{add, div, fcmp, fma, magnitude, mul, negated, number, reinterpret, select, signed_as, sub};
-use super::super::function::Function;
+use super::super::function::FunctionEmitter;
 use super::super::value::Val;
 use super::exp::{exp_finite, exp_one_factor};
 use super::pieces::{self, of_octaves};
@@ -147,7 +147,7 @@ const ERF_PIECES: [[f32; 16]; 6] = [
 const STEP: f64 = 17.0 / 64.0;
 
 /// The complementary error function of f32, where there are tables: erfc(x)·e^(x²) by pieces.
-pub fn erfc_f32(f: &mut Function, x: &Val) -> Val {
+pub fn erfc_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let size = magnitude(f, x);
     let limited = at_most(f, &size, MOST);
     let scaled = of_octaves(f, &limited, &ERFC_PIECES);
@@ -162,7 +162,7 @@ pub fn erfc_f32(f: &mut Function, x: &Val) -> Val {
 }
 
 /// erf of f32, where there are tables.
-fn erf_by_pieces(f: &mut Function, x: &Val) -> Val {
+fn erf_by_pieces(f: &mut FunctionEmitter, x: &Val) -> Val {
     let size = magnitude(f, x);
     let limited = at_most(f, &size, 4.0);
     let whole = fma(f, &limited, &number(x, 1.0 / STEP), &number(x, WHOLE));
@@ -174,7 +174,7 @@ fn erf_by_pieces(f: &mut Function, x: &Val) -> Val {
 }
 
 /// erf of f32.
-pub fn erf_f32(f: &mut Function, x: &Val) -> Val {
+pub fn erf_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     if is_table(f) {
         return erf_by_pieces(f, x);
     }
@@ -188,7 +188,7 @@ pub fn erf_f32(f: &mut Function, x: &Val) -> Val {
 }
 
 /// erf of f64.
-pub fn erf_f64(f: &mut Function, x: &Val) -> Val {
+pub fn erf_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     let size = magnitude(f, x);
     let limited = limit(f, &size, 1.0, 6.0);
     let bend = number(x, 2.5);
@@ -205,7 +205,7 @@ pub fn erf_f64(f: &mut Function, x: &Val) -> Val {
 }
 
 /// x·`near` below `edge`, beyond it 1 - `complement` with the sign of x.
-fn joined(f: &mut Function, x: &Val, near: &Val, edge: f64, complement: &Val) -> Val {
+fn joined(f: &mut FunctionEmitter, x: &Val, near: &Val, edge: f64, complement: &Val) -> Val {
     let size = magnitude(f, x);
     let near = mul(f, x, near);
     let far = sub(f, &number(x, 1.0), complement);

@@ -1,7 +1,7 @@
 //! e^x and what is made of it: n and r with x = n·ln2 + r, a polynomial in r, then 2^n.
 use super::super::arith::{add, bits, div, fcmp, fma, mul, negated, number, reinterpret, select, signed_as, sub, two};
 use super::super::float::round;
-use super::super::function::Function;
+use super::super::function::FunctionEmitter;
 use super::super::value::Val;
 use super::table::is_table;
 use super::{at_most, keep_nan, limit, polynomial, powers_of_two, sixteenths};
@@ -24,7 +24,7 @@ struct Reduced {
 }
 
 /// Of an |x| below 2^20; all parts of NaN are NaN.
-fn reduce_f32(f: &mut Function, x: &Val) -> Reduced {
+fn reduce_f32(f: &mut FunctionEmitter, x: &Val) -> Reduced {
     let biased = fma(f, x, &number(x, std::f64::consts::LOG2_E), &number(x, EXPONENT));
     let n = sub(f, &biased, &number(x, EXPONENT));
     let r = rest(f, x, &n, 1.0);
@@ -32,14 +32,14 @@ fn reduce_f32(f: &mut Function, x: &Val) -> Reduced {
 }
 
 /// 2^n for n from -126 to 127, or 0 for -127; n comes with [`EXPONENT`] added.
-fn power_of_two(f: &mut Function, biased: &Val) -> Val {
+fn power_of_two(f: &mut FunctionEmitter, biased: &Val) -> Val {
     let word = reinterpret(f, biased, DType::U32);
     let word = two(f, "shl", &word, &bits(&word, 23));
     reinterpret(f, &word, DType::F32)
 }
 
 /// y·2^n, rounded once: by one instruction where there is one, else by two factors, so that neither overflows nor is denormal.
-fn times_power(f: &mut Function, y: &Val, by: &Reduced) -> Val {
+fn times_power(f: &mut FunctionEmitter, y: &Val, by: &Reduced) -> Val {
     if f.target.level == Level::Avx512 && matches!(y.lanes, 4 | 8 | 16) {
         let (ty, width, mask) = (y.ty(), 32 * y.lanes, if y.lanes == 16 { 16 } else { 8 });
         // all lanes, rounded as everything else
@@ -61,7 +61,7 @@ fn times_power(f: &mut Function, y: &Val, by: &Reduced) -> Val {
 }
 
 /// n and r with x = n·ln2 + r, n whole, |r| <= ln2/2, of f64.
-fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
+fn reduce(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
     let scaled = mul(f, x, &number(x, std::f64::consts::LOG2_E));
     let n = round(f, ScalarOp::RoundNearestEven, &scaled);
     let r = rest(f, x, &n, 1.0);
@@ -69,7 +69,7 @@ fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
 }
 
 /// x - `sign`·n·ln2.
-fn rest(f: &mut Function, x: &Val, n: &Val, sign: f64) -> Val {
+fn rest(f: &mut FunctionEmitter, x: &Val, n: &Val, sign: f64) -> Val {
     // ln2 in two parts, the first with zeros at the end, so that n times it is exact.
     let (high, low) = if x.dtype == DType::F32 {
         (0.693_145_75, 1.428_606_8e-6)
@@ -81,7 +81,7 @@ fn rest(f: &mut Function, x: &Val, n: &Val, sign: f64) -> Val {
 }
 
 /// e^r - 1 for a reduced r.
-fn core(f: &mut Function, r: &Val) -> Val {
+fn core(f: &mut FunctionEmitter, r: &Val) -> Val {
     let p = if r.dtype == DType::F32 {
         polynomial(f, r, &EXP_F32)
     } else {
@@ -97,7 +97,7 @@ fn core(f: &mut Function, r: &Val) -> Val {
 }
 
 /// e^x of a finite f64 x whose result is finite or 0, times 1 + `more`.
-pub fn exp_finite(f: &mut Function, x: &Val, more: Option<&Val>) -> Val {
+pub fn exp_finite(f: &mut FunctionEmitter, x: &Val, more: Option<&Val>) -> Val {
     let (n, mut r) = reduce(f, x);
     if let Some(more) = more {
         r = add(f, &r, more);
@@ -109,7 +109,7 @@ pub fn exp_finite(f: &mut Function, x: &Val, more: Option<&Val>) -> Val {
 }
 
 /// e^x of an f32 from -87 to 88.
-pub fn exp_one_factor(f: &mut Function, x: &Val) -> Val {
+pub fn exp_one_factor(f: &mut FunctionEmitter, x: &Val) -> Val {
     let Reduced { biased, r, .. } = reduce_f32(f, x);
     let q = core(f, &r);
     let power = power_of_two(f, &biased);
@@ -123,7 +123,7 @@ pub const RANGE_F64: (f64, f64) = (-746.0, 710.0);
 const RANGE_F32: (f64, f64) = (-104.0, 89.0);
 
 /// e^x.
-pub fn exp_f32(f: &mut Function, x: &Val) -> Val {
+pub fn exp_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let limited = held(f, x, RANGE_F32);
     let reduced = reduce_f32(f, &limited);
     let q = core(f, &reduced.r);
@@ -132,7 +132,7 @@ pub fn exp_f32(f: &mut Function, x: &Val) -> Val {
 }
 
 /// x inside of a range, or NaN.
-fn held(f: &mut Function, x: &Val, (low, high): (f64, f64)) -> Val {
+fn held(f: &mut FunctionEmitter, x: &Val, (low, high): (f64, f64)) -> Val {
     // in this order a NaN stays one
     let low = number(x, low);
     let under = fcmp(f, "olt", x, &low);
@@ -141,25 +141,25 @@ fn held(f: &mut Function, x: &Val, (low, high): (f64, f64)) -> Val {
 }
 
 /// e^x.
-pub fn exp_f64(f: &mut Function, x: &Val) -> Val {
+pub fn exp_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     let limited = limit(f, x, RANGE_F64.0, RANGE_F64.1);
     let y = exp_finite(f, &limited, None);
     keep_nan(f, x, &y)
 }
 
 /// 1 / (1 + e^-x).
-pub fn logistic(f: &mut Function, x: &Val) -> Val {
+pub fn logistic(f: &mut FunctionEmitter, x: &Val) -> Val {
     let one = number(x, 1.0);
     logistic_times(f, &one, x)
 }
 
 /// x / (1 + e^-x) of f32.
-pub fn swish(f: &mut Function, x: &Val) -> Val {
+pub fn swish(f: &mut FunctionEmitter, x: &Val) -> Val {
     logistic_times(f, x, x)
 }
 
 /// `top` / (1 + e^-x).
-fn logistic_times(f: &mut Function, top: &Val, x: &Val) -> Val {
+fn logistic_times(f: &mut FunctionEmitter, top: &Val, x: &Val) -> Val {
     let below = if x.dtype == DType::F32 {
         one_and_exp(f, x)
     } else {
@@ -172,7 +172,7 @@ fn logistic_times(f: &mut Function, top: &Val, x: &Val) -> Val {
 
 /// 1 + e^-x of an f32. Above 87, e^-x is some number next to 0; from 2^127 on it may be infinite. One factor is enough for that
 /// range of powers of two, and the last multiply-add rounds once.
-fn one_and_exp(f: &mut Function, x: &Val) -> Val {
+fn one_and_exp(f: &mut FunctionEmitter, x: &Val) -> Val {
     let limited = at_most(f, x, 87.0);
     if is_table(f) {
         let whole = fma(f, &limited, &number(x, -16.0 * std::f64::consts::LOG2_E), &number(x, sixteenths::WHOLE));
@@ -203,7 +203,7 @@ fn one_and_exp(f: &mut Function, x: &Val) -> Val {
 }
 
 /// e^x - 1 with the error relative to the result: 2^n·(1 + q) - 1, as a·(b·q + (b - 1/a)) with 2^n = a·b.
-fn expm1_finite(f: &mut Function, x: &Val) -> Val {
+fn expm1_finite(f: &mut FunctionEmitter, x: &Val) -> Val {
     let (n, r) = reduce(f, x);
     let q = core(f, &r);
     let (a, b, inverse) = powers_of_two(f, &n);
@@ -213,7 +213,7 @@ fn expm1_finite(f: &mut Function, x: &Val) -> Val {
 }
 
 /// e^x - 1.
-pub fn expm1_f64(f: &mut Function, x: &Val) -> Val {
+pub fn expm1_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     let limited = limit(f, x, -60.0, 710.0);
     let y = expm1_finite(f, &limited);
     let y = signed_as(f, &y, x);
@@ -223,7 +223,7 @@ pub fn expm1_f64(f: &mut Function, x: &Val) -> Val {
 }
 
 /// e^x - 1 of f32: twice 2^(n-1)·q + (2^(n-1) - 1/2), as 2^n may be infinite where the result is not.
-pub fn expm1_f32(f: &mut Function, x: &Val) -> Val {
+pub fn expm1_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let limited = held(f, x, (-18.0, 89.0));
     let Reduced { biased, r, .. } = reduce_f32(f, &limited);
     let q = core(f, &r);
@@ -236,7 +236,7 @@ pub fn expm1_f32(f: &mut Function, x: &Val) -> Val {
 }
 
 /// tanh x = (e^2x - 1) / (e^2x + 1).
-pub fn tanh(f: &mut Function, x: &Val) -> Val {
+pub fn tanh(f: &mut FunctionEmitter, x: &Val) -> Val {
     let bound = if x.dtype == DType::F32 { 9.2 } else { 20.0 };
     let limited = held(f, x, (-bound, bound));
     let twice = add(f, &limited, &limited);
@@ -247,7 +247,7 @@ pub fn tanh(f: &mut Function, x: &Val) -> Val {
 }
 
 /// e^x - 1 of an f32 whose power of two is one: 2^n·q + (2^n - 1).
-fn expm1_small(f: &mut Function, x: &Val) -> Val {
+fn expm1_small(f: &mut FunctionEmitter, x: &Val) -> Val {
     let Reduced { biased, r, .. } = reduce_f32(f, x);
     let q = core(f, &r);
     let power = power_of_two(f, &biased);

@@ -4,7 +4,7 @@ use super::super::arith::{
 };
 use super::super::convert::convert;
 use super::super::float::round;
-use super::super::function::Function;
+use super::super::function::FunctionEmitter;
 use super::super::value::Val;
 use super::exp::{RANGE_F64, exp_f64, exp_finite};
 use super::{exact_product, in_pairs, keep_nan, limit, polynomial};
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 const LN2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
 
 /// x = 2^k·m, m in [√½, √2), for a positive finite x.
-fn split(f: &mut Function, x: &Val) -> (Val, Val) {
+fn split(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
     // the least normal number, by which power of two denormals are scaled up first, √½, and bits of a mantissa
     let (int, least, up, root, mantissa) = if x.dtype == DType::F32 {
         (DType::S32, f64::from(f32::MIN_POSITIVE), 25, 0x3F35_04F3, 23)
@@ -40,7 +40,7 @@ fn split(f: &mut Function, x: &Val) -> (Val, Val) {
 }
 
 /// 2/3 + 2/5·s² + …: what follows 2s in ln((1 + s)/(1 - s)), over s³.
-fn atanh_tail(f: &mut Function, square: &Val) -> Val {
+fn atanh_tail(f: &mut FunctionEmitter, square: &Val) -> Val {
     let series: Vec<f64> = (1..=11).map(|i| 2.0 / f64::from(2 * i + 1)).collect();
     polynomial(f, square, &series)
 }
@@ -60,7 +60,7 @@ const LOG_F32: [f64; 9] = [
 ];
 
 /// ln(1 + t) + `more` of f32 for 1 + t in [√½, √2].
-pub fn log1p_rest(f: &mut Function, t: &Val, more: &Val) -> Val {
+pub fn log1p_rest(f: &mut FunctionEmitter, t: &Val, more: &Val) -> Val {
     let square = mul(f, t, t);
     let cube = mul(f, t, &square);
     let p = in_pairs(f, t, &LOG_F32);
@@ -70,7 +70,7 @@ pub fn log1p_rest(f: &mut Function, t: &Val, more: &Val) -> Val {
 }
 
 /// ln x of f32 = k·ln2 + ln m, m in [√½, √2).
-pub fn log_f32(f: &mut Function, x: &Val) -> Val {
+pub fn log_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let (k, m) = split(f, x);
     let t = sub(f, &m, &number(x, 1.0));
     // ln2 in two parts, the first with zeros at the end, so that k times it is exact
@@ -81,7 +81,7 @@ pub fn log_f32(f: &mut Function, x: &Val) -> Val {
 }
 
 /// ln x = k·ln2 + 2·atanh((m-1)/(m+1)).
-pub fn log_f64(f: &mut Function, x: &Val) -> Val {
+pub fn log_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     let (k, m) = split(f, x);
     let one = number(x, 1.0);
     let (above, below) = (sub(f, &m, &one), add(f, &m, &one));
@@ -97,7 +97,7 @@ pub fn log_f64(f: &mut Function, x: &Val) -> Val {
 }
 
 /// `log` with what x = 0, infinity, NaN and below 0 give.
-fn ends(f: &mut Function, x: &Val, log: &Val) -> Val {
+fn ends(f: &mut FunctionEmitter, x: &Val, log: &Val) -> Val {
     let at_end = fcmp(f, "oeq", x, &number(x, f64::INFINITY));
     let y = select(f, &at_end, x, log);
     let nothing = fcmp(f, "oeq", x, &number(x, 0.0));
@@ -107,7 +107,7 @@ fn ends(f: &mut Function, x: &Val, log: &Val) -> Val {
 }
 
 /// ln(1 + x) = ln u · x / (u - 1) with u = 1 + x rounded (Kahan).
-pub fn log1p(f: &mut Function, x: &Val) -> Val {
+pub fn log1p(f: &mut FunctionEmitter, x: &Val) -> Val {
     let one = number(x, 1.0);
     let u = add(f, x, &one);
     let log = if x.dtype == DType::F32 { log_f32(f, &u) } else { log_f64(f, &u) };
@@ -121,7 +121,7 @@ pub fn log1p(f: &mut Function, x: &Val) -> Val {
 }
 
 /// e^(ln|x|/3), then one step of Newton's method.
-pub fn cbrt_f64(f: &mut Function, x: &Val) -> Val {
+pub fn cbrt_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     let size = magnitude(f, x);
     let log = log_f64(f, &size);
     let third = number(x, 1.0 / 3.0);
@@ -140,7 +140,7 @@ pub fn cbrt_f64(f: &mut Function, x: &Val) -> Val {
 }
 
 /// ln x of a positive x as a sum of two doubles, the second below the first's last bit: about 60 bits.
-fn log_pair(f: &mut Function, x: &Val) -> (Val, Val) {
+fn log_pair(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
     let (k, m) = split(f, x);
     let two_ = number(x, 2.0);
     let above = sub(f, &m, &number(x, 1.0));
@@ -175,7 +175,7 @@ fn log_pair(f: &mut Function, x: &Val) -> (Val, Val) {
 }
 
 /// x^y as C's `pow`: e^(y·ln|x|), with the sign of an odd whole y. `coarse` is enough for f32.
-pub fn power(f: &mut Function, x: &Val, y: &Val, coarse: bool) -> Val {
+pub fn power(f: &mut FunctionEmitter, x: &Val, y: &Val, coarse: bool) -> Val {
     let size = magnitude(f, x);
     let positive = if coarse {
         let log = log_f64(f, &size);

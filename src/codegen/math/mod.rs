@@ -18,7 +18,7 @@ mod soft;
 mod table;
 
 use super::arith::{add, bits, div, fcmp, fma, mul, negated, no_meaning, number, reinterpret, select, sub, two};
-use super::function::Function;
+use super::function::FunctionEmitter;
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;
@@ -34,7 +34,7 @@ pub use soft::{mish_f32, softplus_f32};
 pub use table::is_table;
 
 /// A unary function of f32 or f64. Errors: internal, where `op` is none.
-pub fn unary(f: &mut Function, op: ScalarOp, x: &Val) -> Result<Val> {
+pub fn unary(f: &mut FunctionEmitter, op: ScalarOp, x: &Val) -> Result<Val> {
     if x.dtype == DType::F32 {
         match op {
             ScalarOp::Exp => return Ok(exp::exp_f32(f, x)),
@@ -73,17 +73,17 @@ pub fn unary(f: &mut Function, op: ScalarOp, x: &Val) -> Result<Val> {
 }
 
 /// x^y of f32 or f64 as C's `pow`.
-pub fn power(f: &mut Function, x: &Val, y: &Val) -> Val {
+pub fn power(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     in_f64(f, x, y, log::power)
 }
 
 /// The angle of (y, x), f32 or f64.
-pub fn atan2(f: &mut Function, y: &Val, x: &Val) -> Val {
+pub fn atan2(f: &mut FunctionEmitter, y: &Val, x: &Val) -> Val {
     in_f64(f, y, x, |f, y, x, _| atan2_f64(f, y, x))
 }
 
 /// A function of doubles, which is told whether f32's precision is enough.
-fn in_f64(f: &mut Function, x: &Val, y: &Val, make: fn(&mut Function, &Val, &Val, bool) -> Val) -> Val {
+fn in_f64(f: &mut FunctionEmitter, x: &Val, y: &Val, make: fn(&mut FunctionEmitter, &Val, &Val, bool) -> Val) -> Val {
     if x.dtype == DType::F64 {
         return make(f, x, y, false);
     }
@@ -93,7 +93,7 @@ fn in_f64(f: &mut Function, x: &Val, y: &Val, make: fn(&mut Function, &Val, &Val
 }
 
 /// `coefficients[0] + coefficients[1]·x + …`
-fn polynomial(f: &mut Function, x: &Val, coefficients: &[f64]) -> Val {
+fn polynomial(f: &mut FunctionEmitter, x: &Val, coefficients: &[f64]) -> Val {
     let mut sum = number(x, coefficients.last().copied().unwrap_or(0.0));
     for &c in coefficients.iter().rev().skip(1) {
         sum = fma(f, &sum, x, &number(x, c));
@@ -103,13 +103,13 @@ fn polynomial(f: &mut Function, x: &Val, coefficients: &[f64]) -> Val {
 
 /// The same by Estrin's scheme: neighbours are joined with x, then those with x², and so on, so that few steps wait for one
 /// another.
-fn in_pairs(f: &mut Function, x: &Val, coefficients: &[f64]) -> Val {
+fn in_pairs(f: &mut FunctionEmitter, x: &Val, coefficients: &[f64]) -> Val {
     let terms = coefficients.iter().map(|&c| number(x, c)).collect();
     joined_in_pairs(f, x, terms)
 }
 
 /// The same of coefficients that differ from lane to lane.
-fn joined_in_pairs(f: &mut Function, x: &Val, mut terms: Vec<Val>) -> Val {
+fn joined_in_pairs(f: &mut FunctionEmitter, x: &Val, mut terms: Vec<Val>) -> Val {
     let mut power = x.clone();
     while terms.len() > 1 {
         let mut join = |pair: &[Val]| match pair {
@@ -125,7 +125,7 @@ fn joined_in_pairs(f: &mut Function, x: &Val, mut terms: Vec<Val>) -> Val {
 }
 
 /// x where it is not above `most`, or NaN.
-fn at_most(f: &mut Function, x: &Val, most: f64) -> Val {
+fn at_most(f: &mut FunctionEmitter, x: &Val, most: f64) -> Val {
     // in this order a NaN stays one
     let most = number(x, most);
     let over = fcmp(f, "ogt", x, &most);
@@ -133,7 +133,7 @@ fn at_most(f: &mut Function, x: &Val, most: f64) -> Val {
 }
 
 /// x limited to `low..=high`; NaN becomes `low`.
-fn limit(f: &mut Function, x: &Val, low: f64, high: f64) -> Val {
+fn limit(f: &mut FunctionEmitter, x: &Val, low: f64, high: f64) -> Val {
     let (low, high) = (number(x, low), number(x, high));
     let above = fcmp(f, "ogt", x, &low);
     let x = select(f, &above, x, &low);
@@ -142,13 +142,13 @@ fn limit(f: &mut Function, x: &Val, low: f64, high: f64) -> Val {
 }
 
 /// `y`, but `x` where `x` is NaN.
-fn keep_nan(f: &mut Function, x: &Val, y: &Val) -> Val {
+fn keep_nan(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     let nan = fcmp(f, "uno", x, x);
     select(f, &nan, x, y)
 }
 
 /// x·y as a product and what was rounded away: by multiply-add, or by halves of 26 bits (Dekker) where there is none.
-fn exact_product(f: &mut Function, x: &Val, y: &Val) -> (Val, Val) {
+fn exact_product(f: &mut FunctionEmitter, x: &Val, y: &Val) -> (Val, Val) {
     let p = mul(f, x, y);
     if f.target.fma {
         let minus = negated(f, &p);
@@ -173,7 +173,7 @@ fn exact_product(f: &mut Function, x: &Val, y: &Val) -> (Val, Val) {
 
 /// 2^n of a whole f64 `n` in -2046..=2046, as two factors so that neither overflows nor is denormal; and the first
 /// one's inverse.
-fn powers_of_two(f: &mut Function, n: &Val) -> (Val, Val, Val) {
+fn powers_of_two(f: &mut FunctionEmitter, n: &Val) -> (Val, Val, Val) {
     let whole = integer(f, n);
     let half = two(f, "ashr", &whole, &bits(&whole, 1));
     let rest = two(f, "sub", &whole, &half);
@@ -189,7 +189,7 @@ fn powers_of_two(f: &mut Function, n: &Val) -> (Val, Val, Val) {
 
 /// A whole f64 below 2^51 as an integer: the low bits of n + 1.5·2^52, as few processors convert f64 to s64 in vectors. What is
 /// no such number gives some integer.
-fn integer(f: &mut Function, n: &Val) -> Val {
+fn integer(f: &mut FunctionEmitter, n: &Val) -> Val {
     let magic = number(n, 6_755_399_441_055_744.0);
     let sum = add(f, n, &magic);
     let word = reinterpret(f, &sum, DType::S64);

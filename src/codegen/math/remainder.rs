@@ -2,14 +2,14 @@
 use super::super::arith::{add, div, fcmp, fma, magnitude, negated, number, select, signed_as, two};
 use super::super::convert::convert;
 use super::super::float::round;
-use super::super::function::Function;
+use super::super::function::FunctionEmitter;
 use super::super::value::Val;
 use super::slow::Slow;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// The remainder with the dividend's sign: |x| - ⌊|x/y|⌋·|y| while that is exact, else by long division.
-pub fn remainder(f: &mut Function, x: &Val, y: &Val) -> Val {
+pub fn remainder(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     // Without multiply-add the product of two f32 is exact up to a quotient of 2^29, that of two f64 never.
     let most = match (f.target.fma, x.dtype == DType::F32) {
         (true, _) => 4_503_599_627_370_496.0,
@@ -24,7 +24,7 @@ pub fn remainder(f: &mut Function, x: &Val, y: &Val) -> Val {
     in_f64(f, x, y, most)
 }
 
-fn in_f64(f: &mut Function, x: &Val, y: &Val, most: f64) -> Val {
+fn in_f64(f: &mut FunctionEmitter, x: &Val, y: &Val, most: f64) -> Val {
     let (ax, ay) = (magnitude(f, x), magnitude(f, y));
     let q = div(f, &ax, &ay);
     let whole = round(f, ScalarOp::Floor, &q);

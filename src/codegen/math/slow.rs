@@ -1,5 +1,5 @@
 //! Functions of single doubles for arguments that vectors can't do: called lane by lane, and rarely.
-use super::super::function::Function;
+use super::super::function::FunctionEmitter;
 use super::super::value::Val;
 use crate::target::Arch;
 use crate::tensor::DType;
@@ -22,7 +22,7 @@ const SINES: &str = "@tfaot.sines";
 pub const MOST_F32: f64 = 131_072.0;
 
 /// Of the angles `x`, with those of `y` that need not be replaced.
-pub fn sines(f: &mut Function, x: &Val, y: &Val, phase: u64) -> Val {
+pub fn sines(f: &mut FunctionEmitter, x: &Val, y: &Val, phase: u64) -> Val {
     let [from, to] = [x, y].map(|v| f.in_memory(v));
     f.line(&format!("call void {SINES}(ptr {from}, ptr {to}, i64 {}, i64 {phase})", x.lanes));
     f.ins(&format!("load {}, ptr {to}", y.ty()), y.dtype, y.lanes)
@@ -103,7 +103,7 @@ impl Slow {
         }
     }
     /// A call on single values.
-    pub fn call(self, f: &mut Function, args: &[&Val]) -> Val {
+    pub fn call(self, f: &mut FunctionEmitter, args: &[&Val]) -> Val {
         let list: Vec<String> = args.iter().map(|a| format!("double {}", a.text)).collect();
         f.ins(&format!("call double {}({})", self.name(), list.join(", ")), DType::F64, 1)
     }

@@ -1,6 +1,6 @@
 //! Softplus and mish of f32, each by one exponential.
 use super::super::arith::{add, div, fcmp, fma, magnitude, mul, negated, number, select};
-use super::super::function::Function;
+use super::super::function::FunctionEmitter;
 use super::super::value::Val;
 use super::at_most;
 use super::exp::exp_f32;
@@ -10,7 +10,7 @@ use super::log::log1p_rest;
 const MOST_REST: f64 = std::f64::consts::SQRT_2 - 1.0;
 
 /// max(x, 0) + ln(1 + e) with e = e^-|x|, which is at most 1: where e is large ln2 + ln(1 + (e - 1)/2).
-pub fn softplus_f32(f: &mut Function, x: &Val) -> Val {
+pub fn softplus_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let (zero, half) = (number(x, 0.0), number(x, 0.5));
     let size = magnitude(f, x);
     let minus = negated(f, &size);
@@ -26,7 +26,7 @@ pub fn softplus_f32(f: &mut Function, x: &Val) -> Val {
 }
 
 /// x·tanh(ln(1 + n)) with n = e^x, which is x·w/(w + 2) with w = n² + 2n; beyond 20 that is x.
-pub fn mish_f32(f: &mut Function, x: &Val) -> Val {
+pub fn mish_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let two = number(x, 2.0);
     let limited = at_most(f, x, 20.0);
     let n = exp_f32(f, &limited);

@@ -1,5 +1,5 @@
 //! Tables of sixteen words that one instruction looks up for all lanes.
-use super::super::function::Function;
+use super::super::function::FunctionEmitter;
 use super::super::value::{Val, value_type};
 use crate::target::Level;
 use crate::tensor::DType;
@@ -8,12 +8,12 @@ use crate::tensor::DType;
 pub const ENTRIES: u64 = 16;
 
 /// Whether [`look_up`] is one instruction.
-pub fn is_table(f: &Function) -> bool {
+pub fn is_table(f: &FunctionEmitter) -> bool {
     f.target.level == Level::Avx512
 }
 
 /// Entry `n` modulo 16 of a table of words, for each lane, a power of two of them.
-pub fn look_up(f: &mut Function, n: &Val, table: &dyn Fn(u64) -> u32) -> Val {
+pub fn look_up(f: &mut FunctionEmitter, n: &Val, table: &dyn Fn(u64) -> u32) -> Val {
     let (ty, lanes) = (n.ty(), n.lanes);
     if lanes > ENTRIES {
         let halves = [0, lanes / 2].map(|first| {

@@ -2,8 +2,8 @@
 //!
 //! Equal messages have equal bytes, and the bytes that TensorFlow writes of them.
 use crate::diag::{Code, Error, Result};
-use crate::import::schema::{FieldKind, Kind, Scope};
-use crate::import::wire::{Field, Reader, Value, put_bytes, put_number, put_varint};
+use crate::import::schema::{FieldContainer, FieldKind, FieldType};
+use crate::import::wire::{WireField, WireReader, WireValue, put_bytes, put_number, put_varint};
 use bytes::Bytes;
 
 /// Messages nest no deeper than this.
@@ -11,7 +11,7 @@ const MOST_DEPTH: usize = 64;
 
 /// The bytes of `data`, one message of type `M`, in that form. Errors: `BadEncoding`.
 pub fn encode<M: protobuf::MessageFull>(data: &Bytes) -> Result<Vec<u8>> {
-    message(Reader::new(data, "message"), &Scope::of::<M>(), 0)
+    message(WireReader::new(data, "message"), &FieldContainer::of::<M>(), 0)
 }
 
 /// One field, or all of a packed list.
@@ -22,7 +22,7 @@ struct Part {
     bytes: Vec<u8>,
 }
 
-fn message(mut reader: Reader, scope: &Scope, depth: usize) -> Result<Vec<u8>> {
+fn message(mut reader: WireReader, scope: &FieldContainer, depth: usize) -> Result<Vec<u8>> {
     if depth > MOST_DEPTH {
         return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
     }
@@ -37,7 +37,7 @@ fn message(mut reader: Reader, scope: &Scope, depth: usize) -> Result<Vec<u8>> {
         let kind = known.iter().find(|k| k.0 == number).and_then(|k| k.1.as_ref());
         let mut bytes = Vec::new();
         match kind {
-            Some(FieldKind { kind: Kind::Message(inner), map, .. }) => {
+            Some(FieldKind { kind: FieldType::Message(inner), map, .. }) => {
                 let encoded = message(field.message("message")?, inner, depth + 1)?;
                 put_bytes(&mut bytes, number, &encoded);
                 let key = if *map { encoded } else { Vec::new() };
@@ -71,38 +71,43 @@ fn message(mut reader: Reader, scope: &Scope, depth: usize) -> Result<Vec<u8>> {
 /// The key of an encoded entry, whose key is its first field.
 fn map_key(entry: Vec<u8>) -> Vec<u8> {
     let data = Bytes::from(entry);
-    let mut reader = Reader::new(&data, "map entry");
+    let mut reader = WireReader::new(&data, "map entry");
     match reader.next() {
         Ok(Some(field)) if field.number == 1 => field.raw().unwrap_or_default().to_vec(),
         _ => Vec::new(),
     }
 }
 
-fn is_number(kind: &Kind) -> bool {
+fn is_number(kind: &FieldType) -> bool {
     match kind {
-        Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::F32 | Kind::F64 | Kind::Bool | Kind::Enum(_) => true,
-        Kind::Text | Kind::Bytes | Kind::Message(_) | Kind::Opaque => false,
+        FieldType::Signed { .. }
+        | FieldType::Unsigned { .. }
+        | FieldType::F32
+        | FieldType::F64
+        | FieldType::Bool
+        | FieldType::Enum(_) => true,
+        FieldType::Text | FieldType::Bytes | FieldType::Message(_) | FieldType::Opaque => false,
     }
 }
 
-fn packed(field: &Field, kind: &Kind, out: &mut Vec<u8>) -> Result<()> {
+fn packed(field: &WireField, kind: &FieldType, out: &mut Vec<u8>) -> Result<()> {
     match kind {
-        Kind::F32 => field.fixed::<4>(|v| out.extend_from_slice(&v)),
-        Kind::F64 => field.fixed::<8>(|v| out.extend_from_slice(&v)),
+        FieldType::F32 => field.fixed::<4>(|v| out.extend_from_slice(&v)),
+        FieldType::F64 => field.fixed::<8>(|v| out.extend_from_slice(&v)),
         _ => field.numbers(|v| put_varint(out, v)),
     }
 }
 
 /// A field as it came.
-fn plain(field: &Field, out: &mut Vec<u8>) {
+fn plain(field: &WireField, out: &mut Vec<u8>) {
     match field.value {
-        Value::Varint(v) => put_number(out, field.number, v),
-        Value::Bytes(v) => put_bytes(out, field.number, v),
-        Value::Fixed32(v) => {
+        WireValue::Varint(v) => put_number(out, field.number, v),
+        WireValue::Bytes(v) => put_bytes(out, field.number, v),
+        WireValue::Fixed32(v) => {
             put_varint(out, u64::from(field.number) << 3 | 5);
             out.extend_from_slice(&v.to_le_bytes());
         }
-        Value::Fixed64(v) => {
+        WireValue::Fixed64(v) => {
             put_varint(out, u64::from(field.number) << 3 | 1);
             out.extend_from_slice(&v.to_le_bytes());
         }

@@ -49,7 +49,7 @@ pub struct GraphDumps {
 }
 
 /// A graph that was clustered, and where its nodes stand in the file.
-pub struct Source<'a> {
+pub struct ClusteredGraph<'a> {
     /// The graph.
     pub graph: &'a Graph,
     /// The nodes of the file that hold attributes as they were written; nodes that are not among them are encoded anew.
@@ -76,7 +76,7 @@ impl GraphDumps {
     ///
     /// # Errors
     /// `BadEncoding`.
-    pub fn clustered(&mut self, source: &Source, found: &Clustering) -> Result<()> {
+    pub fn clustered(&mut self, source: &ClusteredGraph, found: &Clustering) -> Result<()> {
         let Some(seen) = &found.seen else { return Ok(()) };
         let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
         let graph = |seen: &Seen, marks| graph_def(source, &written, seen, &seen.clusters(found), marks);
@@ -114,7 +114,7 @@ impl GraphDumps {
 ///
 /// # Errors
 /// `BadEncoding`.
-pub fn fingerprint(source: &Source, found: &Clustering) -> Result<Option<u64>> {
+pub fn fingerprint(source: &ClusteredGraph, found: &Clustering) -> Result<Option<u64>> {
     let Some(mut seen) = found.seen.clone() else { return Ok(None) };
     if found.copies.is_empty() {
         // A dump has its nodes in the order of the ids that they had where it was written.
@@ -127,7 +127,7 @@ pub fn fingerprint(source: &Source, found: &Clustering) -> Result<Option<u64>> {
 
 /// A GraphDef of the nodes that the pass was handed, in the order of their numbers.
 fn graph_def(
-    source: &Source,
+    source: &ClusteredGraph,
     written: &HashMap<&str, &RawNode>,
     seen: &Seen,
     clusters: &HashMap<&str, &str>,

@@ -2,8 +2,8 @@
 //!
 //! What the messages of `protos/` leave out has no names here and is left out too.
 use crate::diag::{Code, Error, Result};
-use crate::import::schema::{FieldKind, Kind, Scope};
-use crate::import::wire::{Field, Reader, Value};
+use crate::import::schema::{FieldContainer, FieldKind, FieldType};
+use crate::import::wire::{WireField, WireReader, WireValue};
 use bytes::Bytes;
 use std::fmt::Write;
 
@@ -16,11 +16,11 @@ const MOST_DEPTH: usize = 64;
 /// `BadEncoding`.
 pub fn print<M: protobuf::MessageFull>(data: &Bytes) -> Result<String> {
     let mut out = String::new();
-    message(Reader::new(data, "message"), &Scope::of::<M>(), 0, &mut out)?;
+    message(WireReader::new(data, "message"), &FieldContainer::of::<M>(), 0, &mut out)?;
     Ok(out)
 }
 
-fn message(mut reader: Reader, scope: &Scope, depth: usize, out: &mut String) -> Result<()> {
+fn message(mut reader: WireReader, scope: &FieldContainer, depth: usize, out: &mut String) -> Result<()> {
     if depth > MOST_DEPTH {
         return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
     }
@@ -35,7 +35,7 @@ fn message(mut reader: Reader, scope: &Scope, depth: usize, out: &mut String) ->
         let key = if kind.map { map_key(&field)? } else { String::new() };
         let mut text = String::new();
         values(&field, name, kind, depth, &mut text)?;
-        if !kind.repeated && !matches!(kind.kind, Kind::Message(_)) {
+        if !kind.repeated && !matches!(kind.kind, FieldType::Message(_)) {
             parts.retain(|p| p.0 != field.number);
         }
         parts.push((field.number, key, text));
@@ -45,7 +45,7 @@ fn message(mut reader: Reader, scope: &Scope, depth: usize, out: &mut String) ->
     Ok(())
 }
 
-fn map_key(field: &Field) -> Result<String> {
+fn map_key(field: &WireField) -> Result<String> {
     let mut entry = field.message("map entry")?;
     while let Some(part) = entry.next()? {
         if part.number == 1 {
@@ -56,34 +56,34 @@ fn map_key(field: &Field) -> Result<String> {
 }
 
 /// The lines of one field: one, or one for each number of a packed list.
-fn values(field: &Field, name: &str, kind: &FieldKind, depth: usize, out: &mut String) -> Result<()> {
+fn values(field: &WireField, name: &str, kind: &FieldKind, depth: usize, out: &mut String) -> Result<()> {
     let mut line = |value: String| {
         indent(depth, out);
         // Writing to a String does not fail.
         let _ = writeln!(out, "{name}: {value}");
     };
     match &kind.kind {
-        Kind::Message(scope) => {
+        FieldType::Message(scope) => {
             indent(depth, out);
             let _ = writeln!(out, "{name} {{");
             message(field.message("message")?, scope, depth + 1, out)?;
             indent(depth, out);
             out.push_str("}\n");
         }
-        Kind::Opaque => {}
-        Kind::Text | Kind::Bytes => line(quoted(field.raw()?)),
-        Kind::Signed { narrow: true } => field.numbers(|v| line((v as i32).to_string()))?,
-        Kind::Signed { narrow: false } => field.numbers(|v| line((v as i64).to_string()))?,
+        FieldType::Opaque => {}
+        FieldType::Text | FieldType::Bytes => line(quoted(field.raw()?)),
+        FieldType::Signed { narrow: true } => field.numbers(|v| line((v as i32).to_string()))?,
+        FieldType::Signed { narrow: false } => field.numbers(|v| line((v as i64).to_string()))?,
         // `fixed32`, of which the messages here have one, comes as a number of its own wire type.
-        Kind::Unsigned { .. } => match field.value {
-            Value::Fixed32(v) => line(v.to_string()),
-            Value::Fixed64(v) => line(v.to_string()),
-            Value::Varint(_) | Value::Bytes(_) => field.numbers(|v| line(v.to_string()))?,
+        FieldType::Unsigned { .. } => match field.value {
+            WireValue::Fixed32(v) => line(v.to_string()),
+            WireValue::Fixed64(v) => line(v.to_string()),
+            WireValue::Varint(_) | WireValue::Bytes(_) => field.numbers(|v| line(v.to_string()))?,
         },
-        Kind::Bool => field.numbers(|v| line((v != 0).to_string()))?,
-        Kind::F32 => field.fixed::<4>(|v| line(float(f32::from_le_bytes(v).into(), f32::from_le_bytes(v))))?,
-        Kind::F64 => field.fixed::<8>(|v| line(float(f64::from_le_bytes(v), f64::from_le_bytes(v))))?,
-        Kind::Enum(e) => field.numbers(|v| {
+        FieldType::Bool => field.numbers(|v| line((v != 0).to_string()))?,
+        FieldType::F32 => field.fixed::<4>(|v| line(float(f32::from_le_bytes(v).into(), f32::from_le_bytes(v))))?,
+        FieldType::F64 => field.fixed::<8>(|v| line(float(f64::from_le_bytes(v), f64::from_le_bytes(v))))?,
+        FieldType::Enum(e) => field.numbers(|v| {
             let known = e.value_by_number(v as i32);
             line(known.map_or_else(|| (v as i32).to_string(), |k| k.name().to_string()));
         })?,

@@ -17,7 +17,7 @@ fn dumps(format: GraphFormat) -> Vec<(String, Vec<u8>)> {
     options.flags.parse("--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1");
     let mut dumps = GraphDumps::new(format);
     let found = cluster::cluster(&program, &program.graph, &options).expect("it is clustered");
-    let source = Source { graph: &program.graph, written: &file.nodes, file: &file };
+    let source = ClusteredGraph { graph: &program.graph, written: &file.nodes, file: &file };
     dumps.clustered(&source, &found).expect("it is dumped");
     dumps.clustered(&source, &found).expect("it is dumped");
     assert!(log(&found, 4).contains(" ** Cluster cluster_0\n  1 incoming edges\n   [none] x # 2\n"));

@@ -1,7 +1,7 @@
 //! Windows and the axes of convolutions as messages, both ways.
 use super::messages::xla_data::{ConvolutionDimensionNumbers, Window, WindowDimension};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::Size;
+use crate::hlo::SizeRepr;
 use crate::hlo::attrs::{ConvAxes, ConvDims, WindowDim};
 
 /// More axes than any convolution's labels can name.
@@ -55,7 +55,7 @@ pub(super) fn write_convolution(d: &ConvDims) -> ConvolutionDimensionNumbers {
 }
 
 /// The axes alone: no window, groups of one. Errors: `Code::BadEncoding` for axes that are no permutation.
-pub(super) fn read_convolution<D: Size>(p: &ConvolutionDimensionNumbers) -> Result<ConvDims<D>> {
+pub(super) fn read_convolution<D: SizeRepr>(p: &ConvolutionDimensionNumbers) -> Result<ConvDims<D>> {
     Ok(ConvDims::of_axes(
         axes(p.input_batch_dimension, p.input_feature_dimension, &p.input_spatial_dimensions)?,
         axes(p.kernel_input_feature_dimension, p.kernel_output_feature_dimension, &p.kernel_spatial_dimensions)?,

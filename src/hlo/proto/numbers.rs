@@ -4,7 +4,7 @@ use super::messages::xla_data::{
     ConvolutionDimensionNumbers, DotDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers,
 };
 use crate::diag::{Code, Error, Result};
-use crate::hlo::Size;
+use crate::hlo::SizeRepr;
 use crate::hlo::attrs::{ConvDims, DotDims, GatherDims, ScatterDims};
 use protobuf::{CodedInputStream, Message};
 
@@ -42,7 +42,7 @@ pub fn dot(bytes: &[u8]) -> Result<DotDims> {
 ///
 /// # Errors
 /// `BadAttr`, `BadEncoding` for axes that are no permutation.
-pub fn convolution<D: Size>(bytes: &[u8]) -> Result<ConvDims<D>> {
+pub fn convolution<D: SizeRepr>(bytes: &[u8]) -> Result<ConvDims<D>> {
     read_convolution(&read::<ConvolutionDimensionNumbers>(bytes)?)
 }
 
@@ -50,7 +50,7 @@ pub fn convolution<D: Size>(bytes: &[u8]) -> Result<ConvDims<D>> {
 ///
 /// # Errors
 /// `BadAttr`, `BadEncoding` for axes that are no permutation.
-pub fn uniform_convolution<D: Size>(bytes: &[u8]) -> Result<ConvDims<D>> {
+pub fn uniform_convolution<D: SizeRepr>(bytes: &[u8]) -> Result<ConvDims<D>> {
     let mut fields: [Vec<i64>; 9] = Default::default();
     let mut input = CodedInputStream::from_bytes(bytes);
     while let Some(tag) = input.read_raw_tag_or_eof().map_err(unreadable)? {
@@ -83,7 +83,7 @@ pub fn uniform_convolution<D: Size>(bytes: &[u8]) -> Result<ConvDims<D>> {
 ///
 /// # Errors
 /// `BadAttr` for what is no `GatherDimensionNumbers`.
-pub fn gather<D: Size>(bytes: &[u8]) -> Result<GatherDims<D>> {
+pub fn gather<D: SizeRepr>(bytes: &[u8]) -> Result<GatherDims<D>> {
     let p: GatherDimensionNumbers = read(bytes)?;
     Ok(GatherDims {
         offset_dims: axes(&p.offset_dims)?,

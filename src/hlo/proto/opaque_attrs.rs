@@ -9,7 +9,7 @@ use super::messages::xla_data::{
     OutputOperandAliasing, ParameterReplication, RaggedDotDimensionNumbers, ReplicaGroup, ResultAccuracy, SourceTarget,
     result_accuracy,
 };
-use super::scan::{Scan, escape, quoted};
+use super::scan::{TextCursor, escape, quoted};
 use super::{dims, literal, shape, sharding};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::text;
@@ -59,7 +59,7 @@ fn flag(text: &str) -> bool {
 }
 
 fn int(text: &str) -> Result<i64> {
-    Scan::new(text).int()
+    TextCursor::new(text).int()
 }
 
 /// Puts attribute `name`, written as `value`, into its field; `ids` has the instructions of the computation by name.
@@ -77,11 +77,11 @@ pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut H
         "control-predecessors" => {
             for part in value.trim_matches(['{', '}', ' ']).split(',') {
                 let part = part.trim().trim_start_matches('%');
-                let id = ids.get(part).ok_or_else(|| Scan::new(value).wrong("instructions"))?;
+                let id = ids.get(part).ok_or_else(|| TextCursor::new(value).wrong("instructions"))?;
                 p.control_predecessor_ids.push(*id);
             }
         }
-        "backend_config" if value.starts_with('"') => p.backend_config = Scan::new(value).quoted()?,
+        "backend_config" if value.starts_with('"') => p.backend_config = TextCursor::new(value).quoted()?,
         "backend_config" => p.backend_config = value.as_bytes().to_vec(),
         "operand_precision" => {
             let words = value.trim_matches(['{', '}', ' ']).split(',').filter(|w| !w.trim().is_empty());
@@ -96,7 +96,7 @@ pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut H
         "replica_groups" => replica_groups(value, p)?,
         "source_target_pairs" => {
             for pair in lists(value)? {
-                let [source, target] = pair[..] else { return Err(Scan::new(value).wrong("pairs")) };
+                let [source, target] = pair[..] else { return Err(TextCursor::new(value).wrong("pairs")) };
                 p.source_target_pairs.push(SourceTarget { source, target, ..Default::default() });
             }
         }
@@ -118,26 +118,26 @@ pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut H
         }
         "feature_group_count" => p.feature_group_count = int(value)?,
         "batch_group_count" => p.batch_group_count = int(value)?,
-        "infeed_config" => p.infeed_config = Scan::new(value).quoted()?,
-        "outfeed_config" => p.outfeed_config = Scan::new(value).quoted()?,
+        "infeed_config" => p.infeed_config = TextCursor::new(value).quoted()?,
+        "outfeed_config" => p.outfeed_config = TextCursor::new(value).quoted()?,
         "outfeed_shape" => {
             let shapes = text::parse_shapes(value)?;
             p.outfeed_shape = MessageField::from_option(shapes.first().map(shape::write).transpose()?);
         }
         "delta" => p.delta = int(value)?,
-        "dimensions" => p.dimensions = Scan::new(value).ints('{', '}')?,
+        "dimensions" => p.dimensions = TextCursor::new(value).ints('{', '}')?,
         "num_carries" => p.num_carries = int(value)?,
         "is_reverse" => p.is_reverse = flag(value),
         "is_associative" => p.is_associative = if flag(value) { 1 } else { 2 },
         "async_execution_thread" => p.async_execution_thread = string(value)?,
         "cross_program_prefetch_index" => p.cross_program_prefetch_index = Some(int(value)? as i32),
         "domain" => domain(value, p)?,
-        "lhs_batch_dims" => dot(p).lhs_batch_dimensions = Scan::new(value).ints('{', '}')?,
-        "rhs_batch_dims" => dot(p).rhs_batch_dimensions = Scan::new(value).ints('{', '}')?,
-        "lhs_contracting_dims" => dot(p).lhs_contracting_dimensions = Scan::new(value).ints('{', '}')?,
-        "rhs_contracting_dims" => dot(p).rhs_contracting_dimensions = Scan::new(value).ints('{', '}')?,
-        "lhs_ragged_dims" => ragged(p).lhs_ragged_dimensions = Scan::new(value).ints('{', '}')?,
-        "rhs_group_dims" => ragged(p).rhs_group_dimensions = Scan::new(value).ints('{', '}')?,
+        "lhs_batch_dims" => dot(p).lhs_batch_dimensions = TextCursor::new(value).ints('{', '}')?,
+        "rhs_batch_dims" => dot(p).rhs_batch_dimensions = TextCursor::new(value).ints('{', '}')?,
+        "lhs_contracting_dims" => dot(p).lhs_contracting_dimensions = TextCursor::new(value).ints('{', '}')?,
+        "rhs_contracting_dims" => dot(p).rhs_contracting_dimensions = TextCursor::new(value).ints('{', '}')?,
+        "lhs_ragged_dims" => ragged(p).lhs_ragged_dimensions = TextCursor::new(value).ints('{', '}')?,
+        "rhs_group_dims" => ragged(p).rhs_group_dimensions = TextCursor::new(value).ints('{', '}')?,
         _ => {
             let told = format!("the attribute {name}={value} is not written to messages");
             return Err(Error::user(Code::HloUnsupported, told));
@@ -174,7 +174,7 @@ fn inner(value: &str) -> &str {
 }
 
 fn string(value: &str) -> Result<String> {
-    let bytes = Scan::new(value).quoted()?;
+    let bytes = TextCursor::new(value).quoted()?;
     String::from_utf8(bytes).map_err(|_| Error::user(Code::HloSyntax, format!("{value} is not UTF-8")))
 }
 
@@ -192,7 +192,7 @@ fn dot(p: &mut HloInstructionProto) -> &mut DotDimensionNumbers {
 /// `{key="value",other="..."}`.
 pub(super) fn frontend(value: &str) -> Result<FrontendAttributes> {
     let mut out = FrontendAttributes::new();
-    let mut s = Scan::new(value);
+    let mut s = TextCursor::new(value);
     s.expect('{')?;
     while !s.eat('}') {
         let key = if s.at('"') { String::from_utf8_lossy(&s.quoted()?).into_owned() } else { s.word().to_string() };
@@ -216,7 +216,7 @@ pub(super) fn frontend_text(p: &FrontendAttributes) -> String {
 }
 
 fn accuracy(value: &str) -> Result<ResultAccuracy> {
-    let mut s = Scan::new(value);
+    let mut s = TextCursor::new(value);
     s.expect('{')?;
     if s.eat_text("mode=") {
         let mode = i32::from(s.word().eq_ignore_ascii_case("highest"));
@@ -244,7 +244,7 @@ fn accuracy(value: &str) -> Result<ResultAccuracy> {
 
 /// `{{0}: (1, {}), {}: (0, {1})}`.
 fn aliasing(value: &str) -> Result<Vec<OutputOperandAliasing>> {
-    let mut s = Scan::new(value);
+    let mut s = TextCursor::new(value);
     s.expect('{')?;
     let mut out = Vec::new();
     while !s.eat('}') {
@@ -268,7 +268,7 @@ fn aliasing(value: &str) -> Result<Vec<OutputOperandAliasing>> {
 
 /// `{{0,1},{2,3}}`.
 fn lists(value: &str) -> Result<Vec<Vec<i64>>> {
-    let mut s = Scan::new(value);
+    let mut s = TextCursor::new(value);
     s.expect('{')?;
     let mut out = Vec::new();
     while !s.eat('}') {
@@ -280,7 +280,7 @@ fn lists(value: &str) -> Result<Vec<Vec<i64>>> {
 
 /// `{{0,1},{2,3}}` or `[2,2]<=[4]T(1,0)`.
 fn replica_groups(value: &str, p: &mut HloInstructionProto) -> Result<()> {
-    let mut s = Scan::new(value);
+    let mut s = TextCursor::new(value);
     if !s.at('[') {
         let groups = lists(value)?.into_iter().map(|replica_ids| ReplicaGroup { replica_ids, ..Default::default() });
         let list = CollectiveDeviceListProto { replica_groups: groups.collect(), ..Default::default() };
@@ -304,7 +304,7 @@ fn replica_groups(value: &str, p: &mut HloInstructionProto) -> Result<()> {
 
 /// `{kind="sharding", entry={manual}, exit={replicated}}`.
 fn domain(value: &str, p: &mut HloInstructionProto) -> Result<()> {
-    let mut s = Scan::new(value);
+    let mut s = TextCursor::new(value);
     s.expect('{')?;
     while !s.eat('}') {
         match s.word() {

@@ -6,7 +6,7 @@ use super::read::bad;
 use super::{dims, literal, opaque_attrs};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{PadDim, SliceDim};
-use crate::hlo::schema::{self, Attrs, Value, table};
+use crate::hlo::schema::{self, Attrs, FieldValue, table};
 use crate::hlo::text;
 use crate::hlo::{CompId, Op, Shape};
 use crate::tensor::DType;
@@ -37,7 +37,7 @@ pub(super) fn read(
             }
             None => {
                 if let Some(source) = opaque_attrs::read(name, p, names)? {
-                    attrs.push(name, Value::Text, source);
+                    attrs.push(name, FieldValue::Text, source);
                 }
             }
         }
@@ -81,67 +81,69 @@ impl Calls<'_> {
 }
 
 /// The value of attribute `name` if the op or the verifier reads it; `None` where it is only carried or missing.
-fn value(name: &str, p: &HloInstructionProto, calls: &mut Calls) -> Result<Option<Value>> {
+fn value(name: &str, p: &HloInstructionProto, calls: &mut Calls) -> Result<Option<FieldValue>> {
     let opcode = p.opcode.as_str();
-    let word = |w: &str| Some(Value::Word(w.to_string()));
-    let ints = |v: &[i64]| Some(Value::Ints(v.to_vec()));
+    let word = |w: &str| Some(FieldValue::Word(w.to_string()));
+    let ints = |v: &[i64]| Some(FieldValue::Ints(v.to_vec()));
     Ok(match name {
         // XLA's message has the body of a loop first, its text the condition.
-        "condition" => calls.rest.get(1).map(|&c| Value::Comp(c)),
+        "condition" => calls.rest.get(1).map(|&c| FieldValue::Comp(c)),
         "body" => {
             let body = calls.next();
             calls.next();
-            body.map(Value::Comp)
+            body.map(FieldValue::Comp)
         }
         "to_apply" if opcode == "custom-call" => None,
-        "to_apply" | "calls" | "select" | "scatter" => calls.next().map(Value::Comp),
+        "to_apply" | "calls" | "select" | "scatter" => calls.next().map(FieldValue::Comp),
         "true_computation" | "false_computation" if !calls.by_pred => None,
-        "true_computation" | "false_computation" => calls.next().map(Value::Comp),
+        "true_computation" | "false_computation" => calls.next().map(FieldValue::Comp),
         "branch_computations" | "called_computations" if !calls.rest.is_empty() => {
-            Some(Value::Comps(std::mem::take(&mut calls.rest).to_vec()))
+            Some(FieldValue::Comps(std::mem::take(&mut calls.rest).to_vec()))
         }
         "direction" => word(&p.comparison_direction),
         "type" => word(&p.comparison_type),
-        "exponent_bits" => Some(Value::Int(p.exponent_bits.into())),
-        "mantissa_bits" => Some(Value::Int(p.mantissa_bits.into())),
-        "iota_dimension" => Some(Value::Int(*p.dimensions.first().ok_or_else(|| bad("iota has no dimension"))?)),
+        "exponent_bits" => Some(FieldValue::Int(p.exponent_bits.into())),
+        "mantissa_bits" => Some(FieldValue::Int(p.mantissa_bits.into())),
+        "iota_dimension" => Some(FieldValue::Int(*p.dimensions.first().ok_or_else(|| bad("iota has no dimension"))?)),
         "dimensions" if carries_dimensions(opcode) => None,
         "dimensions" => ints(&p.dimensions),
-        "slice" => Some(Value::Slices(slices(p)?)),
-        "padding" => Some(Value::Pads(pads(p)?)),
+        "slice" => Some(FieldValue::Slices(slices(p)?)),
+        "padding" => Some(FieldValue::Pads(pads(p)?)),
         "dynamic_slice_sizes" => ints(&p.dynamic_slice_sizes),
         "slice_sizes" if opcode == "gather" => ints(&p.gather_slice_sizes),
-        "indices_are_sorted" => Some(Value::Bool(p.indices_are_sorted)),
-        "unique_indices" => Some(Value::Bool(p.unique_indices)),
-        "is_stable" => Some(Value::Bool(p.is_stable)),
-        "k" => Some(Value::Int(p.k)),
-        "largest" => Some(Value::Bool(p.largest)),
-        "index" => Some(Value::Int(p.tuple_index)),
-        "window" if opcode != "custom-call" => p.window.as_ref().map(dims::read_window).transpose()?.map(Value::Window),
+        "indices_are_sorted" => Some(FieldValue::Bool(p.indices_are_sorted)),
+        "unique_indices" => Some(FieldValue::Bool(p.unique_indices)),
+        "is_stable" => Some(FieldValue::Bool(p.is_stable)),
+        "k" => Some(FieldValue::Int(p.k)),
+        "largest" => Some(FieldValue::Bool(p.largest)),
+        "index" => Some(FieldValue::Int(p.tuple_index)),
+        "window" if opcode != "custom-call" => {
+            p.window.as_ref().map(dims::read_window).transpose()?.map(FieldValue::Window)
+        }
         "dim_labels" if opcode == "convolution" => {
             let labels = p.convolution_dimension_numbers.as_ref().map(dims::read_convolution).transpose()?;
-            labels.map(|d| Value::Labels(text::print_dim_labels(&d)))
+            labels.map(|d| FieldValue::Labels(text::print_dim_labels(&d)))
         }
         // Files of old versions leave a count of one out.
-        "feature_group_count" if opcode == "convolution" => Some(Value::Int(p.feature_group_count.max(1))),
-        "batch_group_count" if opcode == "convolution" => Some(Value::Int(p.batch_group_count.max(1))),
+        "feature_group_count" if opcode == "convolution" => Some(FieldValue::Int(p.feature_group_count.max(1))),
+        "batch_group_count" if opcode == "convolution" => Some(FieldValue::Int(p.batch_group_count.max(1))),
         "fft_type" => {
             let words = ["FFT", "IFFT", "RFFT", "IRFFT"];
             let found = usize::try_from(p.fft_type).ok().and_then(|i| words.get(i));
             word(found.ok_or_else(|| bad(format!("the fft type {}", p.fft_type)))?)
         }
         "fft_length" => ints(&p.fft_length),
-        "lower" if opcode == "cholesky" => Some(Value::Bool(p.cholesky_options.as_ref().is_some_and(|o| o.lower))),
-        "lower" => Some(Value::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.lower))),
-        "left_side" => Some(Value::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.left_side))),
-        "unit_diagonal" => Some(Value::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.unit_diagonal))),
+        "lower" if opcode == "cholesky" => Some(FieldValue::Bool(p.cholesky_options.as_ref().is_some_and(|o| o.lower))),
+        "lower" => Some(FieldValue::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.lower))),
+        "left_side" => Some(FieldValue::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.left_side))),
+        "unit_diagonal" => Some(FieldValue::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.unit_diagonal))),
         "transpose_a" => match p.triangular_solve_options.as_ref().map_or(1, |o| o.transpose_a) {
             2 => word("TRANSPOSE"),
             3 => word("ADJOINT"),
             _ => word("NO_TRANSPOSE"),
         },
-        "epsilon" => Some(Value::Float(p.epsilon.into())),
-        "feature_index" => Some(Value::Int(p.feature_index)),
+        "epsilon" => Some(FieldValue::Float(p.epsilon.into())),
+        "feature_index" => Some(FieldValue::Int(p.feature_index)),
         "distribution" => match p.distribution {
             1 => word("rng_uniform"),
             2 => word("rng_normal"),
@@ -159,8 +161,8 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut Calls) -> Result<Optio
 }
 
 /// Axes of products, gathers and scatters, as [`value`].
-fn axes(name: &str, p: &HloInstructionProto) -> Option<Value> {
-    let ints = |v: &[i64]| Some(Value::Ints(v.to_vec()));
+fn axes(name: &str, p: &HloInstructionProto) -> Option<FieldValue> {
+    let ints = |v: &[i64]| Some(FieldValue::Ints(v.to_vec()));
     let gather = p.gather_dimension_numbers.as_ref();
     let scatter = p.scatter_dimension_numbers.as_ref();
     let dot = p.dot_dimension_numbers.as_ref().filter(|_| p.opcode == "dot");
@@ -172,7 +174,7 @@ fn axes(name: &str, p: &HloInstructionProto) -> Option<Value> {
         "start_indices_batching_dims" => gather.and_then(|d| ints(&d.start_indices_batching_dims)),
         "index_vector_dim" => {
             let from_scatter = scatter.map(|d| d.index_vector_dim);
-            gather.map(|d| d.index_vector_dim).or(from_scatter).map(Value::Int)
+            gather.map(|d| d.index_vector_dim).or(from_scatter).map(FieldValue::Int)
         }
         "update_window_dims" => scatter.and_then(|d| ints(&d.update_window_dims)),
         "inserted_window_dims" => scatter.and_then(|d| ints(&d.inserted_window_dims)),

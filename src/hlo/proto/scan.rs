@@ -2,15 +2,15 @@
 use crate::diag::{Code, Error, Result};
 
 /// A place in such a text; white space is skipped.
-pub(in crate::hlo) struct Scan<'a> {
+pub(in crate::hlo) struct TextCursor<'a> {
     all: &'a str,
     rest: &'a str,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> TextCursor<'a> {
     /// At the start of `text`.
     pub fn new(text: &'a str) -> Self {
-        Scan { all: text, rest: text.trim_start() }
+        TextCursor { all: text, rest: text.trim_start() }
     }
     fn skip(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(bytes);

@@ -2,9 +2,9 @@
 use protobuf::MessageField;
 
 use super::messages::xla_data::{LayoutProto, ShapeProto, TileProto};
-use super::scan::Scan;
+use super::scan::TextCursor;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{ArrayShape, Layout, Shape};
+use crate::hlo::{ArrayShape, Shape, XlaLayout};
 use crate::tensor::DType;
 
 /// Numbers of XLA's `PrimitiveType` that are no element types.
@@ -106,10 +106,10 @@ fn bad(message: String) -> Error {
     Error::user(Code::BadEncoding, message)
 }
 
-fn write_layout(layout: &Layout) -> Result<LayoutProto> {
+fn write_layout(layout: &XlaLayout) -> Result<LayoutProto> {
     let mut p = LayoutProto { minor_to_major: layout.minor_to_major.clone(), ..Default::default() };
     p.tail_padding_alignment_in_elements = 1;
-    let mut s = Scan::new(&layout.properties);
+    let mut s = TextCursor::new(&layout.properties);
     while let Some(property) = s.property() {
         match property {
             "T" => {
@@ -135,7 +135,7 @@ fn write_layout(layout: &Layout) -> Result<LayoutProto> {
     Ok(p)
 }
 
-fn read_layout(p: &LayoutProto, rank: usize) -> Result<Option<Layout>> {
+fn read_layout(p: &LayoutProto, rank: usize) -> Result<Option<XlaLayout>> {
     let mut sorted = p.minor_to_major.clone();
     sorted.sort_unstable();
     if sorted.len() != rank || sorted.iter().enumerate().any(|(i, &d)| d != i as i64) {
@@ -158,5 +158,5 @@ fn read_layout(p: &LayoutProto, rank: usize) -> Result<Option<Layout>> {
         }
     }
     let plain = rank == 0 && properties.is_empty();
-    Ok((!plain).then(|| Layout { minor_to_major: p.minor_to_major.clone(), properties }))
+    Ok((!plain).then(|| XlaLayout { minor_to_major: p.minor_to_major.clone(), properties }))
 }

@@ -1,6 +1,6 @@
 //! Shardings as messages, both ways. They are only carried: their text is read here and nowhere else.
 use super::messages::xla_data::{OpMetadata, OpSharding};
-use super::scan::{Scan, escape};
+use super::scan::{TextCursor, escape};
 use crate::diag::{Code, Error, Result};
 
 /// Words of XLA's `OpSharding.Type`, by number; tuples and tiles have a form of their own.
@@ -15,12 +15,12 @@ fn unsupported(what: &str) -> Error {
 
 /// `{replicated}`, `{devices=[2,2]<=[4]T(1,0) last_tile_dim_replicate}`, `{{manual}, {maximal device=1}}`.
 pub(super) fn write(text: &str) -> Result<OpSharding> {
-    let mut s = Scan::new(text);
+    let mut s = TextCursor::new(text);
     let sharding = one(&mut s)?;
     if s.at_end() { Ok(sharding) } else { Err(s.wrong("the end of a sharding")) }
 }
 
-fn one(s: &mut Scan) -> Result<OpSharding> {
+fn one(s: &mut TextCursor) -> Result<OpSharding> {
     s.expect('{')?;
     if !s.at('{') && !s.at('}') {
         return parts(s);
@@ -35,7 +35,7 @@ fn one(s: &mut Scan) -> Result<OpSharding> {
 }
 
 /// The words of one sharding, behind its `{`.
-fn parts(s: &mut Scan) -> Result<OpSharding> {
+fn parts(s: &mut TextCursor) -> Result<OpSharding> {
     let mut p = OpSharding::new();
     while !s.eat('}') {
         match s.word() {
@@ -64,7 +64,7 @@ fn parts(s: &mut Scan) -> Result<OpSharding> {
 }
 
 /// `={op_name="a"}` or `={{op_name="a"}, {op_name="b"}}`.
-fn metadata(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
+fn metadata(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     s.expect('=')?;
     s.expect('{')?;
     if !s.at('{') {
@@ -80,7 +80,7 @@ fn metadata(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
 }
 
 /// The fields of one origin, behind its `{`.
-fn origin(s: &mut Scan) -> Result<OpMetadata> {
+fn origin(s: &mut TextCursor) -> Result<OpMetadata> {
     let mut m = OpMetadata::new();
     while !s.eat('}') {
         let name = s.word();
@@ -111,7 +111,7 @@ fn origin_text(m: &OpMetadata) -> String {
     format!("{{{}}}", parts.join(" "))
 }
 
-fn last_tile_dims(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
+fn last_tile_dims(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     s.expect('=')?;
     s.expect('{')?;
     while !s.eat('}') {
@@ -124,7 +124,7 @@ fn last_tile_dims(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
 }
 
 /// `=[2,2]0,1,2,3` or `=[2,2]<=[4]T(1,0)`.
-fn devices(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
+fn devices(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     p.type_ = OTHER;
     s.expect('=')?;
     p.tile_assignment_dimensions = s.ints('[', ']')?;

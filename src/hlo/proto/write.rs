@@ -10,7 +10,7 @@ use super::messages::hlo::{
     HloBufferDonorProto, HloComputationProto, HloInputOutputAliasProto, HloInstructionProto, HloModuleProto,
 };
 use super::messages::xla_data::{OpMetadata, ProgramShapeProto};
-use super::scan::Scan;
+use super::scan::TextCursor;
 use super::{opaque_attrs, shape, write_op};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::text::{callees_first, operands_first, parse_entry_layout};
@@ -163,7 +163,7 @@ fn schedule(module: &Module, fused: &HashSet<CompId>, p: &mut HloModuleProto) {
 
 /// `{ {0}: (1, {}, may-alias), ... }`.
 fn aliases(value: &str) -> Result<HloInputOutputAliasProto> {
-    let mut s = Scan::new(value);
+    let mut s = TextCursor::new(value);
     let mut out = HloInputOutputAliasProto::new();
     s.expect('{')?;
     while !s.eat('}') {
@@ -185,7 +185,7 @@ fn aliases(value: &str) -> Result<HloInputOutputAliasProto> {
 
 /// `{ (0, {1}), ... }`.
 fn donors(value: &str) -> Result<HloBufferDonorProto> {
-    let mut s = Scan::new(value);
+    let mut s = TextCursor::new(value);
     let mut out = HloBufferDonorProto::new();
     s.expect('{')?;
     while !s.eat('}') {

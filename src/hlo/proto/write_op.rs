@@ -11,7 +11,7 @@ use super::write::comp_id;
 use super::{dims, literal, opaque_attrs};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::*;
-use crate::hlo::schema::{self, Value, Words};
+use crate::hlo::schema::{self, FieldValue, Words};
 use crate::hlo::{Inst, Op, Shape, text};
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::DTypeClass;
@@ -53,27 +53,31 @@ pub(super) fn write(
 }
 
 /// Fills in the field of one attribute; `source` is the text of one that is only carried.
-fn field(name: &str, value: &Value, source: &str, p: &mut HloInstructionProto) -> Result<()> {
+fn field(name: &str, value: &FieldValue, source: &str, p: &mut HloInstructionProto) -> Result<()> {
     match value {
-        Value::Bool(b) => bool_field(name, *b, p),
-        Value::Int(n) => int_field(name, *n, p),
-        Value::Float(v) => p.epsilon = *v as f32,
-        Value::Ints(all) => ints_field(name, all, p),
-        Value::Window(window) => p.window = MessageField::some(dims::write_window(window)),
-        Value::Slices(all) => {
+        FieldValue::Bool(b) => bool_field(name, *b, p),
+        FieldValue::Int(n) => int_field(name, *n, p),
+        FieldValue::Float(v) => p.epsilon = *v as f32,
+        FieldValue::Ints(all) => ints_field(name, all, p),
+        FieldValue::Window(window) => p.window = MessageField::some(dims::write_window(window)),
+        FieldValue::Slices(all) => {
             let one = |d: &SliceDim| {
                 let (start, limit, stride) = (d.start as i64, d.limit as i64, d.stride as i64);
                 SliceDimensions { start, limit, stride, ..Default::default() }
             };
             p.slice_dimensions = all.iter().map(one).collect();
         }
-        Value::Pads(all) => p.padding_config = MessageField::some(padding(all)),
-        Value::Word(word) => word_field(name, word, p),
-        Value::Text if name == "frontend_attributes" => {
+        FieldValue::Pads(all) => p.padding_config = MessageField::some(padding(all)),
+        FieldValue::Word(word) => word_field(name, word, p),
+        FieldValue::Text if name == "frontend_attributes" => {
             p.frontend_attributes = MessageField::some(opaque_attrs::frontend(source)?);
         }
         // Computations have a field of their own, and a convolution's axes are written with it.
-        Value::Comp(_) | Value::Comps(_) | Value::Labels(_) | Value::Metadata(_) | Value::Text => {}
+        FieldValue::Comp(_)
+        | FieldValue::Comps(_)
+        | FieldValue::Labels(_)
+        | FieldValue::Metadata(_)
+        | FieldValue::Text => {}
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The attributes that a field of an op is, by the type of the field.
-use super::table::{self, Form, bare};
+use super::table::{self, FieldSyntax, bare};
 use super::words::Words;
-use super::{Attrs, Result, Value, comp, index};
+use super::{Attrs, FieldValue, Result, comp, index};
 use crate::hlo::attrs::*;
 use crate::hlo::text::print_dim_labels;
 use crate::hlo::{CompId, Literal};
@@ -20,7 +20,7 @@ pub(in crate::hlo) trait Field: Sized {
 
 fn ints(attrs: &mut Attrs, name: &str) -> Vec<i64> {
     match attrs.take(name) {
-        Some(Value::Ints(v)) => v,
+        Some(FieldValue::Ints(v)) => v,
         _ => Vec::new(),
     }
 }
@@ -31,26 +31,26 @@ fn axes(attrs: &mut Attrs, name: &str) -> Result<Vec<usize>> {
 
 fn flag(attrs: &mut Attrs, name: &str, default: bool) -> bool {
     match attrs.take(name) {
-        Some(Value::Bool(b)) => b,
+        Some(FieldValue::Bool(b)) => b,
         _ => default,
     }
 }
 
-fn put(out: &mut Attrs, name: &'static str, value: Value) {
+fn put(out: &mut Attrs, name: &'static str, value: FieldValue) {
     if !name.is_empty() {
         out.push(bare(name), value, "");
     }
 }
 
 fn put_axes(out: &mut Attrs, name: &'static str, axes: &[usize]) {
-    put(out, name, Value::Ints(axes.iter().map(|&axis| axis as i64).collect()));
+    put(out, name, FieldValue::Ints(axes.iter().map(|&axis| axis as i64).collect()));
 }
 
 /// An axis or a number: whether it stands in braces is the attribute's form.
 impl Field for usize {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
         let name = bare(name);
-        if table::form(name) != Some(Form::Ints) {
+        if table::form(name) != Some(FieldSyntax::Ints) {
             return index(attrs.int(name, 0));
         }
         match ints(attrs, name)[..] {
@@ -60,8 +60,8 @@ impl Field for usize {
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         let number = *self as i64;
-        let is_list = table::form(bare(name)) == Some(Form::Ints);
-        put(out, name, if is_list { Value::Ints(vec![number]) } else { Value::Int(number) });
+        let is_list = table::form(bare(name)) == Some(FieldSyntax::Ints);
+        put(out, name, if is_list { FieldValue::Ints(vec![number]) } else { FieldValue::Int(number) });
     }
 }
 
@@ -70,7 +70,7 @@ impl Field for u64 {
         Ok(index(attrs.int(bare(name), 0))? as u64)
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
-        put(out, name, Value::Int(*self as i64));
+        put(out, name, FieldValue::Int(*self as i64));
     }
 }
 
@@ -78,12 +78,12 @@ impl Field for u64 {
 impl Field for u32 {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
         Ok(match attrs.take(bare(name)) {
-            Some(Value::Float(v)) => (v as f32).to_bits(),
+            Some(FieldValue::Float(v)) => (v as f32).to_bits(),
             _ => 0,
         })
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
-        put(out, name, Value::Float(f64::from(f32::from_bits(*self))));
+        put(out, name, FieldValue::Float(f64::from(f32::from_bits(*self))));
     }
 }
 
@@ -93,7 +93,7 @@ impl Field for bool {
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         if *self || !name.starts_with('?') {
-            put(out, name, Value::Bool(*self));
+            put(out, name, FieldValue::Bool(*self));
         }
     }
 }
@@ -103,7 +103,7 @@ impl Field for String {
         Ok(attrs.word(bare(name)))
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
-        put(out, name, Value::Word(self.clone()));
+        put(out, name, FieldValue::Word(self.clone()));
     }
 }
 
@@ -114,7 +114,7 @@ macro_rules! word_fields {
             Ok(Self::of_word(&attrs.word(bare(name))))
         }
         fn write(&self, name: &'static str, out: &mut Attrs) {
-            put(out, name, Value::Word(self.word().to_string()));
+            put(out, name, FieldValue::Word(self.word().to_string()));
         }
     })* };
 }
@@ -125,7 +125,7 @@ impl Field for CompId {
         comp(attrs, bare(name))
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
-        put(out, name, Value::Comp(*self));
+        put(out, name, FieldValue::Comp(*self));
     }
 }
 
@@ -153,7 +153,7 @@ impl Field for CompareKind {
     }
     fn write(&self, _: &'static str, out: &mut Attrs) {
         if *self == CompareKind::Partial {
-            out.push("frontend_attributes", Value::Text, BY_COMPARISON);
+            out.push("frontend_attributes", FieldValue::Text, BY_COMPARISON);
         }
     }
 }
@@ -172,7 +172,7 @@ impl Field for Vec<u64> {
         ints(attrs, bare(name)).into_iter().map(|v| index(v).map(|v| v as u64)).collect()
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
-        put(out, name, Value::Ints(self.iter().map(|&n| n as i64).collect()));
+        put(out, name, FieldValue::Ints(self.iter().map(|&n| n as i64).collect()));
     }
 }
 
@@ -181,12 +181,12 @@ macro_rules! list_fields {
     ($($t:ty: $variant:ident),*) => { $(impl Field for Vec<$t> {
         fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
             Ok(match attrs.take(bare(name)) {
-                Some(Value::$variant(all)) => all,
+                Some(FieldValue::$variant(all)) => all,
                 _ => Vec::new(),
             })
         }
         fn write(&self, name: &'static str, out: &mut Attrs) {
-            put(out, name, Value::$variant(self.clone()));
+            put(out, name, FieldValue::$variant(self.clone()));
         }
     })* };
 }
@@ -233,7 +233,7 @@ impl Field for GatherDims {
             put_axes(out, "operand_batching_dims", &self.operand_batching_dims);
             put_axes(out, "start_indices_batching_dims", &self.start_indices_batching_dims);
         }
-        put(out, "index_vector_dim", Value::Int(self.index_vector_dim as i64));
+        put(out, "index_vector_dim", FieldValue::Int(self.index_vector_dim as i64));
         self.slice_sizes.write("slice_sizes", out);
         self.indices_are_sorted.write("?indices_are_sorted", out);
     }
@@ -260,7 +260,7 @@ impl Field for ScatterDims {
             put_axes(out, "input_batching_dims", &self.input_batching_dims);
             put_axes(out, "scatter_indices_batching_dims", &self.scatter_indices_batching_dims);
         }
-        put(out, "index_vector_dim", Value::Int(self.index_vector_dim as i64));
+        put(out, "index_vector_dim", FieldValue::Int(self.index_vector_dim as i64));
         self.indices_are_sorted.write("?indices_are_sorted", out);
         self.unique_indices.write("?unique_indices", out);
     }
@@ -268,7 +268,7 @@ impl Field for ScatterDims {
 
 impl Field for Box<ConvDims> {
     fn read(attrs: &mut Attrs, _: &'static str) -> Result<Self> {
-        let Some(Value::Labels(text)) = attrs.take("dim_labels") else {
+        let Some(FieldValue::Labels(text)) = attrs.take("dim_labels") else {
             return Err("attribute dim_labels is expected but not seen".to_string());
         };
         Ok(Box::new(ConvDims {
@@ -282,7 +282,7 @@ impl Field for Box<ConvDims> {
         if !self.window.is_empty() {
             self.window.write("window", out);
         }
-        put(out, "dim_labels", Value::Labels(print_dim_labels(self)));
+        put(out, "dim_labels", FieldValue::Labels(print_dim_labels(self)));
         let counts = [("feature_group_count", self.feature_group_count), ("batch_group_count", self.batch_group_count)];
         counts.into_iter().filter(|count| count.1 != 1).for_each(|(name, count)| count.write(name, out));
     }

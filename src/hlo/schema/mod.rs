@@ -19,7 +19,7 @@ type Result<T, E = String> = std::result::Result<T, E>;
 
 /// One attribute's value.
 #[derive(Clone, Debug)]
-pub(in crate::hlo) enum Value {
+pub(in crate::hlo) enum FieldValue {
     Bool(bool),
     Int(i64),
     Float(f64),
@@ -39,23 +39,23 @@ pub(in crate::hlo) enum Value {
 /// The attributes of one instruction, in order.
 #[derive(Debug, Default)]
 pub(in crate::hlo) struct Attrs<'a> {
-    list: Vec<(&'a str, Value, Cow<'a, str>)>,
+    list: Vec<(&'a str, FieldValue, Cow<'a, str>)>,
 }
 
 impl<'a> Attrs<'a> {
     pub fn has(&self, name: &str) -> bool {
         self.list.iter().any(|a| a.0 == name)
     }
-    pub fn push(&mut self, name: &'a str, value: Value, source: impl Into<Cow<'a, str>>) {
+    pub fn push(&mut self, name: &'a str, value: FieldValue, source: impl Into<Cow<'a, str>>) {
         self.list.push((name, value, source.into()));
     }
-    fn take(&mut self, name: &str) -> Option<Value> {
+    fn take(&mut self, name: &str) -> Option<FieldValue> {
         let i = self.list.iter().position(|a| a.0 == name)?;
         Some(self.list.remove(i).1)
     }
     pub fn take_metadata(&mut self) -> Metadata {
         match self.take("metadata") {
-            Some(Value::Metadata(m)) => m,
+            Some(FieldValue::Metadata(m)) => m,
             _ => Metadata::default(),
         }
     }
@@ -70,18 +70,18 @@ impl<'a> Attrs<'a> {
     }
     fn int(&mut self, name: &str, default: i64) -> i64 {
         match self.take(name) {
-            Some(Value::Int(i)) => i,
+            Some(FieldValue::Int(i)) => i,
             _ => default,
         }
     }
     fn word(&mut self, name: &str) -> String {
         match self.take(name) {
-            Some(Value::Word(w)) => w,
+            Some(FieldValue::Word(w)) => w,
             _ => String::new(),
         }
     }
     /// The attributes in order: name, value, and the text of those that are only carried.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &Value, &str)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &FieldValue, &str)> {
         self.list.iter().map(|(name, value, source)| (*name, value, &**source))
     }
 }
@@ -93,7 +93,7 @@ fn index(value: i64) -> Result<usize> {
 
 fn comp(attrs: &mut Attrs, name: &str) -> Result<CompId> {
     match attrs.take(name) {
-        Some(Value::Comp(id)) => Ok(id),
+        Some(FieldValue::Comp(id)) => Ok(id),
         _ => Err(format!("attribute {name} is expected but not seen")),
     }
 }
@@ -147,18 +147,18 @@ pub(in crate::hlo) fn own(op: &Op) -> Attrs<'static> {
     let mut out = Attrs::default();
     match op {
         Op::Elementwise(ScalarOp::Compare(direction, kind)) => {
-            out.push("direction", Value::Word(direction.name().to_string()), "");
+            out.push("direction", FieldValue::Word(direction.name().to_string()), "");
             if *kind == CompareKind::Total {
-                out.push("type", Value::Word("TOTALORDER".to_string()), "");
+                out.push("type", FieldValue::Word("TOTALORDER".to_string()), "");
             }
         }
         Op::Elementwise(ScalarOp::ReducePrecision { exponent_bits, mantissa_bits }) => {
-            out.push("exponent_bits", Value::Int(i64::from(*exponent_bits)), "");
-            out.push("mantissa_bits", Value::Int(i64::from(*mantissa_bits)), "");
+            out.push("exponent_bits", FieldValue::Int(i64::from(*exponent_bits)), "");
+            out.push("mantissa_bits", FieldValue::Int(i64::from(*mantissa_bits)), "");
         }
         Op::Rng { normal } => {
             let word = if *normal { "rng_normal" } else { "rng_uniform" };
-            out.push("distribution", Value::Word(word.to_string()), "");
+            out.push("distribution", FieldValue::Word(word.to_string()), "");
         }
         op => super::op::write(op, &mut out),
     }
@@ -170,10 +170,10 @@ fn is_scalar(operands: &[&Shape]) -> bool {
 }
 
 /// The computations of an attribute, each with its name.
-fn calls(name: &str, value: &Value) -> Vec<(String, CompId)> {
+fn calls(name: &str, value: &FieldValue) -> Vec<(String, CompId)> {
     match value {
-        Value::Comp(id) => vec![(name.to_string(), *id)],
-        Value::Comps(ids) => ids.iter().map(|&id| (name.to_string(), id)).collect(),
+        FieldValue::Comp(id) => vec![(name.to_string(), *id)],
+        FieldValue::Comps(ids) => ids.iter().map(|&id| (name.to_string(), id)).collect(),
         _ => vec![],
     }
 }
@@ -188,7 +188,7 @@ fn foreign(opcode: &str, attrs: &mut Attrs) -> Op {
             continue;
         }
         match value {
-            Value::Comp(_) | Value::Comps(_) => foreign.calls.extend(calls(name, &value)),
+            FieldValue::Comp(_) | FieldValue::Comps(_) => foreign.calls.extend(calls(name, &value)),
             _ => foreign.attrs.push((name.to_string(), source.trim().to_string())),
         }
     }
@@ -220,7 +220,7 @@ fn conditional(operands: &[&Shape], attrs: &mut Attrs) -> Result<Op> {
         return Err("unexpected attribute \"true_computation\" where an index selects".to_string());
     }
     match attrs.take("branch_computations") {
-        Some(Value::Comps(ids)) => Ok(Op::Conditional(ids)),
+        Some(FieldValue::Comps(ids)) => Ok(Op::Conditional(ids)),
         _ => Err("attribute branch_computations is expected but not seen".to_string()),
     }
 }

@@ -5,7 +5,7 @@ use crate::scalar::ScalarOp;
 
 /// How an attribute's value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::hlo) enum Form {
+pub(in crate::hlo) enum FieldSyntax {
     /// `true`, `false`, `0`, `1`.
     Bool,
     /// An integer.
@@ -45,7 +45,7 @@ pub(in crate::hlo) enum Form {
 }
 
 /// The form of the attribute `name` wherever it is known.
-pub(in crate::hlo) fn form(name: &str) -> Option<Form> {
+pub(in crate::hlo) fn form(name: &str) -> Option<FieldSyntax> {
     Some(match name {
         "is_stable"
         | "largest"
@@ -60,7 +60,7 @@ pub(in crate::hlo) fn form(name: &str) -> Option<Form> {
         | "custom_call_has_side_effect"
         | "is_composite"
         | "is_reverse"
-        | "is_associative" => Form::Bool,
+        | "is_associative" => FieldSyntax::Bool,
         "index"
         | "k"
         | "channel_id"
@@ -76,8 +76,8 @@ pub(in crate::hlo) fn form(name: &str) -> Option<Form> {
         | "num_carries"
         | "cross_program_prefetch_index"
         | "all_gather_dimension"
-        | "raw_backend_config_size" => Form::Int,
-        "epsilon" => Form::Float,
+        | "raw_backend_config_size" => FieldSyntax::Int,
+        "epsilon" => FieldSyntax::Float,
         "dimensions"
         | "dynamic_slice_sizes"
         | "offset_dims"
@@ -97,19 +97,19 @@ pub(in crate::hlo) fn form(name: &str) -> Option<Form> {
         | "rhs_contracting_dims"
         | "fft_length"
         | "lhs_ragged_dims"
-        | "rhs_group_dims" => Form::Ints,
+        | "rhs_group_dims" => FieldSyntax::Ints,
         "to_apply" | "calls" | "condition" | "body" | "true_computation" | "false_computation" | "select"
-        | "scatter" => Form::Comp,
-        "branch_computations" | "called_computations" => Form::Comps,
-        "window" => Form::Window,
-        "dim_labels" => Form::DimLabels,
-        "slice" => Form::Slices,
-        "padding" => Form::Padding,
+        | "scatter" => FieldSyntax::Comp,
+        "branch_computations" | "called_computations" => FieldSyntax::Comps,
+        "window" => FieldSyntax::Window,
+        "dim_labels" => FieldSyntax::DimLabels,
+        "slice" => FieldSyntax::Slices,
+        "padding" => FieldSyntax::Padding,
         "direction" | "type" | "kind" | "fft_type" | "transpose_a" | "distribution" | "algorithm" | "mode"
-        | "api_version" | "schedule" | "padding_type" => Form::Word,
-        "custom_call_target" | "infeed_config" | "outfeed_config" | "async_execution_thread" => Form::Str,
-        "outfeed_shape" => Form::Shape,
-        "literal" => Form::Literal,
+        | "api_version" | "schedule" | "padding_type" => FieldSyntax::Word,
+        "custom_call_target" | "infeed_config" | "outfeed_config" | "async_execution_thread" => FieldSyntax::Str,
+        "outfeed_shape" => FieldSyntax::Shape,
+        "literal" => FieldSyntax::Literal,
         "frontend_attributes"
         | "statistics"
         | "parameter_replication"
@@ -123,10 +123,10 @@ pub(in crate::hlo) fn form(name: &str) -> Option<Form> {
         | "result_accuracy"
         | "operand_precision"
         | "sparsity"
-        | "resource" => Form::Braces,
-        "sharding" => Form::Sharding,
-        "backend_config" => Form::Config,
-        "replica_groups" => Form::Groups,
+        | "resource" => FieldSyntax::Braces,
+        "sharding" => FieldSyntax::Sharding,
+        "backend_config" => FieldSyntax::Config,
+        "replica_groups" => FieldSyntax::Groups,
         _ => return None,
     })
 }

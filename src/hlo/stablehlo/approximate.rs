@@ -1,6 +1,6 @@
 //! JAX's `approx_max_k` and `approx_min_k`, which are exact outside of TPUs: sorted, and cut to the size of the result.
 use super::converter::{Converter, at};
-use super::tree::{Attr, Operation};
+use super::tree::{MlirAttr, Operation};
 use crate::diag::{Code, Result};
 use crate::hlo::open::SliceDim;
 use crate::hlo::{ArrayShape, InstId, Op, Shape};
@@ -38,7 +38,7 @@ impl Converter<'_, '_> {
 
 /// The dimension that is searched, by the call's configuration.
 fn reduction_dim(op: &Operation) -> Option<usize> {
-    let Some(Attr::Dict(entries)) = op.attr(&["mhlo.backend_config", "backend_config"]) else { return None };
-    let (_, Attr::Int(dim)) = entries.iter().find(|(name, _)| name == "reduction_dim")? else { return None };
+    let Some(MlirAttr::Dict(entries)) = op.attr(&["mhlo.backend_config", "backend_config"]) else { return None };
+    let (_, MlirAttr::Int(dim)) = entries.iter().find(|(name, _)| name == "reduction_dim")? else { return None };
     usize::try_from(*dim).ok()
 }

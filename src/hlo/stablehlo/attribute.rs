@@ -1,6 +1,6 @@
 //! The values of attributes, and dense constants.
-use super::reader::Reader;
-use super::tree::Attr;
+use super::reader::TextReader;
+use super::tree::MlirAttr;
 use crate::diag::{Code, Result};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::text::{ELIDED_LIMIT, parse_dim_labels, push_float};
@@ -28,17 +28,17 @@ fn unescaped(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TextReader<'a> {
     /// `{a = 1, b}` behind its `{`.
-    pub fn dictionary(&mut self, close: &str) -> Result<Vec<(String, Attr)>> {
+    pub fn dictionary(&mut self, close: &str) -> Result<Vec<(String, MlirAttr)>> {
         self.list(close, |r| {
             let name = if r.at("\"") { r.string()? } else { r.word()? };
-            let value = if r.eat("=") { r.attribute()? } else { Attr::Bool(true) };
+            let value = if r.eat("=") { r.attribute()? } else { MlirAttr::Bool(true) };
             Ok((name.to_string(), value))
         })
     }
     /// One value.
-    pub fn attribute(&mut self) -> Result<Attr> {
+    pub fn attribute(&mut self) -> Result<MlirAttr> {
         if !self.peek_number().is_empty() {
             let value = self.number()?;
             // `3 : i64`; the type is of no use here.
@@ -51,67 +51,67 @@ impl<'a> Reader<'a> {
         if self.at("\"") {
             let text = self.string()?;
             let bytes = unescaped(text).ok_or_else(|| self.error("a string has an escape that MLIR does not have"))?;
-            return String::from_utf8(bytes).map(Attr::Text).map_err(|_| self.error("a string is not UTF-8"));
+            return String::from_utf8(bytes).map(MlirAttr::Text).map_err(|_| self.error("a string is not UTF-8"));
         }
         if self.eat("@") {
             let name = self.suffix()?.to_string();
             while self.eat("::@") {
                 self.suffix()?;
             }
-            return Ok(Attr::Symbol(name));
+            return Ok(MlirAttr::Symbol(name));
         }
         if self.eat("[") {
-            return self.list("]", Reader::attribute).map(Attr::List);
+            return self.list("]", TextReader::attribute).map(MlirAttr::List);
         }
         if self.eat("{") {
-            return self.dictionary("}").map(Attr::Dict);
+            return self.dictionary("}").map(MlirAttr::Dict);
         }
         if self.eat("#") {
             return self.hashed();
         }
         match self.peek_word() {
-            "dense" => self.dense().map(Attr::Dense),
+            "dense" => self.dense().map(MlirAttr::Dense),
             "array" => self.array(),
             "true" => self.flag("true", true),
             "false" => self.flag("false", false),
             "unit" => self.flag("unit", true),
-            "loc" => self.location().map(|_| Attr::Other),
-            "tensor" | "tuple" | "complex" | "index" => self.ty().map(|_| Attr::Other),
-            "" if self.at("!") || self.at("(") => self.signature().map(|_| Attr::Other),
+            "loc" => self.location().map(|_| MlirAttr::Other),
+            "tensor" | "tuple" | "complex" | "index" => self.ty().map(|_| MlirAttr::Other),
+            "" if self.at("!") || self.at("(") => self.signature().map(|_| MlirAttr::Other),
             "" => Err(self.error("expects an attribute's value")),
             word => {
                 let text = word.to_string();
                 self.take(word.len());
-                Ok(Attr::Text(text))
+                Ok(MlirAttr::Text(text))
             }
         }
     }
-    fn flag(&mut self, word: &str, value: bool) -> Result<Attr> {
+    fn flag(&mut self, word: &str, value: bool) -> Result<MlirAttr> {
         self.take(word.len());
-        Ok(Attr::Bool(value))
+        Ok(MlirAttr::Bool(value))
     }
     /// A number without its type.
-    pub fn number(&mut self) -> Result<Attr> {
+    pub fn number(&mut self) -> Result<MlirAttr> {
         let text = self.peek_number();
-        let whole = text.parse::<i64>().map(Attr::Int);
+        let whole = text.parse::<i64>().map(MlirAttr::Int);
         let value = match whole {
             Ok(value) => value,
-            Err(_) if text.contains("0x") => Attr::Other,
-            Err(_) => Attr::Float(text.parse().map_err(|_| self.error("expects a number"))?),
+            Err(_) if text.contains("0x") => MlirAttr::Other,
+            Err(_) => MlirAttr::Float(text.parse().map_err(|_| self.error("expects a number"))?),
         };
         self.take(text.len());
         Ok(value)
     }
     /// The attribute behind a `#`.
-    fn hashed(&mut self) -> Result<Attr> {
+    fn hashed(&mut self) -> Result<MlirAttr> {
         let name = self.word()?;
         if name == "stablehlo.conv" {
             let body = self.balanced()?;
             let inner = &body[1..body.len() - 1];
-            return conv_axes(inner).map_err(|m| self.error(m)).map(|d| Attr::Conv(Box::new(d)));
+            return conv_axes(inner).map_err(|m| self.error(m)).map(|d| MlirAttr::Conv(Box::new(d)));
         }
         if !self.at("<") {
-            return Ok(Attr::Other);
+            return Ok(MlirAttr::Other);
         }
         match name {
             // `#stablehlo<precision DEFAULT>`.
@@ -121,15 +121,15 @@ impl<'a> Reader<'a> {
                 let nested = self.eat("<");
                 let value = self.word()?.to_string();
                 self.expect(if nested { ">>" } else { ">" })?;
-                Ok(Attr::Text(value))
+                Ok(MlirAttr::Text(value))
             }
             name if name.starts_with("stablehlo.") || name.starts_with("chlo.") => {
                 self.take(1);
-                self.dictionary(">").map(Attr::Dict)
+                self.dictionary(">").map(MlirAttr::Dict)
             }
             // meshes and shardings, which are read where they are needed
-            name if name.starts_with("sdy.") => self.balanced().map(|text| Attr::Text(text.to_string())),
-            _ => self.balanced().map(|_| Attr::Other),
+            name if name.starts_with("sdy.") => self.balanced().map(|text| MlirAttr::Text(text.to_string())),
+            _ => self.balanced().map(|_| MlirAttr::Other),
         }
     }
     /// `loc(...)`: the name in `loc("x"...)`, or the `#loc3` that stands for one; nothing where there is no location.
@@ -151,15 +151,15 @@ impl<'a> Reader<'a> {
         Ok(Some(name).filter(|_| !inside.at(":")))
     }
     /// `array<i64: 1, 2>`.
-    fn array(&mut self) -> Result<Attr> {
+    fn array(&mut self) -> Result<MlirAttr> {
         self.take("array".len());
         self.expect("<")?;
         self.dtype()?;
         if !self.eat(":") {
             self.expect(">")?;
-            return Ok(Attr::List(Vec::new()));
+            return Ok(MlirAttr::List(Vec::new()));
         }
-        self.list(">", Reader::attribute).map(Attr::List)
+        self.list(">", TextReader::attribute).map(MlirAttr::List)
     }
     /// `dense<[1, 2]> : tensor<2xi32>`.
     pub fn dense(&mut self) -> Result<Tensor> {

@@ -1,48 +1,48 @@
 //! The attributes of an operation as values: whole numbers, words, dictionaries; and those that are gathered under HLO's names.
-use super::tree::{Attr, Operation};
-use crate::hlo::schema::{Attrs, Value};
+use super::tree::{MlirAttr, Operation};
+use crate::hlo::schema::{Attrs, FieldValue};
 
-pub(super) type Found<T> = Result<T, String>;
+pub(super) type AttrResult<T> = Result<T, String>;
 
-pub(super) fn ints(op: &Operation, names: &[&str]) -> Found<Vec<i64>> {
+pub(super) fn ints(op: &Operation, names: &[&str]) -> AttrResult<Vec<i64>> {
     match op.attr(names) {
         Some(value) => value.ints().ok_or_else(|| format!("`{}` is a list of whole numbers", names[0])),
         None => Err(format!("`{}` is expected but not seen", names[0])),
     }
 }
 
-pub(super) fn ints_or(op: &Operation, names: &[&str], default: Vec<i64>) -> Found<Vec<i64>> {
+pub(super) fn ints_or(op: &Operation, names: &[&str], default: Vec<i64>) -> AttrResult<Vec<i64>> {
     if op.attr(names).is_some() { ints(op, names) } else { Ok(default) }
 }
 
-pub(super) fn int(op: &Operation, names: &[&str]) -> Found<i64> {
+pub(super) fn int(op: &Operation, names: &[&str]) -> AttrResult<i64> {
     ints(op, names)?.first().copied().ok_or_else(|| format!("`{}` is a whole number", names[0]))
 }
 
-pub(super) fn int_or(op: &Operation, names: &[&str], default: i64) -> Found<i64> {
+pub(super) fn int_or(op: &Operation, names: &[&str], default: i64) -> AttrResult<i64> {
     if op.attr(names).is_some() { int(op, names) } else { Ok(default) }
 }
 
 pub(super) fn flag(op: &Operation, name: &str) -> bool {
-    matches!(op.attr(&[name]), Some(Attr::Bool(true)))
+    matches!(op.attr(&[name]), Some(MlirAttr::Bool(true)))
 }
 
 /// The word of an enumeration.
 pub(super) fn word(op: &Operation, names: &[&str]) -> Option<String> {
     match op.attr(names) {
-        Some(Attr::Text(word)) => Some(word.clone()),
+        Some(MlirAttr::Text(word)) => Some(word.clone()),
         _ => None,
     }
 }
 
 /// Entry `name` of a dictionary; an empty list where it is missing.
-pub(super) fn entry(dict: &[(String, Attr)], names: &[&str]) -> Vec<i64> {
+pub(super) fn entry(dict: &[(String, MlirAttr)], names: &[&str]) -> Vec<i64> {
     names.iter().find_map(|n| dict.iter().find(|e| e.0 == *n)).and_then(|e| e.1.ints()).unwrap_or_default()
 }
 
-pub(super) fn dict<'a>(op: &'a Operation, names: &[&str]) -> Found<&'a [(String, Attr)]> {
+pub(super) fn dict<'a>(op: &'a Operation, names: &[&str]) -> AttrResult<&'a [(String, MlirAttr)]> {
     match op.attr(names) {
-        Some(Attr::Dict(all)) => Ok(all),
+        Some(MlirAttr::Dict(all)) => Ok(all),
         // Bytecode has the entries as attributes of their own.
         None if op.attr(&["index_vector_dim"]).is_some() => Ok(&op.attrs),
         _ => Err(format!("`{}` is expected but not seen", names[0])),
@@ -54,14 +54,14 @@ pub(super) fn dict<'a>(op: &'a Operation, names: &[&str]) -> Found<&'a [(String,
 pub(super) struct Out(pub(super) Attrs<'static>);
 
 impl Out {
-    pub(super) fn put(&mut self, name: &'static str, value: Value) {
+    pub(super) fn put(&mut self, name: &'static str, value: FieldValue) {
         self.0.push(name, value, "");
     }
     pub(super) fn ints(&mut self, name: &'static str, value: Vec<i64>) {
-        self.put(name, Value::Ints(value));
+        self.put(name, FieldValue::Ints(value));
     }
     pub(super) fn carried(&mut self, name: &'static str, text: String) {
-        self.0.push(name, Value::Text, text);
+        self.0.push(name, FieldValue::Text, text);
     }
     /// All of them as they are carried.
     pub(super) fn into_carried(self) -> Vec<(String, String)> {
@@ -69,6 +69,6 @@ impl Out {
     }
 }
 
-pub(super) fn size(value: i64) -> Found<u64> {
+pub(super) fn size(value: i64) -> AttrResult<u64> {
     u64::try_from(value).map_err(|_| format!("{value} is negative"))
 }

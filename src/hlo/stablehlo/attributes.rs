@@ -1,11 +1,11 @@
 //! StableHLO's operations by HLO's opcodes, and their attributes by HLO's names.
-use super::attribute_values::{Found, Out, dict, entry, flag, int, int_or, ints, ints_or, size, word};
-use super::tree::{Attr, Operation};
+use super::attribute_values::{AttrResult, Out, dict, entry, flag, int, int_or, ints, ints_or, size, word};
+use super::tree::{MlirAttr, Operation};
 use super::{collectives, custom_call};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
 use crate::hlo::op;
-use crate::hlo::schema::table::{self, Form, bare};
-use crate::hlo::schema::{Attrs, Value};
+use crate::hlo::schema::table::{self, FieldSyntax, bare};
+use crate::hlo::schema::{Attrs, FieldValue};
 use crate::hlo::text::print_dim_labels;
 use crate::hlo::{CompId, Shape};
 use crate::scalar::ScalarOp;
@@ -88,11 +88,11 @@ pub(super) fn opcode(name: &str) -> Option<String> {
 }
 
 /// The attributes of `op` under HLO's names; `comps` are its regions. A message that says what is wrong otherwise.
-pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[CompId]) -> Found<Attrs<'static>> {
+pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[CompId]) -> AttrResult<Attrs<'static>> {
     let mut out = Out(Attrs::default());
     let names = if opcode == "select-and-scatter" { ["select", "scatter"] } else { ["to_apply", ""] };
     for (name, &comp) in names.into_iter().zip(comps) {
-        out.put(name, Value::Comp(comp));
+        out.put(name, FieldValue::Comp(comp));
     }
     match opcode {
         "broadcast" => {
@@ -100,35 +100,35 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
             let rank = operands.first().and_then(|s| s.as_array()).map_or(0, |a| a.rank());
             out.ints("dimensions", (sizes.len()..sizes.len() + rank).map(|d| d as i64).collect());
         }
-        "slice" => out.put("slice", Value::Slices(slices(op)?)),
-        "pad" => out.put("padding", Value::Pads(pads(op)?)),
+        "slice" => out.put("slice", FieldValue::Slices(slices(op)?)),
+        "pad" => out.put("padding", FieldValue::Pads(pads(op)?)),
         "compare" => {
             let direction = word(op, &["comparison_direction", "word0"]).ok_or("a comparison has a direction")?;
-            out.put("direction", Value::Word(direction));
+            out.put("direction", FieldValue::Word(direction));
             if let Some(kind) = word(op, &["compare_type", "word1"]).filter(|kind| kind != "NOTYPE") {
-                out.put("type", Value::Word(kind));
+                out.put("type", FieldValue::Word(kind));
             }
         }
         "map" => out.ints("dimensions", ints(op, &["dimensions"])?),
-        "reduce-window" | "select-and-scatter" => out.put("window", Value::Window(window(op)?)),
+        "reduce-window" | "select-and-scatter" => out.put("window", FieldValue::Window(window(op)?)),
         "sort" => {
             let rank = operands.first().and_then(|s| s.as_array()).map_or(0, |a| a.rank()) as i64;
             let dim = int_or(op, &["dimension"], -1)?;
             out.ints("dimensions", vec![if dim < 0 { dim + rank } else { dim }]);
-            out.put("is_stable", Value::Bool(flag(op, "is_stable")));
+            out.put("is_stable", FieldValue::Bool(flag(op, "is_stable")));
         }
         "dot" => dot(op, operands, &mut out)?,
         "convolution" => convolution(op, operands, &mut out)?,
         "gather" => gather(op, &mut out)?,
         "scatter" => scatter(op, &mut out)?,
         "rng" => match word(op, &["distribution", "rng_distribution"]).as_deref() {
-            Some("UNIFORM") => out.put("distribution", Value::Word("rng_uniform".to_string())),
-            Some("NORMAL") => out.put("distribution", Value::Word("rng_normal".to_string())),
+            Some("UNIFORM") => out.put("distribution", FieldValue::Word("rng_uniform".to_string())),
+            Some("NORMAL") => out.put("distribution", FieldValue::Word("rng_normal".to_string())),
             _ => return Err("the distribution is UNIFORM or NORMAL".to_string()),
         },
         "rng-bit-generator" => {
             let name = word(op, &["algorithm", "rng_algorithm"]).unwrap_or_default();
-            out.put("algorithm", Value::Word(format!("rng_{}", name.to_lowercase())));
+            out.put("algorithm", FieldValue::Word(format!("rng_{}", name.to_lowercase())));
         }
         "reduce-precision" => {
             let (e, m) = match word(op, &["format"]) {
@@ -139,8 +139,8 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
                 }
                 None => (int(op, &["exponent_bits"])?, int(op, &["mantissa_bits"])?),
             };
-            out.put("exponent_bits", Value::Int(e));
-            out.put("mantissa_bits", Value::Int(m));
+            out.put("exponent_bits", FieldValue::Int(e));
+            out.put("mantissa_bits", FieldValue::Int(m));
         }
         "custom-call" => custom_call::attributes(op, (operands, comps), &mut out)?,
         "all-reduce" | "all-gather" | "reduce-scatter" | "collective-permute" | "collective-broadcast" => {
@@ -167,7 +167,7 @@ fn names(attribute: &str) -> Vec<&str> {
 }
 
 /// The attributes that the table of opcodes lists, read by their forms.
-fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> Found<()> {
+fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> AttrResult<()> {
     for attribute in op::attributes(opcode).unwrap_or_default() {
         let (name, names) = (bare(attribute), names(bare(attribute)));
         let Some(given) = op.attr(&names) else {
@@ -177,13 +177,13 @@ fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> Found<()> {
             continue;
         };
         match table::form(name) {
-            Some(Form::Ints) => out.ints(name, ints(op, &names)?),
-            Some(Form::Int) => out.put(name, Value::Int(int(op, &names)?)),
-            Some(Form::Bool) => out.put(name, Value::Bool(matches!(given, Attr::Bool(true)))),
-            Some(Form::Word) => out.put(name, Value::Word(word(op, &names).unwrap_or_default())),
-            Some(Form::Float) => match given {
-                Attr::Float(v) => out.put(name, Value::Float(*v)),
-                Attr::Int(v) => out.put(name, Value::Float(*v as f64)),
+            Some(FieldSyntax::Ints) => out.ints(name, ints(op, &names)?),
+            Some(FieldSyntax::Int) => out.put(name, FieldValue::Int(int(op, &names)?)),
+            Some(FieldSyntax::Bool) => out.put(name, FieldValue::Bool(matches!(given, MlirAttr::Bool(true)))),
+            Some(FieldSyntax::Word) => out.put(name, FieldValue::Word(word(op, &names).unwrap_or_default())),
+            Some(FieldSyntax::Float) => match given {
+                MlirAttr::Float(v) => out.put(name, FieldValue::Float(*v)),
+                MlirAttr::Int(v) => out.put(name, FieldValue::Float(*v as f64)),
                 _ => return Err(format!("`{name}` is a number")),
             },
             _ => {}
@@ -193,11 +193,11 @@ fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> Found<()> {
 }
 
 fn precision(op: &Operation, out: &mut Out) {
-    let Some(Attr::List(all)) = op.attr(&["precision", "precision_config"]) else { return };
+    let Some(MlirAttr::List(all)) = op.attr(&["precision", "precision_config"]) else { return };
     let words: Vec<String> = all
         .iter()
         .filter_map(|w| match w {
-            Attr::Text(word) => Some(word.to_lowercase()),
+            MlirAttr::Text(word) => Some(word.to_lowercase()),
             _ => None,
         })
         .collect();
@@ -206,7 +206,7 @@ fn precision(op: &Operation, out: &mut Out) {
     }
 }
 
-fn slices(op: &Operation) -> Found<Vec<SliceDim>> {
+fn slices(op: &Operation) -> AttrResult<Vec<SliceDim>> {
     let (starts, limits) = (ints(op, &["start_indices"])?, ints(op, &["limit_indices"])?);
     let strides = ints_or(op, &["strides"], vec![1; starts.len()])?;
     if limits.len() != starts.len() || strides.len() != starts.len() {
@@ -216,7 +216,7 @@ fn slices(op: &Operation) -> Found<Vec<SliceDim>> {
     (0..starts.len()).map(one).collect()
 }
 
-fn pads(op: &Operation) -> Found<Vec<PadDim>> {
+fn pads(op: &Operation) -> AttrResult<Vec<PadDim>> {
     let low = ints(op, &["low", "edge_padding_low"])?;
     let high = ints(op, &["high", "edge_padding_high"])?;
     let interior = ints(op, &["interior", "interior_padding"])?;
@@ -228,7 +228,7 @@ fn pads(op: &Operation) -> Found<Vec<PadDim>> {
 }
 
 /// The window of a reduction or of a selection.
-fn window(op: &Operation) -> Found<Vec<WindowDim>> {
+fn window(op: &Operation) -> AttrResult<Vec<WindowDim>> {
     let sizes = ints(op, &["window_dimensions"])?;
     windows(op, &sizes, &["window_strides"], &["base_dilations"], &["window_dilations"], &["padding"])
 }
@@ -240,7 +240,7 @@ fn windows(
     lhs_dilate: &[&str],
     rhs_dilate: &[&str],
     padding: &[&str],
-) -> Found<Vec<WindowDim>> {
+) -> AttrResult<Vec<WindowDim>> {
     let n = sizes.len();
     let strides = ints_or(op, strides, vec![1; n])?;
     let lhs_dilate = ints_or(op, lhs_dilate, vec![1; n])?;
@@ -269,16 +269,16 @@ fn windows(
     (0..n).map(one).collect()
 }
 
-fn dot(op: &Operation, operands: &[&Shape], out: &mut Out) -> Found<()> {
+fn dot(op: &Operation, operands: &[&Shape], out: &mut Out) -> AttrResult<()> {
     let pair = |names: &[&str]| match op.attr(names) {
-        Some(Attr::List(sides)) if sides.len() == 2 => {
+        Some(MlirAttr::List(sides)) if sides.len() == 2 => {
             (sides[0].ints().unwrap_or_default(), sides[1].ints().unwrap_or_default())
         }
         _ => (Vec::new(), Vec::new()),
     };
     let flat = op.attr(&["lhs_contracting_dimensions"]).map(|_| &op.attrs);
     let nested = match op.attr(&["dot_dimension_numbers"]) {
-        Some(Attr::Dict(d)) => Some(d),
+        Some(MlirAttr::Dict(d)) => Some(d),
         _ => None,
     };
     let (lhs_batch, rhs_batch, lhs, rhs) = match (op.name.as_str(), nested.or(flat)) {
@@ -304,8 +304,8 @@ fn dot(op: &Operation, operands: &[&Shape], out: &mut Out) -> Found<()> {
     Ok(())
 }
 
-fn convolution(op: &Operation, operands: &[&Shape], out: &mut Out) -> Found<()> {
-    let Some(Attr::Conv(dims)) = op.attr(&["dim_numbers", "dimension_numbers"]) else {
+fn convolution(op: &Operation, operands: &[&Shape], out: &mut Out) -> AttrResult<()> {
+    let Some(MlirAttr::Conv(dims)) = op.attr(&["dim_numbers", "dimension_numbers"]) else {
         return Err("`dim_numbers` are expected but not seen".to_string());
     };
     let kernel = operands.get(1).and_then(|s| s.as_array()).ok_or("the kernel is no array")?;
@@ -319,18 +319,18 @@ fn convolution(op: &Operation, operands: &[&Shape], out: &mut Out) -> Found<()> 
         &["rhs_dilate", "rhs_dilation"],
         &["pad", "padding"],
     )?;
-    out.put("window", Value::Window(window));
-    out.put("dim_labels", Value::Labels(print_dim_labels(dims)));
-    out.put("feature_group_count", Value::Int(int_or(op, &["feature_group_count"], 1)?));
-    out.put("batch_group_count", Value::Int(int_or(op, &["batch_group_count"], 1)?));
+    out.put("window", FieldValue::Window(window));
+    out.put("dim_labels", FieldValue::Labels(print_dim_labels(dims)));
+    out.put("feature_group_count", FieldValue::Int(int_or(op, &["feature_group_count"], 1)?));
+    out.put("batch_group_count", FieldValue::Int(int_or(op, &["batch_group_count"], 1)?));
     Ok(())
 }
 
-fn index_vector_dim(d: &[(String, Attr)], out: &mut Out) {
-    out.put("index_vector_dim", Value::Int(entry(d, &["index_vector_dim"]).first().copied().unwrap_or(0)));
+fn index_vector_dim(d: &[(String, MlirAttr)], out: &mut Out) {
+    out.put("index_vector_dim", FieldValue::Int(entry(d, &["index_vector_dim"]).first().copied().unwrap_or(0)));
 }
 
-fn gather(op: &Operation, out: &mut Out) -> Found<()> {
+fn gather(op: &Operation, out: &mut Out) -> AttrResult<()> {
     let d = dict(op, &["dimension_numbers"])?;
     for name in ["offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"] {
         out.ints(name, entry(d, &[name]));
@@ -338,18 +338,18 @@ fn gather(op: &Operation, out: &mut Out) -> Found<()> {
     out.ints("start_indices_batching_dims", entry(d, &["start_indices_batching_dims"]));
     index_vector_dim(d, out);
     out.ints("slice_sizes", ints(op, &["slice_sizes"])?);
-    out.put("indices_are_sorted", Value::Bool(flag(op, "indices_are_sorted")));
+    out.put("indices_are_sorted", FieldValue::Bool(flag(op, "indices_are_sorted")));
     Ok(())
 }
 
-fn scatter(op: &Operation, out: &mut Out) -> Found<()> {
+fn scatter(op: &Operation, out: &mut Out) -> AttrResult<()> {
     let d = dict(op, &["scatter_dimension_numbers"])?;
     for name in ["update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims"] {
         out.ints(name, entry(d, &[name]));
     }
     out.ints("scatter_indices_batching_dims", entry(d, &["scatter_indices_batching_dims"]));
     index_vector_dim(d, out);
-    out.put("indices_are_sorted", Value::Bool(flag(op, "indices_are_sorted")));
-    out.put("unique_indices", Value::Bool(flag(op, "unique_indices")));
+    out.put("indices_are_sorted", FieldValue::Bool(flag(op, "indices_are_sorted")));
+    out.put("unique_indices", FieldValue::Bool(flag(op, "unique_indices")));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! StableHLO's collectives: which devices they join, along which dimension, and the one that splits along another than it joins.
-use super::attribute_values::{Found, Out, flag, int_or};
+use super::attribute_values::{AttrResult, Out, flag, int_or};
 use super::converter::{Converter, at};
-use super::tree::{Attr, Operation};
+use super::tree::{MlirAttr, Operation};
 use crate::diag::{Code, Result};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::{InstId, Op, Shape};
@@ -10,7 +10,7 @@ use crate::hlo::{InstId, Op, Shape};
 ///
 /// # Errors
 /// The reason why the operation is refused.
-pub(super) fn attributes(op: &Operation, opcode: &str, out: &mut Out) -> Found<()> {
+pub(super) fn attributes(op: &Operation, opcode: &str, out: &mut Out) -> AttrResult<()> {
     let dimension = match opcode {
         "all-gather" => Some("all_gather_dim"),
         "reduce-scatter" => Some("scatter_dimension"),
@@ -33,9 +33,9 @@ pub(super) fn attributes(op: &Operation, opcode: &str, out: &mut Out) -> Found<(
 }
 
 /// The number of the channel; 0 without one.
-fn channel(op: &Operation) -> Found<i64> {
+fn channel(op: &Operation) -> AttrResult<i64> {
     match op.attr(&["channel_handle"]) {
-        Some(Attr::Dict(entries)) => {
+        Some(MlirAttr::Dict(entries)) => {
             let handle = entries.iter().find(|e| e.0 == "handle").and_then(|e| e.1.ints());
             Ok(handle.and_then(|h| h.first().copied()).unwrap_or(0))
         }
@@ -44,10 +44,10 @@ fn channel(op: &Operation) -> Found<i64> {
 }
 
 /// Rows of numbers as HLO writes them; -1 fills rows that are shorter than others.
-fn groups(value: Option<&Attr>) -> Found<String> {
+fn groups(value: Option<&MlirAttr>) -> AttrResult<String> {
     let rows: Vec<Vec<i64>> = match value {
         None => Vec::new(),
-        Some(Attr::Dense(t)) => {
+        Some(MlirAttr::Dense(t)) => {
             let [_, width] = t.dims[..] else { return Err("groups of devices are rows of numbers".to_string()) };
             let all = t.to_i64s().ok_or("groups of devices are whole numbers")?;
             if width == 0 { Vec::new() } else { all.chunks(width as usize).map(<[i64]>::to_vec).collect() }

@@ -6,15 +6,15 @@ use std::collections::{HashMap, HashSet};
 
 use super::attribute::constant;
 use super::attributes::{self, opcode};
-use super::converter::{Checks, Converter, Host, Scope, at};
-use super::sizes::{self, Fixed, without_sizes};
-use super::tree::{Attr, Function, Functions, Operation, Port, Region, callee, callees};
+use super::converter::{Converter, Host, ShapeAssertions, SymbolScope, at};
+use super::sizes::{self, StaticOperation, without_sizes};
+use super::tree::{FuncOp, MlirAttr, ModuleTree, Operation, Port, RegionBlock, callee, callees};
 use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::Known;
+use crate::hlo::SymbolicArray;
 use crate::hlo::open::{self, Builder};
 use crate::hlo::schema;
-use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, Size, Source};
+use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, SizeRepr, Source};
 use crate::symbolic::Dim;
 
 /// Operations that a module may become, each as often as its function is put in place of a call.
@@ -27,9 +27,9 @@ impl Host for Alone {
     fn builder(&mut self) -> &mut Builder {
         &mut self.0
     }
-    fn known(&mut self, id: InstId) -> Option<Known> {
+    fn known(&mut self, id: InstId) -> Option<SymbolicArray> {
         match &self.0.current().insts.get(id)?.op {
-            Op::Constant(Literal::Array(t)) => Some(Known { value: t.clone(), sizes: None }),
+            Op::Constant(Literal::Array(t)) => Some(SymbolicArray { value: t.clone(), sizes: None }),
             _ => None,
         }
     }
@@ -46,7 +46,7 @@ impl Host for Alone {
 
 /// The module of all functions that the entry reaches, with what its results are called. An argument that asks for the
 /// platform is `platform`, if that is known.
-pub(super) fn module(functions: &Functions, platform: Option<usize>) -> Result<Source> {
+pub(super) fn module(functions: &ModuleTree, platform: Option<usize>) -> Result<Source> {
     let mut host = Alone(Builder::new(entry(functions)?));
     let root = root(&mut host, functions, platform, None)?;
     source(functions, host.0.finish(root)?.at_hand())
@@ -55,7 +55,7 @@ pub(super) fn module(functions: &Functions, platform: Option<usize>) -> Result<S
 /// The root of such a module in a builder of its own, for these sizes of the arguments or those that are declared.
 pub(super) fn root(
     host: &mut dyn Host,
-    functions: &Functions,
+    functions: &ModuleTree,
     platform: Option<usize>,
     dims: Option<&[Vec<Dim>]>,
 ) -> Result<InstId> {
@@ -81,14 +81,14 @@ pub(super) fn root(
         args.push(id);
         wholes.push(shape);
     }
-    let mut converter = Converter::new(host, functions, entry, Checks::Sizes)?;
+    let mut converter = Converter::new(host, functions, entry, ShapeAssertions::Sizes)?;
     args.iter().zip(&wholes).for_each(|(&id, whole)| converter.mark(id, whole));
     let results = converter.entry(entry, &args)?;
     Ok(if let [one] = results[..] { one } else { host.builder().tuple(&results) })
 }
 
 /// A module that was made of functions, with its own name and those of its results.
-pub(super) fn source(functions: &Functions, mut module: Module) -> Result<Source> {
+pub(super) fn source(functions: &ModuleTree, mut module: Module) -> Result<Source> {
     let entry = entry(functions)?;
     module.name = if functions.name.is_empty() { entry.to_string() } else { functions.name.clone() };
     module.extra = functions.header.clone();
@@ -97,7 +97,7 @@ pub(super) fn source(functions: &Functions, mut module: Module) -> Result<Source
 }
 
 /// The arguments of the entry that callers give: all but the number of the platform.
-pub(super) fn taken(entry: &Function, platform: Option<usize>) -> Vec<usize> {
+pub(super) fn taken(entry: &FuncOp, platform: Option<usize>) -> Vec<usize> {
     (0..entry.args.len().min(entry.body.args.len()))
         .filter(|&i| platform.is_none() || !asks_for_platform(&entry.args[i]))
         .collect()
@@ -110,7 +110,7 @@ pub(super) fn argument_name(port: &Port, i: usize) -> String {
 }
 
 /// The function that a module begins with: `main`, or else the first.
-pub(super) fn entry(functions: &Functions) -> Result<&str> {
+pub(super) fn entry(functions: &ModuleTree) -> Result<&str> {
     match functions.all.get_index(0) {
         Some(_) if functions.all.contains_key("main") => Ok("main"),
         Some((first, _)) => Ok(first),
@@ -150,8 +150,13 @@ fn steps(path: &str) -> Vec<&str> {
 impl<'a, 'h> Converter<'a, 'h> {
     /// A converter of what `entry` reaches.
     ///
-    /// Errors: those of [`Functions::order`].
-    pub fn new(host: &'h mut dyn Host, functions: &'a Functions, entry: &str, checks: Checks) -> Result<Self> {
+    /// Errors: those of [`ModuleTree::order`].
+    pub fn new(
+        host: &'h mut dyn Host,
+        functions: &'a ModuleTree,
+        entry: &str,
+        checks: ShapeAssertions,
+    ) -> Result<Self> {
         let mut open = HashSet::new();
         for name in functions.order(entry)? {
             let (name, function) = functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
@@ -167,18 +172,18 @@ impl<'a, 'h> Converter<'a, 'h> {
     /// The results of the entry on `args`.
     pub fn entry(&mut self, name: &str, args: &[InstId]) -> Result<Vec<InstId>> {
         let (name, function) = self.functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
-        let mut scope = Scope { open: self.open.contains(name.as_str()), ..Scope::default() };
+        let mut scope = SymbolScope { open: self.open.contains(name.as_str()), ..SymbolScope::default() };
         let results = self.body(function, &mut scope, args)?;
         Ok(if results.is_empty() { scope.checked } else { results })
     }
-    fn body(&mut self, function: &'a Function, scope: &mut Scope, args: &[InstId]) -> Result<Vec<InstId>> {
+    fn body(&mut self, function: &'a FuncOp, scope: &mut SymbolScope, args: &[InstId]) -> Result<Vec<InstId>> {
         for ((arg, _), &id) in function.body.args.iter().zip(args) {
             scope.values.insert(arg.clone(), vec![id]);
         }
         self.ops(&function.body, scope)
     }
     /// Runs through a region; its results.
-    pub fn ops(&mut self, region: &'a Region, scope: &mut Scope) -> Result<Vec<InstId>> {
+    pub fn ops(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
         self.operations = self.operations.saturating_add(region.ops.len());
         if self.operations > MOST_OPERATIONS {
             return Err(Error::user(
@@ -206,7 +211,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         Ok(Vec::new())
     }
     /// The results of one operation.
-    fn op(&mut self, op: &'a Operation, scope: &mut Scope) -> Result<Vec<InstId>> {
+    fn op(&mut self, op: &'a Operation, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
         let operands = op.operands.iter().map(|v| scope.get(op, v)).collect::<Result<Vec<_>>>()?;
         if op.name.starts_with("check.") {
             scope.checked.extend(operands);
@@ -217,7 +222,7 @@ impl<'a, 'h> Converter<'a, 'h> {
             shards::CAST => Ok(operands),
             "sdy.manual_computation" => self.manual(op, &operands, scope),
             "stablehlo.constant" | "arith.constant" => {
-                let Some(Attr::Dense(value)) = op.attr(&["value"]) else {
+                let Some(MlirAttr::Dense(value)) = op.attr(&["value"]) else {
                     return Err(at(op, Code::HloUnsupported, "a constant is written as dense<...>"));
                 };
                 let (literal, shape) = constant(value.clone());
@@ -259,7 +264,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         }
         if self.open.contains(name.as_str()) {
             self.enter(op)?;
-            let results = self.body(function, &mut Scope { open: true, ..Scope::default() }, &operands)?;
+            let results = self.body(function, &mut SymbolScope { open: true, ..SymbolScope::default() }, &operands)?;
             self.leave();
             return Ok(results);
         }
@@ -276,7 +281,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         self.enter(op)?;
         self.b().begin(name);
         let args: Vec<InstId> = function.body.args.iter().map(|(_, shape)| self.b().parameter(shape.fixed())).collect();
-        let results = self.body(function, &mut Scope::default(), &args)?;
+        let results = self.body(function, &mut SymbolScope::default(), &args)?;
         let root = if let [one] = results[..] { one } else { self.b().tuple(&results) };
         let comp = self.b().end(root);
         self.leave();
@@ -289,14 +294,14 @@ impl<'a, 'h> Converter<'a, 'h> {
         op: &Operation,
         operands: Vec<InstId>,
         comps: &[CompId],
-        scope: &Scope,
+        scope: &SymbolScope,
     ) -> Result<Vec<InstId>> {
         if op.name == "stablehlo.real_dynamic_slice"
             && let Some(part) = self.moving_part(op, &operands)?
         {
             return Ok(vec![part]);
         }
-        if let Some(Fixed { op, operands, comps: own, numbers }) = self.fixed(op, &operands)? {
+        if let Some(StaticOperation { op, operands, comps: own, numbers }) = self.fixed(op, &operands)? {
             return self.single(&op, (operands, &numbers), own.as_deref().unwrap_or(comps), scope);
         }
         self.single(op, (operands, &[]), comps, scope)
@@ -307,7 +312,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         op: &Operation,
         (mut operands, numbers): (Vec<InstId>, &[Vec<Dim>]),
         comps: &[CompId],
-        scope: &Scope,
+        scope: &SymbolScope,
     ) -> Result<Vec<InstId>> {
         let refuse = |message: String| at(op, Code::HloUnsupported, message);
         if matches!(op.name.as_str(), "stablehlo.broadcast_in_dim" | "stablehlo.dynamic_broadcast_in_dim") {
@@ -366,9 +371,9 @@ impl<'a, 'h> Converter<'a, 'h> {
         Ok(vec![if scope.open { self.settled(op, id) } else { id }])
     }
     /// HLO repeats whole dimensions only: a dimension of one that grows is taken away before.
-    fn broadcast(&mut self, op: &Operation, operands: Vec<InstId>, scope: &Scope) -> Result<Vec<InstId>> {
+    fn broadcast(&mut self, op: &Operation, operands: Vec<InstId>, scope: &SymbolScope) -> Result<Vec<InstId>> {
         let wrong = |message: &str| at(op, Code::HloSyntax, message);
-        let dims = op.attr(&["dims", "broadcast_dimensions"]).and_then(Attr::ints);
+        let dims = op.attr(&["dims", "broadcast_dimensions"]).and_then(MlirAttr::ints);
         let dims = dims.ok_or_else(|| wrong("expects dims"))?;
         let (Some(&x), [declared]) = (operands.first(), &op.types[..]) else { return Err(wrong("expects one array")) };
         let made = open::Op::Broadcast(Vec::new());
@@ -402,9 +407,9 @@ fn missing(name: &str) -> Error {
 /// The operation that a composite stands for, where HLO has it: the others are what they are decomposed into.
 fn composite(op: &Operation) -> Option<Operation> {
     const KNOWN: &[&str] = &["chlo.erf", "chlo.top_k"];
-    let Some(Attr::Text(name)) = op.attr(&["name", "callee"]) else { return None };
+    let Some(MlirAttr::Text(name)) = op.attr(&["name", "callee"]) else { return None };
     let attrs = match op.attr(&["composite_attributes"]) {
-        Some(Attr::Dict(attrs)) => attrs.clone(),
+        Some(MlirAttr::Dict(attrs)) => attrs.clone(),
         _ => Vec::new(),
     };
     KNOWN.contains(&name.as_str()).then(|| Operation { name: name.clone(), attrs, ..op.clone() })

@@ -1,7 +1,7 @@
 //! State that readers of a module's operations share: where instructions go, and the values that names stand for.
-use super::tree::{Functions, Operation, ValueRef};
+use super::tree::{ModuleTree, Operation, ValueRef};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::Known;
+use crate::hlo::SymbolicArray;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::open::{self, Builder};
 use crate::hlo::{CompId, InstId};
@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 const MOST_DEPTH: usize = 64;
 /// Whether what a module asserts about the sizes of its arguments is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checks {
+pub enum ShapeAssertions {
     /// Assertions must hold.
     Sizes,
     /// Assertions are left out: the module was exported to be called without them.
@@ -25,10 +25,10 @@ pub trait Host {
     /// The builder that gets them.
     fn builder(&mut self) -> &mut Builder;
     /// The value of an instruction of the open computation, if it is known, with the elements that follow from sizes.
-    fn known(&mut self, id: InstId) -> Option<Known>;
+    fn known(&mut self, id: InstId) -> Option<SymbolicArray>;
     /// The value of an instruction of the open computation, which it must have in every call, if it is known.
     fn constant(&mut self, id: InstId) -> Option<Tensor> {
-        self.known(id).map(Known::pinned)
+        self.known(id).map(SymbolicArray::pinned)
     }
     /// Element `at` of one array of integers less that of another, where it follows from sizes although they do not.
     fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim>;
@@ -57,7 +57,7 @@ pub(super) fn at(op: &Operation, code: Code, message: impl Into<String>) -> Erro
 
 /// Names and checks inside of one function or region.
 #[derive(Default)]
-pub(super) struct Scope {
+pub(super) struct SymbolScope {
     /// The values that names stand for.
     pub values: HashMap<String, Vec<InstId>>,
     /// The operands of `check.` operations.
@@ -66,7 +66,7 @@ pub(super) struct Scope {
     pub open: bool,
 }
 
-impl Scope {
+impl SymbolScope {
     /// The value that an operation reads.
     pub fn get(&self, op: &Operation, value: &ValueRef) -> Result<InstId> {
         let found = self.values.get(&value.name).and_then(|all| all.get(value.index));
@@ -79,9 +79,9 @@ pub(super) struct Converter<'a, 'h> {
     /// Where they go.
     pub host: &'h mut dyn Host,
     /// The assertions that are checked.
-    pub checks: Checks,
+    pub checks: ShapeAssertions,
     /// All functions of the module.
-    pub functions: &'a Functions,
+    pub functions: &'a ModuleTree,
     /// Values that are the device's parts of arrays, outside of where parts are computed with, and how deep the computation is that
     /// has them.
     pub parts_of_arrays: HashSet<(usize, InstId)>,

@@ -1,8 +1,8 @@
 //! The attributes of StableHLO's custom calls: target, interface, what is handed on, and how arrays lie.
-use super::attribute_values::{Found, Out, flag, int_or};
-use super::tree::{Attr, Operation};
+use super::attribute_values::{AttrResult, Out, flag, int_or};
+use super::tree::{MlirAttr, Operation};
 use crate::hlo::proto::quoted;
-use crate::hlo::{ArrayShape, CompId, Layout, Shape};
+use crate::hlo::{ArrayShape, CompId, Shape, XlaLayout};
 
 /// The names of what is handed on.
 const CONFIG: &[&str] = &["mhlo.backend_config", "backend_config"];
@@ -15,15 +15,15 @@ const API_VERSIONS: &[&str] =
 ///
 /// # Errors
 /// Where it lists no layouts of these shapes.
-pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> Found<Vec<Shape>> {
-    let Some(Attr::List(all)) = op.attr(&[name]) else { return Ok(Vec::new()) };
+pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> AttrResult<Vec<Shape>> {
+    let Some(MlirAttr::List(all)) = op.attr(&[name]) else { return Ok(Vec::new()) };
     if all.is_empty() {
         return Ok(Vec::new());
     }
     if all.len() != shapes.len() {
         return Err(format!("`{name}` has {} layouts for {} arrays", all.len(), shapes.len()));
     }
-    let one = |(layout, shape): (&Attr, &&Shape)| {
+    let one = |(layout, shape): (&MlirAttr, &&Shape)| {
         let Shape::Array(a) = shape else { return Ok((*shape).clone()) };
         let minor_to_major = layout.ints().unwrap_or_default();
         let mut axes = minor_to_major.clone();
@@ -31,7 +31,7 @@ pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> Found<Ve
         if !axes.into_iter().eq(0..a.rank() as i64) {
             return Err(format!("`{name}` has a layout that is none of {shape}"));
         }
-        Ok(Shape::Array(ArrayShape { layout: Some(Layout { minor_to_major, ..Layout::default() }), ..a.clone() }))
+        Ok(Shape::Array(ArrayShape { layout: Some(XlaLayout { minor_to_major, ..XlaLayout::default() }), ..a.clone() }))
     };
     all.iter().zip(shapes).map(one).collect()
 }
@@ -40,26 +40,26 @@ pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> Found<Ve
 ///
 /// # Errors
 /// The reason why the operation is refused.
-pub(super) fn attributes(op: &Operation, (shapes, comps): (&[&Shape], &[CompId]), out: &mut Out) -> Found<()> {
+pub(super) fn attributes(op: &Operation, (shapes, comps): (&[&Shape], &[CompId]), out: &mut Out) -> AttrResult<()> {
     let target = match op.attr(&["call_target_name", "callee"]) {
-        Some(Attr::Symbol(name) | Attr::Text(name)) => name,
+        Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) => name,
         _ => return Err("a custom call has a target".to_string()),
     };
     if !comps.is_empty()
-        || op.attr(&["called_computations"]).is_some_and(|c| !matches!(c, Attr::List(l) if l.is_empty()))
+        || op.attr(&["called_computations"]).is_some_and(|c| !matches!(c, MlirAttr::List(l) if l.is_empty()))
     {
         return Err("a custom call that calls computations".to_string());
     }
     out.carried("custom_call_target", format!("\"{target}\""));
     match op.attr(CONFIG) {
-        Some(Attr::Text(config)) if !config.is_empty() => out.carried("backend_config", quoted(config.as_bytes())),
-        Some(Attr::Dict(entries)) => out.carried("backend_config", format!("{{{}}}", options(entries))),
+        Some(MlirAttr::Text(config)) if !config.is_empty() => out.carried("backend_config", quoted(config.as_bytes())),
+        Some(MlirAttr::Dict(entries)) => out.carried("backend_config", format!("{{{}}}", options(entries))),
         _ => {}
     }
     // Text has the number, bytecode the word. Only the last version has dictionaries; JAX then says the first, or none.
     let version = match op.attr(&["api_version"]) {
-        _ if matches!(op.attr(CONFIG), Some(Attr::Dict(_))) => API_VERSIONS.last(),
-        Some(Attr::Text(word)) => API_VERSIONS.iter().find(|v| *v == word),
+        _ if matches!(op.attr(CONFIG), Some(MlirAttr::Dict(_))) => API_VERSIONS.last(),
+        Some(MlirAttr::Text(word)) => API_VERSIONS.iter().find(|v| *v == word),
         _ => usize::try_from(int_or(op, &["api_version"], 1)? - 2).ok().and_then(|i| API_VERSIONS.get(i)),
     };
     if let Some(version) = version {
@@ -70,7 +70,7 @@ pub(super) fn attributes(op: &Operation, (shapes, comps): (&[&Shape], &[CompId])
         let all: Vec<String> = layouts.iter().map(Shape::to_string).collect();
         out.carried("operand_layout_constraints", format!("{{{}}}", all.join(", ")));
     }
-    if let Some(Attr::List(aliases)) = op.attr(&["output_operand_aliases"])
+    if let Some(MlirAttr::List(aliases)) = op.attr(&["output_operand_aliases"])
         && !aliases.is_empty()
     {
         let all = aliases.iter().map(alias).collect::<Option<Vec<_>>>().ok_or("an output_operand_alias is expected")?;
@@ -83,8 +83,8 @@ pub(super) fn attributes(op: &Operation, (shapes, comps): (&[&Shape], &[CompId])
 }
 
 /// The operand whose memory a result has, as HLO writes it.
-fn alias(value: &Attr) -> Option<String> {
-    let Attr::Dict(entries) = value else { return None };
+fn alias(value: &MlirAttr) -> Option<String> {
+    let MlirAttr::Dict(entries) = value else { return None };
     let ints = |name: &str| entries.iter().find(|e| e.0 == name).and_then(|e| e.1.ints());
     let path = |name: &str| {
         let path: Vec<String> = ints(name).unwrap_or_default().iter().map(i64::to_string).collect();
@@ -95,14 +95,19 @@ fn alias(value: &Attr) -> Option<String> {
 }
 
 /// The entries of a dictionary that are numbers, truth values and words, as MLIR writes them.
-fn options(entries: &[(String, Attr)]) -> String {
-    let one = |(name, value): &(String, Attr)| {
+fn options(entries: &[(String, MlirAttr)]) -> String {
+    let one = |(name, value): &(String, MlirAttr)| {
         let value = match value {
-            Attr::Int(i) => i.to_string(),
-            Attr::Float(f) => format!("{f:e}"),
-            Attr::Bool(b) => b.to_string(),
-            Attr::Text(text) => quoted(text.as_bytes()),
-            Attr::Symbol(_) | Attr::List(_) | Attr::Dict(_) | Attr::Dense(_) | Attr::Conv(_) | Attr::Other => {
+            MlirAttr::Int(i) => i.to_string(),
+            MlirAttr::Float(f) => format!("{f:e}"),
+            MlirAttr::Bool(b) => b.to_string(),
+            MlirAttr::Text(text) => quoted(text.as_bytes()),
+            MlirAttr::Symbol(_)
+            | MlirAttr::List(_)
+            | MlirAttr::Dict(_)
+            | MlirAttr::Dense(_)
+            | MlirAttr::Conv(_)
+            | MlirAttr::Other => {
                 return None;
             }
         };

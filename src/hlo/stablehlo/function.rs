@@ -2,15 +2,15 @@
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
-use super::reader::Reader;
+use super::reader::TextReader;
 use super::shards::read_mesh;
-use super::tree::{Attr, Function, Functions, Port};
+use super::tree::{FuncOp, MlirAttr, ModuleTree, Port};
 use crate::diag::Result;
 
 /// Reads a module, or functions without one around them.
-pub(super) fn parse(text: &str) -> Result<Functions> {
-    let mut r = Reader::new(text);
-    let mut out = Functions { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
+pub(super) fn parse(text: &str) -> Result<ModuleTree> {
+    let mut r = TextReader::new(text);
+    let mut out = ModuleTree { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
     let mut open = 0;
     let mut aliases = HashMap::new();
     while !r.at_end() {
@@ -65,20 +65,20 @@ pub(super) fn parse(text: &str) -> Result<Functions> {
 }
 
 /// The attribute of a module that says how many devices run it.
-pub(super) fn device_count((name, value): (String, Attr)) -> Option<(String, String)> {
+pub(super) fn device_count((name, value): (String, MlirAttr)) -> Option<(String, String)> {
     let own = match name.as_str() {
         "mhlo.num_replicas" => "replica_count",
         "mhlo.num_partitions" => "num_partitions",
         _ => return None,
     };
     match value {
-        Attr::Int(n) if n > 1 => Some((own.to_string(), n.to_string())),
+        MlirAttr::Int(n) if n > 1 => Some((own.to_string(), n.to_string())),
         _ => None,
     }
 }
 
 /// `public @main(%a: T {...}) -> (U {...}) attributes {...} {...}`.
-fn function(r: &mut Reader, out: &mut Functions) -> Result<()> {
+fn function(r: &mut TextReader, out: &mut ModuleTree) -> Result<()> {
     let _ = r.eat_word("public") || r.eat_word("private") || r.eat_word("nested");
     r.expect("@")?;
     let name = r.suffix()?.to_string();
@@ -87,17 +87,17 @@ fn function(r: &mut Reader, out: &mut Functions) -> Result<()> {
     }
     r.expect("(")?;
     let declared = !r.at("%") && !r.at(")");
-    let mut made = Function::default();
+    let mut made = FuncOp::default();
     if declared {
-        r.list(")", Reader::result)?;
+        r.list(")", TextReader::result)?;
     } else {
-        for (arg, shape, port) in r.list(")", Reader::argument)? {
+        for (arg, shape, port) in r.list(")", TextReader::argument)? {
             made.body.args.push((arg, shape));
             made.args.push(port);
         }
     }
     if r.eat("->") {
-        if r.eat("(") { made.results = r.list(")", Reader::result)? } else { drop(r.ty()?) }
+        if r.eat("(") { made.results = r.list(")", TextReader::result)? } else { drop(r.ty()?) }
     }
     if r.eat_word("attributes") {
         r.expect("{")?;
@@ -113,7 +113,7 @@ fn function(r: &mut Reader, out: &mut Functions) -> Result<()> {
     r.location().map(drop)
 }
 
-impl Reader<'_> {
+impl TextReader<'_> {
     /// `T {...}`.
     fn result(&mut self) -> Result<Port> {
         self.ty()?;

@@ -37,15 +37,15 @@ mod types;
 
 use bytes::Bytes;
 
-use super::{Form, Module};
+use super::{Module, SourceContent};
 use crate::diag::Result;
-pub use converter::Checks;
 pub use converter::Host;
+pub use converter::ShapeAssertions;
 use jax_export::Exported;
-pub use open::{Argument, Axis, Open};
+pub use open::{Argument, AxisSize, OpenModule};
 pub use print::print;
-pub use specialization::Called;
-use tree::Functions;
+pub use specialization::UnspecializedModule;
+use tree::ModuleTree;
 
 /// Reads StableHLO's text; errors carry line and column.
 ///
@@ -57,14 +57,14 @@ pub fn parse(text: &str) -> Result<Module> {
 }
 
 /// Reads text into a module with names of its results, or with open sizes.
-pub(super) fn read_text(text: &str) -> Result<Form> {
+pub(super) fn read_text(text: &str) -> Result<SourceContent> {
     form(function::parse(text)?, None)
 }
 
 /// Reads portable bytecode of StableHLO, or what JAX exports with such in it; `None` for bytes that are neither.
 ///
 /// Errors: `Code::BadEncoding` for damaged bytes, and those of [`parse`].
-pub(super) fn read_bytes(bytes: &Bytes) -> Option<Result<Form>> {
+pub(super) fn read_bytes(bytes: &Bytes) -> Option<Result<SourceContent>> {
     if bytecode::is_bytecode(bytes) {
         return Some(read_bytecode(bytes, &[]));
     }
@@ -75,21 +75,21 @@ pub(super) fn read_bytes(bytes: &Bytes) -> Option<Result<Form>> {
 /// Reads portable bytecode that is for these platforms: where they are several, the module asks which it is on, and code is for a CPU.
 ///
 /// Errors: those of [`read_bytes`].
-fn read_bytecode(bytes: &Bytes, platforms: &[String]) -> Result<Form> {
+fn read_bytecode(bytes: &Bytes, platforms: &[String]) -> Result<SourceContent> {
     let cpu = platforms.iter().position(|p| p.eq_ignore_ascii_case("cpu"));
     form(bytecode::parse(bytes)?, cpu)
 }
 
-fn form(functions: Functions, platform: Option<usize>) -> Result<Form> {
-    match Open::of(functions, platform)? {
-        Ok(open) => Ok(Form::Open(Box::new(open))),
-        Err(functions) => convert::module(&functions, platform).map(Form::Fixed),
+fn form(functions: ModuleTree, platform: Option<usize>) -> Result<SourceContent> {
+    match OpenModule::of(functions, platform)? {
+        Ok(open) => Ok(SourceContent::Open(Box::new(open))),
+        Err(functions) => convert::module(&functions, platform).map(SourceContent::Fixed),
     }
 }
 
 /// Whether `text` is MLIR and not HLO: its first word is one that no module of HLO begins with.
 pub fn is_stablehlo(text: &str) -> bool {
-    let reader = reader::Reader::new(text);
+    let reader = reader::TextReader::new(text);
     let hash = reader.at("#");
     let mut second = reader.clone();
     let word = reader.peek_word();

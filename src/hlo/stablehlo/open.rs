@@ -5,7 +5,7 @@
 use super::convert;
 use super::converter::Host;
 use super::sizes::{OPEN, is_fixed, target};
-use super::tree::{Attr, Function, Functions, Operation, ValueRef, callee};
+use super::tree::{FuncOp, MlirAttr, ModuleTree, Operation, ValueRef, callee};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{InstId, Module, Source};
 use crate::symbolic::Dim;
@@ -13,8 +13,8 @@ use crate::tensor::DType;
 use std::collections::HashMap;
 
 /// A module whose arguments have open sizes.
-pub struct Open {
-    functions: Functions,
+pub struct OpenModule {
+    functions: ModuleTree,
     platform: Option<usize>,
     /// The arguments, without the number of the platform.
     pub args: Vec<Argument>,
@@ -28,12 +28,12 @@ pub struct Argument {
     /// The type of its elements.
     pub dtype: DType,
     /// The axes, outermost first.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisSize>,
 }
 
 /// How many elements an axis has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Axis {
+pub enum AxisSize {
     /// So many.
     Fixed(u64),
     /// As many as all axes with this name.
@@ -42,11 +42,11 @@ pub enum Axis {
     Open,
 }
 
-impl Open {
+impl OpenModule {
     /// A module that has open sizes; the others come back.
     ///
     /// Errors: `Code::HloSyntax` for one without functions; `Code::HloUnsupported` for arguments with open sizes that are no arrays.
-    pub(super) fn of(functions: Functions, platform: Option<usize>) -> Result<Result<Open, Functions>> {
+    pub(super) fn of(functions: ModuleTree, platform: Option<usize>) -> Result<Result<OpenModule, ModuleTree>> {
         let entry = &functions.all[convert::entry(&functions)?];
         let taken = convert::taken(entry, platform);
         if taken.iter().all(|&i| is_fixed(&entry.body.args[i].1)) {
@@ -61,15 +61,15 @@ impl Open {
                 return Err(Error::user(Code::HloUnsupported, told));
             };
             let axis = |(axis, &size): (usize, &u64)| match sizes.names.get(&(i, axis)) {
-                _ if size != OPEN => Axis::Fixed(size),
-                Some(name) => Axis::Named(name.clone()),
-                None => Axis::Open,
+                _ if size != OPEN => AxisSize::Fixed(size),
+                Some(name) => AxisSize::Named(name.clone()),
+                None => AxisSize::Open,
             };
             let name = convert::argument_name(&entry.args[i], i);
             let name = sizes.arguments.get(&i).map_or(name, Clone::clone);
             args.push(Argument { name, dtype: array.dtype, axes: array.dims.iter().enumerate().map(axis).collect() });
         }
-        Ok(Ok(Open { functions, platform, args }))
+        Ok(Ok(OpenModule { functions, platform, args }))
     }
 
     /// The name of the module.
@@ -85,7 +85,7 @@ impl Open {
         convert::root(host, &self.functions, self.platform, Some(dims))
     }
 
-    /// The module that was made with [`Open::root`], with its own name and those of its results.
+    /// The module that was made with [`OpenModule::root`], with its own name and those of its results.
     ///
     /// # Errors
     /// `Code::HloSyntax` for a module without functions.
@@ -95,16 +95,16 @@ impl Open {
 
     /// The error for a module that can't be read without sizes.
     pub fn refusal(&self) -> Error {
-        let open = |a: &&Argument| a.axes.iter().any(|axis| !matches!(axis, Axis::Fixed(_)));
+        let open = |a: &&Argument| a.axes.iter().any(|axis| !matches!(axis, AxisSize::Fixed(_)));
         let told: Vec<String> = self.args.iter().filter(open).map(Argument::to_string).collect();
         let d = Diagnostic::new(Code::UnknownDim, format!("sizes of the module are open: {}", told.join(", ")));
         let mut names: Vec<String> = Vec::new();
         for arg in &self.args {
             for (i, axis) in arg.axes.iter().enumerate() {
                 let name = match axis {
-                    Axis::Fixed(_) => continue,
-                    Axis::Named(name) => name.clone(),
-                    Axis::Open => format!("{}[{i}]", arg.name),
+                    AxisSize::Fixed(_) => continue,
+                    AxisSize::Named(name) => name.clone(),
+                    AxisSize::Open => format!("{}[{i}]", arg.name),
                 };
                 if !names.contains(&name) {
                     names.push(name);
@@ -116,7 +116,7 @@ impl Open {
     }
 }
 
-impl std::fmt::Debug for Open {
+impl std::fmt::Debug for OpenModule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Open").field("args", &self.args).finish_non_exhaustive()
     }
@@ -125,10 +125,10 @@ impl std::fmt::Debug for Open {
 impl std::fmt::Display for Argument {
     /// Name, type and sizes, as `x f32[b,4]`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let axis = |axis: &Axis| match axis {
-            Axis::Fixed(n) => n.to_string(),
-            Axis::Named(name) => name.clone(),
-            Axis::Open => "?".to_string(),
+        let axis = |axis: &AxisSize| match axis {
+            AxisSize::Fixed(n) => n.to_string(),
+            AxisSize::Named(name) => name.clone(),
+            AxisSize::Open => "?".to_string(),
         };
         let axes: Vec<String> = self.axes.iter().map(axis).collect();
         write!(f, "{} {}[{}]", self.name, self.dtype, axes.join(","))
@@ -148,7 +148,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(entry: &Function, functions: &Functions) -> Sizes {
+    fn of(entry: &FuncOp, functions: &ModuleTree) -> Sizes {
         let args: HashMap<&str, usize> =
             entry.body.args.iter().enumerate().map(|(i, (name, _))| (name.as_str(), i)).collect();
         let mut taken: HashMap<&str, Place> = HashMap::new();
@@ -208,10 +208,10 @@ impl Sizes {
 
 /// The axis of argument `array` whose size `op` takes.
 fn axis_of(op: &Operation, array: Option<usize>) -> Option<Place> {
-    let axis = op.attr(&["dimension", "dim"]).and_then(Attr::ints)?;
+    let axis = op.attr(&["dimension", "dim"]).and_then(MlirAttr::ints)?;
     Some((array?, usize::try_from(*axis.first()?).ok()?))
 }
 
 fn is_equality(op: &Operation) -> bool {
-    matches!(op.attr(&["comparison_direction"]), Some(Attr::Text(direction)) if direction == "EQ")
+    matches!(op.attr(&["comparison_direction"]), Some(MlirAttr::Text(direction)) if direction == "EQ")
 }

@@ -1,21 +1,21 @@
 //! Operations as they are written, in the generic form and in StableHLO's own.
 use super::attribute::conv_axes;
-use super::reader::Reader;
-use super::tree::{Attr, Operation, Port, Region, ValueRef};
-use super::types::Signature;
+use super::reader::TextReader;
+use super::tree::{MlirAttr, Operation, Port, RegionBlock, ValueRef};
+use super::types::OpSignature;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 
-impl<'a> Reader<'a> {
+impl<'a> TextReader<'a> {
     /// The operations up to the `}` that closes the region, which is taken.
-    pub fn block(&mut self, args: Vec<(String, Shape)>) -> Result<Region> {
-        let mut region = Region { args, ops: Vec::new() };
+    pub fn block(&mut self, args: Vec<(String, Shape)>) -> Result<RegionBlock> {
+        let mut region = RegionBlock { args, ops: Vec::new() };
         self.enter()?;
         if self.at("^") {
             self.take(1);
             self.suffix()?;
             if self.eat("(") {
-                region.args = self.list(")", Reader::block_argument)?;
+                region.args = self.list(")", TextReader::block_argument)?;
             }
             self.expect(":")?;
         }
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
     /// `(%a, %b) <{...}> ({...}, {...}) {...} : (T, U) -> V`.
     fn generic(&mut self, op: &mut Operation) -> Result<()> {
         self.expect("(")?;
-        op.operands = self.list(")", Reader::value)?;
+        op.operands = self.list(")", TextReader::value)?;
         if self.eat("<{") {
             op.attrs = self.dictionary("}")?;
             self.expect(">")?;
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
                 }
                 let value = self.dense()?;
                 op.types = vec![Shape::array(value.dtype, value.dims.clone())];
-                op.attrs.push(("value".to_string(), Attr::Dense(value)));
+                op.attrs.push(("value".to_string(), MlirAttr::Dense(value)));
                 return Ok(());
             }
             _ => {}
@@ -131,7 +131,10 @@ impl<'a> Reader<'a> {
                 return Err(self.error(format!("`{}` is not written like this", op.name)));
             }
             // Without a type: `check.expect_eq_const %0, dense<1> : tensor<i32>` has taken its own.
-            if op.name.starts_with("check.") && !self.at(":") && matches!(op.attrs.last(), Some((_, Attr::Dense(_)))) {
+            if op.name.starts_with("check.")
+                && !self.at(":")
+                && matches!(op.attrs.last(), Some((_, MlirAttr::Dense(_))))
+            {
                 return Ok(());
             }
         }
@@ -140,7 +143,7 @@ impl<'a> Reader<'a> {
     }
     /// The types behind the colon.
     fn results(&mut self, op: &mut Operation) -> Result<()> {
-        let Signature { mut results, listed } = self.signature()?;
+        let OpSignature { mut results, listed } = self.signature()?;
         let several = matches!(op.name.as_str(), "stablehlo.optimization_barrier" | "stablehlo.while");
         if listed && !several && results.len() > 1 {
             results.drain(..results.len() - 1);
@@ -182,7 +185,7 @@ impl<'a> Reader<'a> {
         } else if self.eat("=") {
             self.keyword(op, word)?;
         } else {
-            op.attrs.push((format!("word{}", op.attrs.len()), Attr::Text(word)));
+            op.attrs.push((format!("word{}", op.attrs.len()), MlirAttr::Text(word)));
         }
         Ok(())
     }
@@ -193,19 +196,19 @@ impl<'a> Reader<'a> {
                 let end = self.rest().find("->").map(|i| i + 2).unwrap_or(0);
                 let end = self.rest()[end..].find(']').map(|i| end + i + 1).unwrap_or(0);
                 let text = self.take(end);
-                Attr::Conv(Box::new(conv_axes(text).map_err(|m| self.error(m))?))
+                MlirAttr::Conv(Box::new(conv_axes(text).map_err(|m| self.error(m))?))
             }
             "batching_dims" | "contracting_dims" => {
                 let lhs = self.attribute()?;
                 self.expect("x")?;
-                Attr::List(vec![lhs, self.attribute()?])
+                MlirAttr::List(vec![lhs, self.attribute()?])
             }
             "window" => {
                 self.expect("{")?;
                 op.attrs.extend(self.dictionary("}")?);
                 return Ok(());
             }
-            "algorithm" if self.at("<") => self.balanced().map(|_| Attr::Other)?,
+            "algorithm" if self.at("<") => self.balanced().map(|_| MlirAttr::Other)?,
             // What follows the number's colon is the operation's type.
             _ if !self.peek_number().is_empty() => self.number()?,
             _ => self.attribute()?,
@@ -216,8 +219,8 @@ impl<'a> Reader<'a> {
     /// `0:2:1, 4:8` of a slice, or the index of a tuple's part.
     fn brackets(&mut self, op: &mut Operation) -> Result<()> {
         if op.name != "stablehlo.slice" {
-            let all = self.list("]", Reader::int)?;
-            op.attrs.push(("index".to_string(), Attr::List(all.into_iter().map(Attr::Int).collect())));
+            let all = self.list("]", TextReader::int)?;
+            op.attrs.push(("index".to_string(), MlirAttr::List(all.into_iter().map(MlirAttr::Int).collect())));
             return Ok(());
         }
         let all = self.list("]", |r| {
@@ -228,8 +231,8 @@ impl<'a> Reader<'a> {
             Ok([start, limit, stride])
         })?;
         for (i, name) in ["start_indices", "limit_indices", "strides"].into_iter().enumerate() {
-            let column = all.iter().map(|d| Attr::Int(d[i])).collect();
-            op.attrs.push((name.to_string(), Attr::List(column)));
+            let column = all.iter().map(|d| MlirAttr::Int(d[i])).collect();
+            op.attrs.push((name.to_string(), MlirAttr::List(column)));
         }
         Ok(())
     }
@@ -276,7 +279,7 @@ impl<'a> Reader<'a> {
         let apply = body(applied, vec!["r".to_string()], vec![value("a"), value("b")], vec![scalar.clone()]);
         let end = body("stablehlo.return".to_string(), Vec::new(), vec![value("r")], Vec::new());
         let args = vec![("a".to_string(), scalar.clone()), ("b".to_string(), scalar)];
-        op.regions.push(Region { args, ops: vec![apply, end] });
+        op.regions.push(RegionBlock { args, ops: vec![apply, end] });
         Ok(())
     }
     /// `reducer(%a: T, %b: T) (%c: U, %d: U) {...}`: a pair for each operand; the left ones come first.
@@ -286,7 +289,7 @@ impl<'a> Reader<'a> {
         }
         let (mut lhs, mut rhs) = (Vec::new(), Vec::new());
         while self.eat("(") {
-            let pair = self.list(")", Reader::block_argument)?;
+            let pair = self.list(")", TextReader::block_argument)?;
             let [a, b] = <[_; 2]>::try_from(pair).map_err(|_| self.error("expects two values"))?;
             lhs.push(a);
             rhs.push(b);
@@ -299,15 +302,15 @@ impl<'a> Reader<'a> {
     /// `(%0) in_shardings=[...] out_shardings=[...] manual_axes={...} (%a: T) {...} : (U) -> V`.
     fn manual_computation(&mut self, op: &mut Operation) -> Result<()> {
         self.expect("(")?;
-        op.operands = self.list(")", Reader::value)?;
+        op.operands = self.list(")", TextReader::value)?;
         while !self.at("(") {
             let name = self.word()?.to_string();
             self.expect("=")?;
             let text = self.balanced()?.to_string();
-            op.attrs.push((name, Attr::Text(text)));
+            op.attrs.push((name, MlirAttr::Text(text)));
         }
         self.expect("(")?;
-        let args = self.list(")", Reader::block_argument)?;
+        let args = self.list(")", TextReader::block_argument)?;
         self.expect("{")?;
         op.regions.push(self.block(args)?);
         self.expect(":")?;

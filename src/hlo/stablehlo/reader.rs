@@ -6,16 +6,16 @@ const MAX_DEPTH: usize = 64;
 
 /// A text and how far it was read; white space and comments are skipped in front of every word.
 #[derive(Clone)]
-pub(super) struct Reader<'a> {
+pub(super) struct TextReader<'a> {
     src: &'a str,
     pos: usize,
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TextReader<'a> {
     /// At the start of `src`.
     pub fn new(src: &'a str) -> Self {
-        let mut reader = Reader { src, pos: 0, depth: 0 };
+        let mut reader = TextReader { src, pos: 0, depth: 0 };
         reader.skip();
         reader
     }

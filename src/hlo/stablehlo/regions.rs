@@ -1,11 +1,11 @@
 //! Regions of operations as computations.
 use std::collections::BTreeSet;
 
-use super::converter::{Converter, Scope, at};
+use super::converter::{Converter, SymbolScope, at};
 use super::shards::computed_with;
-use super::tree::{Operation, Region};
+use super::tree::{Operation, RegionBlock};
 use crate::diag::{Code, Result};
-use crate::hlo::Known;
+use crate::hlo::SymbolicArray;
 use crate::hlo::{CompId, InstId, Op, open};
 use crate::symbolic::trace;
 
@@ -13,7 +13,7 @@ use crate::symbolic::trace;
 const MOST_COPIED: usize = 1 << 10;
 
 /// The names that a region reads and does not define.
-fn free(region: &Region, out: &mut BTreeSet<String>) {
+fn free(region: &RegionBlock, out: &mut BTreeSet<String>) {
     let mut used = BTreeSet::new();
     let mut defined: BTreeSet<&str> = region.args.iter().map(|a| a.0.as_str()).collect();
     for op in &region.ops {
@@ -31,12 +31,12 @@ struct Captured {
     /// The values.
     values: Vec<InstId>,
     /// Names of constants, which the regions make anew.
-    constants: Vec<(String, Known)>,
+    constants: Vec<(String, SymbolicArray)>,
 }
 
 impl<'a> Converter<'a, '_> {
     /// A region as a computation that reads nothing around it but constants.
-    pub fn closed(&mut self, op: &Operation, region: &'a Region, outer: &Scope) -> Result<CompId> {
+    pub fn closed(&mut self, op: &Operation, region: &'a RegionBlock, outer: &SymbolScope) -> Result<CompId> {
         let mut names = BTreeSet::new();
         free(region, &mut names);
         let mut constants = Vec::new();
@@ -49,7 +49,7 @@ impl<'a> Converter<'a, '_> {
             constants.push((name, value));
         }
         self.begin(op)?;
-        let mut scope = Scope { open: outer.open, ..Scope::default() };
+        let mut scope = SymbolScope { open: outer.open, ..SymbolScope::default() };
         for (name, shape) in &region.args {
             let id = self.b().parameter(shape.fixed());
             scope.values.insert(name.clone(), vec![id]);
@@ -70,12 +70,12 @@ impl<'a> Converter<'a, '_> {
         self.b().end(root)
     }
     /// The value of an instruction that is a constant.
-    fn literal(&mut self, id: InstId) -> Option<Known> {
+    fn literal(&mut self, id: InstId) -> Option<SymbolicArray> {
         let b = self.b();
-        let known = Known::of_constant(b, id)?;
+        let known = SymbolicArray::of_constant(b, id)?;
         Some(if b.follows_sizes(id) { known.of_sizes() } else { known })
     }
-    fn remake(&mut self, scope: &mut Scope, constants: Vec<(String, Known)>) {
+    fn remake(&mut self, scope: &mut SymbolScope, constants: Vec<(String, SymbolicArray)>) {
         for (name, known) in constants {
             let id = known.made(self.b());
             scope.values.insert(name, vec![id]);
@@ -85,14 +85,14 @@ impl<'a> Converter<'a, '_> {
     fn open(
         &mut self,
         op: &Operation,
-        region: &'a Region,
+        region: &'a RegionBlock,
         state: &open::Shape,
         captured: &Captured,
-        outer: &Scope,
+        outer: &SymbolScope,
         results: impl FnOnce(&mut Self, Vec<InstId>, Vec<InstId>) -> InstId,
     ) -> Result<CompId> {
         self.begin(op)?;
-        let mut scope = Scope { open: outer.open, ..Scope::default() };
+        let mut scope = SymbolScope { open: outer.open, ..SymbolScope::default() };
         let param = self.b().parameter(state.clone());
         let mut parts = self.parts(param).into_iter();
         for (name, _) in &region.args {
@@ -111,7 +111,7 @@ impl<'a> Converter<'a, '_> {
         let root = results(self, made, rest);
         Ok(self.end(root))
     }
-    fn captured(&mut self, op: &Operation, scope: &Scope) -> Result<Captured> {
+    fn captured(&mut self, op: &Operation, scope: &SymbolScope) -> Result<Captured> {
         let mut names = BTreeSet::new();
         op.regions.iter().for_each(|region| free(region, &mut names));
         let mut out = Captured { counts: Vec::new(), values: Vec::new(), constants: Vec::new() };
@@ -134,7 +134,7 @@ impl<'a> Converter<'a, '_> {
         }
         Ok(out)
     }
-    pub fn while_loop(&mut self, op: &'a Operation, operands: Vec<InstId>, scope: &Scope) -> Result<Vec<InstId>> {
+    pub fn while_loop(&mut self, op: &'a Operation, operands: Vec<InstId>, scope: &SymbolScope) -> Result<Vec<InstId>> {
         let [cond, turn] = &op.regions[..] else { return Err(at(op, Code::HloSyntax, "a loop has two regions")) };
         let n = operands.len();
         if cond.args.len() != n || turn.args.len() != n {
@@ -164,7 +164,7 @@ impl<'a> Converter<'a, '_> {
         Ok(parts)
     }
     /// The values of a loop, by their numbers, that are constants and that each round leaves as they are: JAX hands sizes to loops so.
-    fn kept(&mut self, turn: &Region, operands: &[InstId], scope: &Scope) -> Vec<(usize, Known)> {
+    fn kept(&mut self, turn: &RegionBlock, operands: &[InstId], scope: &SymbolScope) -> Vec<(usize, SymbolicArray)> {
         let Some(last) = turn.ops.last().filter(|op| scope.open && op.is_return()) else { return Vec::new() };
         let is_kept = |&i: &usize| last.operands.get(i).is_some_and(|value| value.name == turn.args[i].0);
         let all: Vec<usize> = (0..operands.len()).filter(is_kept).collect();
@@ -174,14 +174,19 @@ impl<'a> Converter<'a, '_> {
         };
         all.into_iter().filter_map(known).collect()
     }
-    pub fn branches(&mut self, op: &'a Operation, operands: Vec<InstId>, scope: &mut Scope) -> Result<Vec<InstId>> {
+    pub fn branches(
+        &mut self,
+        op: &'a Operation,
+        operands: Vec<InstId>,
+        scope: &mut SymbolScope,
+    ) -> Result<Vec<InstId>> {
         let [selector] = operands[..] else { return Err(at(op, Code::HloSyntax, "one value chooses a branch")) };
         if op.regions.is_empty() || (op.name == "stablehlo.if" && op.regions.len() != 2) {
             return Err(at(op, Code::HloSyntax, "the branches are not as many as the operation has"));
         }
         if let Some(region) = self.taken(op, selector) {
             self.enter(op)?;
-            let mut inner = Scope { values: scope.values.clone(), open: scope.open, ..Scope::default() };
+            let mut inner = SymbolScope { values: scope.values.clone(), open: scope.open, ..SymbolScope::default() };
             let results = self.ops(region, &mut inner)?;
             self.leave();
             return Ok(results);
@@ -198,7 +203,7 @@ impl<'a> Converter<'a, '_> {
         Ok(self.parts(id))
     }
     /// The branch that is taken, if that is known: the others may be for other platforms.
-    fn taken(&mut self, op: &'a Operation, selector: InstId) -> Option<&'a Region> {
+    fn taken(&mut self, op: &'a Operation, selector: InstId) -> Option<&'a RegionBlock> {
         // a branch that is chosen for the sizes at hand would be wrong for others
         let known = self.host.known(selector)?;
         let varies = match trace::is_recording() {

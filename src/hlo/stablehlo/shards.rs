@@ -3,8 +3,8 @@
 //!
 //! A module becomes the program of one device: arguments and results are the device's parts. XLA's partitioner, which cuts what is
 //! written for whole arrays, is not here: outside of such a computation whole arrays alone are computed with, on each device the same.
-use super::converter::{Converter, Scope, at};
-use super::tree::{Attr, Function, Operation, Region, ValueRef};
+use super::converter::{Converter, SymbolScope, at};
+use super::tree::{FuncOp, MlirAttr, Operation, RegionBlock, ValueRef};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{InstId, Shape, open};
 
@@ -24,7 +24,7 @@ pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {
 }
 
 /// The part of an argument of the entry that a device has, by the computations that take it; its own type where there is none.
-pub(super) fn part_of<'f>(function: &'f Function, name: &str, whole: &'f Shape) -> &'f Shape {
+pub(super) fn part_of<'f>(function: &'f FuncOp, name: &str, whole: &'f Shape) -> &'f Shape {
     let mut names = vec![name];
     for op in &function.body.ops {
         let is_arg = |v: &ValueRef| names.contains(&v.name.as_str());
@@ -53,7 +53,7 @@ pub(super) fn part_of<'f>(function: &'f Function, name: &str, whole: &'f Shape) 
 
 fn target(op: &Operation) -> Option<&str> {
     match op.attr(&["call_target_name", "callee"]) {
-        Some(Attr::Symbol(name) | Attr::Text(name)) => Some(name),
+        Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) => Some(name),
         _ => None,
     }
 }
@@ -80,13 +80,18 @@ impl<'a> Converter<'a, '_> {
     }
 
     /// A computation on parts, in its own place.
-    pub(super) fn manual(&mut self, op: &'a Operation, operands: &[InstId], outer: &Scope) -> Result<Vec<InstId>> {
+    pub(super) fn manual(
+        &mut self,
+        op: &'a Operation,
+        operands: &[InstId],
+        outer: &SymbolScope,
+    ) -> Result<Vec<InstId>> {
         let [region] = &op.regions[..] else { return Err(at(op, Code::HloSyntax, "expects one region")) };
         self.are_all_axes(op)?;
         if region.args.len() != operands.len() {
             return Err(at(op, Code::HloSyntax, "expects as many values as arguments"));
         }
-        let mut scope = Scope { open: outer.open, ..Scope::default() };
+        let mut scope = SymbolScope { open: outer.open, ..SymbolScope::default() };
         for ((name, shape), &id) in region.args.iter().zip(operands) {
             self.has_part(op, id, shape)?;
             scope.values.insert(name.clone(), vec![id]);
@@ -101,7 +106,7 @@ impl<'a> Converter<'a, '_> {
     }
 
     /// The operations inside, which work on parts as if they were whole.
-    fn inside(&mut self, region: &'a Region, scope: &mut Scope) -> Result<Vec<InstId>> {
+    fn inside(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
         let parts = std::mem::take(&mut self.parts_of_arrays);
         let results = self.ops(region, scope);
         self.parts_of_arrays = parts;
@@ -150,7 +155,7 @@ impl<'a> Converter<'a, '_> {
     /// Refuses a computation that leaves some axes of the mesh to the partitioner.
     fn are_all_axes(&self, op: &Operation) -> Result<()> {
         let text = |name: &str| match op.attr(&[name]) {
-            Some(Attr::Text(text)) => text.as_str(),
+            Some(MlirAttr::Text(text)) => text.as_str(),
             _ => "",
         };
         let (shardings, own) = (format!("{}{}", text("in_shardings"), text("out_shardings")), text("manual_axes"));

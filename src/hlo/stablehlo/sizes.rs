@@ -2,8 +2,8 @@
 //!
 //! Shape computations are whole numbers that follow from constants, so what operations take as shapes is known where they are
 //! read. Operations whose sizes are operands become those whose sizes are attributes; all others imply their result's.
-use super::converter::{Checks, Converter, at};
-use super::tree::{Attr, Function, Operation, Region};
+use super::converter::{Converter, ShapeAssertions, at};
+use super::tree::{FuncOp, MlirAttr, Operation, RegionBlock};
 use crate::diag::{Code, Result};
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer, open};
 use crate::symbolic::{Dim, product};
@@ -20,11 +20,11 @@ pub(super) fn is_fixed(shape: &Shape) -> bool {
 }
 
 /// Whether a function has open sizes, or needs what surrounds its call: sizes and the platform as arguments, graphs' functions.
-pub(super) fn is_open(function: &Function) -> bool {
+pub(super) fn is_open(function: &FuncOp) -> bool {
     function.args.iter().any(|port| port.text("jax.global_constant").is_some()) || region_is_open(&function.body)
 }
 
-fn region_is_open(region: &Region) -> bool {
+fn region_is_open(region: &RegionBlock) -> bool {
     let own = |op: &Operation| {
         !op.types.iter().all(is_fixed)
             || op.regions.iter().any(region_is_open)
@@ -36,14 +36,14 @@ fn region_is_open(region: &Region) -> bool {
 /// The target of a custom call.
 pub(super) fn target(op: &Operation) -> Option<&str> {
     match op.attr(&["call_target_name", "callee"]) {
-        Some(Attr::Symbol(name) | Attr::Text(name)) if op.name == "stablehlo.custom_call" => Some(name),
+        Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) if op.name == "stablehlo.custom_call" => Some(name),
         _ => None,
     }
 }
 
 /// The numbers of the operands that say how large the results of a custom call are, as JAX writes them for sizes that vary.
 fn size_operands(op: &Operation) -> Vec<i64> {
-    op.attr(&["indices_of_shape_operands"]).and_then(Attr::ints).unwrap_or_default()
+    op.attr(&["indices_of_shape_operands"]).and_then(MlirAttr::ints).unwrap_or_default()
 }
 
 /// The operands of a custom call without those that only say how large its results are.
@@ -53,7 +53,7 @@ pub(super) fn without_sizes(op: &Operation, operands: &[InstId]) -> Vec<InstId> 
 }
 
 /// An operation with its sizes as attributes.
-pub(super) struct Fixed {
+pub(super) struct StaticOperation {
     pub op: Operation,
     pub operands: Vec<InstId>,
     /// The computations of the operation, where they were named.
@@ -69,7 +69,7 @@ impl Converter<'_, '_> {
         known.ok_or_else(|| at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
     }
     /// The operation with sizes as attributes, if it has them as operands, or is one in a custom call.
-    pub fn fixed(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Fixed>> {
+    pub fn fixed(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<StaticOperation>> {
         let (name, taken, names): (&str, usize, &[&str]) = match (op.name.as_str(), target(op)) {
             ("stablehlo.dynamic_pad", _) => {
                 ("stablehlo.pad", 2, &["edge_padding_low", "edge_padding_high", "interior_padding"])
@@ -96,23 +96,23 @@ impl Converter<'_, '_> {
         let mut numbers = Vec::with_capacity(names.len());
         for (i, name) in names.iter().enumerate() {
             let own = self.numbers(op, operands, taken + i)?;
-            let at_hand = own.iter().map(|n| Attr::Int(n.at_hand())).collect();
+            let at_hand = own.iter().map(|n| MlirAttr::Int(n.at_hand())).collect();
             fixed.attrs.retain(|a| a.0 != *name);
-            fixed.attrs.push((name.to_string(), Attr::List(at_hand)));
+            fixed.attrs.push((name.to_string(), MlirAttr::List(at_hand)));
             numbers.push(own);
         }
         if name == "stablehlo.rng_bit_generator" {
             fixed.types = vec![op.types.first().cloned().unwrap_or(Shape::Token), self.told(op, operands, 1)?.pinned()];
         }
         let comps = if op.name == "stablehlo.custom_call" { Some(self.called(op)?) } else { None };
-        Ok(Some(Fixed { op: fixed, operands: operands[..taken].to_vec(), comps, numbers }))
+        Ok(Some(StaticOperation { op: fixed, operands: operands[..taken].to_vec(), comps, numbers }))
     }
     /// The computations that a custom call names.
     pub(super) fn called(&mut self, op: &Operation) -> Result<Vec<CompId>> {
-        let Some(Attr::List(names)) = op.attr(&["called_computations"]) else { return Ok(Vec::new()) };
+        let Some(MlirAttr::List(names)) = op.attr(&["called_computations"]) else { return Ok(Vec::new()) };
         let mut comps = Vec::with_capacity(names.len());
         for name in names {
-            let (Attr::Symbol(name) | Attr::Text(name)) = name else {
+            let (MlirAttr::Symbol(name) | MlirAttr::Text(name)) = name else {
                 return Err(at(op, Code::HloSyntax, "a called computation has no name"));
             };
             comps.push(self.computation(op, name)?);
@@ -211,14 +211,14 @@ impl Converter<'_, '_> {
             return self.assertion(op, operands).map(|()| Vec::new());
         }
         let entries = match op.attr(&["tf.backend_config"]) {
-            Some(Attr::Dict(entries)) => &entries[..],
+            Some(MlirAttr::Dict(entries)) => &entries[..],
             _ => &[],
         };
         let entry = |name: &str| entries.iter().find(|e| e.0 == name).map(|e| &e.1);
-        let Some(&Attr::Int(index)) = entry("called_index") else {
+        let Some(&MlirAttr::Int(index)) = entry("called_index") else {
             return Err(at(op, Code::HloSyntax, "`called_index` is expected but not seen"));
         };
-        let token = matches!(entry("has_token_input_output"), Some(Attr::Bool(true)));
+        let token = matches!(entry("has_token_input_output"), Some(MlirAttr::Bool(true)));
         let args = operands.get(usize::from(token)..).unwrap_or_default();
         let mut results = self.host.call(index, args)?;
         if token {
@@ -234,11 +234,11 @@ impl Converter<'_, '_> {
     /// Refuses sizes that JAX was told not to expect; what depends on values at run time is not looked at.
     fn assertion(&mut self, op: &Operation, operands: &[InstId]) -> Result<()> {
         let holds = operands.first().and_then(|&id| self.host.constant(id)).and_then(|t| t.get_i64(0));
-        if holds != Some(0) || self.checks == Checks::None {
+        if holds != Some(0) || self.checks == ShapeAssertions::None {
             return Ok(());
         }
         let mut told = match op.attr(&["error_message"]) {
-            Some(Attr::Text(text)) => text.clone(),
+            Some(MlirAttr::Text(text)) => text.clone(),
             _ => "the sizes are not those that the module was exported for".to_string(),
         };
         for (i, &id) in operands[1..].iter().enumerate() {
@@ -250,14 +250,14 @@ impl Converter<'_, '_> {
 }
 
 /// An operation that is written as a custom call of its name.
-fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<Fixed> {
+fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<StaticOperation> {
     super::attributes::opcode(name)?;
     let attrs = match op.attr(&["mhlo.attributes"]) {
-        Some(Attr::Dict(attrs)) => attrs.clone(),
+        Some(MlirAttr::Dict(attrs)) => attrs.clone(),
         _ => Vec::new(),
     };
     let op = Operation { name: name.to_string(), attrs, ..op.clone() };
-    Some(Fixed { op, operands: operands.to_vec(), comps: None, numbers: Vec::new() })
+    Some(StaticOperation { op, operands: operands.to_vec(), comps: None, numbers: Vec::new() })
 }
 
 /// Gives an op the sizes that were operands of its operation.

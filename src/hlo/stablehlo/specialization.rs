@@ -1,8 +1,8 @@
 //! A module that is called inside of another, for the sizes that its arguments have there.
 use super::convert;
-use super::converter::{Checks, Converter, Host};
+use super::converter::{Converter, Host, ShapeAssertions};
 use super::sizes::fits;
-use super::tree::Functions;
+use super::tree::ModuleTree;
 use super::{bytecode, function};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{InstId, Module, Op, Shape, open};
@@ -10,20 +10,20 @@ use crate::util::id_vec::IdVec;
 use bytes::Bytes;
 
 /// A module whose functions are read, and not yet made for any sizes.
-pub struct Called(Functions);
+pub struct UnspecializedModule(ModuleTree);
 
-impl Called {
+impl UnspecializedModule {
     /// Reads portable bytecode, or text.
     ///
     /// # Errors
     /// As [`super::parse`], and `Code::BadEncoding` for damaged bytes.
-    pub fn read(bytes: &Bytes) -> Result<Called> {
+    pub fn read(bytes: &Bytes) -> Result<UnspecializedModule> {
         if bytecode::is_bytecode(bytes) {
-            return bytecode::parse(bytes).map(Called);
+            return bytecode::parse(bytes).map(UnspecializedModule);
         }
         let text = std::str::from_utf8(bytes);
         let text = text.map_err(|_| Error::user(Code::BadEncoding, "the module is neither bytecode nor text"))?;
-        function::parse(text).map(Called)
+        function::parse(text).map(UnspecializedModule)
     }
     /// The results on `args`; tokens, which order effects that compiled code does not have, are neither given nor returned.
     /// `platform` is the number of the platform, where the first argument asks for it; `checks` says which of the module's
@@ -36,7 +36,7 @@ impl Called {
         host: &mut dyn Host,
         args: &[InstId],
         platform: Option<usize>,
-        checks: Checks,
+        checks: ShapeAssertions,
     ) -> Result<Vec<InstId>> {
         let functions = &self.0;
         let entry = convert::entry(functions)?;

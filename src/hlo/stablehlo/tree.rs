@@ -26,22 +26,22 @@ pub(super) struct Operation {
     /// The name of its results, if it is named, and their number as written in front.
     pub results: Vec<String>,
     pub operands: Vec<ValueRef>,
-    pub attrs: Vec<(String, Attr)>,
-    pub regions: Vec<Region>,
+    pub attrs: Vec<(String, MlirAttr)>,
+    pub regions: Vec<RegionBlock>,
     /// The types of its results.
     pub types: Vec<Shape>,
 }
 
 /// The one block of a region.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Region {
+pub(super) struct RegionBlock {
     pub args: Vec<(String, Shape)>,
     pub ops: Vec<Operation>,
 }
 
 impl Operation {
     /// The first attribute of one of these names.
-    pub fn attr(&self, names: &[&str]) -> Option<&Attr> {
+    pub fn attr(&self, names: &[&str]) -> Option<&MlirAttr> {
         names.iter().find_map(|n| self.attrs.iter().find(|a| a.0 == *n)).map(|a| &a.1)
     }
     /// Whether control ends here, and the operands are what the region gives.
@@ -52,7 +52,7 @@ impl Operation {
 
 /// One value.
 #[derive(Clone, Debug)]
-pub(super) enum Attr {
+pub(super) enum MlirAttr {
     /// A whole number.
     Int(i64),
     /// A number with a point.
@@ -64,9 +64,9 @@ pub(super) enum Attr {
     /// `@name`.
     Symbol(String),
     /// `[a, b]`, `array<i64: a, b>`.
-    List(Vec<Attr>),
+    List(Vec<MlirAttr>),
     /// `{a = 1}`, `#stablehlo.gather<a = 1>`.
-    Dict(Vec<(String, Attr)>),
+    Dict(Vec<(String, MlirAttr)>),
     /// `dense<...>`.
     Dense(Tensor),
     /// The axes of a convolution.
@@ -75,21 +75,26 @@ pub(super) enum Attr {
     Other,
 }
 
-impl Attr {
+impl MlirAttr {
     /// The whole numbers in it, nested lists flat; `None` where another value is among them.
     pub fn ints(&self) -> Option<Vec<i64>> {
         match self {
-            Attr::Int(i) => Some(vec![*i]),
-            Attr::Bool(b) => Some(vec![i64::from(*b)]),
-            Attr::List(all) => all.iter().map(Attr::ints).collect::<Option<Vec<_>>>().map(|v| v.concat()),
-            Attr::Dense(t) => t.to_i64s(),
-            Attr::Float(_) | Attr::Text(_) | Attr::Symbol(_) | Attr::Dict(_) | Attr::Conv(_) | Attr::Other => None,
+            MlirAttr::Int(i) => Some(vec![*i]),
+            MlirAttr::Bool(b) => Some(vec![i64::from(*b)]),
+            MlirAttr::List(all) => all.iter().map(MlirAttr::ints).collect::<Option<Vec<_>>>().map(|v| v.concat()),
+            MlirAttr::Dense(t) => t.to_i64s(),
+            MlirAttr::Float(_)
+            | MlirAttr::Text(_)
+            | MlirAttr::Symbol(_)
+            | MlirAttr::Dict(_)
+            | MlirAttr::Conv(_)
+            | MlirAttr::Other => None,
         }
     }
 }
 
 /// A module before its operations are understood.
-pub(super) struct Functions {
+pub(super) struct ModuleTree {
     /// The name of the module; empty where it has none.
     pub name: String,
     /// How many replicas and partitions it is for, by HLO's names, where that is not one.
@@ -97,14 +102,14 @@ pub(super) struct Functions {
     /// The meshes of devices that it names.
     pub meshes: Meshes,
     /// Functions with a body, in the order of the file.
-    pub all: IndexMap<String, Function>,
+    pub all: IndexMap<String, FuncOp>,
 }
 
 /// A function with a body.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Function {
+pub(super) struct FuncOp {
     /// The operations; the arguments of the region are the function's.
-    pub body: Region,
+    pub body: RegionBlock,
     /// Name and attributes of each argument.
     pub args: Vec<Port>,
     /// Name and attributes of each result; empty where there are none.
@@ -117,14 +122,14 @@ pub(super) struct Port {
     /// The name of its location, which is what it is called in the program that it was made of.
     pub name: Option<String>,
     /// The attributes by name.
-    pub attrs: Vec<(String, Attr)>,
+    pub attrs: Vec<(String, MlirAttr)>,
 }
 
 impl Port {
     /// An attribute that is text.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.attrs.iter().find(|a| a.0 == name) {
-            Some((_, Attr::Text(text) | Attr::Symbol(text))) => Some(text),
+            Some((_, MlirAttr::Text(text) | MlirAttr::Symbol(text))) => Some(text),
             _ => None,
         }
     }
@@ -139,20 +144,20 @@ pub(super) fn callee(op: &Operation) -> Option<&str> {
     };
     match op.attr(names) {
         // Bytecode has names as text.
-        Some(Attr::Symbol(name) | Attr::Text(name)) => Some(name),
+        Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) => Some(name),
         _ => None,
     }
 }
 
 /// The functions that a region calls.
-pub(super) fn callees<'a>(region: &'a Region, out: &mut Vec<&'a str>) {
+pub(super) fn callees<'a>(region: &'a RegionBlock, out: &mut Vec<&'a str>) {
     for op in &region.ops {
         out.extend(callee(op));
         op.regions.iter().for_each(|inner| callees(inner, out));
     }
 }
 
-impl Functions {
+impl ModuleTree {
     /// The functions that `entry` reaches, callees before callers, the entry last.
     ///
     /// Errors: `Code::HloSyntax` for functions that are missing, `Code::HloUnsupported` for those that call themselves.

@@ -1,5 +1,5 @@
 //! Types: `tensor<2x3xf32>`, `tuple<...>`, `!stablehlo.token`, and functions of such.
-use super::reader::Reader;
+use super::reader::TextReader;
 use super::sizes::OPEN;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
@@ -54,11 +54,11 @@ pub(super) fn element_name(dtype: DType) -> &'static str {
     ELEMENTS.iter().find(|(_, t)| *t == dtype).map_or("none", |(n, _)| n)
 }
 
-fn unsupported(r: &Reader, what: &str) -> crate::diag::Error {
+fn unsupported(r: &TextReader, what: &str) -> crate::diag::Error {
     r.error_as(Code::HloUnsupported, format!("{what}; read are ranked tensors, tuples and tokens"))
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TextReader<'a> {
     /// An element type.
     pub fn dtype(&mut self) -> Result<DType> {
         if self.eat_word("complex") {
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         }
         if self.eat_word("tuple") {
             self.expect("<")?;
-            return Ok(Shape::Tuple(self.list(">", Reader::ty)?));
+            return Ok(Shape::Tuple(self.list(">", TextReader::ty)?));
         }
         if !self.eat_word("tensor") {
             return Ok(Shape::array(self.dtype()?, []));
@@ -122,24 +122,24 @@ impl<'a> Reader<'a> {
     }
     /// `T`, `(T, U)`.
     pub fn types_in_parentheses(&mut self) -> Result<Vec<Shape>> {
-        if self.eat("(") { self.list(")", Reader::ty) } else { Ok(vec![self.ty()?]) }
+        if self.eat("(") { self.list(")", TextReader::ty) } else { Ok(vec![self.ty()?]) }
     }
     /// `T, U` or `(T, U) -> V`: the results where they are told apart, else all types.
-    pub fn signature(&mut self) -> Result<Signature> {
+    pub fn signature(&mut self) -> Result<OpSignature> {
         let paren = self.at("(");
         let mut first = self.types_in_parentheses()?;
         if self.eat("->") {
-            return Ok(Signature { results: self.types_in_parentheses()?, listed: false });
+            return Ok(OpSignature { results: self.types_in_parentheses()?, listed: false });
         }
         while !paren && self.eat(",") {
             first.push(self.ty()?);
         }
-        Ok(Signature { results: first, listed: true })
+        Ok(OpSignature { results: first, listed: true })
     }
 }
 
 /// The types behind an operation's colon.
-pub(super) struct Signature {
+pub(super) struct OpSignature {
     /// Of the results; where `listed`, of operands or results, whichever the operation writes.
     pub results: Vec<Shape>,
     /// No arrow was written.

@@ -1,15 +1,15 @@
 //! Reads attribute values.
-use super::lexer::Kind;
+use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::Result;
 use crate::hlo::attrs::*;
-use crate::hlo::schema::Value;
-use crate::hlo::schema::table::{self, Form};
+use crate::hlo::schema::FieldValue;
+use crate::hlo::schema::table::{self, FieldSyntax};
 use crate::hlo::{CompId, Metadata};
 
 impl<'a> Parser<'a> {
     /// The value of attribute `name`.
-    pub(super) fn value(&mut self, name: &str, opcode: &str) -> Result<Value> {
+    pub(super) fn value(&mut self, name: &str, opcode: &str) -> Result<FieldValue> {
         if name == "metadata" {
             return self.metadata();
         }
@@ -18,65 +18,65 @@ impl<'a> Parser<'a> {
         }
         if name == "slice_sizes" && opcode.starts_with("collective") {
             self.braces()?;
-            return Ok(Value::Text);
+            return Ok(FieldValue::Text);
         }
         let Some(form) = table::form(name) else { return self.fail(format!("unexpected attribute \"{name}\"")) };
         Ok(match form {
-            Form::Bool => Value::Bool(self.bool()?),
-            Form::Int => Value::Int(self.int()?),
-            Form::Float => Value::Float(self.float()?),
-            Form::Ints => Value::Ints(self.ints()?),
-            Form::Comp => Value::Comp(self.computation_ref()?),
-            Form::Comps => Value::Comps(self.computation_refs()?),
-            Form::Window => Value::Window(self.window()?),
-            Form::DimLabels => {
-                if self.tok.kind != Kind::DimLabels {
+            FieldSyntax::Bool => FieldValue::Bool(self.bool()?),
+            FieldSyntax::Int => FieldValue::Int(self.int()?),
+            FieldSyntax::Float => FieldValue::Float(self.float()?),
+            FieldSyntax::Ints => FieldValue::Ints(self.ints()?),
+            FieldSyntax::Comp => FieldValue::Comp(self.computation_ref()?),
+            FieldSyntax::Comps => FieldValue::Comps(self.computation_refs()?),
+            FieldSyntax::Window => FieldValue::Window(self.window()?),
+            FieldSyntax::DimLabels => {
+                if self.tok.kind != TokenKind::DimLabels {
                     return self.fail("expects dim labels pattern, e.g., 'bf0_0io->0bf'");
                 }
                 let text = self.tok.text.to_string();
                 self.advance();
-                Value::Labels(text)
+                FieldValue::Labels(text)
             }
-            Form::Slices => Value::Slices(self.slices()?),
-            Form::Padding => Value::Pads(self.padding()?),
-            Form::Word => self.word(name, opcode)?,
-            Form::Str => self.text_value()?,
-            Form::Shape => {
+            FieldSyntax::Slices => FieldValue::Slices(self.slices()?),
+            FieldSyntax::Padding => FieldValue::Pads(self.padding()?),
+            FieldSyntax::Word => self.word(name, opcode)?,
+            FieldSyntax::Str => self.text_value()?,
+            FieldSyntax::Shape => {
                 self.shape()?;
-                Value::Text
+                FieldValue::Text
             }
-            Form::Literal => {
+            FieldSyntax::Literal => {
                 self.shaped_literal()?;
-                Value::Text
+                FieldValue::Text
             }
-            Form::Braces if name == "frontend_attributes" => {
+            FieldSyntax::Braces if name == "frontend_attributes" => {
                 self.config()?;
-                Value::Text
+                FieldValue::Text
             }
-            Form::Braces if name == "output_to_operand_aliasing" => {
+            FieldSyntax::Braces if name == "output_to_operand_aliasing" => {
                 self.aliasing(false)?;
-                Value::Text
+                FieldValue::Text
             }
-            Form::Braces if name == "result_accuracy" => {
+            FieldSyntax::Braces if name == "result_accuracy" => {
                 self.accuracy()?;
-                Value::Text
+                FieldValue::Text
             }
-            Form::Braces => {
+            FieldSyntax::Braces => {
                 self.braces()?;
-                Value::Text
+                FieldValue::Text
             }
-            Form::Sharding => {
+            FieldSyntax::Sharding => {
                 self.sharding()?;
-                Value::Text
+                FieldValue::Text
             }
-            Form::Config if self.tok.kind == Kind::Str => self.text_value()?,
-            Form::Config => {
+            FieldSyntax::Config if self.tok.kind == TokenKind::Str => self.text_value()?,
+            FieldSyntax::Config => {
                 self.config()?;
-                Value::Text
+                FieldValue::Text
             }
-            Form::Groups => {
+            FieldSyntax::Groups => {
                 self.groups()?;
-                Value::Text
+                FieldValue::Text
             }
         })
     }
@@ -98,22 +98,22 @@ impl<'a> Parser<'a> {
         self.leave();
         self.expect(b')', "expects ')' at the end of a literal")
     }
-    fn text_value(&mut self) -> Result<Value> {
-        if self.tok.kind != Kind::Str {
+    fn text_value(&mut self) -> Result<FieldValue> {
+        if self.tok.kind != TokenKind::Str {
             return self.fail("expects string");
         }
         self.advance();
-        Ok(Value::Text)
+        Ok(FieldValue::Text)
     }
     fn float(&mut self) -> Result<f64> {
-        if !matches!(self.tok.kind, Kind::Int | Kind::Decimal | Kind::Special) {
+        if !matches!(self.tok.kind, TokenKind::Int | TokenKind::Decimal | TokenKind::Special) {
             return self.fail("expects decimal or integer");
         }
         let value = self.tok.text.parse().or_else(|_| self.fail("expects decimal or integer"))?;
         self.advance();
         Ok(value)
     }
-    fn word(&mut self, name: &str, opcode: &str) -> Result<Value> {
+    fn word(&mut self, name: &str, opcode: &str) -> Result<FieldValue> {
         let known: &[&str] = match (name, opcode) {
             ("direction", _) => &["EQ", "NE", "GE", "GT", "LE", "LT"],
             ("type", _) => &["FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"],
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
             _ => &[],
         };
         let text = self.tok.text;
-        let is_word = matches!(self.tok.kind, Kind::Ident | Kind::Keyword | Kind::Type);
+        let is_word = matches!(self.tok.kind, TokenKind::Ident | TokenKind::Keyword | TokenKind::Type);
         if !is_word || (!known.is_empty() && !known.contains(&text)) {
             return self.fail(format!(
                 "expects {name}{}",
@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
             ));
         }
         self.advance();
-        Ok(Value::Word(text.to_string()))
+        Ok(FieldValue::Word(text.to_string()))
     }
     fn ints(&mut self) -> Result<Vec<i64>> {
         self.expect(b'{', "expects '{' at the start of a list")?;
@@ -167,21 +167,21 @@ impl<'a> Parser<'a> {
         self.advance();
         Ok(out)
     }
-    fn metadata(&mut self) -> Result<Value> {
+    fn metadata(&mut self) -> Result<FieldValue> {
         self.expect(b'{', "expects '{' at the start of metadata")?;
         let mut found = Metadata::default();
         while !self.is(b'}') {
-            if self.tok.kind != Kind::AttrName {
+            if self.tok.kind != TokenKind::AttrName {
                 return self.fail("expects attribute name in metadata");
             }
             let name = self.tok.text;
             self.advance();
             let raw = self.tok.text;
             match (name, self.tok.kind) {
-                ("op_type", Kind::Str) => found.op_type = unescaped(raw),
-                ("op_name", Kind::Str) => found.op_name = unescaped(raw),
-                (_, Kind::Str | Kind::Int | Kind::Keyword | Kind::Decimal | Kind::Ident) => {}
-                (_, Kind::Punct(b'{')) => {
+                ("op_type", TokenKind::Str) => found.op_type = unescaped(raw),
+                ("op_name", TokenKind::Str) => found.op_name = unescaped(raw),
+                (_, TokenKind::Str | TokenKind::Int | TokenKind::Keyword | TokenKind::Decimal | TokenKind::Ident) => {}
+                (_, TokenKind::Punct(b'{')) => {
                     self.braces()?;
                     continue;
                 }
@@ -191,9 +191,9 @@ impl<'a> Parser<'a> {
             self.eat(b',');
         }
         self.advance();
-        Ok(Value::Metadata(found))
+        Ok(FieldValue::Metadata(found))
     }
-    fn predecessors(&mut self) -> Result<Value> {
+    fn predecessors(&mut self) -> Result<FieldValue> {
         self.expect(b'{', "expects '{' at the start of control-predecessors")?;
         let mut first = true;
         while !self.is(b'}') {
@@ -208,7 +208,7 @@ impl<'a> Parser<'a> {
             }
         }
         self.advance();
-        Ok(Value::Text)
+        Ok(FieldValue::Text)
     }
     fn slices(&mut self) -> Result<Vec<SliceDim>> {
         self.expect(b'{', "expects '{' to start ranges")?;
@@ -237,7 +237,7 @@ impl<'a> Parser<'a> {
         u64::try_from(value).or_else(|_| self.fail(format!("{value} is negative")))
     }
     fn padding(&mut self) -> Result<Vec<PadDim>> {
-        if self.tok.kind == Kind::Str && self.tok.text.is_empty() {
+        if self.tok.kind == TokenKind::Str && self.tok.text.is_empty() {
             self.advance();
             return Ok(Vec::new());
         }
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
         pads.into_iter().map(one).collect()
     }
     fn pads(&mut self) -> Result<Vec<Vec<i64>>> {
-        if self.tok.kind != Kind::Pad {
+        if self.tok.kind != TokenKind::Pad {
             return self.fail("expects window pad pattern, e.g., '0_0x3_3'");
         }
         let text = self.tok.text;
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
         self.expect(b'{', "expected '{' to start window attribute")?;
         let mut parts: Vec<(&str, Vec<Vec<i64>>)> = Vec::new();
         while !self.is(b'}') {
-            if self.tok.kind != Kind::AttrName {
+            if self.tok.kind != TokenKind::AttrName {
                 return self.fail("expects sub-attributes in window");
             }
             let name = self.tok.text;
@@ -306,7 +306,7 @@ impl<'a> Parser<'a> {
         Ok(window)
     }
     fn sizes(&mut self) -> Result<Vec<Vec<i64>>> {
-        if !matches!(self.tok.kind, Kind::Sizes | Kind::Int) || self.tok.text.starts_with('-') {
+        if !matches!(self.tok.kind, TokenKind::Sizes | TokenKind::Int) || self.tok.text.starts_with('-') {
             return self.fail("expects token type kInt or kDxD");
         }
         let number = |s: &str| s.parse::<i64>().map(|v| vec![v]).or_else(|_| self.fail(format!("{s} is out of range")));

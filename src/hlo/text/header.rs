@@ -1,5 +1,5 @@
 //! The header of a module, and parts of modules that stand alone.
-use super::lexer::Kind;
+use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, WindowDim};
@@ -16,7 +16,7 @@ impl Parser<'_> {
         Ok(())
     }
     pub(super) fn module_attribute(&mut self) -> Result<()> {
-        if self.tok.kind != Kind::AttrName {
+        if self.tok.kind != TokenKind::AttrName {
             return self.fail("expects attribute name");
         }
         let name = self.tok.text;
@@ -63,7 +63,7 @@ impl Parser<'_> {
             params.push(self.shape()?);
         }
         self.advance();
-        if self.tok.kind != Kind::Arrow {
+        if self.tok.kind != TokenKind::Arrow {
             return self.fail("expects '->'");
         }
         self.advance();
@@ -82,7 +82,7 @@ pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
 pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
     let mut p = Parser::over(text);
     let mut out = Vec::new();
-    while p.tok.kind != Kind::Eof {
+    while p.tok.kind != TokenKind::Eof {
         if !out.is_empty() {
             p.expect(b',', "expects ',' between shapes")?;
         }
@@ -109,7 +109,7 @@ pub fn parse_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
         return p.fail(format!("expects every element of {shape}"));
     }
     match p.literal(&Shape::Array(shape))? {
-        Literal::Array(tensor) if p.tok.kind == Kind::Eof => Ok(tensor),
+        Literal::Array(tensor) if p.tok.kind == TokenKind::Eof => Ok(tensor),
         _ => p.fail("expects nothing behind the elements"),
     }
 }

@@ -6,7 +6,7 @@
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// The end of the text.
     Eof,
     /// Bytes that begin no token.
@@ -48,7 +48,7 @@ pub(super) enum Kind {
 /// One token: its kind and its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Without `%`, `:`, `=` or quotes.
     pub text: &'a str,
     pub start: usize,
@@ -108,38 +108,38 @@ impl<'a> Lexer<'a> {
             }
         }
     }
-    fn token(&self, kind: Kind, start: usize, inner: (usize, usize)) -> Token<'a> {
+    fn token(&self, kind: TokenKind, start: usize, inner: (usize, usize)) -> Token<'a> {
         Token { kind, text: self.src.get(inner.0..inner.1).unwrap_or(""), start, end: self.pos }
     }
     /// The next token.
     pub fn next(&mut self) -> Token<'a> {
         if !self.skip() {
-            return self.token(Kind::Error, self.pos, (self.pos, self.pos));
+            return self.token(TokenKind::Error, self.pos, (self.pos, self.pos));
         }
         let start = self.pos;
         if start >= self.src.len() {
-            return self.token(Kind::Eof, start, (start, start));
+            return self.token(TokenKind::Eof, start, (start, start));
         }
         let byte = self.at(start);
         let kind = match byte {
-            b'-' if self.at(start + 1) == b'>' => self.take(2, Kind::Arrow),
-            b'<' if self.at(start + 1) == b'=' => self.take(2, Kind::AtMost),
-            b'.' if self.src[start..].starts_with("...") => self.take(3, Kind::Dots),
+            b'-' if self.at(start + 1) == b'>' => self.take(2, TokenKind::Arrow),
+            b'<' if self.at(start + 1) == b'=' => self.take(2, TokenKind::AtMost),
+            b'.' if self.src[start..].starts_with("...") => self.take(3, TokenKind::Dots),
             b'0'..=b'9' | b'-' | b'?' => self.number(),
             b'%' => return self.percent(),
             b'"' => return self.string(),
             b'A'..=b'Z' | b'a'..=b'z' | b'_' => return self.word(),
             b'=' | b',' | b':' | b'*' | b'#' | b'+' | b'~' | b'[' | b']' | b'{' | b'}' | b'(' | b')' => {
-                self.take(1, Kind::Punct(byte))
+                self.take(1, TokenKind::Punct(byte))
             }
             _ => {
                 let n = self.src[start..].chars().next().map_or(1, char::len_utf8);
-                self.take(n, Kind::Error)
+                self.take(n, TokenKind::Error)
             }
         };
         self.token(kind, start, (start, self.pos))
     }
-    fn take(&mut self, n: usize, kind: Kind) -> Kind {
+    fn take(&mut self, n: usize, kind: TokenKind) -> TokenKind {
         self.pos += n;
         kind
     }
@@ -147,12 +147,12 @@ impl<'a> Lexer<'a> {
         let start = self.pos;
         self.pos += 1;
         if !(self.at(self.pos).is_ascii_alphabetic() || self.at(self.pos) == b'_') {
-            return self.token(Kind::Error, start, (start, self.pos));
+            return self.token(TokenKind::Error, start, (start, self.pos));
         }
         while word_byte(self.at(self.pos)) {
             self.pos += 1;
         }
-        self.token(Kind::Name, start, (start + 1, self.pos))
+        self.token(TokenKind::Name, start, (start + 1, self.pos))
     }
     fn string(&mut self) -> Token<'a> {
         let start = self.pos;
@@ -163,13 +163,13 @@ impl<'a> Lexer<'a> {
                 b'\\' if i + 1 < self.src.len() => i += 2,
                 _ if i >= self.src.len() => {
                     self.pos = start + 1;
-                    return self.token(Kind::Error, start, (start, start + 1));
+                    return self.token(TokenKind::Error, start, (start, start + 1));
                 }
                 _ => i += 1,
             }
         }
         self.pos = i + 1;
-        self.token(Kind::Str, start, (start + 1, i))
+        self.token(TokenKind::Str, start, (start + 1, i))
     }
     fn word(&mut self) -> Token<'a> {
         let start = self.pos;
@@ -182,59 +182,59 @@ impl<'a> Lexer<'a> {
         match self.at(end) {
             b':' => {
                 self.pos += 1;
-                return self.token(Kind::Name, start, (start, end));
+                return self.token(TokenKind::Name, start, (start, end));
             }
             b'=' => {
                 self.pos += 1;
-                return self.token(Kind::AttrName, start, (start, end));
+                return self.token(TokenKind::AttrName, start, (start, end));
             }
             _ => {}
         }
         if is_type(text) {
-            return self.token(Kind::Type, start, (start, end));
+            return self.token(TokenKind::Type, start, (start, end));
         }
         if text == "inf" || text == "nan" {
             if text == "nan" {
                 self.pos += nan_payload(&self.src[end..]);
             }
-            return self.token(Kind::Special, start, (start, self.pos));
+            return self.token(TokenKind::Special, start, (start, self.pos));
         }
         if KEYWORDS.contains(&text) {
-            return self.token(Kind::Keyword, start, (start, end));
+            return self.token(TokenKind::Keyword, start, (start, end));
         }
         if let Some(n) = dim_labels(&self.src.as_bytes()[start..]) {
             self.pos = start + n;
-            return self.token(Kind::DimLabels, start, (start, self.pos));
+            return self.token(TokenKind::DimLabels, start, (start, self.pos));
         }
-        self.token(Kind::Ident, start, (start, end))
+        self.token(TokenKind::Ident, start, (start, end))
     }
-    fn number(&mut self) -> Kind {
+    fn number(&mut self) -> TokenKind {
         let rest = &self.src.as_bytes()[self.pos..];
         if let Some(n) = float(rest) {
-            return self.take(n, Kind::Decimal);
+            return self.take(n, TokenKind::Decimal);
         }
         if let Some(n) = dim_labels(rest) {
-            return self.take(n, Kind::DimLabels);
+            return self.take(n, TokenKind::DimLabels);
         }
         if let Some(n) = sizes(rest) {
-            return self.take(n, Kind::Sizes);
+            return self.take(n, TokenKind::Sizes);
         }
         if let Some(n) = pads(rest) {
-            return self.take(n, Kind::Pad);
+            return self.take(n, TokenKind::Pad);
         }
         let sign = usize::from(rest[0] == b'-');
         let n = digits(&rest[sign..]);
         if n > 0 {
-            return self.take(sign + n, Kind::Int);
+            return self.take(sign + n, TokenKind::Int);
         }
         if rest.starts_with(b"-inf") {
-            return self.take(4, Kind::Special);
+            return self.take(4, TokenKind::Special);
         }
         if rest.starts_with(b"-nan") {
             let n = nan_payload(&self.src[self.pos + 4..]);
-            return self.take(4 + n, Kind::Special);
+            return self.take(4 + n, TokenKind::Special);
         }
-        if rest[0] == b'?' { self.take(1, Kind::Punct(b'?')) } else { self.take(1, Kind::Error) }
+        if rest[0] == b'?' { self.take(1, TokenKind::Punct(b'?')) } else { self.take(1, TokenKind::Error) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Constants: `3.5`, `{{1,2},{3,4}}`, `{...}`, `(1, {2,3})`, `(re, im)`, `nan(0x7f)`.
 //!
 //! Elements stand in row-major order whatever the layout; commas between them are optional.
-use super::lexer::Kind;
+use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::{Code, Result};
 use crate::hlo::{ArrayShape, Literal, Shape};
@@ -44,7 +44,7 @@ impl<'a> Parser<'a> {
         let mut seen = vec![0u64; rank];
         loop {
             match self.tok.kind {
-                Kind::Punct(b'{') => {
+                TokenKind::Punct(b'{') => {
                     depth += 1;
                     if depth > rank {
                         return self.fail(format!("expects nested array in rank {rank}, but sees larger"));
@@ -57,7 +57,7 @@ impl<'a> Parser<'a> {
                     }
                     self.advance();
                 }
-                Kind::Punct(b'}') => {
+                TokenKind::Punct(b'}') => {
                     if depth == 0 {
                         return self.fail("unexpected '}' token");
                     }
@@ -68,8 +68,8 @@ impl<'a> Parser<'a> {
                     seen[depth] = 0;
                     self.advance();
                 }
-                Kind::Punct(b',') => self.advance(),
-                Kind::Dots => {
+                TokenKind::Punct(b',') => self.advance(),
+                TokenKind::Dots => {
                     if depth != 1 {
                         return self.fail("expects `...` at nest level 1");
                     }
@@ -87,7 +87,11 @@ impl<'a> Parser<'a> {
                     }
                     if depth != rank {
                         return match self.tok.kind {
-                            Kind::Int | Kind::Decimal | Kind::Special | Kind::Keyword | Kind::Punct(b'(') => {
+                            TokenKind::Int
+                            | TokenKind::Decimal
+                            | TokenKind::Special
+                            | TokenKind::Keyword
+                            | TokenKind::Punct(b'(') => {
                                 self.fail(format!("expects nested array in rank {rank}, but sees {depth}"))
                             }
                             _ => self.fail("unexpected token type in a literal"),
@@ -143,10 +147,10 @@ impl<'a> Parser<'a> {
 
     fn int_element(&mut self, dtype: DType, out: &mut Vec<u8>) -> Result<()> {
         let value: i128 = match (self.tok.kind, self.tok.text) {
-            (Kind::Keyword, "true") => 1,
-            (Kind::Keyword, "false") => 0,
-            (Kind::Int, text) => text.parse().or_else(|_| self.fail("expects integer"))?,
-            (Kind::Decimal | Kind::Special, _) => return self.fail("expects integer"),
+            (TokenKind::Keyword, "true") => 1,
+            (TokenKind::Keyword, "false") => 0,
+            (TokenKind::Int, text) => text.parse().or_else(|_| self.fail("expects integer"))?,
+            (TokenKind::Decimal | TokenKind::Special, _) => return self.fail("expects integer"),
             _ => return self.fail("unexpected token type in a literal"),
         };
         let bits = dtype.bits();
@@ -170,16 +174,16 @@ impl<'a> Parser<'a> {
     fn float_element(&mut self, dtype: DType, out: &mut Vec<u8>) -> Result<()> {
         let text = self.tok.text;
         let value = match self.tok.kind {
-            Kind::Int | Kind::Decimal => {
+            TokenKind::Int | TokenKind::Decimal => {
                 let value: f64 = text.parse().or_else(|_| self.fail("expects a number"))?;
                 if value.is_infinite() {
                     return self.fail("constant is out of range for double and so is unparsable");
                 }
                 value
             }
-            Kind::Special => return self.special(dtype, out),
-            Kind::Keyword if text == "true" => 1.0,
-            Kind::Keyword if text == "false" => 0.0,
+            TokenKind::Special => return self.special(dtype, out),
+            TokenKind::Keyword if text == "true" => 1.0,
+            TokenKind::Keyword if text == "false" => 0.0,
             _ => return self.fail("unexpected token type in a literal"),
         };
         let start = out.len();

@@ -1,5 +1,5 @@
 //! Attributes that are read for their grammar alone: what they say is kept as text.
-use super::lexer::Kind;
+use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::Result;
 
@@ -7,7 +7,7 @@ impl Parser<'_> {
     /// `{mode=highest}` or `{tolerance={atol=.. rtol=.. ulps=..}}`.
     pub(super) fn accuracy(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of result_accuracy")?;
-        if self.tok.kind != Kind::AttrName {
+        if self.tok.kind != TokenKind::AttrName {
             return self.fail("expects attribute name");
         }
         let name = self.tok.text;
@@ -45,13 +45,13 @@ impl Parser<'_> {
         let mut open = Vec::new();
         loop {
             match self.tok.kind {
-                Kind::Punct(b'{') => open.push(b'}'),
-                Kind::Punct(b'(') => open.push(b')'),
-                Kind::Punct(b'[') => open.push(b']'),
-                Kind::Punct(c @ (b'}' | b')' | b']')) if open.pop() != Some(c) => {
+                TokenKind::Punct(b'{') => open.push(b'}'),
+                TokenKind::Punct(b'(') => open.push(b')'),
+                TokenKind::Punct(b'[') => open.push(b']'),
+                TokenKind::Punct(c @ (b'}' | b')' | b']')) if open.pop() != Some(c) => {
                     return self.fail("brackets do not match");
                 }
-                Kind::Eof | Kind::Error => return self.fail("unexpected token"),
+                TokenKind::Eof | TokenKind::Error => return self.fail("unexpected token"),
                 _ => {}
             }
             self.advance();
@@ -144,7 +144,7 @@ impl Parser<'_> {
         }
         if !self.is(b'[') {
             // A mesh: `mesh['a'=2]{a}` or a name of one, with axes.
-            if self.tok.kind != Kind::Ident {
+            if self.tok.kind != TokenKind::Ident {
                 return self.fail("expects replica groups");
             }
             self.advance();
@@ -154,7 +154,7 @@ impl Parser<'_> {
             return Ok(());
         }
         self.balanced()?;
-        if self.tok.kind != Kind::AtMost {
+        if self.tok.kind != TokenKind::AtMost {
             return self.fail("expects '<=' in replica groups");
         }
         self.advance();

@@ -1,7 +1,7 @@
 //! Computations, instructions and operands.
 use std::collections::{HashMap, HashSet};
 
-use super::lexer::{Kind, Lexer, Token};
+use super::lexer::{Lexer, Token, TokenKind};
 use crate::diag::Result;
 use crate::hlo::schema::{self, Attrs, table};
 use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, infer};
@@ -38,7 +38,7 @@ pub(super) struct Parser<'a> {
 pub(super) fn parse(src: &str) -> Result<Module> {
     let mut p = Parser::over(src);
     let header = p.is_word("HloModule");
-    if header || p.is_word("ENTRY") || p.peek().kind == Kind::Punct(b'{') {
+    if header || p.is_word("ENTRY") || p.peek().kind == TokenKind::Punct(b'{') {
         if header {
             p.header()?;
         }
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
             if marked && entry.replace(id).is_some() {
                 return self.fail("expects only one ENTRY");
             }
-            if self.tok.kind == Kind::Eof {
+            if self.tok.kind == TokenKind::Eof {
                 self.module.entry = entry.unwrap_or(id);
                 return Ok(());
             }
@@ -82,11 +82,11 @@ impl<'a> Parser<'a> {
             }
         }
         if self.eat(b',') {
-            if self.tok.kind != Kind::AttrName || self.tok.text != "execution_thread" {
+            if self.tok.kind != TokenKind::AttrName || self.tok.text != "execution_thread" {
                 return self.fail("expects execution_thread");
             }
             self.advance();
-            if self.tok.kind != Kind::Str {
+            if self.tok.kind != TokenKind::Str {
                 return self.fail("expects a string");
             }
             self.advance();
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
             self.shape()?;
         }
         self.advance();
-        if self.tok.kind != Kind::Arrow {
+        if self.tok.kind != TokenKind::Arrow {
             return self.fail("expects '->' before computation result shape");
         }
         self.advance();
@@ -177,12 +177,12 @@ impl<'a> Parser<'a> {
     fn lone_instruction(&mut self) -> Result<()> {
         self.lone = true;
         self.open();
-        if self.peek().kind == Kind::Punct(b'=') || self.is_word("ROOT") {
+        if self.peek().kind == TokenKind::Punct(b'=') || self.is_word("ROOT") {
             self.instruction()?;
         } else {
             self.rhs(None, None, true)?;
         }
-        if self.tok.kind != Kind::Eof {
+        if self.tok.kind != TokenKind::Eof {
             return self.fail("expected eof after parsing single instruction");
         }
         let scope = self.scope();
@@ -209,7 +209,7 @@ impl<'a> Parser<'a> {
             None if self.at_shape() => Some(self.shape()?),
             shape => shape,
         };
-        if self.tok.kind != Kind::Ident {
+        if self.tok.kind != TokenKind::Ident {
             return self.fail("expects opcode");
         }
         let at = self.tok;
@@ -318,17 +318,17 @@ impl<'a> Parser<'a> {
     }
     fn operand(&mut self) -> Result<InstId> {
         let shape = if self.at_shape() { Some(self.shape()?) } else { None };
-        if self.tok.kind == Kind::Ident && self.src[self.tok.end..].starts_with('(') {
+        if self.tok.kind == TokenKind::Ident && self.src[self.tok.end..].starts_with('(') {
             return self.rhs(None, shape, false);
         }
         // XLA takes a comma between an operand's shape and its name.
         let lone = self.lone && self.scopes.len() == 1;
-        if shape.is_some() && !lone && self.is(b',') && self.peek().kind == Kind::Name {
+        if shape.is_some() && !lone && self.is(b',') && self.peek().kind == TokenKind::Name {
             self.advance();
         }
         let at = self.tok;
         let name = match self.tok.kind {
-            Kind::Name | Kind::Ident => self.name()?,
+            TokenKind::Name | TokenKind::Ident => self.name()?,
             _ if lone && shape.is_some() => "",
             _ => return self.fail("cannot parse as an instruction name or as a nested instruction"),
         };
@@ -364,7 +364,7 @@ impl<'a> Parser<'a> {
         let own = table::attributes(opcode).unwrap_or(&[]);
         let mut attrs = Attrs::default();
         while self.eat(b',') {
-            if self.tok.kind != Kind::AttrName {
+            if self.tok.kind != TokenKind::AttrName {
                 return self.fail("expects attribute name");
             }
             let name = self.tok.text;

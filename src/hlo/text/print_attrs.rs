@@ -1,7 +1,7 @@
 //! The attributes of instructions as text.
 use super::print_literal::float_text;
 use crate::hlo::attrs::*;
-use crate::hlo::schema::{self, Value};
+use crate::hlo::schema::{self, FieldValue};
 use crate::hlo::{CompId, Op};
 use crate::util::id_vec::IdVec;
 use std::fmt::Write;
@@ -24,21 +24,21 @@ pub(super) fn own_attributes(op: &Op, comps: &IdVec<CompId, String>) -> Pairs {
 }
 
 /// The text of a value; `source` is that of one that is only carried.
-fn text(value: &Value, source: &str, comps: &IdVec<CompId, String>) -> String {
+fn text(value: &FieldValue, source: &str, comps: &IdVec<CompId, String>) -> String {
     let comp = |id: &CompId| format!("%{}", comps[*id]);
     match value {
-        Value::Bool(b) => b.to_string(),
-        Value::Int(n) => n.to_string(),
-        Value::Float(v) => float_text(*v, (*v as f32).to_string()),
-        Value::Ints(all) => list(all),
-        Value::Comp(id) => comp(id),
-        Value::Comps(ids) => format!("{{{}}}", ids.iter().map(comp).collect::<Vec<_>>().join(", ")),
-        Value::Window(window) => window_text(window),
-        Value::Labels(text) | Value::Word(text) => text.clone(),
-        Value::Slices(dims) => list(&dims.iter().map(slice_dim).collect::<Vec<_>>()),
-        Value::Pads(dims) if dims.is_empty() => "\"\"".to_string(),
-        Value::Pads(dims) => dims.iter().map(pad_dim).collect::<Vec<_>>().join("x"),
-        Value::Text | Value::Metadata(_) => source.to_string(),
+        FieldValue::Bool(b) => b.to_string(),
+        FieldValue::Int(n) => n.to_string(),
+        FieldValue::Float(v) => float_text(*v, (*v as f32).to_string()),
+        FieldValue::Ints(all) => list(all),
+        FieldValue::Comp(id) => comp(id),
+        FieldValue::Comps(ids) => format!("{{{}}}", ids.iter().map(comp).collect::<Vec<_>>().join(", ")),
+        FieldValue::Window(window) => window_text(window),
+        FieldValue::Labels(text) | FieldValue::Word(text) => text.clone(),
+        FieldValue::Slices(dims) => list(&dims.iter().map(slice_dim).collect::<Vec<_>>()),
+        FieldValue::Pads(dims) if dims.is_empty() => "\"\"".to_string(),
+        FieldValue::Pads(dims) => dims.iter().map(pad_dim).collect::<Vec<_>>().join("x"),
+        FieldValue::Text | FieldValue::Metadata(_) => source.to_string(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Shapes: `f32[2,<=3]{1,0:T(8,128)}`, tuples, `token[]`.
-use super::lexer::Kind;
+use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::Result;
-use crate::hlo::{ArrayShape, Layout, Shape};
+use crate::hlo::{ArrayShape, Shape, XlaLayout};
 use crate::tensor::DType;
 
 const DEPTH: usize = 128;
@@ -13,10 +13,10 @@ pub const UNBOUNDED: u64 = u64::MAX;
 impl<'a> Parser<'a> {
     /// Whether the next token begins a shape.
     pub(super) fn at_shape(&self) -> bool {
-        self.tok.kind == Kind::Type || self.is(b'(') || self.at_buffer()
+        self.tok.kind == TokenKind::Type || self.is(b'(') || self.at_buffer()
     }
     fn at_buffer(&self) -> bool {
-        self.tok.kind == Kind::Ident && self.tok.text == "b" && self.src[self.tok.end..].starts_with('(')
+        self.tok.kind == TokenKind::Ident && self.tok.text == "b" && self.src[self.tok.end..].starts_with('(')
     }
     /// A shape.
     pub(super) fn shape(&mut self) -> Result<Shape> {
@@ -45,7 +45,7 @@ impl<'a> Parser<'a> {
                 _ => self.fail("expects an array shape in a buffer shape"),
             };
         }
-        if self.tok.kind != Kind::Type {
+        if self.tok.kind != TokenKind::Type {
             return self.fail(format!("expected primitive type, saw `{}`", self.tok.text));
         }
         let name = self.tok.text;
@@ -64,7 +64,7 @@ impl<'a> Parser<'a> {
                 dynamic.push(true);
                 continue;
             }
-            let bounded = self.tok.kind == Kind::AtMost;
+            let bounded = self.tok.kind == TokenKind::AtMost;
             if bounded {
                 self.advance();
             }
@@ -85,13 +85,13 @@ impl<'a> Parser<'a> {
         }
     }
     /// A layout, if the brace that follows begins one: the next token is an integer or a colon.
-    fn layout(&mut self, rank: usize) -> Result<Option<Layout>> {
-        if !self.is(b'{') || !matches!(self.peek().kind, Kind::Int | Kind::Punct(b':')) {
+    fn layout(&mut self, rank: usize) -> Result<Option<XlaLayout>> {
+        if !self.is(b'{') || !matches!(self.peek().kind, TokenKind::Int | TokenKind::Punct(b':')) {
             return Ok(None);
         }
         self.advance();
         let mut minor_to_major = Vec::new();
-        while self.tok.kind == Kind::Int {
+        while self.tok.kind == TokenKind::Int {
             minor_to_major.push(self.int()?);
             if !self.eat(b',') {
                 break;
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
         if sorted.len() != rank || sorted.iter().enumerate().any(|(i, &d)| d != i as i64) {
             return self.fail("dimensions of a layout are no permutation of the shape's");
         }
-        Ok(Some(Layout { minor_to_major, properties }))
+        Ok(Some(XlaLayout { minor_to_major, properties }))
     }
     /// `D() T() L() #() *() E() S() SC() P() M()`, in this order, without spaces.
     fn layout_properties(&mut self) -> Result<String> {
@@ -131,11 +131,11 @@ impl<'a> Parser<'a> {
                 while !self.is(b')') {
                     let level = text == "D";
                     let fits = match self.tok.kind {
-                        Kind::Int | Kind::Punct(b',' | b'*' | b':' | b'-') => !level || self.is(b','),
-                        Kind::Type => matches!(text, "#" | "*"),
-                        Kind::Ident => level && matches!(self.tok.text, "D" | "C" | "S" | "H"),
-                        Kind::Name => text == "SC",
-                        Kind::Punct(b'+' | b'~') => level,
+                        TokenKind::Int | TokenKind::Punct(b',' | b'*' | b':' | b'-') => !level || self.is(b','),
+                        TokenKind::Type => matches!(text, "#" | "*"),
+                        TokenKind::Ident => level && matches!(self.tok.text, "D" | "C" | "S" | "H"),
+                        TokenKind::Name => text == "SC",
+                        TokenKind::Punct(b'+' | b'~') => level,
                         _ => false,
                     };
                     if !fits {

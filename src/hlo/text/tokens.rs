@@ -1,5 +1,5 @@
 //! Operations of a parser on tokens: look at one, take it, or report what was expected.
-use super::lexer::{Kind, Token};
+use super::lexer::{Token, TokenKind};
 use super::parser::Parser;
 use crate::diag::{Code, Diagnostic, Result};
 
@@ -12,10 +12,10 @@ impl<'a> Parser<'a> {
         self.lexer.clone().next()
     }
     pub(super) fn is(&self, byte: u8) -> bool {
-        self.tok.kind == Kind::Punct(byte)
+        self.tok.kind == TokenKind::Punct(byte)
     }
     pub(super) fn is_word(&self, word: &str) -> bool {
-        matches!(self.tok.kind, Kind::Keyword | Kind::Ident) && self.tok.text == word
+        matches!(self.tok.kind, TokenKind::Keyword | TokenKind::Ident) && self.tok.text == word
     }
     pub(super) fn eat(&mut self, byte: u8) -> bool {
         let found = self.is(byte);
@@ -54,7 +54,7 @@ impl<'a> Parser<'a> {
         self.depth -= 1;
     }
     pub(super) fn int(&mut self) -> Result<i64> {
-        if self.tok.kind != Kind::Int {
+        if self.tok.kind != TokenKind::Int {
             return self.fail("expects integer");
         }
         let value = self.tok.text.parse().or_else(|_| self.fail("expects an integer of 64 bits"))?;
@@ -63,15 +63,15 @@ impl<'a> Parser<'a> {
     }
     pub(super) fn bool(&mut self) -> Result<bool> {
         let value = match (self.tok.kind, self.tok.text) {
-            (Kind::Keyword, "true") | (Kind::Int, "1") => true,
-            (Kind::Keyword, "false") | (Kind::Int, "0") => false,
+            (TokenKind::Keyword, "true") | (TokenKind::Int, "1") => true,
+            (TokenKind::Keyword, "false") | (TokenKind::Int, "0") => false,
             _ => return self.fail("expects true or false"),
         };
         self.advance();
         Ok(value)
     }
     pub(super) fn name(&mut self) -> Result<&'a str> {
-        if !matches!(self.tok.kind, Kind::Name | Kind::Ident) {
+        if !matches!(self.tok.kind, TokenKind::Name | TokenKind::Ident) {
             return self.fail("expects name");
         }
         let text = self.tok.text;

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use super::Check;
 use crate::hlo::attrs::Foreign;
-use crate::hlo::proto::scan::Scan;
+use crate::hlo::proto::scan::TextCursor;
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape};
 
 /// A place in a shape.
@@ -33,7 +33,7 @@ fn buffers_of(shape: &Shape) -> Vec<(Path, &ArrayShape)> {
 /// Results that are operands: (place in the result, operand, place in the operand).
 fn aliases(f: &Foreign) -> Result<Vec<(Path, i64, Path)>, String> {
     let Some((_, text)) = f.attrs.iter().find(|a| a.0 == "output_to_operand_aliasing") else { return Ok(Vec::new()) };
-    let mut s = Scan::new(text);
+    let mut s = TextCursor::new(text);
     let mut read = || {
         s.expect('{')?;
         let mut out = Vec::new();

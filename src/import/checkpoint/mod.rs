@@ -6,7 +6,7 @@ mod table;
 
 use super::attr_value::read_shape;
 use super::source::read_file;
-use super::wire::Reader;
+use super::wire::WireReader;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
 use crate::tensor::{DType, Tensor, element_count};
@@ -117,7 +117,7 @@ fn beside(prefix: &Path, end: &str) -> PathBuf {
 
 /// The number of shards. Errors: `UnsupportedCase` for big-endian ones.
 fn read_header(value: &Bytes) -> Result<usize> {
-    let mut reader = Reader::new(value, "BundleHeaderProto");
+    let mut reader = WireReader::new(value, "BundleHeaderProto");
     let mut shards = 1;
     while let Some(field) = reader.next()? {
         match field.number {
@@ -136,7 +136,7 @@ fn read_header(value: &Bytes) -> Result<usize> {
 }
 
 fn read_entry(value: &Bytes) -> Result<Entry> {
-    let mut reader = Reader::new(value, "BundleEntryProto");
+    let mut reader = WireReader::new(value, "BundleEntryProto");
     let mut entry = Entry { dims: Some(Vec::new()), ..Entry::default() };
     while let Some(field) = reader.next()? {
         match field.number {

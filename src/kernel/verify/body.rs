@@ -1,14 +1,14 @@
 //! Rules of one kernel: k1 to k8.
 use super::Fault;
 use crate::kernel::index::Extents;
-use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
+use crate::kernel::{Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
 /// Checks one kernel.
 pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
-    let mut c = Check {
+    let mut c = BodyVerifier {
         program,
         kernel,
         types: Vec::with_capacity(kernel.exprs.len()),
@@ -33,7 +33,7 @@ pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
     }
 }
 
-pub(super) struct Check<'a> {
+pub(super) struct BodyVerifier<'a> {
     pub(super) program: &'a Program,
     pub(super) kernel: &'a Kernel,
     types: Vec<DType>,
@@ -49,7 +49,7 @@ pub(super) struct Check<'a> {
     round: usize,
 }
 
-impl<'a> Check<'a> {
+impl<'a> BodyVerifier<'a> {
     /// k1.
     fn earlier(&self, id: ExprId, expr: &Expr) -> Result<(), Fault> {
         let mut bad = None;
@@ -179,11 +179,14 @@ impl<'a> Check<'a> {
     /// k8.
     pub(super) fn may_store(&self, buf: BufId) -> Result<(), Fault> {
         match self.program.buffers[buf].place {
-            Place::Arg(_) | Place::Weights(_) => Err(format!("k8: b{} is stored to", buf.0)),
-            Place::State(at) if !self.program.state.iter().any(|v| v.offset == at && v.changed) => {
+            BufferLocation::Arg(_) | BufferLocation::Weights(_) => Err(format!("k8: b{} is stored to", buf.0)),
+            BufferLocation::State(at) if !self.program.state.iter().any(|v| v.offset == at && v.changed) => {
                 Err(format!("k13: b{} is stored to, and no call changes it", buf.0))
             }
-            Place::State(_) | Place::Result(_) | Place::Workspace(_) | Place::Stack => Ok(()),
+            BufferLocation::State(_)
+            | BufferLocation::Result(_)
+            | BufferLocation::Workspace(_)
+            | BufferLocation::Stack => Ok(()),
         }
     }
 

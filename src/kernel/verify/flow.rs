@@ -3,7 +3,9 @@
 use super::memory::{Defined, Overlaps};
 use super::{Fault, bytes};
 use crate::kernel::call::find_call;
-use crate::kernel::{Access, BufId, Call, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt, TileSums};
+use crate::kernel::{
+    BufId, BufferAccess, BufferLocation, Call, Expr, ExprId, Index, Kernel, KernelId, Program, Step, Stmt, TileSums,
+};
 use crate::util::id_vec::Id;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,13 +31,18 @@ pub fn check(program: &Program) -> Result<(), Fault> {
     for k in 0..f.kernels.len() {
         f.in_place(KernelId::from_index(k))?;
     }
-    let given = |b: &BufId| matches!(program.buffers[*b].place, Place::Arg(_) | Place::Weights(_) | Place::State(_));
+    let given = |b: &BufId| {
+        matches!(
+            program.buffers[*b].place,
+            BufferLocation::Arg(_) | BufferLocation::Weights(_) | BufferLocation::State(_)
+        )
+    };
     let mut defined = Defined::new(program, program.buffers.ids().filter(given));
     f.steps(&program.steps, &mut defined)?;
     // other values may have been where a result is in the end
     let mut written = vec![false; program.results.len()];
     for (b, buffer) in program.buffers.iter() {
-        if let Place::Result(i) = buffer.place
+        if let BufferLocation::Result(i) = buffer.place
             && bytes(program, b) == program.results[i].bytes()
         {
             written[i] |= defined.holds(b);
@@ -122,7 +129,7 @@ impl Flow<'_> {
         for &b in touched.outside.iter().chain(&limit) {
             self.needs(b, defined).map_err(|why| format!("{why} by k{}", id.0))?;
         }
-        let stays = |b: &BufId| self.program.buffers[*b].place != Place::Stack;
+        let stays = |b: &BufId| self.program.buffers[*b].place != BufferLocation::Stack;
         touched.stores.iter().map(|s| s.0).filter(stays).for_each(|b| defined.define(b));
         Ok(())
     }
@@ -136,7 +143,10 @@ impl Flow<'_> {
             if let Some(read) = args.with(b).next() {
                 return Err(format!("k10: `{}` reads b{} and overwrites it", call.to.name(), read.0));
             }
-            if matches!(self.program.buffers[b].place, Place::Arg(_) | Place::Weights(_) | Place::Stack) {
+            if matches!(
+                self.program.buffers[b].place,
+                BufferLocation::Arg(_) | BufferLocation::Weights(_) | BufferLocation::Stack
+            ) {
                 return Err(format!("k8: `{}` writes b{}", call.to.name(), b.0));
             }
             defined.define(b);
@@ -149,7 +159,7 @@ impl Flow<'_> {
         if let Some(call) = parts.iter().find_map(|part| find_call(part, &mut Some)) {
             return Err(format!("k11: `{}` is called beside other steps", call.name()));
         }
-        let touched: Vec<Access> = parts.iter().map(|part| Access::of(self.program, part)).collect();
+        let touched: Vec<BufferAccess> = parts.iter().map(|part| BufferAccess::of(self.program, part)).collect();
         let mut users: BTreeMap<BufId, BTreeSet<usize>> = BTreeMap::new();
         for (i, part) in touched.iter().enumerate() {
             for &b in part.read.iter().chain(&part.written) {

@@ -1,6 +1,6 @@
 //! Buffers that share memory, and the set of those that hold values.
 use super::bytes;
-use crate::kernel::{BufId, Place, Program};
+use crate::kernel::{BufId, BufferLocation, Program};
 use crate::util::id_vec::Id;
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ impl Range {
     fn of(program: &Program, b: BufId) -> Range {
         let first_of_buffers = 1 + program.results.len() as u64;
         match program.buffers[b].place {
-            Place::Workspace(at) if bytes(program, b) > 0 => {
+            BufferLocation::Workspace(at) if bytes(program, b) > 0 => {
                 Range { space: 0, from: at, to: at.saturating_add(bytes(program, b)) }
             }
-            Place::Result(i) => Range { space: 1 + i as u64, from: 0, to: 1 },
+            BufferLocation::Result(i) => Range { space: 1 + i as u64, from: 0, to: 1 },
             _ => Range { space: first_of_buffers + u64::from(b.0), from: 0, to: 1 },
         }
     }
@@ -73,7 +73,7 @@ pub struct Defined<'p> {
 
 /// A moment to which [`Defined`] can go back.
 #[derive(Clone, Copy)]
-pub struct Mark(usize);
+pub struct DefinedCheckpoint(usize);
 
 impl<'p> Defined<'p> {
     /// Only these buffers hold values.
@@ -115,12 +115,12 @@ impl<'p> Defined<'p> {
     }
 
     /// A mark of the journal's current end, for [`Defined::changed_since`].
-    pub fn mark(&self) -> Mark {
-        Mark(self.journal.len())
+    pub fn mark(&self) -> DefinedCheckpoint {
+        DefinedCheckpoint(self.journal.len())
     }
 
     /// The buffers that held a value at `mark` and do not now, or the other way round.
-    pub fn changed_since(&self, mark: Mark) -> Vec<BufId> {
+    pub fn changed_since(&self, mark: DefinedCheckpoint) -> Vec<BufId> {
         let mut changes = self.journal[mark.0..].to_vec();
         changes.sort_unstable();
         let odd = |same: &[BufId]| (same.len() % 2 == 1).then(|| same[0]);
@@ -128,7 +128,7 @@ impl<'p> Defined<'p> {
     }
 
     /// Undoes all changes since `mark`.
-    pub fn roll_back(&mut self, mark: Mark) {
+    pub fn roll_back(&mut self, mark: DefinedCheckpoint) {
         while self.journal.len() > mark.0
             && let Some(b) = self.journal.pop()
         {

@@ -23,7 +23,7 @@ mod tiles;
 
 pub use body::{for_operands, for_values};
 
-use super::{Place, Program};
+use super::{BufferLocation, Program};
 use crate::diag::{Error, Result};
 
 /// Checks every rule.
@@ -60,15 +60,15 @@ fn places(program: &Program) -> Result<()> {
         let size = bytes(program, id);
         let given = |info: Option<&crate::tensor::TensorInfo>| info.map_or(0, crate::tensor::TensorInfo::bytes);
         let (from, most) = match buffer.place {
-            Place::Arg(i) => (0, given(program.args.get(i))),
-            Place::Result(i) => (0, given(program.results.get(i))),
-            Place::Weights(at) => (at, program.weights_bytes),
-            Place::State(at) => (at, program.state_bytes()),
-            Place::Workspace(at) => (at, program.workspace_bytes),
-            Place::Stack => (0, STACK_BYTES),
+            BufferLocation::Arg(i) => (0, given(program.args.get(i))),
+            BufferLocation::Result(i) => (0, given(program.results.get(i))),
+            BufferLocation::Weights(at) => (at, program.weights_bytes),
+            BufferLocation::State(at) => (at, program.state_bytes()),
+            BufferLocation::Workspace(at) => (at, program.workspace_bytes),
+            BufferLocation::Stack => (0, STACK_BYTES),
         };
         // what no kernel touches has no place of its own
-        let idle = matches!(buffer.place, Place::Workspace(0));
+        let idle = matches!(buffer.place, BufferLocation::Workspace(0));
         if from.saturating_add(size) > most && !idle {
             return Err(fault(&format!("b{}", id.0), &format!("k8: {size} bytes at {from} of {most}")));
         }

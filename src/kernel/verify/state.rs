@@ -1,6 +1,6 @@
 //! Rule k13: of the state. That variables which no call changes are never stored to is seen where stores are.
 use super::Fault;
-use crate::kernel::{Access, Place, Program};
+use crate::kernel::{BufferAccess, BufferLocation, Program};
 use std::collections::BTreeSet;
 
 /// Variables lie apart; each buffer of the state is one, whole, and no two are the same; what changes is written.
@@ -15,7 +15,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
     }
     let mut taken = BTreeSet::new();
     for (b, buffer) in program.buffers.iter() {
-        let Place::State(at) = buffer.place else { continue };
+        let BufferLocation::State(at) = buffer.place else { continue };
         let bytes = super::bytes(program, b);
         if bytes > 0
             && !filled.clone().any(|v| v.offset == at && v.info.bytes() == bytes && v.info.dtype == buffer.dtype)
@@ -26,9 +26,9 @@ pub fn check(program: &Program) -> Result<(), Fault> {
             return Err(format!("k13: b{} is a variable that another buffer is", b.0));
         }
     }
-    let stored = Access::of(program, &program.steps).written;
+    let stored = BufferAccess::of(program, &program.steps).written;
     let offset = |b: &crate::kernel::BufId| match program.buffers[*b].place {
-        Place::State(at) => Some(at),
+        BufferLocation::State(at) => Some(at),
         _ => None,
     };
     let places: BTreeSet<u64> = stored.iter().filter_map(offset).collect();
@@ -41,7 +41,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use crate::kernel::state::lay_out;
-    use crate::kernel::{Buffer, Expr, Index, Kernel, Place, Program, Step, Stmt, verify};
+    use crate::kernel::{Buffer, BufferLocation, Expr, Index, Kernel, Program, Step, Stmt, verify};
     use crate::tensor::{DType, TensorInfo};
 
     /// Two variables of one number each, of which a call changes the second.
@@ -55,7 +55,7 @@ mod tests {
         };
         let state = lay_out([(info("a"), false), (info("b"), true)]);
         let mut p = Program { state, ..Program::default() };
-        let buffer = |at| Buffer { dtype: DType::S32, elements: 1, place: Place::State(at) };
+        let buffer = |at| Buffer { dtype: DType::S32, elements: 1, place: BufferLocation::State(at) };
         let (a, b) = (p.buffers.push(buffer(0)), p.buffers.push(buffer(4)));
         let mut k = Kernel::default();
         let value = k.expr(Expr::Load(a, Index::default()));
@@ -71,9 +71,9 @@ mod tests {
             ("no call changes it", |p| p.state[1].changed = false),
             ("never gets its new value", |p| p.state[0].changed = true),
             ("begins at 2 before 4", |p| p.state[1].offset = 2),
-            ("b1 is no variable", |p| p.buffers.values_mut().nth(1).expect("b1").place = Place::State(8)),
+            ("b1 is no variable", |p| p.buffers.values_mut().nth(1).expect("b1").place = BufferLocation::State(8)),
             ("b1 is no variable", |p| p.buffers.values_mut().nth(1).expect("b1").dtype = DType::F32),
-            ("another buffer is", |p| p.buffers.values_mut().nth(1).expect("b1").place = Place::State(0)),
+            ("another buffer is", |p| p.buffers.values_mut().nth(1).expect("b1").place = BufferLocation::State(0)),
         ];
         for (told, spoil) in offences {
             let mut p = program();

@@ -1,6 +1,6 @@
 //! Rule k12, and what k2, k3 and k8 say of blocks of sums.
 use super::Fault;
-use super::body::Check;
+use super::body::BodyVerifier;
 use crate::kernel::{LoopKind, TileSums, VarId};
 use crate::target::tiles::{ROWS, TERMS};
 use crate::tensor::DType;
@@ -9,7 +9,7 @@ use crate::util::id_vec::Id;
 /// Most tiles of the left side, and of the right one.
 const MOST: u64 = 2;
 
-impl Check<'_> {
+impl BodyVerifier<'_> {
     /// Checks a block of sums.
     pub(super) fn tiles(&mut self, sums: &TileSums) -> Result<(), Fault> {
         let types = [sums.left, sums.right, sums.to].map(|b| self.program.buffers[b].dtype);
@@ -49,7 +49,7 @@ impl Check<'_> {
 #[cfg(test)]
 mod tests {
     use crate::kernel::{
-        BufId, Buffer, Index, Kernel, LoopKind, Place, Program, Step, Stmt, TileRows, TileSums, verify,
+        BufId, Buffer, BufferLocation, Index, Kernel, LoopKind, Program, Step, Stmt, TileRows, TileSums, verify,
     };
     use crate::tensor::DType;
     use crate::util::id_vec::Id;
@@ -60,9 +60,9 @@ mod tests {
         let mut k = Kernel::default();
         let round = k.var(3);
         let mut buffer = |dtype, elements, place| program.buffers.push(Buffer { dtype, elements, place });
-        let left = buffer(DType::BF16, 20 * 96, Place::Weights(0));
-        let right = buffer(DType::BF16, 96 * 32, Place::Weights(20 * 96 * 2));
-        let to = buffer(DType::F32, 20 * 32, Place::Stack);
+        let left = buffer(DType::BF16, 20 * 96, BufferLocation::Weights(0));
+        let right = buffer(DType::BF16, 96 * 32, BufferLocation::Weights(20 * 96 * 2));
+        let to = buffer(DType::F32, 20 * 32, BufferLocation::Stack);
         let a = Index::var(round).scale(32);
         let mut sums = TileSums {
             loops: vec![round],
@@ -96,14 +96,14 @@ mod tests {
             ("k12", |_, s| s.terms = 34),
             ("k12", |_, s| s.across = 3),
             ("k12", |_, s| s.left = s.to),
-            ("k8", |p, s| p.buffers[s.to].place = Place::Weights(0)),
+            ("k8", |p, s| p.buffers[s.to].place = BufferLocation::Weights(0)),
             ("k3", |_, s| s.rows[1].count = 5),
             ("k3", |_, s| s.rows[1].stride = 97),
             ("k3", |_, s| s.stride = 66),
             ("k3", |p, s| p.buffers[s.to].elements -= 1),
             ("k2", |_, s| s.loops.clear()),
             ("k2", |_, s| s.loops.push(s.loops[0])),
-            ("k9", |p, s| (p.buffers[s.left].place, p.workspace_bytes) = (Place::Workspace(0), 1 << 16)),
+            ("k9", |p, s| (p.buffers[s.left].place, p.workspace_bytes) = (BufferLocation::Workspace(0), 1 << 16)),
         ] {
             let told = fault(change);
             assert!(told.contains(rule), "{rule}: {told}");
@@ -116,7 +116,7 @@ mod tests {
         let mut k = Kernel::default();
         let lane = k.var(4);
         for dtype in [DType::BF16, DType::F32] {
-            program.buffers.push(Buffer { dtype, elements: 1024, place: Place::Stack });
+            program.buffers.push(Buffer { dtype, elements: 1024, place: BufferLocation::Stack });
         }
         let [left, to] = [0, 1].map(BufId::from_index);
         let row = TileRows { first: Index::default(), stride: 2, count: 4 };

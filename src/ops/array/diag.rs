@@ -1,6 +1,6 @@
 //! Diagonals and bands of matrices. All places are known at compile time, so each op is one gather by a constant table; where sizes vary
 //! the module computes the table (`diag_places.rs`).
-use super::diag_places::Table;
+use super::diag_places::DiagonalSources;
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
@@ -19,37 +19,38 @@ use crate::tensor::DType;
 pub const ROWS: &[OpRow] = &[
     op("Diag", "diagonal -> output", diag).shape(diag_shape),
     op("DiagPart", "input -> diagonal", diag_part).shape(diag_part_shape),
-    op("MatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, Band::MAIN, [-1, -1], None)).shape(matrix_diag_shape),
+    op("MatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, DiagonalBand::MAIN, [-1, -1], None))
+        .shape(matrix_diag_shape),
     op("MatrixDiagV2", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band).constants(&[1, 2, 3]),
     op("MatrixDiagV3", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band).constants(&[1, 2, 3]),
-    op("MatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, Band::MAIN, None))
+    op("MatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, DiagonalBand::MAIN, None))
         .shape(matrix_diag_part_shape),
     op("MatrixDiagPartV2", "input k padding_value -> diagonal", matrix_diag_part_band).constants(&[1]),
     op("MatrixDiagPartV3", "input k padding_value -> diagonal", matrix_diag_part_band).constants(&[1]),
-    op("MatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, Band::MAIN)).shape(same),
+    op("MatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, DiagonalBand::MAIN)).shape(same),
     op("MatrixSetDiagV2", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
     op("MatrixSetDiagV3", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
     op("MatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
     // names from before TensorFlow 1.0
-    op("BatchMatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, Band::MAIN, [-1, -1], None))
+    op("BatchMatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, DiagonalBand::MAIN, [-1, -1], None))
         .shape(matrix_diag_shape),
-    op("BatchMatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, Band::MAIN, None))
+    op("BatchMatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, DiagonalBand::MAIN, None))
         .shape(matrix_diag_part_shape),
-    op("BatchMatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, Band::MAIN)).shape(same),
+    op("BatchMatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, DiagonalBand::MAIN)).shape(same),
     op("BatchMatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
 ];
 
 /// The diagonals `low..=high` (0 is the main one, positive above it), and on which side short ones stand in a row.
 #[derive(Clone, Copy)]
-pub(super) struct Band {
+pub(super) struct DiagonalBand {
     pub low: i64,
     pub high: i64,
     pub left_above: bool,
     pub left_below: bool,
 }
 
-impl Band {
-    const MAIN: Band = Band { low: 0, high: 0, left_above: true, left_below: true };
+impl DiagonalBand {
+    const MAIN: DiagonalBand = DiagonalBand { low: 0, high: 0, left_above: true, left_below: true };
 
     /// The number of diagonals.
     pub fn count(&self) -> Dim {
@@ -98,7 +99,7 @@ impl Band {
 }
 
 /// The band that input `i` and attribute `align` name.
-fn band(cx: &LowerCtx, i: usize) -> Result<Band> {
+fn band(cx: &LowerCtx, i: usize) -> Result<DiagonalBand> {
     let k = cx.constant_ints(i)?;
     let (low, high) = match k[..] {
         [k] => (k, k),
@@ -111,7 +112,7 @@ fn band(cx: &LowerCtx, i: usize) -> Result<Band> {
     let v3 = cx.node.op.ends_with("V3");
     let align = cx.node.str("align").unwrap_or(if v3 { "RIGHT_LEFT" } else { "LEFT_LEFT" });
     let (above, below) = align.split_once('_').unwrap_or((align, align));
-    Ok(Band { low, high, left_above: above == "LEFT", left_below: below == "LEFT" })
+    Ok(DiagonalBand { low, high, left_above: above == "LEFT", left_below: below == "LEFT" })
 }
 
 /// The last two sizes and those before them.
@@ -130,7 +131,7 @@ fn check_table(cx: &LowerCtx, rows: Dim, columns: Dim) -> Result<()> {
 }
 
 /// Elements of the flattened last dimension of `x` (`[batch, n]`) at the table's places, where it has one, else `other`.
-fn look_up(cx: &mut LowerCtx, x: InstId, table: &Table, other: InstId) -> Result<InstId> {
+fn look_up(cx: &mut LowerCtx, x: InstId, table: &DiagonalSources, other: InstId) -> Result<InstId> {
     let (batch, n) = (cx.b.dims(x)[0], cx.b.dims(table.places)[0]);
     if [batch, n, cx.b.dims(x)[1]].iter().any(|size| size.is_zero()) {
         return Ok(cx.b.broadcast_to(other, &[batch, n]));
@@ -162,7 +163,7 @@ fn matrix_diag_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     matrix_diag(cx, band, [rows, columns], Some(4))
 }
 
-fn matrix_diag(cx: &mut LowerCtx, band: Band, sizes: [i64; 2], pad: Option<usize>) -> Result<Vec<Value>> {
+fn matrix_diag(cx: &mut LowerCtx, band: DiagonalBand, sizes: [i64; 2], pad: Option<usize>) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let packed = if band.count() > 1 { 2 } else { 1 };
     if dims.len() < packed || (packed == 2 && dims[dims.len() - 2] != band.count()) {
@@ -182,7 +183,7 @@ fn matrix_diag(cx: &mut LowerCtx, band: Band, sizes: [i64; 2], pad: Option<usize
     check_table(cx, rows, columns)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, band.count() * longest);
-    let table = Table::unpacking(cx.b, band, (rows, columns), longest);
+    let table = DiagonalSources::unpacking(cx.b, band, (rows, columns), longest);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&batch[..], &[rows, columns]].concat());
     cx.one(y)
@@ -193,7 +194,7 @@ fn matrix_diag_part_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     matrix_diag_part(cx, band, Some(2))
 }
 
-fn check_band(cx: &LowerCtx, band: Band, rows: Dim, columns: Dim) -> Result<()> {
+fn check_band(cx: &LowerCtx, band: DiagonalBand, rows: Dim, columns: Dim) -> Result<()> {
     let inside = |k: i64| k == 0 || (rows > -k && columns > k);
     if inside(band.low) && inside(band.high) {
         return Ok(());
@@ -201,7 +202,7 @@ fn check_band(cx: &LowerCtx, band: Band, rows: Dim, columns: Dim) -> Result<()> 
     Err(cx.mismatch(format!("diagonals {} to {} of {rows} by {columns}", band.low, band.high)))
 }
 
-fn matrix_diag_part(cx: &mut LowerCtx, band: Band, pad: Option<usize>) -> Result<Vec<Value>> {
+fn matrix_diag_part(cx: &mut LowerCtx, band: DiagonalBand, pad: Option<usize>) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let (batch, rows, columns) = matrix(cx, &cx.dims(0)?)?;
     check_band(cx, band, rows, columns)?;
@@ -209,7 +210,7 @@ fn matrix_diag_part(cx: &mut LowerCtx, band: Band, pad: Option<usize>) -> Result
     check_table(cx, band.count(), longest)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, rows * columns);
-    let table = Table::packing(cx.b, band, (rows, columns), longest);
+    let table = DiagonalSources::packing(cx.b, band, (rows, columns), longest);
     let y = look_up(cx, x, &table, pad)?;
     let mut out = batch;
     if band.count() > 1 {
@@ -225,7 +226,7 @@ fn matrix_set_diag_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     matrix_set_diag(cx, band)
 }
 
-fn matrix_set_diag(cx: &mut LowerCtx, band: Band) -> Result<Vec<Value>> {
+fn matrix_set_diag(cx: &mut LowerCtx, band: DiagonalBand) -> Result<Vec<Value>> {
     let (x, diagonal, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
     let (batch, rows, columns) = matrix(cx, &dims)?;
     check_band(cx, band, rows, columns)?;
@@ -241,7 +242,7 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: Band) -> Result<Vec<Value>> {
     }
     let diagonal = flat(cx, diagonal, &batch, band.count() * longest);
     let x = flat(cx, x, &batch, rows * columns);
-    let table = Table::unpacking(cx.b, band, (rows, columns), longest);
+    let table = DiagonalSources::unpacking(cx.b, band, (rows, columns), longest);
     let y = look_up(cx, diagonal, &table, x)?;
     let y = cx.b.reshape(y, &dims);
     cx.one(y)
@@ -254,7 +255,7 @@ fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     check_table(cx, n, n)?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n]);
-    let table = Table::unpacking(cx.b, Band::MAIN, (n, n), n);
+    let table = DiagonalSources::unpacking(cx.b, DiagonalBand::MAIN, (n, n), n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
     cx.one(y)
@@ -269,7 +270,7 @@ fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = product(&dims[..half]).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n * n]);
-    let table = Table::packing(cx.b, Band::MAIN, (n, n), n);
+    let table = DiagonalSources::packing(cx.b, DiagonalBand::MAIN, (n, n), n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &dims[..half]);
     cx.one(y)

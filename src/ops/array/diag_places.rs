@@ -1,23 +1,28 @@
 //! Where diagonals lie in matrices: a constant, or what the module computes where sizes vary.
-use super::diag::Band;
+use super::diag::DiagonalBand;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::special::compare_scalar;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
 /// Where elements come from.
-pub(super) struct Table {
+pub(super) struct DiagonalSources {
     /// The place of each, `s32[n]`.
     pub places: InstId,
     /// Mask of the elements that exist; `None`: all do.
     pub there: Option<InstId>,
 }
 
-impl Table {
+impl DiagonalSources {
     /// For each element of a matrix, its place among the packed diagonals.
-    pub fn unpacking(b: &mut Builder, band: Band, (rows, columns): (Dim, Dim), longest: Dim) -> Table {
+    pub fn unpacking(
+        b: &mut Builder,
+        band: DiagonalBand,
+        (rows, columns): (Dim, Dim),
+        longest: Dim,
+    ) -> DiagonalSources {
         if !rows.varies() && !columns.varies() {
-            return Table::known(b, &band.unpacking(rows, columns, longest));
+            return DiagonalSources::known(b, &band.unpacking(rows, columns, longest));
         }
         let dims = [rows, columns];
         let (i, j) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));
@@ -34,13 +39,13 @@ impl Table {
         let offset = offset(b, band, d, (rows, columns), longest);
         let at = b.add(along, offset);
         let at = b.add(at, before);
-        Table::computed(b, at, Some(there))
+        DiagonalSources::computed(b, at, Some(there))
     }
 
     /// For each place among the packed diagonals, its element of the matrix.
-    pub fn packing(b: &mut Builder, band: Band, (rows, columns): (Dim, Dim), longest: Dim) -> Table {
+    pub fn packing(b: &mut Builder, band: DiagonalBand, (rows, columns): (Dim, Dim), longest: Dim) -> DiagonalSources {
         if !rows.varies() && !columns.varies() {
-            return Table::known(b, &band.packing(rows, columns, longest));
+            return DiagonalSources::known(b, &band.packing(rows, columns, longest));
         }
         let dims = [band.count(), longest];
         let (row, place) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));
@@ -59,28 +64,28 @@ impl Table {
             let (first, last) = (b.compare(Direction::Ge, n, zero), b.compare(Direction::Lt, n, length));
             b.elementwise(ScalarOp::And, &[first, last])
         });
-        Table::computed(b, at, there)
+        DiagonalSources::computed(b, at, there)
     }
 
-    fn known(b: &mut Builder, table: &[Option<i32>]) -> Table {
+    fn known(b: &mut Builder, table: &[Option<i32>]) -> DiagonalSources {
         let n = Dim::from(table.len());
         let places: Vec<i32> = table.iter().map(|p| p.unwrap_or(0)).collect();
         let there: Vec<bool> = table.iter().map(Option::is_some).collect();
         let places = b.constant(Tensor::of(&[n.known()], &places));
         let all = there.iter().all(|&t| t);
-        Table { places, there: (!all).then(|| b.constant(Tensor::preds(&[n.known()], &there))) }
+        DiagonalSources { places, there: (!all).then(|| b.constant(Tensor::preds(&[n.known()], &there))) }
     }
 
-    fn computed(b: &mut Builder, at: InstId, there: Option<InstId>) -> Table {
+    fn computed(b: &mut Builder, at: InstId, there: Option<InstId>) -> DiagonalSources {
         let n = [b.dims(at).iter().product()];
         let zero = b.full_like(at, 0.0);
         let at = there.map_or(at, |there| b.select(there, at, zero));
-        Table { places: b.reshape(at, &n), there: there.map(|there| b.reshape(there, &n)) }
+        DiagonalSources { places: b.reshape(at, &n), there: there.map(|there| b.reshape(there, &n)) }
     }
 }
 
 /// The row of packed diagonals that holds diagonal `d`; of a row, its diagonal.
-fn row_of(b: &mut Builder, band: Band, d: InstId) -> InstId {
+fn row_of(b: &mut Builder, band: DiagonalBand, d: InstId) -> InstId {
     let high = b.full_like(d, band.high as f64);
     b.sub(high, d)
 }
@@ -95,7 +100,7 @@ fn length(b: &mut Builder, d: InstId, (rows, columns): (Dim, Dim)) -> InstId {
 }
 
 /// Where diagonals start in their rows of `longest` elements.
-fn offset(b: &mut Builder, band: Band, d: InstId, sizes: (Dim, Dim), longest: Dim) -> InstId {
+fn offset(b: &mut Builder, band: DiagonalBand, d: InstId, sizes: (Dim, Dim), longest: Dim) -> InstId {
     let zero = b.full_like(d, 0.0);
     if band.left_above && band.left_below {
         return zero;

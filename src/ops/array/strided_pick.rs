@@ -1,5 +1,5 @@
 //! Ranges of a strided slice of which only values say how many elements they have: `x[:n]`.
-use super::strided_slice::{Bounds, Part, Taken, within};
+use super::strided_slice::{DimSlice, SliceBounds, Taken, within};
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
@@ -17,7 +17,7 @@ pub(super) enum Picked {
     At(InstId),
 }
 
-impl Bounds {
+impl SliceBounds {
     /// A range of `d` elements whose ends, entry `i` of begin and end, tell only at run time how many it has.
     pub(super) fn pick(
         &self,
@@ -25,7 +25,7 @@ impl Bounds {
         i: usize,
         (open_begin, open_end): (bool, bool),
         d: Dim,
-    ) -> Result<Part> {
+    ) -> Result<DimSlice> {
         let stride = self.strides[i];
         if stride == 0 {
             return Err(cx.mismatch("a stride of 0"));
@@ -56,7 +56,7 @@ impl Bounds {
                 Picked::At(cx.b.add(steps, from))
             }
         };
-        Ok(Part { start: None, picked: Some(picked), taken: Taken { start: Dim::from(0), stride: 1, count } })
+        Ok(DimSlice { start: None, picked: Some(picked), taken: Taken { start: Dim::from(0), stride: 1, count } })
     }
 
     /// An end of a range of `d` elements, within `limits`: what is known of it, or entry `i` of input `at`.

@@ -9,8 +9,8 @@ use super::strided_pick::Picked;
 use super::strided_shape::{gradient_shape, shape};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Node;
-use crate::hlo::open::{Check, InstId, Op, Shape};
 use crate::hlo::open::{Dim, PadDim, SliceDim};
+use crate::hlo::open::{InstId, Op, RuntimeCheck, Shape};
 use crate::ops::element::{self, ElementExpr};
 use crate::ops::math::special;
 use crate::ops::row::op;
@@ -131,7 +131,7 @@ pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
 }
 
 /// Begin, end and strides of a node.
-pub(super) struct Bounds {
+pub(super) struct SliceBounds {
     /// The number of the input that is begin; end and strides follow.
     pub at: usize,
     /// The first entries.
@@ -145,7 +145,7 @@ pub(super) struct Bounds {
 }
 
 /// Slice along one dimension: a start that may be known only at run time, and the elements taken from there on.
-pub(super) struct Part {
+pub(super) struct DimSlice {
     /// The first element, where only values say it.
     pub start: Option<InstId>,
     /// Elements that are taken first, where their number is data-dependent.
@@ -154,13 +154,13 @@ pub(super) struct Part {
     pub taken: Taken,
 }
 
-impl Part {
-    fn new(start: Option<InstId>, taken: Taken) -> Part {
-        Part { start, picked: None, taken }
+impl DimSlice {
+    fn new(start: Option<InstId>, taken: Taken) -> DimSlice {
+        DimSlice { start, picked: None, taken }
     }
 }
 
-impl Bounds {
+impl SliceBounds {
     fn new(cx: &LowerCtx, at: usize, may_pick: bool) -> Result<Self> {
         let strides = cx.constant_ints(at + 2)?;
         let n = Dim::from(strides.len());
@@ -174,7 +174,7 @@ impl Bounds {
             let array = cx.arg(i)?;
             Ok((0..n.known()).map(|e| element::element(cx.b, array, Dim::from(e))).collect())
         };
-        Ok(Bounds { at, begin: entries(at)?, end: entries(at + 1)?, strides, may_pick })
+        Ok(SliceBounds { at, begin: entries(at)?, end: entries(at + 1)?, strides, may_pick })
     }
 
     /// Entry `i` of input `at`, begin or end, as an index into `d` elements: one from the end where it is negative.
@@ -189,28 +189,28 @@ impl Bounds {
     }
 
     /// One element of `d`: entry `i` of begin.
-    fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: Dim) -> Result<Part> {
+    fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: Dim) -> Result<DimSlice> {
         let one = |start: Dim| Taken { start, stride: 1, count: Dim::from(1) };
         if first {
-            return Ok(Part::new(None, one(Dim::from(0))));
+            return Ok(DimSlice::new(None, one(Dim::from(0))));
         }
         let Some(begin) = self.begin[i].known() else {
             if d == 0 {
                 return Err(cx.mismatch("an index into a dimension without elements"));
             }
             let start = self.wrapped(cx, (self.at, i), d)?;
-            cx.fail_outside(start, d, Check::Index);
-            return Ok(Part::new(Some(start), one(Dim::from(0))));
+            cx.fail_outside(start, d, RuntimeCheck::Index);
+            return Ok(DimSlice::new(Some(start), one(Dim::from(0))));
         };
         let start = begin.is_less(0).select(begin + d, begin);
         if !cx.b.require_less(Dim::from(-1), start) || !cx.b.require_less(start, d) {
             return Err(cx.mismatch(format!("index {begin} is out of range for size {d}")));
         }
-        Ok(Part::new(None, one(start)))
+        Ok(DimSlice::new(None, one(start)))
     }
 
     /// A range of `d` elements: entry `i` of begin, end and strides; which of its ends are open.
-    fn range(&self, cx: &mut LowerCtx, i: usize, open: (bool, bool), d: Dim) -> Result<Part> {
+    fn range(&self, cx: &mut LowerCtx, i: usize, open: (bool, bool), d: Dim) -> Result<DimSlice> {
         let (open_begin, open_end) = open;
         let number = |v: &ElementExpr, open: bool| if open { Some(Dim::from(0)) } else { v.known() };
         let ends = (number(&self.begin[i], open_begin), number(&self.end[i], open_end));
@@ -218,7 +218,7 @@ impl Bounds {
         if let (Some(begin), Some(end)) = ends {
             let taken = range(d, begin, end, stride, open_begin, open_end);
             let taken = taken.ok_or_else(|| cx.mismatch("a stride of 0"))?;
-            return Ok(Part::new(None, taken));
+            return Ok(DimSlice::new(None, taken));
         }
         let apart = if open_begin || open_end { None } else { self.end[i].sub(&self.begin[i]) };
         let count = apart.and_then(|a| steps(a.known()?, stride));
@@ -231,7 +231,7 @@ impl Bounds {
         };
         let reach = count.saturating_sub(1).saturating_mul(stride.unsigned_abs());
         if count == 0 {
-            return Ok(Part::new(None, Taken::whole(count)));
+            return Ok(DimSlice::new(None, Taken::whole(count)));
         }
         if reach >= d {
             let told =
@@ -243,7 +243,7 @@ impl Bounds {
             start = special::add_scalar(cx.b, start, -reach);
         }
         let first = if stride < 0 { reach } else { Dim::from(0) };
-        Ok(Part::new(Some(start), Taken { start: first, stride, count }))
+        Ok(DimSlice::new(Some(start), Taken { start: first, stride, count }))
     }
 
     fn not_constant(&self, i: usize, begin: bool) -> Error {
@@ -270,7 +270,7 @@ fn steps(apart: Dim, stride: i64) -> Option<Dim> {
 /// NumPy's basic slicing over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`. Values may say how many
 /// elements are taken only with `may_pick`.
 fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Plan> {
-    let bounds = Bounds::new(cx, at, may_pick)?;
+    let bounds = SliceBounds::new(cx, at, may_pick)?;
     let (mut parts, mut result) = (Vec::with_capacity(dims.len()), Vec::new());
     for item in items(cx.node, bounds.strides.len(), dims.len())? {
         if item == Item::New {
@@ -281,7 +281,7 @@ fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Pl
         let part = match item {
             Item::Index(i, first) => bounds.index(cx, i, first, d)?,
             Item::Range(i, begin, end) => bounds.range(cx, i, (begin, end), d)?,
-            Item::Whole | Item::New => Part::new(None, Taken::whole(d)),
+            Item::Whole | Item::New => DimSlice::new(None, Taken::whole(d)),
         };
         if !matches!(item, Item::Index(..)) {
             result.push(part.taken.count);
@@ -292,7 +292,7 @@ fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Pl
 }
 
 /// The plan of these parts, in a window if any starts at run time.
-fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<Dim>) -> Plan {
+fn windowed(cx: &mut LowerCtx, parts: Vec<DimSlice>, result: Vec<Dim>) -> Plan {
     let dtypes = parts.iter().filter_map(|p| p.start).map(|s| cx.b.dtype(s));
     let picked: Vec<(usize, Picked)> =
         parts.iter().enumerate().filter_map(|(axis, p)| Some((axis, p.picked?))).collect();
@@ -301,7 +301,7 @@ fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<Dim>) -> Plan {
         return Plan { window: None, picked, taken: parts.into_iter().map(|p| p.taken).collect(), result };
     };
     let (mut starts, mut sizes, mut taken) = (Vec::new(), Vec::new(), Vec::new());
-    for Part { start, picked, taken: t } in parts {
+    for DimSlice { start, picked, taken: t } in parts {
         let low = if picked.is_some() { Dim::from(0) } else { t.low() };
         starts.push(match start {
             Some(start) => cx.b.convert(start, dtype),

@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Dim, PadDim, SliceDim, WindowDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
-use crate::ops::nn::{Args, Layout, Padding, positive, window_dim};
+use crate::ops::nn::{Args, DataFormat, Padding, positive, window_dim};
 use crate::ops::row::op;
 use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
@@ -77,7 +77,7 @@ fn extract_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = |name: &str| positive(cx.node.ints(name).unwrap_or(&[]), name, 4);
     let (size, strides, dilations) = (list("ksizes")?, list("strides")?, list("rates")?);
     let padding = if cx.node.str("padding") == Some("SAME") { Padding::Same } else { Padding::Valid };
-    let args = Args { layout: Layout::features_last(2), strides, dilations, padding };
+    let args = Args { layout: DataFormat::features_last(2), strides, dilations, padding };
     for axis in [1, 2] {
         dims[axis] = args.window_count(cx, axis, dims[axis], InferredDim::Known(size[axis].known()))?;
     }

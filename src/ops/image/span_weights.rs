@@ -1,7 +1,7 @@
 //! Weights of spans of pixels, computed by the module itself: for sizes that vary. `spans.rs` computes the same for sizes that are known.
 use super::resize::Sampling;
 use super::sampling;
-use super::spans::Kernel;
+use super::spans::ResampleKernel;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{Expr, formula};
 use crate::ops::math::special::compare_scalar;
@@ -45,7 +45,7 @@ pub struct Moved {
 
 /// The weights `f32[to, from]` of the pixels around the place of each pixel of the result, which add up to 1. A place outside of the image
 /// has none.
-pub fn moved(b: &mut Builder, how: &Moved, kernel: Kernel, antialias: bool, [from, to]: [Dim; 2]) -> InstId {
+pub fn moved(b: &mut Builder, how: &Moved, kernel: ResampleKernel, antialias: bool, [from, to]: [Dim; 2]) -> InstId {
     let dims = [to, from];
     let [place, pixel] = pixels(b, [from, to]);
     let [scale, translation] = [how.scale, how.translation].map(|x| b.broadcast(x, &dims, &[]));
@@ -73,25 +73,25 @@ pub fn moved(b: &mut Builder, how: &Moved, kernel: Kernel, antialias: bool, [fro
 }
 
 /// How much a pixel counts at a distance.
-fn weight<'s, 'b>(kernel: Kernel, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn weight<'s, 'b>(kernel: ResampleKernel, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
     use std::f64::consts::PI;
     match kernel {
-        Kernel::Lanczos(radius) => {
+        ResampleKernel::Lanczos(radius) => {
             let radius = f64::from(radius);
             let (angle, slow) = (x * PI, x * (PI / radius));
             let lobes = (angle.sin() * slow.sin() * radius) / (x * x * (PI * PI));
             let lobes = lobes.when(x.gt(1e-3), 1.0);
             lobes.when(x.le(radius), 0.0)
         }
-        Kernel::Gaussian => (x * x * -2.0).exp().when(x.lt(f64::from(kernel.radius())), 0.0),
-        Kernel::Box => x.number(1.0).when(x.lt(0.5), x.number(0.5).when(x.equals(0.5), 0.0)),
-        Kernel::Triangle => (1.0 - x).max(0.0),
-        Kernel::KeysCubic => {
+        ResampleKernel::Gaussian => (x * x * -2.0).exp().when(x.lt(f64::from(kernel.radius())), 0.0),
+        ResampleKernel::Box => x.number(1.0).when(x.lt(0.5), x.number(0.5).when(x.equals(0.5), 0.0)),
+        ResampleKernel::Triangle => (1.0 - x).max(0.0),
+        ResampleKernel::KeysCubic => {
             let far = ((x * -0.5 + 2.5) * x - 4.0) * x + 2.0;
             let near = ((x * 1.5 - 2.5) * x) * x + 1.0;
             near.when(x.lt(1.0), far.when(x.lt(2.0), 0.0))
         }
-        Kernel::MitchellCubic => {
+        ResampleKernel::MitchellCubic => {
             let far = ((x * (-7.0 / 18.0) + 2.0) * x - 10.0 / 3.0) * x + 16.0 / 9.0;
             let near = ((x * (7.0 / 6.0) - 2.0) * x) * x + 8.0 / 9.0;
             near.when(x.lt(1.0), far.when(x.lt(2.0), 0.0))

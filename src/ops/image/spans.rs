@@ -125,10 +125,12 @@ fn varying_weights(cx: &mut LowerCtx, i: usize, sizes: Sizes) -> Result<InstId> 
 }
 
 /// The kernel, and whether it is as wide as the pixels of the result where these are larger.
-fn kernel(cx: &LowerCtx) -> Result<(Kernel, bool)> {
+fn kernel(cx: &LowerCtx) -> Result<(ResampleKernel, bool)> {
     let kernel = match cx.node.str("kernel_type") {
-        Some(name) => Kernel::named(name).ok_or_else(|| cx.unsupported(format!("no kernel is called {name}")))?,
-        None => Kernel::Lanczos(3.0),
+        Some(name) => {
+            ResampleKernel::named(name).ok_or_else(|| cx.unsupported(format!("no kernel is called {name}")))?
+        }
+        None => ResampleKernel::Lanczos(3.0),
     };
     Ok((kernel, cx.node.bool("antialias").unwrap_or(true)))
 }
@@ -182,7 +184,7 @@ struct Line {
 
 impl Line {
     /// The weights of the pixels around the place of each pixel of the result. A place outside of the image has none.
-    fn spans(&self, kernel: Kernel, antialias: bool) -> Vec<Entry> {
+    fn spans(&self, kernel: ResampleKernel, antialias: bool) -> Vec<Entry> {
         let inverse = 1.0 / self.scale;
         let moved = -inverse * self.translation;
         let width = if antialias { inverse.max(1.0) } else { 1.0 };
@@ -209,7 +211,7 @@ impl Line {
 
 /// How much a pixel counts at a distance.
 #[derive(Clone, Copy)]
-pub enum Kernel {
+pub enum ResampleKernel {
     /// A sinc under the lobe of another, as wide as the radius.
     Lanczos(f32),
     /// A normal density with a deviation of half a pixel.
@@ -224,51 +226,51 @@ pub enum Kernel {
     MitchellCubic,
 }
 
-impl Kernel {
-    fn named(name: &str) -> Option<Kernel> {
+impl ResampleKernel {
+    fn named(name: &str) -> Option<ResampleKernel> {
         Some(match name {
-            "lanczos1" => Kernel::Lanczos(1.0),
-            "lanczos3" => Kernel::Lanczos(3.0),
-            "lanczos5" => Kernel::Lanczos(5.0),
-            "gaussian" => Kernel::Gaussian,
-            "box" => Kernel::Box,
-            "triangle" => Kernel::Triangle,
-            "keyscubic" => Kernel::KeysCubic,
-            "mitchellcubic" => Kernel::MitchellCubic,
+            "lanczos1" => ResampleKernel::Lanczos(1.0),
+            "lanczos3" => ResampleKernel::Lanczos(3.0),
+            "lanczos5" => ResampleKernel::Lanczos(5.0),
+            "gaussian" => ResampleKernel::Gaussian,
+            "box" => ResampleKernel::Box,
+            "triangle" => ResampleKernel::Triangle,
+            "keyscubic" => ResampleKernel::KeysCubic,
+            "mitchellcubic" => ResampleKernel::MitchellCubic,
             _ => return None,
         })
     }
     /// No pixel counts that is further away.
     pub fn radius(self) -> f32 {
         match self {
-            Kernel::Lanczos(radius) => radius,
-            Kernel::Gaussian => 1.5,
-            Kernel::Box | Kernel::Triangle => 1.0,
-            Kernel::KeysCubic | Kernel::MitchellCubic => 2.0,
+            ResampleKernel::Lanczos(radius) => radius,
+            ResampleKernel::Gaussian => 1.5,
+            ResampleKernel::Box | ResampleKernel::Triangle => 1.0,
+            ResampleKernel::KeysCubic | ResampleKernel::MitchellCubic => 2.0,
         }
     }
     fn weight(self, x: f32) -> f32 {
         const PI: f32 = std::f32::consts::PI;
         match self {
-            Kernel::Lanczos(radius) if x > radius => 0.0,
-            Kernel::Lanczos(_) if x <= 1e-3 => 1.0,
-            Kernel::Lanczos(radius) => radius * (PI * x).sin() * (PI * x / radius).sin() / (PI * PI * x * x),
-            Kernel::Gaussian if x >= self.radius() => 0.0,
-            Kernel::Gaussian => (-x * x / (2.0 * 0.5 * 0.5)).exp(),
-            Kernel::Box if x < 0.5 => 1.0,
-            Kernel::Box => {
+            ResampleKernel::Lanczos(radius) if x > radius => 0.0,
+            ResampleKernel::Lanczos(_) if x <= 1e-3 => 1.0,
+            ResampleKernel::Lanczos(radius) => radius * (PI * x).sin() * (PI * x / radius).sin() / (PI * PI * x * x),
+            ResampleKernel::Gaussian if x >= self.radius() => 0.0,
+            ResampleKernel::Gaussian => (-x * x / (2.0 * 0.5 * 0.5)).exp(),
+            ResampleKernel::Box if x < 0.5 => 1.0,
+            ResampleKernel::Box => {
                 if x == 0.5 {
                     0.5
                 } else {
                     0.0
                 }
             }
-            Kernel::Triangle => (1.0 - x).max(0.0),
-            Kernel::KeysCubic | Kernel::MitchellCubic if x >= 2.0 => 0.0,
-            Kernel::KeysCubic if x >= 1.0 => ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0,
-            Kernel::KeysCubic => ((1.5 * x - 2.5) * x) * x + 1.0,
-            Kernel::MitchellCubic if x >= 1.0 => (((-7.0 / 18.0) * x + 2.0) * x - 10.0 / 3.0) * x + 16.0 / 9.0,
-            Kernel::MitchellCubic => (((7.0 / 6.0) * x - 2.0) * x) * x + 8.0 / 9.0,
+            ResampleKernel::Triangle => (1.0 - x).max(0.0),
+            ResampleKernel::KeysCubic | ResampleKernel::MitchellCubic if x >= 2.0 => 0.0,
+            ResampleKernel::KeysCubic if x >= 1.0 => ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0,
+            ResampleKernel::KeysCubic => ((1.5 * x - 2.5) * x) * x + 1.0,
+            ResampleKernel::MitchellCubic if x >= 1.0 => (((-7.0 / 18.0) * x + 2.0) * x - 10.0 / 3.0) * x + 16.0 / 9.0,
+            ResampleKernel::MitchellCubic => (((7.0 / 6.0) * x - 2.0) * x) * x + 8.0 / 9.0,
         }
     }
 }

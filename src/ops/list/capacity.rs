@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::interp;
 use crate::ops::spec::known_shape;
-use crate::ops::value::{Count, Elements, ListValue, UnlikeList};
+use crate::ops::value::{CommonElement, ListLength, ListValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
@@ -23,7 +23,7 @@ const MOST_ELEMENTS: u64 = 1 << 34;
 impl ListValue {
     /// The list of the rows of an array, made by the node of this name.
     pub fn of(buffer: InstId, name: &Arc<str>) -> Self {
-        ListValue { buffer, count: None, elements: Elements::Any, name: name.clone(), open: None }
+        ListValue { buffer, count: None, elements: CommonElement::Any, name: name.clone(), open: None }
     }
 
     /// How many elements there is room for.
@@ -60,7 +60,7 @@ impl ListValue {
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn counted(&self, b: &mut Builder, room: Dim) -> Result<ListValue> {
         let (most, now) = (self.most(b), self.length(b)?);
-        let count = self.count.unwrap_or(Count { now, most, stale: false });
+        let count = self.count.unwrap_or(ListLength { now, most, stale: false });
         let buffer = if room > self.room(b) { rows(b, self.buffer, room)? } else { self.buffer };
         Ok(ListValue { buffer, count: Some(count), ..self.clone() })
     }
@@ -83,17 +83,17 @@ impl ListValue {
         let Some(before) = self.count else {
             return if n > self.room(b) { self.resized(b, n) } else { Ok(self.clone()) };
         };
-        let mut list = ListValue { elements: Elements::Any, ..self.counted(b, n)? };
+        let mut list = ListValue { elements: CommonElement::Any, ..self.counted(b, n)? };
         list.buffer = list.cleared(b);
         let least = number(b, n)?;
         let now = b.binary(ScalarOp::Maximum, before.now, least);
-        list.count = Some(Count { now, most: before.most.max(n), stale: false });
+        list.count = Some(ListLength { now, most: before.most.max(n), stale: false });
         Ok(list)
     }
 
     /// The elements, and zeros where there is room for more.
     pub fn cleared(&self, b: &mut Builder) -> InstId {
-        let Some(Count { now, stale: true, .. }) = self.count else { return self.buffer };
+        let Some(ListLength { now, stale: true, .. }) = self.count else { return self.buffer };
         let places = b.iota(DType::S32, &[self.room(b)], 0);
         let (held, dims) = (b.compare(Direction::Lt, places, now), b.dims(self.buffer).to_vec());
         let (held, zero) = (b.broadcast(held, &dims, &[0]), b.full_like(self.buffer, 0.0));
@@ -148,13 +148,13 @@ impl ListValue {
         if self.count.is_none() && (want <= self.room(cx.b) || range.least == range.most) {
             return if want > self.room(cx.b) { self.resized(cx.b, want) } else { Ok(self.clone()) };
         }
-        let mut list = ListValue { elements: Elements::Any, ..self.counted(cx.b, want)? };
+        let mut list = ListValue { elements: CommonElement::Any, ..self.counted(cx.b, want)? };
         list.buffer = list.cleared(cx.b);
         if let Some(count) = &mut list.count {
             let (index, one) = (scalar(cx.b, index), cx.b.constant(Tensor::scalar(1i32)));
             let end = cx.b.add(index, one);
             let now = cx.b.binary(ScalarOp::Maximum, count.now, end);
-            *count = Count { now, most: count.most.max(want), stale: false };
+            *count = ListLength { now, most: count.most.max(want), stale: false };
         }
         Ok(list)
     }
@@ -164,9 +164,9 @@ impl ListValue {
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn of_length(&self, cx: &mut LowerCtx, length: InstId, most: Dim) -> Result<ListValue> {
-        let mut list = ListValue { elements: Elements::Any, ..self.counted(cx.b, most)? };
+        let mut list = ListValue { elements: CommonElement::Any, ..self.counted(cx.b, most)? };
         list.buffer = list.cleared(cx.b);
-        list.count = Some(Count { now: scalar(cx.b, length), most, stale: true });
+        list.count = Some(ListLength { now: scalar(cx.b, length), most, stale: true });
         Ok(list)
     }
 
@@ -176,7 +176,7 @@ impl ListValue {
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn pushed(&self, b: &mut Builder, item: InstId) -> Result<ListValue> {
         let known = known_shape(b, item);
-        let elements = self.elements.joined(&known.map_or(Elements::Any, Elements::Each));
+        let elements = self.elements.joined(&known.map_or(CommonElement::Any, CommonElement::Each));
         let row = super::as_row(b, item);
         let Some(count) = self.count else {
             let buffer = b.concatenate(&[self.buffer, row], 0);
@@ -185,7 +185,7 @@ impl ListValue {
         let list = self.counted(b, count.most + 1)?;
         let buffer = super::put(b, list.buffer, row, count.now);
         let one = b.constant(Tensor::scalar(1i32));
-        let count = Some(Count { now: b.add(count.now, one), most: count.most + 1, ..count });
+        let count = Some(ListLength { now: b.add(count.now, one), most: count.most + 1, ..count });
         Ok(ListValue { buffer, count, elements, ..list })
     }
 
@@ -202,13 +202,13 @@ impl ListValue {
         let one = b.constant(Tensor::scalar(1i32));
         let now = b.sub(count.now, one);
         let row = super::row(b, self.buffer, now);
-        let count = Some(Count { now, most: count.most.saturating_sub(1), stale: true });
+        let count = Some(ListLength { now, most: count.most.saturating_sub(1), stale: true });
         Some((ListValue { count, ..self.clone() }, self.known(b).unwrap_or(row)))
     }
 
     /// The element that each is, if it is known.
     fn known(&self, b: &mut Builder) -> Option<InstId> {
-        if let Elements::Each(value) = &self.elements { Some(value.clone().made(b)) } else { None }
+        if let CommonElement::Each(value) = &self.elements { Some(value.clone().made(b)) } else { None }
     }
 }
 
@@ -291,8 +291,8 @@ pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[Dim]>) -> Result<
     let (Value::UnshapedList { length, now, dtype, name, open }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();
     check_room(&all)?;
-    let elements = if length.is_zero() { Elements::None } else { Elements::Any };
-    let (open, count) = (open.clone(), now.map(|now| Count { now, most: *length, stale: false }));
+    let elements = if length.is_zero() { CommonElement::None } else { CommonElement::Any };
+    let (open, count) = (open.clone(), now.map(|now| ListLength { now, most: *length, stale: false }));
     Ok(Value::List(ListValue { elements, open, count, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
 }
 
@@ -303,7 +303,7 @@ pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[Dim]>) -> Result<
 pub fn zeros_like(b: &mut Builder, list: &Value) -> Result<Value> {
     Ok(match list {
         Value::List(list) => {
-            let count = list.count.map(|count| Count { stale: false, ..count });
+            let count = list.count.map(|count| ListLength { stale: false, ..count });
             let open = list.open.clone();
             Value::List(ListValue { count, open, ..ListValue::of(b.full_like(list.buffer, 0.0), &list.name) })
         }

@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::spec::{self, ValueSpec, element_leaves};
-use crate::ops::value::{Elements, ListValue, StructuredList};
+use crate::ops::value::{CommonElement, ListValue, StructuredList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -170,7 +170,7 @@ pub(super) fn set(cx: &mut LowerCtx, grows: bool) -> Result<Option<StructuredLis
         }
         let row = super::as_row(cx.b, leaf);
         let buffer = super::put(cx.b, part.buffer, row, index);
-        Ok(ListValue { buffer, elements: Elements::Any, ..part })
+        Ok(ListValue { buffer, elements: CommonElement::Any, ..part })
     };
     list.with(cx, &item, set).map(Some)
 }

@@ -5,7 +5,7 @@ use crate::hlo::open::InstId;
 use crate::interp;
 use crate::ops::array::scatter::scatter;
 use crate::ops::math::special::add_scalar;
-use crate::ops::value::{Elements, ListValue};
+use crate::ops::value::{CommonElement, ListValue};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
@@ -39,7 +39,7 @@ fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> 
     }
     let indices = cx.b.reshape(indices, &[dims[0], Dim::from(1)]);
     let buffer = scatter(cx, list.buffer, indices, tensor, None)?;
-    listed(ListValue { buffer, elements: Elements::Any, ..list })
+    listed(ListValue { buffer, elements: CommonElement::Any, ..list })
 }
 
 /// Rows put into a list that there is.

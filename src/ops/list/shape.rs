@@ -2,18 +2,18 @@
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::ops::ShapeCtx;
-use crate::ops::fact::{Dims, Element, Fact, Int};
+use crate::ops::fact::{Dims, ElementSpec, Fact, Int};
 use crate::ops::shape::{S32, S64};
 use crate::ops::symbols::{InferredDim, Why};
 use std::sync::Arc;
 
 /// Elements of the list in input 0; ones of any shape where they are not known.
-fn list(cx: &mut ShapeCtx) -> Result<Element> {
+fn list(cx: &mut ShapeCtx) -> Result<ElementSpec> {
     match &cx.arg(0)?.element {
         Some(element) => Ok((**element).clone()),
         None => {
             let dims = cx.unranked(Why::Value(0));
-            Ok(Element {
+            Ok(ElementSpec {
                 dtype: cx.attr_type("element_dtype"),
                 dims,
                 length: Int::Unknown,
@@ -24,7 +24,7 @@ fn list(cx: &mut ShapeCtx) -> Result<Element> {
     }
 }
 
-fn handle(element: Element) -> Result<Vec<Fact>> {
+fn handle(element: ElementSpec) -> Result<Vec<Fact>> {
     Ok(vec![Fact::handle(TfType::Variant, element)])
 }
 
@@ -32,7 +32,7 @@ fn handle(element: Element) -> Result<Vec<Fact>> {
 fn of_length(cx: &mut ShapeCtx, length: Int) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
     let open = dims.fixed().is_none();
-    handle(Element { dtype: cx.attr_type("element_dtype"), dims, length, open, variable: None })
+    handle(ElementSpec { dtype: cx.attr_type("element_dtype"), dims, length, open, variable: None })
 }
 
 pub(super) fn reserve(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -51,11 +51,17 @@ pub(super) fn from_tensor(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some([]) => return Err(cx.mismatch("a scalar has no elements to list")),
         None => (told, Int::Unknown),
     };
-    handle(Element { dtype: cx.attr_type("element_dtype").or(cx.dtype(0)), dims, length, open: false, variable: None })
+    handle(ElementSpec {
+        dtype: cx.attr_type("element_dtype").or(cx.dtype(0)),
+        dims,
+        length,
+        open: false,
+        variable: None,
+    })
 }
 
 /// The shape of all elements where input `i` is one more: elements may be unlike.
-fn with_item(cx: &mut ShapeCtx, before: &Element, item: Dims, i: usize) -> Dims {
+fn with_item(cx: &mut ShapeCtx, before: &ElementSpec, item: Dims, i: usize) -> Dims {
     if before.open {
         return item;
     }
@@ -74,7 +80,7 @@ pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (Int::Known(n), Some(at)) => Int::Known(n.max(at.saturating_add(1))),
         _ => Int::Unknown,
     };
-    handle(Element { dims, length, open: false, ..before })
+    handle(ElementSpec { dims, length, open: false, ..before })
 }
 
 /// The shape of the rows of input `i`; `told` where its rank is not known.
@@ -89,25 +95,31 @@ fn rows_of(cx: &mut ShapeCtx, i: usize, told: Dims) -> Result<Dims> {
 pub(super) fn scattered(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let told = cx.shape_of_value(2)?;
     let dims = rows_of(cx, 0, told)?;
-    handle(Element { dtype: cx.attr_type("element_dtype"), dims, length: Int::Unknown, open: false, variable: None })
+    handle(ElementSpec {
+        dtype: cx.attr_type("element_dtype"),
+        dims,
+        length: Int::Unknown,
+        open: false,
+        variable: None,
+    })
 }
 
 pub(super) fn into_existing(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let before = list(cx)?;
     let item = rows_of(cx, 1, before.dims.clone())?;
     let dims = with_item(cx, &before, item, 1);
-    handle(Element { dims, length: Int::Unknown, open: false, ..before })
+    handle(ElementSpec { dims, length: Int::Unknown, open: false, ..before })
 }
 
 /// The shape of an element, with what input `i` tells.
-fn element(cx: &mut ShapeCtx, i: usize) -> Result<Element> {
+fn element(cx: &mut ShapeCtx, i: usize) -> Result<ElementSpec> {
     let list = list(cx)?;
     let told = cx.shape_of_value(i)?;
     let dims = cx.merge(&list.dims, &told)?;
-    Ok(Element { dims, ..list })
+    Ok(ElementSpec { dims, ..list })
 }
 
-fn item_type(cx: &ShapeCtx, list: &Element) -> Option<TfType> {
+fn item_type(cx: &ShapeCtx, list: &ElementSpec) -> Option<TfType> {
     list.dtype.or(cx.attr_type("element_dtype"))
 }
 
@@ -117,7 +129,7 @@ pub(super) fn get_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// An array of `first` elements of the list.
-fn rows(cx: &mut ShapeCtx, first: &[InferredDim], list: Element) -> Result<Vec<Fact>> {
+fn rows(cx: &mut ShapeCtx, first: &[InferredDim], list: ElementSpec) -> Result<Vec<Fact>> {
     let dims = match list.dims.as_ranked() {
         Some(dims) => [first, dims].concat().into(),
         None => cx.unranked(Why::Value(0)),
@@ -167,7 +179,7 @@ pub(super) fn push_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(n) => cx.add(n, InferredDim::Known(1)).into(),
         None => Int::Unknown,
     };
-    handle(Element { dims, length, open: false, ..before })
+    handle(ElementSpec { dims, length, open: false, ..before })
 }
 
 pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -178,7 +190,7 @@ pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let item = Fact::new(item_type(cx, &list), list.dims.clone());
     let mut rest = Fact::handle(TfType::Variant, list.clone());
-    rest.element = Some(Arc::new(Element { length, ..list }));
+    rest.element = Some(Arc::new(ElementSpec { length, ..list }));
     Ok(vec![rest, item])
 }
 
@@ -199,7 +211,7 @@ pub(super) fn concat(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 pub(super) fn resize(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let before = list(cx)?;
     let length = cx.ints(1).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
-    handle(Element { length, ..before })
+    handle(ElementSpec { length, ..before })
 }
 
 pub(super) fn split(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -216,7 +228,7 @@ pub(super) fn split(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some([]) => return Err(cx.mismatch("a scalar can't be split")),
         None => told,
     };
-    handle(Element {
+    handle(ElementSpec {
         dtype: cx.attr_type("element_dtype").or(cx.dtype(0)),
         dims,
         length: n.into(),

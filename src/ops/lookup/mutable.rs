@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dims;
 use crate::graph::{Attr, KEYS, Node, VALUES};
 use crate::hlo::open::PadDim;
-use crate::hlo::open::{Builder, Check, InstId, Op};
+use crate::hlo::open::{Builder, InstId, Op, RuntimeCheck};
 use crate::ops::array::gather::take_axis;
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -163,7 +163,7 @@ impl TableId {
             let mark = cx.b.constant(Tensor::scalar(mark));
             let (wide, mark) = (word(cx.b, keys), cx.b.convert(mark, DType::U64));
             let wrong = cx.b.compare(Direction::Eq, wide, mark);
-            cx.fail_where(wrong, Check::Key);
+            cx.fail_where(wrong, RuntimeCheck::Key);
         }
         Ok(keys)
     }

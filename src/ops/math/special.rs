@@ -1,6 +1,6 @@
 //! Formulas over scalars that several ops share.
 use crate::hlo::open::{Builder, Dim, InstId, Number};
-use crate::scalar::formula::{self, Formula};
+use crate::scalar::formula::{self, ScalarBuilder};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -231,7 +231,7 @@ pub struct Written<'b> {
     pub like: InstId,
 }
 
-impl Formula for Written<'_> {
+impl ScalarBuilder for Written<'_> {
     type Value = InstId;
 
     fn number(&mut self, value: f64) -> InstId {

@@ -1,5 +1,5 @@
 //! Biases, and the loss that is half a square.
-use super::window::Layout;
+use super::window::DataFormat;
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
@@ -21,7 +21,7 @@ pub const ROWS: &[OpRow] = &[
 /// The feature axis of an array of `rank` under the node's `data_format`.
 pub fn feature_axis(cx: &LowerCtx, rank: usize) -> Result<usize> {
     let spatial = rank.checked_sub(2).ok_or_else(|| cx.mismatch(format!("an array of rank {rank} has no features")))?;
-    Ok(Layout::parse(cx.node, spatial)?.feature)
+    Ok(DataFormat::parse(cx.node, spatial)?.feature)
 }
 
 /// `x` plus a vector along `axis`.
@@ -88,7 +88,7 @@ fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub fn feature_axis_of(cx: &ShapeCtx, i: usize) -> Result<Option<usize>> {
     let Some(dims) = cx.ranked(i)? else { return Ok(None) };
     let spatial = dims.len().checked_sub(2).ok_or_else(|| cx.mismatch(format!("input {i} has no features")))?;
-    Ok(Some(Layout::parse(cx.node, spatial)?.feature))
+    Ok(Some(DataFormat::parse(cx.node, spatial)?.feature))
 }
 
 /// The value's shape, its features as many as the bias has.

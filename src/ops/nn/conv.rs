@@ -1,5 +1,5 @@
 //! Forward convolutions.
-use super::window::{Args, Layout, positive};
+use super::window::{Args, DataFormat, positive};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::Node;
@@ -28,7 +28,7 @@ pub fn convolution(
     b: &mut Builder,
     x: InstId,
     kernel: InstId,
-    layout: &Layout,
+    layout: &DataFormat,
     window: Vec<WindowDim>,
     groups: Dim,
 ) -> InstId {

@@ -3,7 +3,7 @@ use super::activation::{by_name, prelu, unknown_fused};
 use super::bias::{add_along, check_bias};
 use super::conv::{conv, conv_shape, depthwise_conv, depthwise_shape};
 use super::norm::{Stats, normalize};
-use super::window::Layout;
+use super::window::DataFormat;
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::DotDims;
@@ -24,7 +24,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 fn conv_tail(cx: &mut LowerCtx, y: InstId) -> Result<Vec<Value>> {
-    let axis = Layout::parse(cx.node, 2)?.feature;
+    let axis = DataFormat::parse(cx.node, 2)?.feature;
     let y = tail(cx, y, axis)?;
     cx.one(y)
 }

@@ -17,8 +17,8 @@ mod topk;
 mod window;
 
 pub use bias::{sum, wide};
-pub use pool::{Pool, pool_shape, reduce_window};
-pub use window::{Args, Layout, Padding, positive, window_dim};
+pub use pool::{PoolAttrs, pool_shape, reduce_window};
+pub use window::{Args, DataFormat, Padding, positive, window_dim};
 
 use crate::ops::OpRow;
 

@@ -1,6 +1,6 @@
 //! Grey-scale morphology: the largest sum of pixels and a structuring element under a window.
 use super::pool::{least_number, lowest};
-use super::window::{Args, Layout, positive};
+use super::window::{Args, DataFormat, positive};
 use crate::diag::Result;
 use crate::graph::Node;
 use crate::hlo::open::{Builder, InstId};
@@ -30,7 +30,7 @@ pub(super) fn output_sizes(cx: &LowerCtx, image: &[Dim], filter: &[Dim], windows
 /// The windows, whose dilations the attribute `rates` has.
 pub(super) fn windows(node: &Node) -> Result<Args> {
     let mut args = Args::parse(node, 2)?;
-    args.layout = Layout::features_last(2);
+    args.layout = DataFormat::features_last(2);
     if let Some(rates) = node.ints("rates") {
         args.dilations = positive(rates, "rates", 4)?;
     }

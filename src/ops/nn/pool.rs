@@ -29,24 +29,24 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// A pool's window sizes, and its other attributes.
-pub struct Pool {
+pub struct PoolAttrs {
     /// Window size along each axis.
     pub ksize: Vec<Dim>,
     /// Strides, padding, data format.
     pub args: Args,
 }
 
-impl Pool {
+impl PoolAttrs {
     /// Reads the attributes; inputs `at` and `at + 1` hold `ksize` and `strides` where the attributes are missing (`MaxPoolV2`).
-    pub fn parse(cx: &LowerCtx, spatial: usize, at: usize) -> Result<Pool> {
+    pub fn parse(cx: &LowerCtx, spatial: usize, at: usize) -> Result<PoolAttrs> {
         let mut args = Args::parse(cx.node, spatial)?;
         let rank = args.layout.rank();
         if let Some(v) = cx.node.ints("ksize") {
-            return Ok(Pool { ksize: positive(v, "ksize", rank)?, args });
+            return Ok(PoolAttrs { ksize: positive(v, "ksize", rank)?, args });
         }
         let ksize = positive(&cx.constant_ints(at)?, "ksize", rank)?;
         args.strides = positive(&cx.constant_ints(at + 1)?, "strides", rank)?;
-        Ok(Pool { ksize, args })
+        Ok(PoolAttrs { ksize, args })
     }
     /// The windows over an array of these sizes.
     pub fn windows(&self, dims: &[Dim]) -> Result<Vec<WindowDim>> {
@@ -94,7 +94,7 @@ pub fn least_number(b: &mut Builder, dtype: DType) -> InstId {
 /// The largest number of each window. As in TensorFlow's kernels a NaN is passed over, and an image's window without a number above
 /// the least one is that.
 fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
-    let pool = Pool::parse(cx, spatial, 1)?;
+    let pool = PoolAttrs::parse(cx, spatial, 1)?;
     let window = pool.windows(&cx.dims(0)?)?;
     let x = cx.arg(0)?;
     let b = &mut *cx.b;
@@ -115,7 +115,7 @@ fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 
 /// The mean of each window over the elements that are no padding.
 fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
-    let pool = Pool::parse(cx, spatial, 1)?;
+    let pool = PoolAttrs::parse(cx, spatial, 1)?;
     if matches!(pool.args.padding, Padding::Explicit(_)) {
         return Err(cx.unsupported("padding EXPLICIT of an average pool is not supported; SAME and VALID are"));
     }

@@ -1,6 +1,6 @@
 //! Pools that need to know where the largest element of a window stands.
 use super::pool::pool_shape;
-use super::pool::{Pool, lowest};
+use super::pool::{PoolAttrs, lowest};
 use crate::diag::Result;
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Builder, InstId, Op, Shape};
@@ -80,7 +80,7 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The pool and the place of each largest element: `(row * columns + column) * channels + channel`, with the batch in front if
 /// `include_batch_in_index`.
 fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let pool = Pool::parse(cx, 2, 1)?;
+    let pool = PoolAttrs::parse(cx, 2, 1)?;
     let dims = cx.dims(0)?;
     let window = pool.windows(&dims)?;
     if pool.ksize[0] != 1 || pool.ksize[3] != 1 {
@@ -103,7 +103,7 @@ fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The gradient of a pool's gradient: each window takes the element of `grad` at its first element that equals the result of the pool,
 /// and 0 where none does, as in a window of -inf alone, of which the pool gives the lowest finite number.
 fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
-    let pool = Pool::parse(cx, spatial, 3)?;
+    let pool = PoolAttrs::parse(cx, spatial, 3)?;
     let dims = cx.dims(0)?;
     if cx.dims(2)? != dims {
         return Err(cx.mismatch(format!("the gradient must have the sizes of the input, {dims:?}")));

@@ -1,6 +1,6 @@
 //! Gradients of pools.
 use super::bias::wide;
-use super::pool::{Pool, reduce_window};
+use super::pool::{PoolAttrs, reduce_window};
 use super::window::TurnedWindow;
 use super::window_counts::counts;
 use crate::diag::{Code, Error, Result};
@@ -38,7 +38,7 @@ fn check_grad(cx: &LowerCtx, x: &[Dim], grad: &[Dim], window: &[WindowDim]) -> R
 
 /// Each element of the gradient goes to the first largest element of its window: to the first of all unless a later one compares as larger.
 fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
-    let pool = Pool::parse(cx, spatial, 3)?;
+    let pool = PoolAttrs::parse(cx, spatial, 3)?;
     let dims = cx.dims(0)?;
     let window = pool.windows(&dims)?;
     for i in 1..3 {
@@ -64,7 +64,7 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 
 /// Each element of the gradient, divided by what its window covers, goes to all elements of the window.
 fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
-    let pool = Pool::parse(cx, spatial, 2)?;
+    let pool = PoolAttrs::parse(cx, spatial, 2)?;
     let size = |&v: &Dim| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
     let dims = cx.constant_dims(0)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
     let window = pool.windows(&dims)?;

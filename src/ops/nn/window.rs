@@ -9,7 +9,7 @@ use crate::ops::symbols::InferredDim;
 
 /// Where batch, features and space are in an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct DataFormat {
     /// The batch axis.
     pub batch: usize,
     /// The feature (channel) axis.
@@ -33,7 +33,7 @@ pub enum Padding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Args {
     /// The data format.
-    pub layout: Layout,
+    pub layout: DataFormat,
     /// Step between windows.
     pub strides: Vec<Dim>,
     /// 1 + holes between elements of the window.
@@ -42,13 +42,13 @@ pub struct Args {
     pub padding: Padding,
 }
 
-impl Layout {
+impl DataFormat {
     /// The layout of attribute `data_format` (default: features last) for an array with `spatial` spatial axes.
-    pub fn parse(node: &Node, spatial: usize) -> Result<Layout> {
+    pub fn parse(node: &Node, spatial: usize) -> Result<DataFormat> {
         match node.str("data_format").unwrap_or("NHWC") {
-            "NHWC" | "NDHWC" | "NWC" | "CHANNELS_LAST" | "channelsLast" | "" => Ok(Layout::features_last(spatial)),
+            "NHWC" | "NDHWC" | "NWC" | "CHANNELS_LAST" | "channelsLast" | "" => Ok(DataFormat::features_last(spatial)),
             "NCHW" | "NCDHW" | "NCW" | "CHANNELS_FIRST" | "channelsFirst" => {
-                Ok(Layout { batch: 0, feature: 1, spatial: (2..spatial + 2).collect() })
+                Ok(DataFormat { batch: 0, feature: 1, spatial: (2..spatial + 2).collect() })
             }
             other => Err(Error::user(
                 Code::UnsupportedCase,
@@ -57,8 +57,8 @@ impl Layout {
         }
     }
     /// Batch first, features last.
-    pub fn features_last(spatial: usize) -> Layout {
-        Layout { batch: 0, feature: spatial + 1, spatial: (1..=spatial).collect() }
+    pub fn features_last(spatial: usize) -> DataFormat {
+        DataFormat { batch: 0, feature: spatial + 1, spatial: (1..=spatial).collect() }
     }
     /// The number of axes.
     pub fn rank(&self) -> usize {
@@ -71,7 +71,7 @@ impl Args {
     ///
     /// Errors: `Code::BadAttr` for lists of a wrong length or values that are not positive.
     pub fn parse(node: &Node, spatial: usize) -> Result<Args> {
-        let layout = Layout::parse(node, spatial)?;
+        let layout = DataFormat::parse(node, spatial)?;
         let rank = layout.rank();
         let strides = int_list(node, "strides", rank)?;
         let dilations = int_list(node, "dilations", rank)?;

@@ -1,11 +1,11 @@
 //! `QuantizedMatMul` and `QuantizedConv2D`: products of integers less what stands for zero, in 32 bits.
-use super::levels::{Integers, Range, product_range, zero_point};
+use super::levels::{Integers, QuantRange, product_range, zero_point};
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::open::{ConvDims, Dim, DotDims, WindowDim};
 use crate::hlo::open::{InstId, Op};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::nn::{Args, Layout, Padding};
+use crate::ops::nn::{Args, DataFormat, Padding};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::DType;
@@ -22,7 +22,7 @@ pub const ROWS: &[OpRow] = &[
 struct Operands {
     lhs: InstId,
     rhs: InstId,
-    range: Range,
+    range: QuantRange,
 }
 
 fn operands(cx: &mut LowerCtx, out: &str) -> Result<Operands> {
@@ -33,7 +33,7 @@ fn operands(cx: &mut LowerCtx, out: &str) -> Result<Operands> {
         return Err(cx.unsupported(format!("{} by {} to {out}; u8 by u8 to s32 is supported", types.0, types.1)));
     }
     let (bytes, words) = (Integers::of(cx, DType::U8)?, Integers::of(cx, out)?);
-    let (of_x, of_y) = (Range::of_inputs(cx, 2, 3)?, Range::of_inputs(cx, 4, 5)?);
+    let (of_x, of_y) = (QuantRange::of_inputs(cx, 2, 3)?, QuantRange::of_inputs(cx, 4, 5)?);
     let [lhs, rhs] = [(x, &of_x), (y, &of_y)].map(|(x, range)| {
         let zero = zero_point(cx.b, range, &bytes);
         let x = cx.b.convert(x, DType::S32);
@@ -59,7 +59,7 @@ fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// of its own, which leaves out rows and columns at both ends where strides are wide.
 fn windows(cx: &LowerCtx, image: &[Dim], filter: &[Dim]) -> Result<Vec<WindowDim>> {
     let mut args = Args::parse(cx.node, 2)?;
-    args.layout = Layout::features_last(2);
+    args.layout = DataFormat::features_last(2);
     if args.dilations.iter().any(|&d| d != 1) {
         return Err(
             cx.unsupported("dilations of a quantized convolution, which TensorFlow's kernel does not have either")
@@ -107,7 +107,7 @@ fn matmul_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn conv_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (mut image, filter) = (cx.of_rank(0, 4)?, cx.of_rank(1, 4)?);
     let mut args = Args::parse(cx.node, 2)?;
-    args.layout = Layout::features_last(2);
+    args.layout = DataFormat::features_last(2);
     for axis in [1, 2] {
         image[axis] = args.window_count(cx, axis, image[axis], filter[axis - 1])?;
     }

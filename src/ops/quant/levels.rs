@@ -12,14 +12,14 @@ use crate::tensor::DType;
 
 /// The numbers that the least and the largest integer stand for: scalars of f32.
 #[derive(Clone, Copy)]
-pub(super) struct Range {
+pub(super) struct QuantRange {
     pub(super) min: InstId,
     pub(super) max: InstId,
 }
 
-impl Range {
+impl QuantRange {
     /// The range whose ends are inputs `min` and `max`, of one element each.
-    pub(super) fn of_inputs(cx: &mut LowerCtx, min: usize, max: usize) -> Result<Range> {
+    pub(super) fn of_inputs(cx: &mut LowerCtx, min: usize, max: usize) -> Result<QuantRange> {
         let mut end = |i: usize| {
             let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
             if dims.iter().any(|&n| n != 1) {
@@ -27,11 +27,11 @@ impl Range {
             }
             Ok(cx.b.reshape(x, &[]))
         };
-        Ok(Range { min: end(min)?, max: end(max)? })
+        Ok(QuantRange { min: end(min)?, max: end(max)? })
     }
     /// The range of a number on both sides of zero.
-    pub(super) fn around_zero(b: &mut Builder, max: InstId) -> Range {
-        Range { min: b.unary(ScalarOp::Negate, max), max }
+    pub(super) fn around_zero(b: &mut Builder, max: InstId) -> QuantRange {
+        QuantRange { min: b.unary(ScalarOp::Negate, max), max }
     }
 }
 
@@ -55,14 +55,14 @@ impl Integers {
 }
 
 /// The width of a range in f64, with the step from the last integer to the one behind it: a scalar.
-fn width(b: &mut Builder, range: &Range, integers: &Integers) -> InstId {
+fn width(b: &mut Builder, range: &QuantRange, integers: &Integers) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
     mul_scalar(b, width, integers.count() / (integers.count() - 1.0))
 }
 
 /// The integer nearest to each number, `s64`, which may be outside of the type.
-pub(super) fn unclamped(b: &mut Builder, x: InstId, range: &Range, integers: &Integers) -> InstId {
+pub(super) fn unclamped(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = width(b, range, integers);
     let count = b.full_like(width, integers.count());
     let scale = b.div(count, width);
@@ -80,7 +80,7 @@ pub(super) fn unclamped(b: &mut Builder, x: InstId, range: &Range, integers: &In
 }
 
 /// The integer of the type that is nearest to each number.
-pub(super) fn nearest(b: &mut Builder, x: InstId, range: &Range, integers: &Integers) -> InstId {
+pub(super) fn nearest(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let q = unclamped(b, x, range, integers);
     let (least, most) = (b.full_like(q, integers.least), b.full_like(q, integers.most));
     let q = b.max(q, least);
@@ -89,14 +89,14 @@ pub(super) fn nearest(b: &mut Builder, x: InstId, range: &Range, integers: &Inte
 }
 
 /// The integer that stands for zero, 32 bits of it.
-pub(super) fn zero_point(b: &mut Builder, range: &Range, integers: &Integers) -> InstId {
+pub(super) fn zero_point(b: &mut Builder, range: &QuantRange, integers: &Integers) -> InstId {
     let zero = b.scalar(DType::F32, 0.0);
     let q = unclamped(b, zero, range, integers);
     b.convert(q, DType::S32)
 }
 
 /// The numbers that integers stand for.
-pub(super) fn numbers(b: &mut Builder, q: InstId, range: &Range, integers: &Integers) -> InstId {
+pub(super) fn numbers(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = width(b, range, integers);
     let count = b.full_like(width, integers.count());
     let step = b.div(width, count);
@@ -115,7 +115,7 @@ pub(super) fn numbers(b: &mut Builder, q: InstId, range: &Range, integers: &Inte
 }
 
 /// The same in f32, as whole arrays have it.
-pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &Range, integers: &Integers) -> InstId {
+pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
     let steps = b.full_like(width, integers.count() - 1.0);
@@ -134,7 +134,7 @@ pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &Range, integers
 }
 
 /// The integer of the type that is nearest to each number, in f32.
-pub(super) fn nearest_in_f32(b: &mut Builder, x: InstId, range: &Range, integers: &Integers) -> InstId {
+pub(super) fn nearest_in_f32(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
     let steps = b.full_like(width, integers.count() - 1.0);
@@ -156,18 +156,23 @@ pub(super) fn nearest_in_f32(b: &mut Builder, x: InstId, range: &Range, integers
 }
 
 /// The range of products of integers of two ranges.
-pub(super) fn product_range(b: &mut Builder, factors: [(&Range, &Integers); 2], product: &Integers) -> Range {
+pub(super) fn product_range(b: &mut Builder, factors: [(&QuantRange, &Integers); 2], product: &Integers) -> QuantRange {
     let [x, y] = factors.map(|(range, integers)| {
         let width = b.sub(range.max, range.min);
         let steps = b.full_like(width, integers.most - integers.least);
         b.div(width, steps)
     });
     let step = b.mul(x, y);
-    Range { min: mul_scalar(b, step, product.least), max: mul_scalar(b, step, product.most) }
+    QuantRange { min: mul_scalar(b, step, product.least), max: mul_scalar(b, step, product.most) }
 }
 
 /// Integers of 8 bits as those of 32 bits that stand for the same numbers, by the distance of the first two.
-pub(super) fn widened(b: &mut Builder, q: InstId, from: (&Range, &Integers), to: (&Range, &Integers)) -> InstId {
+pub(super) fn widened(
+    b: &mut Builder,
+    q: InstId,
+    from: (&QuantRange, &Integers),
+    to: (&QuantRange, &Integers),
+) -> InstId {
     let [first, second] = [0.0, 1.0].map(|level| {
         let level = b.scalar(from.1.dtype, level);
         let number = numbers(b, level, from.0, from.1);
@@ -186,13 +191,18 @@ pub(super) fn widened(b: &mut Builder, q: InstId, from: (&Range, &Integers), to:
 }
 
 /// Integers as those of another range that stand for the nearest numbers.
-pub(super) fn moved(b: &mut Builder, q: InstId, from: (&Range, &Integers), to: (&Range, &Integers)) -> InstId {
+pub(super) fn moved(
+    b: &mut Builder,
+    q: InstId,
+    from: (&QuantRange, &Integers),
+    to: (&QuantRange, &Integers),
+) -> InstId {
     let x = numbers(b, q, from.0, from.1);
     nearest(b, x, to.0, to.1)
 }
 
 /// Integers of 32 bits as 8 bits of another range, in fixed point of 16 bits.
-pub(super) fn narrowed(b: &mut Builder, q: InstId, from: &Range, to: &Range) -> InstId {
+pub(super) fn narrowed(b: &mut Builder, q: InstId, from: &QuantRange, to: &QuantRange) -> InstId {
     let (width, new_width) = (b.sub(from.max, from.min), b.sub(to.max, to.min));
     let [wide, new_wide, min] = [width, new_width, to.min].map(|x| b.convert(x, DType::F64));
     let is_point = compare_scalar(b, Direction::Eq, new_width, 0.0);

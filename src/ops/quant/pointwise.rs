@@ -1,7 +1,7 @@
 //! Sums, products, activations and normalization of quantized arrays.
 use super::contract::with_range;
 use super::levels::{
-    Integers, Range, moved, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range, widened, zero_point,
+    Integers, QuantRange, moved, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range, widened, zero_point,
 };
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -31,7 +31,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 fn relu(cx: &mut LowerCtx, most: Option<f64>) -> Result<Vec<Value>> {
-    let (q, range, integers) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, Integers::of(cx, cx.dtype(0)?)?);
+    let (q, range, integers) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, Integers::of(cx, cx.dtype(0)?)?);
     if cx.node.attr("out_type").is_some() && cx.attr_dtype("out_type")? != integers.dtype {
         return Err(cx.unsupported("a result of another type, which TensorFlow does not have either"));
     }
@@ -50,7 +50,7 @@ fn relu(cx: &mut LowerCtx, most: Option<f64>) -> Result<Vec<Value>> {
 /// Two arrays of bytes, their ranges, and the integers of operands and result.
 struct Pair {
     arrays: [InstId; 2],
-    ranges: [Range; 2],
+    ranges: [QuantRange; 2],
     bytes: Integers,
     words: Integers,
 }
@@ -62,7 +62,7 @@ fn pair(cx: &mut LowerCtx, out: &str) -> Result<Pair> {
     if types.0 != types.1 || !matches!(types.0, DType::U8 | DType::S8) || out != DType::S32 {
         return Err(cx.unsupported(format!("{} and {} to {out}; bytes to s32 are supported", types.0, types.1)));
     }
-    let ranges = [Range::of_inputs(cx, 2, 3)?, Range::of_inputs(cx, 4, 5)?];
+    let ranges = [QuantRange::of_inputs(cx, 2, 3)?, QuantRange::of_inputs(cx, 4, 5)?];
     Ok(Pair { arrays: [x, y], ranges, bytes: Integers::of(cx, types.0)?, words: Integers::of(cx, out)? })
 }
 
@@ -108,7 +108,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (min, max) = (b.unary(ScalarOp::Abs, min), b.unary(ScalarOp::Abs, max));
     let magnitude = b.max(min, max);
     let most = mul_scalar(b, magnitude, 16384.0);
-    let out = Range::around_zero(b, most);
+    let out = QuantRange::around_zero(b, most);
     let parts = [0, 1].map(|i| {
         let (from, to) = ((&ranges[i], &bytes), (&out, &words));
         // one number is moved exactly, arrays are by the distance of two levels
@@ -148,7 +148,7 @@ fn bias_add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     most = b.max(low, most);
     most = b.max(of_x.max, most);
     let most = mul_scalar(b, most, 131_072.0);
-    let out = Range::around_zero(b, most);
+    let out = QuantRange::around_zero(b, most);
     let zero = b.scalar(DType::F32, 0.0);
     let zero = nearest(b, zero, &out, &words);
     let [x, bias] = [(x, of_x), (bias, of_bias)].map(|(q, range)| {
@@ -173,14 +173,14 @@ fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let epsilon = f64::from(cx.required(cx.node.float("variance_epsilon"), "variance_epsilon")?);
     let mut vectors = Vec::new();
     for i in [3, 6, 9, 12] {
-        let (q, range) = (cx.arg(i)?, Range::of_inputs(cx, i + 1, i + 2)?);
+        let (q, range) = (cx.arg(i)?, QuantRange::of_inputs(cx, i + 1, i + 2)?);
         vectors.push(numbers(cx.b, q, &range, &bytes));
     }
     let &[mean, variance, beta, gamma] = &vectors[..] else { return Err(cx.mismatch("vectors are missing")) };
-    let (x, of_x, scales) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, cx.flag("scale_after_normalization"));
+    let (x, of_x, scales) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, cx.flag("scale_after_normalization"));
     let b = &mut *cx.b;
     let most = b.scalar(DType::F32, 1_048_576.0);
-    let out = Range::around_zero(b, most);
+    let out = QuantRange::around_zero(b, most);
     let shifted = add_scalar(b, variance, epsilon);
     let root = b.unary(ScalarOp::Sqrt, shifted);
     let one = b.full_like(root, 1.0);
@@ -210,7 +210,7 @@ fn mean(b: &mut Builder, x: InstId) -> InstId {
 }
 
 fn normalize_instances(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (q, of_q, dims) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, cx.dims(0)?);
+    let (q, of_q, dims) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, cx.dims(0)?);
     let bytes = Integers::of(cx, cx.dtype(0)?)?;
     if dims.len() != 4 || bytes.dtype != DType::U8 {
         return Err(cx.unsupported(format!("{} {dims:?}; u8 of rank 4 is supported", bytes.dtype)));
@@ -244,7 +244,7 @@ fn normalize_instances(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let width = b.sub(max, min);
     let is_narrow = compare_scalar(b, Direction::Lt, width, separation);
     let wide = add_scalar(b, min, separation);
-    let range = Range { min, max: b.select(is_narrow, wide, max) };
+    let range = QuantRange { min, max: b.select(is_narrow, wide, max) };
     let y = nearest_in_f32(b, y, &range, &bytes);
     Ok([y, range.min, range.max].map(Value::Array).into())
 }

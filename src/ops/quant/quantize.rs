@@ -1,7 +1,7 @@
 //! `QuantizeV2`: floats to integers of a range, and the range that the integers stand for.
 //!
 //! Source: TensorFlow's `quantize_op.cc` and `quantization_utils.h`, whose order and precision of operations are kept.
-use super::levels::{Integers, Range, nearest_in_f32};
+use super::levels::{Integers, QuantRange, nearest_in_f32};
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -56,7 +56,7 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The range as it is given: scalars, or vectors along the axis that comes with it. An axis of one element is as no axis.
-fn limits(cx: &mut LowerCtx, dims: &[Dim], axis: Option<usize>) -> Result<(Range, Option<usize>)> {
+fn limits(cx: &mut LowerCtx, dims: &[Dim], axis: Option<usize>) -> Result<(QuantRange, Option<usize>)> {
     let along = axis.filter(|&axis| dims[axis] != 1);
     let mut ends = [cx.arg(1)?, cx.arg(2)?];
     for (i, end) in ends.iter_mut().enumerate() {
@@ -67,11 +67,11 @@ fn limits(cx: &mut LowerCtx, dims: &[Dim], axis: Option<usize>) -> Result<(Range
             _ => return Err(cx.mismatch(format!("a range of {own:?} in input {} for {dims:?}", i + 1))),
         }
     }
-    Ok((Range { min: ends[0], max: ends[1] }, along))
+    Ok((QuantRange { min: ends[0], max: ends[1] }, along))
 }
 
 /// The range with zero inside of it, and no narrower than attribute `ensure_minimum_range` says.
-fn widened(cx: &mut LowerCtx, Range { min, max }: Range) -> Range {
+fn widened(cx: &mut LowerCtx, QuantRange { min, max }: QuantRange) -> QuantRange {
     let least_part = f64::from(cx.node.float("ensure_minimum_range").unwrap_or(0.01));
     let b = &mut *cx.b;
     let [one, zero, part] = [1.0, 0.0, least_part].map(|v| b.full_like(min, v));
@@ -82,7 +82,7 @@ fn widened(cx: &mut LowerCtx, Range { min, max }: Range) -> Range {
     let min = b.min(zero, min);
     let nearest = b.add(min, width);
     let max = b.max(max, nearest);
-    Range { min, max: b.max(zero, max) }
+    QuantRange { min, max: b.max(zero, max) }
 }
 
 /// A value of the range in every element of an array like `x`.
@@ -93,14 +93,14 @@ fn spread(b: &mut Builder, value: InstId, x: InstId, axis: Option<usize>) -> Ins
 }
 
 /// `x` within the range.
-fn clamp(b: &mut Builder, x: InstId, limits: &Range, axis: Option<usize>) -> InstId {
+fn clamp(b: &mut Builder, x: InstId, limits: &QuantRange, axis: Option<usize>) -> InstId {
     let (min, max) = (spread(b, limits.min, x, axis), spread(b, limits.max, x, axis));
     let x = b.min(x, max);
     b.max(x, min)
 }
 
 /// Steps from the lower end of the range, which is the least integer.
-fn combined(b: &mut Builder, x: InstId, limits: &Range, integers: &Integers, axis: Option<usize>) -> InstId {
+fn combined(b: &mut Builder, x: InstId, limits: &QuantRange, integers: &Integers, axis: Option<usize>) -> InstId {
     let &Integers { least, most, .. } = integers;
     let width = b.sub(limits.max, limits.min);
     let width = b.convert(width, DType::F64);
@@ -124,11 +124,11 @@ fn combined(b: &mut Builder, x: InstId, limits: &Range, integers: &Integers, axi
 fn scaled(
     b: &mut Builder,
     x: InstId,
-    limits: &Range,
+    limits: &QuantRange,
     integers: &Integers,
     axis: Option<usize>,
     round: ScalarOp,
-) -> (InstId, Range) {
+) -> (InstId, QuantRange) {
     let (least, most) = (b.full_like(limits.min, integers.least), b.full_like(limits.max, integers.most));
     let mut side = |end: InstId, integer: InstId| {
         let (zero, largest) = (b.full_like(end, 0.0), b.full_like(end, f64::from(f32::MAX)));
@@ -142,7 +142,7 @@ fn scaled(
         let end = b.div(end, scale);
         flushed(b, end)
     });
-    let limits = Range { min, max };
+    let limits = QuantRange { min, max };
     let scale = spread(b, scale, x, axis);
     let x = clamp(b, x, &limits, axis);
     let scaled = b.mul(x, scale);

@@ -1,6 +1,6 @@
 //! Integers brought into another range: `Requantize`, `QuantizeDownAndShrinkRange` and the ranges that are in use.
 use super::contract::with_range;
-use super::levels::{Integers, Range, narrowed, nearest_in_f32, numbers, numbers_in_f32};
+use super::levels::{Integers, QuantRange, narrowed, nearest_in_f32, numbers, numbers_in_f32};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::Fact;
@@ -26,7 +26,7 @@ fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// The numbers that the least and the largest integer of an array stand for, zero among them.
-fn range_of(b: &mut Builder, q: InstId, range: &Range, integers: &Integers) -> Range {
+fn range_of(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> QuantRange {
     let axes: Vec<usize> = (0..b.rank(q)).collect();
     let [min, max] = [(integers.most, ScalarOp::Minimum), (integers.least, ScalarOp::Maximum)].map(|(start, op)| {
         let start = b.scalar(integers.dtype, start);
@@ -34,7 +34,7 @@ fn range_of(b: &mut Builder, q: InstId, range: &Range, integers: &Integers) -> R
         numbers(b, end, range, integers)
     });
     let zero = b.scalar(DType::F32, 0.0);
-    Range { min: b.min(zero, min), max }
+    QuantRange { min: b.min(zero, min), max }
 }
 
 fn words(cx: &LowerCtx) -> Result<Integers> {
@@ -45,13 +45,13 @@ fn words(cx: &LowerCtx) -> Result<Integers> {
 }
 
 fn used_range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (q, given, integers) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, words(cx)?);
+    let (q, given, integers) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, words(cx)?);
     let range = range_of(cx.b, q, &given, &integers);
     Ok([range.min, range.max].map(Value::Array).into())
 }
 
 fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (q, from, to) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, Range::of_inputs(cx, 3, 4)?);
+    let (q, from, to) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, QuantRange::of_inputs(cx, 3, 4)?);
     let integers = words(cx)?;
     let y = match cx.attr_dtype("out_type")? {
         DType::U8 => narrowed(cx.b, q, &from, &to),
@@ -66,7 +66,7 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn shrink(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (q, from, integers) = (cx.arg(0)?, Range::of_inputs(cx, 1, 2)?, words(cx)?);
+    let (q, from, integers) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, words(cx)?);
     let to = range_of(cx.b, q, &from, &integers);
     let y = match cx.attr_dtype("out_type")? {
         DType::U8 => narrowed(cx.b, q, &from, &to),

@@ -1,11 +1,11 @@
 //! Quantized arrays reshaped, joined and pooled.
 use super::contract::with_range;
-use super::levels::{Integers, Range, nearest_in_f32, numbers_in_f32};
+use super::levels::{Integers, QuantRange, nearest_in_f32, numbers_in_f32};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
 use crate::ops::array::{joined_shape, shape as array_shape};
 use crate::ops::fact::Fact;
-use crate::ops::nn::{Pool, pool_shape, reduce_window};
+use crate::ops::nn::{PoolAttrs, pool_shape, reduce_window};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -24,7 +24,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let range = Range::of_inputs(cx, 2, 3)?;
+    let range = QuantRange::of_inputs(cx, 2, 3)?;
     let mut y = array_shape::reshape(cx)?;
     y.extend([range.min, range.max].map(Value::Array));
     Ok(y)
@@ -37,8 +37,9 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let integers = Integers::of(cx, cx.dtype(1)?)?;
     let axis = cx.axis(cx.constant_int(0)?, cx.dims(1)?.len())?;
-    let ranges =
-        (0..count).map(|i| Range::of_inputs(cx, 1 + count + i, 1 + 2 * count + i)).collect::<Result<Vec<Range>>>()?;
+    let ranges = (0..count)
+        .map(|i| QuantRange::of_inputs(cx, 1 + count + i, 1 + 2 * count + i))
+        .collect::<Result<Vec<QuantRange>>>()?;
     let b = &mut *cx.b;
     let (mut min, mut max) = (b.scalar(DType::F32, 0.0), ranges[0].max);
     for range in &ranges {
@@ -48,9 +49,9 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let out = if integers.least < 0.0 {
         let (low, high) = (b.unary(ScalarOp::Abs, min), b.unary(ScalarOp::Abs, max));
         let most = b.max(low, high);
-        Range::around_zero(b, most)
+        QuantRange::around_zero(b, most)
     } else {
-        Range { min, max }
+        QuantRange { min, max }
     };
     let mut parts = Vec::with_capacity(count);
     for (i, range) in ranges.iter().enumerate() {
@@ -76,8 +77,8 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (range, integers) = (Range::of_inputs(cx, 1, 2)?, Integers::of(cx, cx.dtype(0)?)?);
-    let window = Pool::parse(cx, 2, 3)?.windows(&cx.dims(0)?)?;
+    let (range, integers) = (QuantRange::of_inputs(cx, 1, 2)?, Integers::of(cx, cx.dtype(0)?)?);
+    let window = PoolAttrs::parse(cx, 2, 3)?.windows(&cx.dims(0)?)?;
     let (x, least) = (cx.arg(0)?, cx.b.scalar(integers.dtype, integers.least));
     let y = reduce_window(cx.b, x, least, ScalarOp::Maximum, window);
     Ok([y, range.min, range.max].map(Value::Array).into())
@@ -85,8 +86,8 @@ fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// The sum of the integers under a window over their number, cut off.
 fn mean_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (range, dims, dtype) = (Range::of_inputs(cx, 1, 2)?, cx.dims(0)?, cx.dtype(0)?);
-    let window = Pool::parse(cx, 2, 3)?.windows(&dims)?;
+    let (range, dims, dtype) = (QuantRange::of_inputs(cx, 1, 2)?, cx.dims(0)?, cx.dtype(0)?);
+    let window = PoolAttrs::parse(cx, 2, 3)?.windows(&dims)?;
     let x = cx.arg(0)?;
     let b = &mut *cx.b;
     let x = b.convert(x, DType::S32);

@@ -12,22 +12,22 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Inputs of a categorical draw: the logits, the sizes `[batch, samples, classes]`, and the type of the result.
-pub(super) struct Asked {
+pub(super) struct CategoricalInputs {
     pub logits: InstId,
     pub sizes: [Dim; 3],
     pub dtype: DType,
 }
 
-impl Asked {
+impl CategoricalInputs {
     /// From inputs `logits` and `num_samples`.
-    pub fn of(cx: &LowerCtx) -> Result<Asked> {
+    pub fn of(cx: &LowerCtx) -> Result<CategoricalInputs> {
         let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
         let samples = cx.constant_dim(1)?.max(0);
         let [batch, classes] = dims[..] else {
             return Err(cx.mismatch(format!("logits of {dims:?}, which must be a matrix")));
         };
         let dtype = cx.node.tf_type("output_dtype").and_then(TfType::dtype).unwrap_or(DType::S64);
-        Ok(Asked { logits, sizes: [batch, samples, classes], dtype })
+        Ok(CategoricalInputs { logits, sizes: [batch, samples, classes], dtype })
     }
     /// Whether nothing is drawn.
     pub fn is_empty(&self) -> bool {
@@ -38,8 +38,8 @@ impl Asked {
 /// As TensorFlow's CPU kernel has it: the first class whose running sum of exponentials is beyond a uniform part of the whole, all in
 /// doubles.
 pub(super) fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let asked = Asked::of(cx)?;
-    let Asked { logits, sizes: [batch, samples, classes], dtype } = asked;
+    let asked = CategoricalInputs::of(cx)?;
+    let CategoricalInputs { logits, sizes: [batch, samples, classes], dtype } = asked;
     if asked.is_empty() {
         let none = cx.b.full(dtype, &[batch, samples], 0.0);
         return cx.one(none);

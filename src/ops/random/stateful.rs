@@ -6,7 +6,7 @@
 //! The ops of TensorFlow 1 have generators that nobody sees. Here one variable serves them all: a key and the number of draws. Each
 //! draw scrambles both and the op's seeds into a key and a counter of its own, so that no two draws share words.
 use super::binomial;
-use super::categories::Asked;
+use super::categories::CategoricalInputs;
 use super::gamma::gamma;
 use super::poisson::poisson;
 use super::{
@@ -240,8 +240,8 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Classes with the probabilities of a softmax: the largest of the logits with Gumbel noise on each.
 fn categories(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let asked = Asked::of(cx)?;
-    let Asked { logits, sizes, dtype } = asked;
+    let asked = CategoricalInputs::of(cx)?;
+    let CategoricalInputs { logits, sizes, dtype } = asked;
     if asked.is_empty() {
         let none = cx.b.full(dtype, &sizes[..2], 0.0);
         return cx.one(none);

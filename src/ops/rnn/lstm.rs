@@ -41,7 +41,7 @@ impl Gates {
 
 /// Weights and bias of an LSTM cell, the same for all steps of a sequence.
 #[derive(Clone, Copy)]
-pub(super) struct Weights {
+pub(super) struct LstmWeights {
     pub(super) w: InstId,
     /// Weights of the memory in the input, forget and output gate.
     pub(super) peepholes: [InstId; 3],
@@ -71,13 +71,13 @@ impl Attributes {
 }
 
 /// The weights, whose inputs follow one another from number `first` on.
-pub(super) fn weights(cx: &LowerCtx, first: usize) -> Result<Weights> {
+pub(super) fn weights(cx: &LowerCtx, first: usize) -> Result<LstmWeights> {
     let [w, input, forget, output, bias] = [0, 1, 2, 3, 4].map(|i| cx.arg(first + i));
-    Ok(Weights { w: w?, peepholes: [input?, forget?, output?], bias: bias? })
+    Ok(LstmWeights { w: w?, peepholes: [input?, forget?, output?], bias: bias? })
 }
 
 /// Refuses weights that do not fit an input and a state of these sizes.
-pub(super) fn check(cx: &LowerCtx, x: &[Dim], state: &[Dim], weights: &Weights) -> Result<()> {
+pub(super) fn check(cx: &LowerCtx, x: &[Dim], state: &[Dim], weights: &LstmWeights) -> Result<()> {
     let ([batch, input], [items, cell]) = (x, state) else {
         return Err(cx.mismatch(format!("an input {x:?} and a state {state:?}, which must be matrices")));
     };
@@ -98,7 +98,7 @@ fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// One step: input, memory, forget and output gate, the memory's new part, its hyperbolic tangent and the output, in the op's order.
-fn step(b: &mut Builder, a: &Attributes, x: InstId, state: [InstId; 2], weights: &Weights) -> [InstId; 7] {
+fn step(b: &mut Builder, a: &Attributes, x: InstId, state: [InstId; 2], weights: &LstmWeights) -> [InstId; 7] {
     let [memory, output] = state;
     let cell = b.dims(memory)[1];
     let joined = b.concatenate(&[x, output], 1);
@@ -145,11 +145,11 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
     let most = cx.b.reshape(most, &[]);
     let most = cx.b.convert(most, DType::S32);
     let all = cx.b.full(dtype, &[time, batch, cell], 0.0);
-    let Weights { w, peepholes: [wci, wcf, wco], bias } = weights;
+    let LstmWeights { w, peepholes: [wci, wcf, wco], bias } = weights;
     let state = [most, x, memory, output, w, wci, wcf, wco, bias, all, all, all, all, all, all, all];
     let end = rounds(cx.b, "lstm", time, &state, |b, t, parts| {
         let [most, x, memory, output, w, wci, wcf, wco, bias, ..] = parts[..] else { return parts };
-        let weights = Weights { w, peepholes: [wci, wcf, wco], bias };
+        let weights = LstmWeights { w, peepholes: [wci, wcf, wco], bias };
         let now = part_at(b, x, t);
         let made = step(b, &attributes, now, [memory, output], &weights);
         let is_within = b.compare(Direction::Lt, t, most);

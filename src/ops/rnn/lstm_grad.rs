@@ -1,7 +1,7 @@
 //! Gradients of long short-term memory: `LSTMBlockCellGrad`, `BlockLSTMGrad` and `BlockLSTMGradV2`.
 //!
 //! Source: TensorFlow's `lstm_ops.cc` and `lstm_ops.h`, whose order of operations is kept.
-use super::lstm::{Gates, Weights, check, weights};
+use super::lstm::{Gates, LstmWeights, check, weights};
 use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
 use crate::dims;
@@ -89,7 +89,7 @@ fn step_grads(b: &mut Builder, gates: Gates, peepholes: Option<[InstId; 3]>, s: 
     StepGrads { memory, gates: all, peepholes }
 }
 
-fn peepholes(cx: &LowerCtx, weights: &Weights) -> Option<[InstId; 3]> {
+fn peepholes(cx: &LowerCtx, weights: &LstmWeights) -> Option<[InstId; 3]> {
     cx.flag("use_peephole").then_some(weights.peepholes)
 }
 

@@ -30,7 +30,7 @@ pub const ROWS: &[OpRow] = &[op(
 
 /// The sizes of a search.
 #[derive(Clone, Copy)]
-pub(super) struct Sizes {
+pub(super) struct BeamSizes {
     pub(super) batch: Dim,
     pub(super) time: Dim,
     pub(super) classes: Dim,
@@ -81,7 +81,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if !(1..=1 << 16).contains(&width) || !(1..=width).contains(&paths) {
         return Err(Error::user(Code::BadAttr, format!("top_paths is {paths} and beam_width {width}")));
     }
-    let size = Sizes { batch, time, classes, width: Dim::from(width) };
+    let size = BeamSizes { batch, time, classes, width: Dim::from(width) };
     let start = root(cx.b, size, cx.b.dtype(x));
     let state = [&[x, lengths], &start.parts()[..]].concat();
     let end = rounds(cx.b, "ctc_beam_search", time, &state, |b, t, parts| {
@@ -101,7 +101,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// One leaf, the root, which is certain.
-fn root(b: &mut Builder, s: Sizes, dtype: DType) -> Leaves {
+fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> Leaves {
     let dims = [s.batch, s.width];
     let number = b.iota(DType::S32, &dims, 1);
     let is_root = compare_scalar(b, Direction::Eq, number, 0.0);
@@ -127,7 +127,7 @@ fn root(b: &mut Builder, s: Sizes, dtype: DType) -> Leaves {
 }
 
 /// The labels of the best paths as sparse tensors, and the logarithms of their probabilities.
-fn results(cx: &mut LowerCtx, s: Sizes, leaves: &Leaves, paths: Dim) -> Result<Vec<Value>> {
+fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &Leaves, paths: Dim) -> Result<Vec<Value>> {
     let merges = cx.flag("merge_repeated");
     let (mut indices, mut values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
     for path in 0..paths.known() {

@@ -1,5 +1,5 @@
 //! One step of a beam search: every leaf takes in what the step emits, and the best of the leaves and their children are the next leaves.
-use super::ctc_beam::{Leaves, Sizes};
+use super::ctc_beam::{BeamSizes, Leaves};
 use super::ctc_loss::add_logarithms;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::gather_axis;
@@ -22,7 +22,7 @@ struct Growth {
 }
 
 /// One step of the search.
-pub(super) fn step(b: &mut Builder, s: Sizes, leaves: &Leaves, x: InstId, t: InstId) -> Leaves {
+pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t: InstId) -> Leaves {
     let (all, dtype) = ([s.batch, s.classes], b.dtype(x));
     let now = part_at(b, x, t);
     let norm = normalizer(b, now);
@@ -72,7 +72,7 @@ fn normalizer(b: &mut Builder, x: InstId) -> InstId {
 
 /// Log-probability that the parent of each leaf passes on to the leaf's last label: all of it, or the part behind a blank where it is the
 /// parent's own label.
-fn from_parents(b: &mut Builder, s: Sizes, leaves: &Leaves, is_child: InstId) -> InstId {
+fn from_parents(b: &mut Builder, s: BeamSizes, leaves: &Leaves, is_child: InstId) -> InstId {
     let dims = [s.batch, s.width, s.width];
     let (own, of_parent) = (b.broadcast(leaves.last, &dims, &[0, 1]), b.broadcast(leaves.last, &dims, &[0, 2]));
     let is_same = b.compare(Direction::Eq, own, of_parent);
@@ -85,7 +85,7 @@ fn from_parents(b: &mut Builder, s: Sizes, leaves: &Leaves, is_child: InstId) ->
 }
 
 /// The best nodes among the leaves and their children, and where they come from: `leaf * classes`, and one more than the label for a child.
-fn grow(b: &mut Builder, s: Sizes, g: &Growth) -> Ranked {
+fn grow(b: &mut Builder, s: BeamSizes, g: &Growth) -> Ranked {
     let dims = [s.batch, s.width];
     let number = b.iota(DType::S32, &dims, 1);
     let by = b.full_like(number, s.classes);
@@ -152,7 +152,7 @@ struct Family {
 /// The children of a leaf among the best nodes, and the leaves that do not grow for it.
 fn grow_leaf(
     b: &mut Builder,
-    s: Sizes,
+    s: BeamSizes,
     leaf: &Leaf,
     family: &Family,
     ranked: &Ranked,
@@ -201,7 +201,7 @@ fn grow_leaf(
 }
 
 /// Mask of the leaves that are not among the best when the labels up to their own have been tried: `pred[batch, width]`.
-fn has_fallen(b: &mut Builder, s: Sizes, family: &Family, ranked: &Ranked, reached: InstId) -> InstId {
+fn has_fallen(b: &mut Builder, s: BeamSizes, family: &Family, ranked: &Ranked, reached: InstId) -> InstId {
     let dims = [s.batch, s.width, s.classes - 1];
     let (number, own) = (b.iota(DType::S32, &dims, 2), b.broadcast(family.last, &dims, &[0, 1]));
     let is_before = b.compare(Direction::Lt, number, own);
@@ -222,7 +222,7 @@ fn has_fallen(b: &mut Builder, s: Sizes, family: &Family, ranked: &Ranked, reach
 }
 
 /// The leaves that the best nodes are.
-fn leaves_of(b: &mut Builder, s: Sizes, g: &Growth, ranked: &Ranked, t: InstId) -> Leaves {
+fn leaves_of(b: &mut Builder, s: BeamSizes, g: &Growth, ranked: &Ranked, t: InstId) -> Leaves {
     let classes = b.full_like(ranked.from, s.classes);
     let leaf = b.div(ranked.from, classes);
     let rest = b.binary(ScalarOp::Remainder, ranked.from, classes);
@@ -274,7 +274,7 @@ struct Child {
 }
 
 /// The number of each child: the one that a leaf on whose way the child lies has for it, or a new one.
-fn number_of_child(b: &mut Builder, s: Sizes, g: &Growth, child: &Child, t: InstId) -> InstId {
+fn number_of_child(b: &mut Builder, s: BeamSizes, g: &Growth, child: &Child, t: InstId) -> InstId {
     let square = [s.batch, s.width, s.width];
     // rows are children, columns the leaves
     let at = child.length;

@@ -6,7 +6,7 @@ use super::{
 use crate::graph::TfType;
 use crate::hlo::open::Dim;
 use crate::hlo::open::Shape;
-use crate::ops::value::Elements;
+use crate::ops::value::CommonElement;
 use crate::symbolic::fixed;
 use crate::tensor::DType;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl StructuredSpec {
     pub fn new(element: ValueSpec, length: Dim, name: &Arc<str>) -> StructuredSpec {
         let part = |leaf: Shape| {
             let (dtype, dims) = leaf.as_array().map_or((DType::Pred, Vec::new()), |a| (a.dtype, a.dims.to_vec()));
-            let elements = if length == 0 { Elements::None } else { Elements::Any };
+            let elements = if length == 0 { CommonElement::None } else { CommonElement::Any };
             ListSpec { dtype, dims: [&[length][..], &dims].concat(), count: None, elements, name: name.clone() }
         };
         let parts = element_leaves(&element).into_iter().map(part).collect();
@@ -47,7 +47,7 @@ impl StructuredSpec {
         let first = self.parts.first();
         for part in &mut wider.parts {
             if let (Some(first), Some(room)) = (first, part.dims.first_mut()) {
-                (*room, part.count, part.elements) = (first.room(), first.count, Elements::Any);
+                (*room, part.count, part.elements) = (first.room(), first.count, CommonElement::Any);
             }
         }
         wider
@@ -106,7 +106,7 @@ impl ValueSpec {
             ValueSpec::List(list) => Some(list.clone()),
             ValueSpec::Unshaped(UnshapedSpec { length, is_counted, dtype, name }) => {
                 let dims = like.dims.iter().enumerate().map(|(i, &d)| if i == 0 { *length } else { d }).collect();
-                let elements = if *length == 0 { Elements::None } else { Elements::Any };
+                let elements = if *length == 0 { CommonElement::None } else { CommonElement::Any };
                 let count = is_counted.then_some((*length, false));
                 Some(ListSpec { dtype: *dtype, dims, count, elements, name: name.clone() })
             }
@@ -127,7 +127,7 @@ impl ValueSpec {
     pub(super) fn array_shape(&self) -> Option<Shape> {
         match self {
             ValueSpec::Array(shape) => Some(shape.clone()),
-            ValueSpec::Constant { known: crate::hlo::Known { value: t, .. } } => {
+            ValueSpec::Constant { known: crate::hlo::SymbolicArray { value: t, .. } } => {
                 Some(Shape::array(t.dtype, fixed(&t.dims.to_vec())))
             }
             _ => None,

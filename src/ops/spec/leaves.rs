@@ -1,7 +1,7 @@
 //! Values apart from their specs: their leaves, and what is known of them before they become elements of others.
 use super::ValueSpec;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::Known;
+use crate::hlo::SymbolicArray;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::Value;
@@ -71,7 +71,7 @@ pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
 }
 
 /// The same with the elements of what is computed from sizes of arrays, which may vary.
-pub fn known_constant(b: &Builder, value: &Value) -> Option<Known> {
+pub fn known_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];
     let small = inst.shape.as_array().is_some_and(|a| is_at_most(a.elements(), EVALUATED_ELEMENTS));
@@ -80,7 +80,7 @@ pub fn known_constant(b: &Builder, value: &Value) -> Option<Known> {
 }
 
 /// The sizes or shape that an integer or vector of a few is, if it is known, also where loops compute it.
-pub fn known_shape(b: &Builder, id: InstId) -> Option<Known> {
+pub fn known_shape(b: &Builder, id: InstId) -> Option<SymbolicArray> {
     let dims = b.dims(id);
     let is_shape = dims.len() < 2 && dims.iter().all(|&n| is_at_most(n, MOST_DIMS));
     let is_integer = matches!(b.dtype(id), DType::S32 | DType::S64);

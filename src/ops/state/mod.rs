@@ -8,7 +8,7 @@ mod reference;
 mod scatter;
 
 use super::array::{gather, gather_nd, strided_update};
-use super::fact::{Dims, Element, Fact, Handle, Int};
+use super::fact::{Dims, ElementSpec, Fact, Handle, Int};
 use super::row::op;
 use super::shape::{PRED, nothing};
 use super::symbols::Why;
@@ -132,7 +132,7 @@ fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let variable = Handle { node: (&*cx.node.name).into(), asks_for: cx.node.variable().into() };
     let dtype = cx.attr_type("dtype");
-    let element = Element { dtype, dims, length: Int::Unknown, open: false, variable: Some(variable) };
+    let element = ElementSpec { dtype, dims, length: Int::Unknown, open: false, variable: Some(variable) };
     Ok(vec![Fact::handle(TfType::Resource, element)])
 }
 

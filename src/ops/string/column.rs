@@ -20,7 +20,7 @@ pub enum Features {
 
 /// How a column was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ColumnInput {
     /// As a matrix.
     Dense,
     /// As elements with indices, or as rows of unlike lengths.
@@ -33,7 +33,7 @@ pub struct Column {
     /// Features of the column, row by row.
     pub features: Features,
     /// How it was given.
-    pub source: Source,
+    pub source: ColumnInput,
     /// How many features each row has, `s32[rows]`.
     pub counts: InstId,
     /// Where those of each row begin, `s32[rows]`.
@@ -69,7 +69,14 @@ pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
     let starts = cx.b.iota(DType::S32, &[rows], 0);
     let starts = cx.b.mul(starts, counts);
     let features = features(cx, i)?;
-    Ok(Column { features, source: Source::Dense, counts, starts, most: each.known(), total: (rows * each).known() })
+    Ok(Column {
+        features,
+        source: ColumnInput::Dense,
+        counts,
+        starts,
+        most: each.known(),
+        total: (rows * each).known(),
+    })
 }
 
 /// The sizes of a sparse column.
@@ -104,7 +111,7 @@ pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &B
     });
     let wide = wide.and_then(|one| crate::interp::constant_value(cx.b, one)?.get_i64(0));
     let most = wide.and_then(|n| u64::try_from(n).ok()).map_or(n, |wide| Dim::from(wide.min(n.known())));
-    Ok(Column { features, source: Source::Sparse, counts, starts, most: most.known(), total: n.known() })
+    Ok(Column { features, source: ColumnInput::Sparse, counts, starts, most: most.known(), total: n.known() })
 }
 
 /// A column of rows of unlike lengths.
@@ -119,5 +126,5 @@ pub fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<
     let counts = cx.b.sub(ends, starts);
     let total = cx.dims(values)?.first().copied().unwrap_or(Dim::from(0));
     let features = features(cx, values)?;
-    Ok(Column { features, source: Source::Sparse, counts, starts, most: total.known(), total: total.known() })
+    Ok(Column { features, source: ColumnInput::Sparse, counts, starts, most: total.known(), total: total.known() })
 }

@@ -1,5 +1,5 @@
 //! Crosses of features: every combination of one feature of each column, row by row, as a hash or as a string.
-use super::column::{Batch, Column, Features, Source, dense_column, ragged_column, sparse_column};
+use super::column::{Batch, Column, ColumnInput, Features, dense_column, ragged_column, sparse_column};
 use super::text::{Text, joined, output};
 use super::{farmhash, hash, number, remainder};
 use crate::diag::{Code, Error, Result};
@@ -112,10 +112,10 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let made = match &column.features {
             Features::Strings(text) if is_strong => hash::sip_hash(cx.b, text, key)?,
             Features::Strings(text) => farmhash::fingerprint(cx.b, text)?,
-            Features::Integers(_) if is_strong && column.source == Source::Dense => {
+            Features::Integers(_) if is_strong && column.source == ColumnInput::Dense => {
                 return Err(cx.unsupported("a strong hash of a matrix of integers, for which TensorFlow's kernel reads memory that is not there"));
             }
-            Features::Integers(_) if column.source == Source::Dense => continue,
+            Features::Integers(_) if column.source == ColumnInput::Dense => continue,
             // the kernel takes four bytes of each integer
             Features::Integers(x) => {
                 let bits = formula_u64(cx, *x);
@@ -174,9 +174,10 @@ fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
     let by_row = columns.iter().fold(batch[0], |most, c| most.saturating_mul(c.most));
     let by_column = columns
         .iter()
-        .filter(|c| c.source == Source::Sparse)
+        .filter(|c| c.source == ColumnInput::Sparse)
         .fold(None, |most: Option<u64>, c| Some(most.unwrap_or(1).saturating_mul(c.total)));
-    let dense = columns.iter().filter(|c| c.source == Source::Dense).fold(1u64, |most, c| most.saturating_mul(c.most));
+    let dense =
+        columns.iter().filter(|c| c.source == ColumnInput::Dense).fold(1u64, |most, c| most.saturating_mul(c.most));
     let most = by_column.map_or(by_row, |most| Dim::from(most.saturating_mul(dense).min(by_row.known())));
     let (splits, total) = splits(cx, counts);
     let total = cx.size_within(total, most, "the list of crosses")?;
@@ -225,7 +226,7 @@ fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Jo
             let mut parts = Vec::with_capacity(columns.len());
             for (column, &at) in columns.iter().zip(&crosses.features) {
                 let text = match &column.features {
-                    Features::Integers(x) => number::decimal(cx, *x, number::Format::default())?,
+                    Features::Integers(x) => number::decimal(cx, *x, number::PrintfFormat::default())?,
                     Features::Strings(text) => text.clone(),
                 };
                 let mut own = Vec::new();

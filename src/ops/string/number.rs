@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 /// How an integer is written: the flags and the width of a `printf` format.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Format {
+pub struct PrintfFormat {
     /// The sign in front of numbers that are not negative.
     plus: Option<u8>,
     /// Fills up to the width with zeros behind the sign.
@@ -44,7 +44,7 @@ pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.flag("scientific") || cx.flag("shortest") || node.int("precision").unwrap_or(-1) >= 0 {
         return Err(Error::user(Code::BadAttr, format!("{dtype} has no precision and no scientific or shortest text")));
     }
-    let mut format = Format { width: u64::try_from(width).unwrap_or(0), ..Format::default() };
+    let mut format = PrintfFormat { width: u64::try_from(width).unwrap_or(0), ..PrintfFormat::default() };
     match node.str("fill").unwrap_or("") {
         "" | "#" => {}
         // numbers without a sign have none in front of them either
@@ -81,7 +81,7 @@ fn truth(cx: &mut LowerCtx, x: InstId) -> Text {
 ///
 /// # Errors
 /// None on integers.
-pub fn decimal(cx: &mut LowerCtx, x: InstId, format: Format) -> Result<Text> {
+pub fn decimal(cx: &mut LowerCtx, x: InstId, format: PrintfFormat) -> Result<Text> {
     let dtype = cx.b.dtype(x);
     let digits = digit_count(dtype);
     let signed = u64::from(dtype.is_signed() || format.plus.is_some());
@@ -126,7 +126,7 @@ fn written<'s, 'b>(
     magnitude: Expr<'s, 'b>,
     negative: Expr<'s, 'b>,
     extent: &Extent,
-    format: Format,
+    format: PrintfFormat,
 ) -> Vec<Expr<'s, 'b>> {
     let Extent { digits, most } = *extent;
     let number = |n: u64| magnitude.integer(n);
@@ -199,7 +199,7 @@ pub fn string_format(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let told = format!("the text of {}; that of one integer is supported", cx.b.shape(x));
             return Err(cx.unsupported(told));
         }
-        parts.push(decimal(cx, x, Format::default())?);
+        parts.push(decimal(cx, x, PrintfFormat::default())?);
         parts.push(constant(piece).text(cx.b));
     }
     let text = super::text::joined(cx, parts, b"")?;

@@ -1,5 +1,5 @@
 //! `map` of a computation that works with arrays or loops, as a loop over the elements; others are applied within kernels.
-use super::scan::Scan;
+use super::scan::ScanCall;
 use super::written;
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, Builder, CompId, InstId, Module, Op};
@@ -66,7 +66,7 @@ fn element_by_element(
     i32::try_from(places).ok()?;
     let line = |x: &ArrayShape| ArrayShape::new(x.dtype, vec![places]);
     let flat: Vec<InstId> = args.iter().map(|&x| b.reshape(x, &[places])).collect();
-    let scan = Scan {
+    let scan = ScanCall {
         axis: 0,
         reverse: false,
         callee,

@@ -20,7 +20,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             }
             let of = |id: &InstId| editor.array(*id).cloned();
             let operands: Option<Vec<ArrayShape>> = editor.operands(id).iter().map(of).collect();
-            let scan = operands.and_then(|operands| Scan::of(&f, operands, editor.shape(id)));
+            let scan = operands.and_then(|operands| ScanCall::of(&f, operands, editor.shape(id)));
             let Some(scan) = scan else { return Ok(None) };
             let module = editor.module().clone();
             written(editor, id, |b, operands| scan.written(b, &module, operands))
@@ -33,7 +33,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
 }
 
 /// (slices.., carries..) -> (outputs.., carries..) at each place of a dimension.
-pub(super) struct Scan {
+pub(super) struct ScanCall {
     /// The dimension, which operands and outputs have in common.
     pub(super) axis: usize,
     /// Whether the last place comes first.
@@ -50,8 +50,8 @@ pub(super) struct Scan {
     pub(super) carries: usize,
 }
 
-impl Scan {
-    fn of(f: &Foreign, mut operands: Vec<ArrayShape>, result: &Shape) -> Option<Scan> {
+impl ScanCall {
+    fn of(f: &Foreign, mut operands: Vec<ArrayShape>, result: &Shape) -> Option<ScanCall> {
         let (axis, carries) = (f.number("dimensions")?, f.number("num_carries").unwrap_or(0));
         operands.truncate(operands.len().checked_sub(carries).filter(|&n| n > 0)?);
         let parts = result.as_tuple()?;
@@ -63,7 +63,7 @@ impl Scan {
             return None;
         }
         let &(_, callee) = f.calls.first()?;
-        Some(Scan { axis, reverse: f.is_set("is_reverse"), callee, places, xs: operands, outputs, carries })
+        Some(ScanCall { axis, reverse: f.is_set("is_reverse"), callee, places, xs: operands, outputs, carries })
     }
 
     /// The loop, whose state is the step, the arrays, the outputs so far, and the carries.

@@ -9,7 +9,7 @@
 //! `wanted = clamp(0, t / rows * rows, n - rows)`, so that the last block may hold steps of the one before.
 //!
 //! Nothing is assumed of the order of the steps; a sequence that is read backwards makes each block once as well.
-use super::rows::{Rows, constant};
+use super::rows::{RowComputation, constant};
 use super::{Loop, Product, Weights, read_row, scalar};
 use crate::hlo::{ArrayShape, Computation, InstId, Op, Shape};
 use crate::optimize::rewrite::Editor;
@@ -135,8 +135,14 @@ fn inner_body(editor: &Editor, l: &Loop, p: &Product, index: &Shape, block: &Sha
     let mut comp = over_state("block");
     let param = comp.params[0];
     let wanted = comp.insts.push(plain("wanted", Op::GetTupleElement(2), vec![param], index.clone()));
-    let mut rows =
-        Rows { editor, comp, count: steps_of_block(p), first_part: PARTS, read: Vec::new(), index: index.clone() };
+    let mut rows = RowComputation {
+        editor,
+        comp,
+        count: steps_of_block(p),
+        first_part: PARTS,
+        read: Vec::new(),
+        index: index.clone(),
+    };
     let steps = rows.of(l.starts[p.sequence], 0, wanted, 0);
     let left = Shape::Array(with_steps(&p.left, rows.count));
     let left = rows.comp.insts.push(plain("left", Op::Reshape, vec![steps], left));

@@ -11,7 +11,7 @@ use crate::scalar::ScalarOp;
 const DEEPEST: usize = 16;
 
 /// A computation that gets instructions for some rows of arrays of another.
-pub struct Rows<'a, 'm> {
+pub struct RowComputation<'a, 'm> {
     /// The computation that the loop stands in.
     pub editor: &'a Editor<'m>,
     /// The body that is written; its only parameter is a tuple.
@@ -26,7 +26,7 @@ pub struct Rows<'a, 'm> {
     pub index: Shape,
 }
 
-impl Rows<'_, '_> {
+impl RowComputation<'_, '_> {
     /// `count` rows along `axis` of the array `id` of the outer computation, from row `first` of the body on.
     pub fn of(&mut self, id: InstId, axis: usize, first: InstId, depth: usize) -> InstId {
         let id = self.editor.resolve(id);

@@ -1,12 +1,12 @@
 //! One function of a model in its header: the structs of arguments, results and sizes, and the prototype.
 use super::{in_comment, pointers, workspace};
-use crate::kernel::{Entry, Face};
+use crate::kernel::{EntryPoint, Face};
 use crate::package::{names, ranks};
 use crate::tensor::{Size, Sizes};
 
 /// The declarations of one function: its structs, the size of its workspace, and the prototype.
-pub(super) fn declarations(face: &Face, entry: &Entry) -> String {
-    let Entry { prefix, program, sizes, .. } = entry;
+pub(super) fn declarations(face: &Face, entry: &EntryPoint) -> String {
+    let EntryPoint { prefix, program, sizes, .. } = entry;
     let args_types = sizes.spelled(&program.args, &sizes.args);
     let results_types = sizes.spelled(&program.results, &sizes.results);
     let args = pointers(&program.args, &args_types, &format!("{prefix}_args"), "const ", "arguments");
@@ -26,7 +26,7 @@ pub(super) fn declarations(face: &Face, entry: &Entry) -> String {
 }
 
 /// A comment on the variables that a function changes; empty if there are none.
-fn effect(entry: &Entry) -> String {
+fn effect(entry: &EntryPoint) -> String {
     let state = &entry.program.state;
     let changed: Vec<&str> = state.iter().filter(|v| v.changed).map(|v| v.info.field.as_str()).collect();
     match changed.len() {
@@ -38,8 +38,8 @@ fn effect(entry: &Entry) -> String {
 }
 
 /// The prototype of a function.
-fn prototype(face: &Face, entry: &Entry) -> String {
-    let Entry { prefix, function, program, sizes, .. } = entry;
+fn prototype(face: &Face, entry: &EntryPoint) -> String {
+    let EntryPoint { prefix, function, program, sizes, .. } = entry;
     let sizes = if sizes.is_empty() { String::new() } else { format!("{prefix}_sizes *sizes, ") };
     let state = match (face.state.is_empty(), program.changes_state()) {
         (true, _) => String::new(),

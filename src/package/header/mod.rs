@@ -183,7 +183,7 @@ pub(super) fn in_comment(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Callee, Program, Variable};
+    use crate::kernel::{Callee, Program, VariableSlot};
     use crate::package::cpp;
 
     fn info(name: &str, dtype: DType, dims: &[u64]) -> TensorInfo {
@@ -238,7 +238,7 @@ mod tests {
         let x = [info("x", DType::F32, &[2])];
         let plain = face("plain", &x);
         let mut whole = face("whole", &x);
-        whole.state = vec![Variable { info: x[0].clone(), offset: 0, changed: true }];
+        whole.state = vec![VariableSlot { info: x[0].clone(), offset: 0, changed: true }];
         whole.ranks = Some(2);
         whole.calls = vec![Callee {
             name: "f".into(),

@@ -1,6 +1,6 @@
 //! Memory of a model beside arguments, results and the workspace, in its header: the struct of the variables and the file of weights.
 use super::{WORKSPACE_ALIGN, c_type, in_comment, type_note};
-use crate::kernel::{Face, Variable};
+use crate::kernel::{Face, VariableSlot};
 use std::collections::HashSet;
 
 /// The size of the weights file and the prototype of its check; empty where the weights are in the object.
@@ -74,7 +74,7 @@ fn members(face: &Face) -> Vec<(String, String)> {
 }
 
 /// The member of a variable and its comment.
-fn member(v: &Variable) -> (String, String) {
+fn member(v: &VariableSlot) -> (String, String) {
     let info = &v.info;
     let parts = info.bytes() / c_bytes(info.dtype.real_part().bytes() as u64);
     let count = if info.dims.is_empty() && parts == 1 { String::new() } else { format!("[{parts}]") };

@@ -2,7 +2,7 @@
 use super::header::WORKSPACE_ALIGN;
 use crate::codegen::{E_BOUND, E_CHECK, E_SIZE};
 use crate::diag::{Code, Error, Result};
-use crate::kernel::{Entry, Face};
+use crate::kernel::{EntryPoint, Face};
 use crate::tensor::{DType, Size, Sizes, TensorInfo};
 
 /// The text of the module; `{…}` in capitals are its parts.
@@ -56,7 +56,7 @@ struct ArgumentNames {
 }
 
 impl ArgumentNames {
-    fn of(entry: &Entry) -> ArgumentNames {
+    fn of(entry: &EntryPoint) -> ArgumentNames {
         let (program, sizes) = (&entry.program, &entry.sizes);
         let args = fields(&program.args, sizes, &sizes.args);
         let results = fields(&program.results, sizes, &sizes.results);

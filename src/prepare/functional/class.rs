@@ -4,7 +4,7 @@ use crate::util::order::sorted;
 
 /// Classes of control-flow ops of TensorFlow 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub enum ControlClass {
     /// Passes its data to one of its outputs; the others are dead.
     Switch,
     /// Passes on the input that is not dead.
@@ -22,21 +22,21 @@ pub enum Class {
 }
 
 /// The class of an op. Ops on references to variables (`RefSwitch`) do what the others do.
-pub fn class(op: &str) -> Class {
+pub fn class(op: &str) -> ControlClass {
     match op {
-        "Switch" | "RefSwitch" | "_SwitchN" => Class::Switch,
-        "Merge" | "RefMerge" | "_XlaMerge" => Class::Merge,
-        "Enter" | "RefEnter" => Class::Enter,
-        "Exit" | "RefExit" => Class::Exit,
-        "NextIteration" | "RefNextIteration" => Class::NextIteration,
-        "LoopCond" => Class::LoopCond,
-        _ => Class::Other,
+        "Switch" | "RefSwitch" | "_SwitchN" => ControlClass::Switch,
+        "Merge" | "RefMerge" | "_XlaMerge" => ControlClass::Merge,
+        "Enter" | "RefEnter" => ControlClass::Enter,
+        "Exit" | "RefExit" => ControlClass::Exit,
+        "NextIteration" | "RefNextIteration" => ControlClass::NextIteration,
+        "LoopCond" => ControlClass::LoopCond,
+        _ => ControlClass::Other,
     }
 }
 
 /// Whether a graph has control flow of TensorFlow 1.
 pub fn is_present(graph: &Graph) -> bool {
-    graph.nodes.values().any(|n| class(&n.op) != Class::Other)
+    graph.nodes.values().any(|n| class(&n.op) != ControlClass::Other)
 }
 
 /// Nodes so that producers come before users, through data and control edges and `more` of them, but for the edges that close loops;
@@ -44,8 +44,8 @@ pub fn is_present(graph: &Graph) -> bool {
 pub fn order(graph: &Graph, more: &[(NodeId, NodeId)]) -> Result<Vec<NodeId>, NodeId> {
     let mut edges = Vec::new();
     for (id, node) in graph.nodes.iter() {
-        let merge = class(&node.op) == Class::Merge;
-        let closes = |from: &NodeId| merge && class(&graph.nodes[*from].op) == Class::NextIteration;
+        let merge = class(&node.op) == ControlClass::Merge;
+        let closes = |from: &NodeId| merge && class(&graph.nodes[*from].op) == ControlClass::NextIteration;
         edges.extend(node.inputs.iter().map(|e| e.node).filter(|from| !closes(from)).map(|from| (from, id)));
         edges.extend(node.controls.iter().map(|&from| (from, id)));
     }

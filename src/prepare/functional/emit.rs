@@ -1,10 +1,10 @@
 //! Regions as graphs: a branch becomes an `If`.
-use super::class::{Class, class};
+use super::class::{ControlClass, class};
 use super::draft::{Draft, plain};
-use super::formula::Formula;
+use super::formula::Bdd;
 use super::liveness::Test;
-use super::loop_hoisting::Steps;
-use super::region::{Path, Region, Source, Step, Unit};
+use super::loop_hoisting::RegionSteps;
+use super::region::{NodeOrLoop, Path, Region, RegionStep, ValueSource};
 use super::{Flow, Order, frames};
 use crate::diag::{Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Node, NodeId, TfType};
@@ -33,15 +33,15 @@ impl Flow<'_> {
 
     /// Writes the steps of a region into a draft.
     pub fn emit_steps(&mut self, region: &Region, draft: &mut Draft, depth: usize) -> Result<()> {
-        let Steps { steps, ahead } = self.steps(region)?;
+        let RegionSteps { steps, ahead } = self.steps(region)?;
         for step in steps {
             match step {
-                Step::Do(Unit::Node(id)) => self.emit_node(region, draft, id)?,
-                Step::Do(Unit::Loop(frame)) if ahead.contains(&frame) => {
+                RegionStep::Do(NodeOrLoop::Node(id)) => self.emit_node(region, draft, id)?,
+                RegionStep::Do(NodeOrLoop::Loop(frame)) if ahead.contains(&frame) => {
                     self.emit_ahead(region, draft, frame, &ahead, depth)?;
                 }
-                Step::Do(Unit::Loop(frame)) => self.emit_loop(region, draft, frame, depth)?,
-                Step::Branch(test, units) => self.emit_branch(region, draft, test, &units, &ahead, depth)?,
+                RegionStep::Do(NodeOrLoop::Loop(frame)) => self.emit_loop(region, draft, frame, depth)?,
+                RegionStep::Branch(test, units) => self.emit_branch(region, draft, test, &units, &ahead, depth)?,
             }
         }
         Ok(())
@@ -50,13 +50,13 @@ impl Flow<'_> {
     /// The new output that an old one is in a region.
     pub fn look_up(&mut self, region: &Region, draft: &mut Draft, e: Endpoint) -> Result<Endpoint> {
         match self.source(region, e)? {
-            Source::Around(e) => match &region.into {
+            ValueSource::Around(e) => match &region.into {
                 Some(into) => self.look_up(into, draft, e),
                 None if region.is_whole => Err(lost(&self.graph.nodes[e.node])),
                 None => Ok(draft.argument(e, self.type_of(e))),
             },
-            Source::Index(i) => Ok(number(draft, i as i32)),
-            Source::Inside(e) => match draft.kept.get(&e.node) {
+            ValueSource::Index(i) => Ok(number(draft, i as i32)),
+            ValueSource::Inside(e) => match draft.kept.get(&e.node) {
                 Some(&node) => Ok(Endpoint { node, port: e.port }),
                 None => draft.values.get(&e).copied().ok_or_else(|| lost(&self.graph.nodes[e.node])),
             },
@@ -69,9 +69,9 @@ impl Flow<'_> {
         }
         if self.order_of[id] == Order::Changes {
             if !region.guard.is_empty() {
-                return Err(self.shared(region, Unit::Node(id)));
+                return Err(self.shared(region, NodeOrLoop::Node(id)));
             }
-            self.do_once(region, Unit::Node(id))?;
+            self.do_once(region, NodeOrLoop::Node(id))?;
         }
         let old = &self.graph.nodes[id];
         let inputs: Result<Vec<Endpoint>> = old.inputs.iter().map(|&e| self.look_up(region, draft, e)).collect();
@@ -85,7 +85,7 @@ impl Flow<'_> {
     }
 
     /// Holds that nothing with effects is done twice: two regions that do it must not both be entered.
-    pub fn do_once(&mut self, region: &Region, unit: Unit) -> Result<()> {
+    pub fn do_once(&mut self, region: &Region, unit: NodeOrLoop) -> Result<()> {
         let excluded = |a: &Path, b: &Path| a.iter().any(|&(test, value)| b.contains(&(test, !value)));
         let before = self.done.entry(unit).or_default();
         if before.iter().all(|path| excluded(path, &region.path)) {
@@ -96,13 +96,13 @@ impl Flow<'_> {
     }
 
     /// The error for an effect that several conditions use, though it must happen once.
-    pub fn shared(&self, region: &Region, unit: Unit) -> Error {
+    pub fn shared(&self, region: &Region, unit: NodeOrLoop) -> Error {
         let frame = &self.frames.all[region.frame];
         match unit {
-            Unit::Loop(inner) => {
+            NodeOrLoop::Loop(inner) => {
                 frames::fault(&self.frames.all[inner], "changes something that several conditions use")
             }
-            Unit::Node(id) => {
+            NodeOrLoop::Node(id) => {
                 let node = &self.graph.nodes[id];
                 let told = format!("what `{}` changes is used by several conditions", node.name);
                 let told = if frame.name.is_empty() { told } else { format!("cannot be taken apart: {told}") };
@@ -117,14 +117,14 @@ impl Flow<'_> {
         region: &Region,
         draft: &mut Draft,
         test: u32,
-        units: &[Unit],
+        units: &[NodeOrLoop],
         ahead: &BTreeSet<usize>,
         depth: usize,
     ) -> Result<()> {
         let (mut targets, mut effects, mut own) = (Vec::new(), Vec::new(), HashSet::new());
         for &unit in units {
             match unit {
-                Unit::Node(node) if class(&self.graph.nodes[node].op) == Class::Merge => {
+                NodeOrLoop::Node(node) if class(&self.graph.nodes[node].op) == ControlClass::Merge => {
                     own.insert(node);
                     let ports = if self.indexed.contains(&node) { 0..2 } else { 0..1 };
                     targets.extend(ports.map(|port| Endpoint { node, port }));
@@ -182,20 +182,20 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn branch_name(&self, units: &[Unit]) -> String {
+    fn branch_name(&self, units: &[NodeOrLoop]) -> String {
         match units.iter().min() {
-            Some(Unit::Node(id)) => self.graph.nodes[*id].name.to_string(),
-            Some(Unit::Loop(frame)) => self.frames.all[*frame].name.clone(),
+            Some(NodeOrLoop::Node(id)) => self.graph.nodes[*id].name.to_string(),
+            Some(NodeOrLoop::Loop(frame)) => self.frames.all[*frame].name.clone(),
             None => "cond".to_string(),
         }
     }
 
     /// Effects that may happen under a path.
-    pub fn live_effects(&mut self, effects: &[Unit], path: &Path) -> Vec<Unit> {
+    pub fn live_effects(&mut self, effects: &[NodeOrLoop], path: &Path) -> Vec<NodeOrLoop> {
         let mut out = effects.to_vec();
         out.retain(|&unit| {
             let f = self.unit_live(unit);
-            self.live.formulas.under(f, path) != Formula::FALSE
+            self.live.formulas.under(f, path) != Bdd::FALSE
         });
         out
     }
@@ -228,8 +228,8 @@ impl Flow<'_> {
     pub fn type_of(&self, e: Endpoint) -> TfType {
         let node = &self.graph.nodes[e.node];
         match class(&node.op) {
-            Class::Merge if e.port == 1 => TfType::Data(DType::S32),
-            Class::Other => {
+            ControlClass::Merge if e.port == 1 => TfType::Data(DType::S32),
+            ControlClass::Other => {
                 let by_definition = opdef::find(&node.op).and_then(|op| op.output_type(node, e.port as usize));
                 by_definition.map(TfType::from_number).or_else(|| node.tf_type("T")).unwrap_or(TfType::Unknown(0))
             }

@@ -1,5 +1,5 @@
 //! Frames: which nodes make up each loop, and what its variables are.
-use super::class::{Class, class};
+use super::class::{ControlClass, class};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::util::id_vec::IdVec;
@@ -13,7 +13,7 @@ pub const TOP: usize = 0;
 
 /// A variable of a loop.
 #[derive(Clone, Copy, Debug)]
-pub struct Variable {
+pub struct LoopVariable {
     /// The `Merge` whose output is the variable's value in each iteration.
     pub merge: NodeId,
     /// Brings its first value.
@@ -24,7 +24,7 @@ pub struct Variable {
 
 /// One loop.
 #[derive(Clone, Debug, Default)]
-pub struct Frame {
+pub struct LoopFrame {
     /// The name that all of its `Enter`s have.
     pub name: String,
     /// The frame around it.
@@ -36,7 +36,7 @@ pub struct Frame {
     /// The nodes that bring values out of it.
     pub exits: Vec<NodeId>,
     /// The loop's variables.
-    pub variables: Vec<Variable>,
+    pub variables: Vec<LoopVariable>,
     /// The node that decides about another round.
     pub condition: Option<NodeId>,
     /// Values of frames around it that its nodes use without an `Enter`.
@@ -45,27 +45,27 @@ pub struct Frame {
 
 /// All loops of a graph.
 #[derive(Debug)]
-pub struct Frames {
+pub struct LoopFrames {
     /// The frame of each node: an `Enter` is inside of the loop, an `Exit` outside.
     pub of: IdVec<NodeId, usize>,
     /// The frames; the first is outside of all loops.
-    pub all: Vec<Frame>,
+    pub all: Vec<LoopFrame>,
 }
 
 /// A diagnostic about a malformed loop.
-pub fn fault(frame: &Frame, what: impl std::fmt::Display) -> Diagnostic {
+pub fn fault(frame: &LoopFrame, what: impl std::fmt::Display) -> Diagnostic {
     let told = if frame.name.is_empty() { what.to_string() } else { format!("the loop `{}` {what}", frame.name) };
     Diagnostic::new(Code::ControlFlowV1, told)
         .help("export with control flow v2 (If and While functions), as TensorFlow 2 does")
 }
 
-impl Frames {
+impl LoopFrames {
     /// Finds the loops of a graph whose nodes are in `order`.
     ///
     /// Errors: `ControlFlowV1` for frames that cross, for a loop without a condition or with two, and for variables that are no
     /// pair of an `Enter` and a `NextIteration`.
-    pub fn of(graph: &Graph, order: &[NodeId]) -> Result<Frames> {
-        let mut frames = Frames { of: graph.nodes.ids().map(|_| TOP).collect(), all: vec![Frame::default()] };
+    pub fn of(graph: &Graph, order: &[NodeId]) -> Result<LoopFrames> {
+        let mut frames = LoopFrames { of: graph.nodes.ids().map(|_| TOP).collect(), all: vec![LoopFrame::default()] };
         let mut known: HashMap<(usize, String), usize> = HashMap::new();
         for &id in order {
             frames.place(graph, id, &mut known)?;
@@ -84,7 +84,8 @@ impl Frames {
         let node = &graph.nodes[id];
         let kind = class(&node.op);
         // The edge that closes a loop comes later.
-        let later = |n: &NodeId| kind == Class::Merge && class(&graph.nodes[*n].op) == Class::NextIteration;
+        let later =
+            |n: &NodeId| kind == ControlClass::Merge && class(&graph.nodes[*n].op) == ControlClass::NextIteration;
         let from = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()).filter(|n| !later(n));
         let mut inside = TOP;
         for other in from.map(|n| self.of[n]) {
@@ -97,16 +98,16 @@ impl Frames {
             inside = deeper;
         }
         self.of[id] = match kind {
-            Class::Enter => self.entered(node.str("frame_name").unwrap_or_default(), inside, id, known)?,
-            Class::Exit if inside == TOP => {
+            ControlClass::Enter => self.entered(node.str("frame_name").unwrap_or_default(), inside, id, known)?,
+            ControlClass::Exit if inside == TOP => {
                 let told = format!("`{}` leaves a loop, and it is in none", node.name);
                 return Err(fault(&self.all[TOP], told).at_node(&node.name, &node.op).into());
             }
-            Class::Exit => {
+            ControlClass::Exit => {
                 self.all[inside].exits.push(id);
                 self.all[inside].parent
             }
-            Class::LoopCond => {
+            ControlClass::LoopCond => {
                 if self.all[inside].condition.replace(id).is_some() {
                     return Err(fault(&self.all[inside], "has two LoopConds").into());
                 }
@@ -127,7 +128,7 @@ impl Frames {
         let number = *known.entry((parent, name.to_string())).or_insert(self.all.len());
         if number == self.all.len() {
             let depth = self.all[parent].depth + 1;
-            self.all.push(Frame { name: name.to_string(), parent, depth, ..Frame::default() });
+            self.all.push(LoopFrame { name: name.to_string(), parent, depth, ..LoopFrame::default() });
             if depth > MOST_NESTED {
                 return Err(fault(&self.all[number], format!("is inside of more than {MOST_NESTED} others")).into());
             }
@@ -154,14 +155,16 @@ impl Frames {
     }
 
     fn find_variables(&mut self, graph: &Graph) -> Result<()> {
-        for (id, node) in graph.nodes.iter().filter(|(_, n)| class(&n.op) == Class::Merge) {
-            let of = |wanted: Class| node.inputs.iter().map(|e| e.node).find(|n| class(&graph.nodes[*n].op) == wanted);
+        for (id, node) in graph.nodes.iter().filter(|(_, n)| class(&n.op) == ControlClass::Merge) {
+            let of = |wanted: ControlClass| {
+                node.inputs.iter().map(|e| e.node).find(|n| class(&graph.nodes[*n].op) == wanted)
+            };
             let frame = self.of[id];
-            let enter = of(Class::Enter).filter(|n| self.of[*n] == frame);
-            match (enter, of(Class::NextIteration)) {
+            let enter = of(ControlClass::Enter).filter(|n| self.of[*n] == frame);
+            match (enter, of(ControlClass::NextIteration)) {
                 (None, None) => {}
                 (Some(enter), Some(next)) if self.of[next] == frame && node.inputs.len() == 2 => {
-                    self.all[frame].variables.push(Variable { merge: id, enter, next });
+                    self.all[frame].variables.push(LoopVariable { merge: id, enter, next });
                 }
                 _ => {
                     let told =
@@ -176,10 +179,10 @@ impl Frames {
     fn find_uses_without_enter(&mut self, graph: &Graph) {
         for (id, node) in graph.nodes.iter() {
             let mut inside = self.of[id];
-            if class(&node.op) == Class::Enter {
+            if class(&node.op) == ControlClass::Enter {
                 inside = self.all[inside].parent;
             }
-            for &e in node.inputs.iter().filter(|_| class(&node.op) != Class::Exit) {
+            for &e in node.inputs.iter().filter(|_| class(&node.op) != ControlClass::Exit) {
                 let mut at = inside;
                 while self.all[at].depth > self.all[self.of[e.node]].depth {
                     self.all[at].outside.push(e);

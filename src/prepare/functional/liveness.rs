@@ -1,7 +1,7 @@
 //! Under which outcomes of the tests each value is there and not dead.
-use super::class::{Class, class};
-use super::formula::{Formula, Formulas};
-use super::frames::{Frames, TOP, fault};
+use super::class::{ControlClass, class};
+use super::formula::{Bdd, BddManager};
+use super::frames::{LoopFrames, TOP, fault};
 use crate::diag::Result;
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::ops;
@@ -21,15 +21,15 @@ pub struct Test {
 #[derive(Debug)]
 pub struct Liveness {
     /// Where formulas are combined.
-    pub formulas: Formulas,
+    pub formulas: BddManager,
     /// The test that each variable of the formulas stands for.
     pub tests: Vec<Test>,
     /// When each node is computed.
-    node: IdVec<NodeId, Formula>,
+    node: IdVec<NodeId, Bdd>,
     /// When each frame is entered.
-    frame: Vec<Formula>,
+    frame: Vec<Bdd>,
     /// For each `Switch`, which of its outputs has the data.
-    taken: HashMap<NodeId, Vec<Formula>>,
+    taken: HashMap<NodeId, Vec<Bdd>>,
     /// For each frame, the variable that is its condition, and its value for another round.
     conditions: Vec<(u32, bool)>,
 }
@@ -41,14 +41,14 @@ fn origin(graph: &Graph, mut at: Endpoint) -> (Endpoint, bool) {
         let node = &graph.nodes[at.node];
         let constant = node.bool("is_constant").unwrap_or(false);
         let from = match class(&node.op) {
-            Class::LoopCond | Class::Switch => Some(0),
-            Class::Enter => constant.then_some(0),
-            Class::Other if &*node.op == "LogicalNot" => {
+            ControlClass::LoopCond | ControlClass::Switch => Some(0),
+            ControlClass::Enter => constant.then_some(0),
+            ControlClass::Other if &*node.op == "LogicalNot" => {
                 negated ^= true;
                 Some(0)
             }
-            Class::Other => ops::forwards(&node.op).then_some(at.port as usize),
-            Class::Merge | Class::Exit | Class::NextIteration => None,
+            ControlClass::Other => ops::forwards(&node.op).then_some(at.port as usize),
+            ControlClass::Merge | ControlClass::Exit | ControlClass::NextIteration => None,
         };
         match from.and_then(|i| node.inputs.get(i)) {
             Some(&next) => at = next,
@@ -71,15 +71,15 @@ impl Liveness {
     /// Errors: `ControlFlowV1` where a formula gets too large.
     pub fn of(
         graph: &Graph,
-        frames: &Frames,
+        frames: &LoopFrames,
         order: &[NodeId],
         known: &dyn Fn(Endpoint) -> Option<i64>,
     ) -> Result<Liveness> {
         let mut found = Liveness {
-            formulas: Formulas::default(),
+            formulas: BddManager::default(),
             tests: Vec::new(),
-            node: graph.nodes.ids().map(|_| Formula::TRUE).collect(),
-            frame: vec![Formula::TRUE; frames.all.len()],
+            node: graph.nodes.ids().map(|_| Bdd::TRUE).collect(),
+            frame: vec![Bdd::TRUE; frames.all.len()],
             taken: HashMap::new(),
             conditions: Vec::new(),
         };
@@ -87,23 +87,23 @@ impl Liveness {
         let is_variable = frames.variables();
         for &id in order {
             found.node[id] = match class(&graph.nodes[id].op) {
-                Class::Enter => {
+                ControlClass::Enter => {
                     let all = found.all_inputs(graph, frames, id, frames.all[frames.of[id]].parent);
                     let frame = frames.of[id];
                     found.frame[frame] = found.formulas.and(found.frame[frame], all);
-                    Formula::TRUE
+                    Bdd::TRUE
                 }
-                Class::Merge if is_variable[id] => Formula::TRUE,
-                Class::Merge => {
+                ControlClass::Merge if is_variable[id] => Bdd::TRUE,
+                ControlClass::Merge => {
                     let inputs = graph.nodes[id].inputs.iter();
-                    inputs.fold(Formula::FALSE, |any, &e| {
+                    inputs.fold(Bdd::FALSE, |any, &e| {
                         let one = found.at(e);
                         found.formulas.or(any, one)
                     })
                 }
                 // It passes on control whether what it waits for is dead or not.
-                Class::Other if &*graph.nodes[id].op == "ControlTrigger" => Formula::TRUE,
-                Class::Exit => frame_left(graph, frames, id).map_or(Formula::TRUE, |frame| found.frame[frame]),
+                ControlClass::Other if &*graph.nodes[id].op == "ControlTrigger" => Bdd::TRUE,
+                ControlClass::Exit => frame_left(graph, frames, id).map_or(Bdd::TRUE, |frame| found.frame[frame]),
                 _ => found.all_inputs(graph, frames, id, frames.of[id]),
             };
             if found.formulas.is_full() {
@@ -116,9 +116,9 @@ impl Liveness {
     }
 
     /// The formula "all inputs that a node of `frame` has from this frame are alive".
-    fn all_inputs(&mut self, graph: &Graph, frames: &Frames, id: NodeId, frame: usize) -> Formula {
+    fn all_inputs(&mut self, graph: &Graph, frames: &LoopFrames, id: NodeId, frame: usize) -> Bdd {
         let node = &graph.nodes[id];
-        let mut all = Formula::TRUE;
+        let mut all = Bdd::TRUE;
         for &e in node.inputs.iter().filter(|e| frames.of[e.node] == frame) {
             let one = self.at(e);
             all = self.formulas.and(all, one);
@@ -130,7 +130,7 @@ impl Liveness {
     }
 
     /// When an output has a value.
-    pub fn at(&mut self, e: Endpoint) -> Formula {
+    pub fn at(&mut self, e: Endpoint) -> Bdd {
         let node = self.node[e.node];
         match self.taken.get(&e.node).and_then(|ways| ways.get(e.port as usize).copied()) {
             Some(way) => self.formulas.and(node, way),
@@ -138,11 +138,11 @@ impl Liveness {
         }
     }
     /// When a node is computed.
-    pub fn node(&self, id: NodeId) -> Formula {
+    pub fn node(&self, id: NodeId) -> Bdd {
         self.node[id]
     }
     /// When a loop runs.
-    pub fn frame(&self, frame: usize) -> Formula {
+    pub fn frame(&self, frame: usize) -> Bdd {
         self.frame[frame]
     }
     /// The test that is the condition of a frame, and its outcome for another round.
@@ -154,7 +154,7 @@ impl Liveness {
     fn number_tests(
         &mut self,
         graph: &Graph,
-        frames: &Frames,
+        frames: &LoopFrames,
         order: &[NodeId],
         known: &dyn Fn(Endpoint) -> Option<i64>,
     ) {
@@ -167,7 +167,7 @@ impl Liveness {
         let switches: Vec<NodeId> = graph
             .nodes
             .iter()
-            .filter(|(_, n)| class(&n.op) == Class::Switch && n.inputs.len() == 2)
+            .filter(|(_, n)| class(&n.op) == ControlClass::Switch && n.inputs.len() == 2)
             .map(|n| n.0)
             .collect();
         let key = |t: Test| (position[t.at.node.index()], t.at.port, t.equals);
@@ -205,9 +205,9 @@ impl Liveness {
     }
 
     /// The ways of a `_SwitchN`: the last one is taken for every index that is out of range.
-    fn ways_of_index(&mut self, ways: usize, value: Option<i64>, number: impl Fn(i32) -> u32) -> Vec<Formula> {
+    fn ways_of_index(&mut self, ways: usize, value: Option<i64>, number: impl Fn(i32) -> u32) -> Vec<Bdd> {
         let last = ways as i32 - 1;
-        let (mut rest, mut out) = (Formula::TRUE, Vec::with_capacity(ways));
+        let (mut rest, mut out) = (Bdd::TRUE, Vec::with_capacity(ways));
         for i in 0..last {
             let (yes, no) = match value {
                 Some(v) => (constant(v == i64::from(i)), constant(v != i64::from(i))),
@@ -221,8 +221,8 @@ impl Liveness {
     }
 }
 
-fn constant(value: bool) -> Formula {
-    if value { Formula::TRUE } else { Formula::FALSE }
+fn constant(value: bool) -> Bdd {
+    if value { Bdd::TRUE } else { Bdd::FALSE }
 }
 
 /// The predicate behind a `LoopCond`; any output for the frame outside of all loops, which has none.
@@ -232,6 +232,6 @@ fn condition(graph: &Graph, node: Option<NodeId>) -> (Endpoint, bool) {
 }
 
 /// The frame that an `Exit` leaves.
-pub fn frame_left(graph: &Graph, frames: &Frames, exit: NodeId) -> Option<usize> {
+pub fn frame_left(graph: &Graph, frames: &LoopFrames, exit: NodeId) -> Option<usize> {
     graph.nodes[exit].inputs.first().map(|e| frames.of[e.node])
 }

@@ -6,29 +6,29 @@
 use super::Flow;
 use super::draft::{Draft, plain};
 use super::emit::truth;
-use super::region::{Region, Step, Unit};
+use super::region::{NodeOrLoop, Region, RegionStep};
 use crate::diag::Result;
 use crate::graph::{Endpoint, Node};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The ordered steps of a region.
-pub struct Steps {
+pub struct RegionSteps {
     /// The steps, producers first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RegionStep>,
     /// Loops among them that are not always there.
     pub ahead: BTreeSet<usize>,
 }
 
 impl Flow<'_> {
     /// The steps of a region. Errors: `BadGraph` for units that wait for each other.
-    pub fn steps(&mut self, region: &Region) -> Result<Steps> {
+    pub fn steps(&mut self, region: &Region) -> Result<RegionSteps> {
         let waits = self.all_waits(region);
         let mut ahead = BTreeSet::new();
         loop {
             let steps = self.steps_of(region, &waits, &ahead)?;
             let more = self.used_by_several(region, &waits, &steps, &ahead);
             if more.is_subset(&ahead) {
-                return Ok(Steps { steps, ahead });
+                return Ok(RegionSteps { steps, ahead });
             }
             ahead.extend(more);
         }
@@ -38,15 +38,15 @@ impl Flow<'_> {
     fn used_by_several(
         &mut self,
         region: &Region,
-        waits: &BTreeMap<Unit, Vec<Unit>>,
-        steps: &[Step],
+        waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
+        steps: &[RegionStep],
         ahead: &BTreeSet<usize>,
     ) -> BTreeSet<usize> {
-        let branches: Vec<&[Unit]> = steps.iter().filter_map(Step::decided).collect();
-        let decided: HashSet<Unit> = branches.iter().flat_map(|units| units.iter().copied()).collect();
+        let branches: Vec<&[NodeOrLoop]> = steps.iter().filter_map(RegionStep::decided).collect();
+        let decided: HashSet<NodeOrLoop> = branches.iter().flat_map(|units| units.iter().copied()).collect();
         let mut several = BTreeSet::new();
         for &frame in ahead {
-            several.extend(self.runs(region, waits, &[Unit::Loop(frame)], &decided));
+            several.extend(self.runs(region, waits, &[NodeOrLoop::Loop(frame)], &decided));
         }
         let mut once = BTreeSet::new();
         for units in branches {
@@ -60,16 +60,16 @@ impl Flow<'_> {
     fn runs(
         &mut self,
         region: &Region,
-        waits: &BTreeMap<Unit, Vec<Unit>>,
-        units: &[Unit],
-        decided: &HashSet<Unit>,
+        waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
+        units: &[NodeOrLoop],
+        decided: &HashSet<NodeOrLoop>,
     ) -> BTreeSet<usize> {
         let (mut todo, mut seen, mut loops) = (units.to_vec(), HashSet::new(), BTreeSet::new());
         while let Some(unit) = todo.pop() {
             if !seen.insert(unit) {
                 continue;
             }
-            if let Unit::Loop(frame) = unit
+            if let NodeOrLoop::Loop(frame) = unit
                 && !self.effects[frame].is_empty()
             {
                 loops.insert(frame);
@@ -93,7 +93,7 @@ impl Flow<'_> {
         ahead: &BTreeSet<usize>,
         depth: usize,
     ) -> Result<()> {
-        let unit = Unit::Loop(frame);
+        let unit = NodeOrLoop::Loop(frame);
         let f = self.unit_live(unit);
         let f = self.live.formulas.under(f, &region.path);
         let way = self.live.formulas.only_way(f).ok_or_else(|| self.shared(region, unit))?;

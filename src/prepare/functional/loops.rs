@@ -1,10 +1,10 @@
 //! A frame as a `While`.
 use super::Flow;
-use super::class::{Class, class};
+use super::class::{ControlClass, class};
 use super::draft::{Draft, plain};
-use super::formula::Formula;
-use super::frames::{Variable, fault};
-use super::region::{Path, Region, Source, Unit};
+use super::formula::Bdd;
+use super::frames::{LoopVariable, fault};
+use super::region::{NodeOrLoop, Path, Region, ValueSource};
 use crate::diag::{Error, Result};
 use crate::graph::{Endpoint, Node, NodeId};
 use std::collections::{HashMap, HashSet};
@@ -24,10 +24,10 @@ impl Flow<'_> {
     pub fn emit_loop(&mut self, region: &Region, draft: &mut Draft, frame: usize, depth: usize) -> Result<()> {
         let effects = self.effects[frame].clone();
         if !effects.is_empty() {
-            self.do_once(region, Unit::Loop(frame))?;
+            self.do_once(region, NodeOrLoop::Loop(frame))?;
         }
         let needed = self.needed_variables(frame, &effects);
-        let variables: Vec<Variable> = needed.iter().map(|&i| self.frames.all[frame].variables[i]).collect();
+        let variables: Vec<LoopVariable> = needed.iter().map(|&i| self.frames.all[frame].variables[i]).collect();
         self.check_rounds(region, frame, &variables, &effects)?;
         let name = match &*self.frames.all[frame].name {
             "" => "while".to_string(),
@@ -118,31 +118,37 @@ impl Flow<'_> {
     fn left(&mut self, region: &Region, frame: usize, merges: &[Endpoint], exit: NodeId) -> Result<Left> {
         let path = self.loop_path(region, frame, false);
         let e = self.graph.nodes[exit].inputs[0];
-        if self.live_in(e, &path) != Formula::TRUE {
+        if self.live_in(e, &path) != Bdd::TRUE {
             return Err(self.dead_end(frame, exit, "gives no value when it ends"));
         }
         Ok(match self.source(&inside(frame, path, Vec::new(), Vec::new()), e)? {
-            Source::Around(e) => match merges.iter().position(|&m| m == e) {
+            ValueSource::Around(e) => match merges.iter().position(|&m| m == e) {
                 Some(i) => Left::Variable(i),
                 None if self.frames.of[e.node] == frame => {
                     return Err(Error::internal("prepare", "a variable of a loop that nothing needs"));
                 }
                 None => Left::Outside(e),
             },
-            Source::Inside(_) | Source::Index(_) => Left::Computed,
+            ValueSource::Inside(_) | ValueSource::Index(_) => Left::Computed,
         })
     }
 
     /// Holds a loop to what a `While` can do: its variables get a new value in each round and only then, and nothing is done
     /// besides where it only asks about another round.
-    fn check_rounds(&mut self, region: &Region, frame: usize, variables: &[Variable], effects: &[Unit]) -> Result<()> {
+    fn check_rounds(
+        &mut self,
+        region: &Region,
+        frame: usize,
+        variables: &[LoopVariable],
+        effects: &[NodeOrLoop],
+    ) -> Result<()> {
         let (on, end) = (self.loop_path(region, frame, true), self.loop_path(region, frame, false));
         for v in variables {
             let e = self.graph.nodes[v.next].inputs[0];
-            if self.live_in(e, &on) != Formula::TRUE {
+            if self.live_in(e, &on) != Bdd::TRUE {
                 return Err(self.dead_end(frame, v.next, "has a variable without a value for the next round"));
             }
-            if self.live_in(e, &end) != Formula::FALSE {
+            if self.live_in(e, &end) != Bdd::FALSE {
                 return Err(self.dead_end(frame, v.next, "goes on whatever its LoopCond says"));
             }
             if self.indexed.contains(&v.merge) {
@@ -151,14 +157,14 @@ impl Flow<'_> {
         }
         if let Some(id) = self.frames.all[frame].condition {
             let e = self.graph.nodes[id].inputs[0];
-            if self.live_in(e, &region.path) != Formula::TRUE {
+            if self.live_in(e, &region.path) != Bdd::TRUE {
                 return Err(self.dead_end(frame, id, "has a condition without a value"));
             }
         }
         for &unit in effects {
             let f = self.unit_live(unit);
-            if self.live.formulas.under(f, &end) != Formula::FALSE
-                && let Unit::Node(id) = unit
+            if self.live.formulas.under(f, &end) != Bdd::FALSE
+                && let NodeOrLoop::Node(id) = unit
             {
                 return Err(self.dead_end(frame, id, "changes something in its condition"));
             }
@@ -167,13 +173,13 @@ impl Flow<'_> {
     }
 
     /// The variables of a loop that its condition, its exits and its effects need, by position.
-    fn needed_variables(&self, frame: usize, effects: &[Unit]) -> Vec<usize> {
+    fn needed_variables(&self, frame: usize, effects: &[NodeOrLoop]) -> Vec<usize> {
         let inside = &self.frames.all[frame];
         let numbers: HashMap<NodeId, usize> = inside.variables.iter().enumerate().map(|(i, v)| (v.merge, i)).collect();
         let sources = |id: &NodeId| self.graph.nodes[*id].inputs.first().map(|e| e.node);
         let ends = inside.exits.iter().chain(&inside.condition).filter_map(sources);
-        let mut todo: Vec<Unit> = ends.map(|id| self.unit(id)).chain(effects.iter().copied()).collect();
-        let mut seen: HashSet<Unit> = HashSet::new();
+        let mut todo: Vec<NodeOrLoop> = ends.map(|id| self.unit(id)).chain(effects.iter().copied()).collect();
+        let mut seen: HashSet<NodeOrLoop> = HashSet::new();
         let mut needed = vec![false; inside.variables.len()];
         while let Some(unit) = todo.pop() {
             if !seen.insert(unit) {
@@ -181,15 +187,15 @@ impl Flow<'_> {
             }
             let inputs = |id: &NodeId| self.graph.nodes[*id].inputs.iter().map(|e| e.node);
             let from: Vec<NodeId> = match unit {
-                Unit::Node(id) => match numbers.get(&id) {
+                NodeOrLoop::Node(id) => match numbers.get(&id) {
                     Some(&number) => {
                         needed[number] = true;
                         inputs(&inside.variables[number].next).collect()
                     }
-                    None if class(&self.graph.nodes[id].op) == Class::Enter => Vec::new(),
+                    None if class(&self.graph.nodes[id].op) == ControlClass::Enter => Vec::new(),
                     None => inputs(&id).collect(),
                 },
-                Unit::Loop(inner) => {
+                NodeOrLoop::Loop(inner) => {
                     let inner = &self.frames.all[inner];
                     inner.enters.iter().flat_map(inputs).chain(inner.outside.iter().map(|e| e.node)).collect()
                 }
@@ -213,6 +219,6 @@ impl Flow<'_> {
 }
 
 /// The region inside a loop that computes `targets` and `effects` under some outcome of its condition.
-fn inside(frame: usize, path: Path, targets: Vec<Endpoint>, effects: Vec<Unit>) -> Region {
+fn inside(frame: usize, path: Path, targets: Vec<Endpoint>, effects: Vec<NodeOrLoop>) -> Region {
     Region { frame, path, targets, effects, ..Region::default() }
 }

@@ -26,12 +26,12 @@ use crate::graph::{Attr, Endpoint, Function, Graph, NodeId, Program};
 use crate::infer::{self, Given};
 use crate::ops;
 use crate::util::id_vec::IdVec;
-use class::{Class, class};
+use class::{ControlClass, class};
 use draft::Draft;
-use formula::Formula;
-use frames::{Frames, TOP};
+use formula::Bdd;
+use frames::{LoopFrames, TOP};
 use liveness::Liveness;
-use region::{Path, Region, Unit};
+use region::{NodeOrLoop, Path, Region};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ enum Order {
 /// A graph while it is made functional.
 struct Flow<'a> {
     graph: &'a Graph,
-    frames: Frames,
+    frames: LoopFrames,
     live: Liveness,
     /// Merges that are variables of loops.
     is_variable: IdVec<NodeId, bool>,
@@ -57,9 +57,9 @@ struct Flow<'a> {
     indexed: HashSet<NodeId>,
     order_of: IdVec<NodeId, Order>,
     /// The side effects in each frame.
-    effects: Vec<Vec<Unit>>,
+    effects: Vec<Vec<NodeOrLoop>>,
     /// Where things with effects were done.
-    done: HashMap<Unit, Vec<Path>>,
+    done: HashMap<NodeOrLoop, Vec<Path>>,
     /// The names of functions that are taken.
     names: HashSet<Arc<str>>,
     /// The functions made so far.
@@ -125,7 +125,7 @@ pub fn functionalize(
 
 /// Whether an op is control flow of TensorFlow 1.
 pub fn is_control_flow(op: &str) -> bool {
-    class(op) != Class::Other
+    class(op) != ControlClass::Other
 }
 
 /// A graph without control flow of TensorFlow 1, and the functions that it calls. `pinned` nodes come first.
@@ -139,7 +139,7 @@ fn converted(
 ) -> Result<(Draft, Vec<Function>)> {
     check_inputs(graph)?;
     let order = class::order(graph, &[]).map_err(|stuck| cycle(graph, stuck))?;
-    let frames = Frames::of(graph, &order)?;
+    let frames = LoopFrames::of(graph, &order)?;
     // A loop is run as one node: all that it takes before all that it gives.
     let whole: Vec<(NodeId, NodeId)> =
         frames.all.iter().flat_map(|f| f.exits.iter().flat_map(|&x| f.enters.iter().map(move |&e| (e, x)))).collect();
@@ -148,7 +148,7 @@ fn converted(
     let order_of = graph.nodes.values().map(|n| order_of(n, changing)).collect();
     let effects = effects(graph, &frames, &order_of);
     let indexed = graph.nodes.values().flat_map(|n| n.inputs.iter()).chain(targets).filter(|e| e.port == 1);
-    let indexed = indexed.map(|e| e.node).filter(|id| class(&graph.nodes[*id].op) == Class::Merge).collect();
+    let indexed = indexed.map(|e| e.node).filter(|id| class(&graph.nodes[*id].op) == ControlClass::Merge).collect();
     let is_variable = frames.variables();
     let names_before = std::mem::take(names);
     let mut flow = Flow {
@@ -171,7 +171,7 @@ fn converted(
 impl Flow<'_> {
     fn run(&mut self, pinned: &[NodeId], targets: &[Endpoint]) -> Result<Draft> {
         for &e in targets {
-            if self.live_in(e, &Path::new()) != Formula::TRUE {
+            if self.live_in(e, &Path::new()) != Bdd::TRUE {
                 let node = &self.graph.nodes[e.node];
                 let told = format!(
                     "`{}:{}` has a value on one side of a condition only, and it is a result",
@@ -200,15 +200,15 @@ impl Flow<'_> {
 }
 
 /// The side effects in each frame: nodes, and inner loops with side effects.
-fn effects(graph: &Graph, frames: &Frames, order_of: &IdVec<NodeId, Order>) -> Vec<Vec<Unit>> {
-    let mut effects: Vec<Vec<Unit>> = vec![Vec::new(); frames.all.len()];
+fn effects(graph: &Graph, frames: &LoopFrames, order_of: &IdVec<NodeId, Order>) -> Vec<Vec<NodeOrLoop>> {
+    let mut effects: Vec<Vec<NodeOrLoop>> = vec![Vec::new(); frames.all.len()];
     for id in graph.nodes.ids().filter(|id| order_of[*id] == Order::Changes) {
-        effects[frames.of[id]].push(Unit::Node(id));
+        effects[frames.of[id]].push(NodeOrLoop::Node(id));
     }
     // Inner frames come behind those around them.
     for frame in (1..frames.all.len()).rev() {
         if !effects[frame].is_empty() {
-            effects[frames.all[frame].parent].push(Unit::Loop(frame));
+            effects[frames.all[frame].parent].push(NodeOrLoop::Loop(frame));
         }
     }
     effects
@@ -262,10 +262,10 @@ fn constant(graph: &Graph, mut e: Endpoint) -> Option<i64> {
 fn check_inputs(graph: &Graph) -> Result<()> {
     for node in graph.nodes.values() {
         let wanted = match class(&node.op) {
-            Class::Switch => 2,
-            Class::Enter | Class::Exit | Class::NextIteration | Class::LoopCond => 1,
-            Class::Merge if node.inputs.is_empty() => 1,
-            Class::Merge | Class::Other => continue,
+            ControlClass::Switch => 2,
+            ControlClass::Enter | ControlClass::Exit | ControlClass::NextIteration | ControlClass::LoopCond => 1,
+            ControlClass::Merge if node.inputs.is_empty() => 1,
+            ControlClass::Merge | ControlClass::Other => continue,
         };
         if node.inputs.len() != wanted {
             let told = format!("{} takes {wanted} inputs, and `{}` has {}", node.op, node.name, node.inputs.len());
@@ -281,7 +281,7 @@ fn cycle(graph: &Graph, stuck: NodeId) -> Diagnostic {
         .at_node(&node.name, &node.op)
 }
 
-fn waits_for_itself(graph: &Graph, frames: &Frames, stuck: NodeId) -> Diagnostic {
+fn waits_for_itself(graph: &Graph, frames: &LoopFrames, stuck: NodeId) -> Diagnostic {
     let node = &graph.nodes[stuck];
     frames::fault(&frames.all[frames.of[stuck]], "waits for what it gives itself").at_node(&node.name, &node.op)
 }

@@ -2,8 +2,8 @@
 //!
 //! A region is a part of one frame under some outcomes of tests. What is always there in the region around it is taken from there; what
 //! depends on one more test goes to a region inside.
-use super::class::{Class, class};
-use super::formula::Formula;
+use super::class::{ControlClass, class};
+use super::formula::Bdd;
 use super::liveness::frame_left;
 use super::{Flow, liveness};
 use crate::diag::{Error, Result};
@@ -26,7 +26,7 @@ pub struct Region {
     /// The values that it is there for.
     pub targets: Vec<Endpoint>,
     /// The nodes with effects that it is there for.
-    pub effects: Vec<Unit>,
+    pub effects: Vec<NodeOrLoop>,
     /// Merges that are decided here, though the region around has their values.
     pub own: HashSet<NodeId>,
     /// Whether nothing is around it: it is a graph or the body of a function.
@@ -41,7 +41,7 @@ pub struct Region {
 
 /// A node, or a whole loop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Unit {
+pub enum NodeOrLoop {
     /// A node of the region's frame.
     Node(NodeId),
     /// A loop inside of it.
@@ -50,25 +50,25 @@ pub enum Unit {
 
 /// One step of a region.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum RegionStep {
     /// Computes a node or runs a loop.
-    Do(Unit),
+    Do(NodeOrLoop),
     /// Decides by a test about Merges, and about nodes with effects.
-    Branch(u32, Vec<Unit>),
+    Branch(u32, Vec<NodeOrLoop>),
 }
 
-impl Step {
+impl RegionStep {
     /// Units that the step decides about, if it is a branch.
-    pub fn decided(&self) -> Option<&[Unit]> {
+    pub fn decided(&self) -> Option<&[NodeOrLoop]> {
         match self {
-            Step::Branch(_, units) => Some(units),
-            Step::Do(_) => None,
+            RegionStep::Branch(_, units) => Some(units),
+            RegionStep::Do(_) => None,
         }
     }
 }
 
 /// The input that a `Merge` passes on in a region.
-pub enum Choice {
+pub enum MergeInput {
     /// The input of this number.
     Input(usize),
     /// An input that depends on the outcome of this test.
@@ -78,7 +78,7 @@ pub enum Choice {
 }
 
 /// Where a region has a value from.
-pub enum Source {
+pub enum ValueSource {
     /// From the region around it, or from outside of the loop.
     Around(Endpoint),
     /// From a node that the region computes.
@@ -89,78 +89,80 @@ pub enum Source {
 
 impl Flow<'_> {
     /// The unit that computes what a node gives to its frame.
-    pub fn unit(&self, id: NodeId) -> Unit {
+    pub fn unit(&self, id: NodeId) -> NodeOrLoop {
         match class(&self.graph.nodes[id].op) {
-            Class::Exit => frame_left(self.graph, &self.frames, id).map_or(Unit::Node(id), Unit::Loop),
-            _ => Unit::Node(id),
+            ControlClass::Exit => {
+                frame_left(self.graph, &self.frames, id).map_or(NodeOrLoop::Node(id), NodeOrLoop::Loop)
+            }
+            _ => NodeOrLoop::Node(id),
         }
     }
 
     /// When a unit does something.
-    pub fn unit_live(&self, unit: Unit) -> Formula {
+    pub fn unit_live(&self, unit: NodeOrLoop) -> Bdd {
         match unit {
-            Unit::Node(id) => self.live.node(id),
-            Unit::Loop(frame) => self.live.frame(frame),
+            NodeOrLoop::Node(id) => self.live.node(id),
+            NodeOrLoop::Loop(frame) => self.live.frame(frame),
         }
     }
 
     /// When an output has a value in a region.
-    pub fn live_in(&mut self, e: Endpoint, path: &Path) -> Formula {
+    pub fn live_in(&mut self, e: Endpoint, path: &Path) -> Bdd {
         let f = self.live.at(e);
         self.live.formulas.under(f, path)
     }
 
-    pub fn always(&mut self, f: Formula, path: &Path) -> bool {
-        self.live.formulas.under(f, path) == Formula::TRUE
+    pub fn always(&mut self, f: Bdd, path: &Path) -> bool {
+        self.live.formulas.under(f, path) == Bdd::TRUE
     }
 
     /// The input that a `Merge` passes on under a path.
-    pub fn choice(&mut self, merge: NodeId, path: &Path) -> Choice {
+    pub fn choice(&mut self, merge: NodeId, path: &Path) -> MergeInput {
         let mut test: Option<u32> = None;
         for i in 0..self.graph.nodes[merge].inputs.len() {
             let f = self.live_in(self.graph.nodes[merge].inputs[i], path);
-            if f == Formula::TRUE {
-                return Choice::Input(i);
+            if f == Bdd::TRUE {
+                return MergeInput::Input(i);
             }
             test = self.live.formulas.first(f).into_iter().chain(test).min();
         }
-        test.map_or(Choice::Dead, Choice::Test)
+        test.map_or(MergeInput::Dead, MergeInput::Test)
     }
 
     /// Where a region has a value from. Errors: internal, for a value that is dead in it.
-    pub fn source(&mut self, region: &Region, mut e: Endpoint) -> Result<Source> {
+    pub fn source(&mut self, region: &Region, mut e: Endpoint) -> Result<ValueSource> {
         for _ in 0..=self.graph.nodes.len() {
             let node = &self.graph.nodes[e.node];
             if self.frames.of[e.node] != region.frame {
-                return Ok(Source::Around(e));
+                return Ok(ValueSource::Around(e));
             }
             let kind = class(&node.op);
             let around = match &region.around {
-                Some(path) if kind != Class::Switch && !region.own.contains(&e.node) => {
+                Some(path) if kind != ControlClass::Switch && !region.own.contains(&e.node) => {
                     let f = self.live.at(e);
                     self.always(f, path) || self.is_ahead(region, self.unit(e.node))
                 }
                 _ => false,
             };
             match kind {
-                Class::Switch | Class::LoopCond | Class::NextIteration => e = node.inputs[0],
-                Class::Enter => return Ok(Source::Around(node.inputs[0])),
-                Class::Merge if around || self.is_variable[e.node] => return Ok(Source::Around(e)),
-                Class::Merge => match self.choice(e.node, &region.path) {
-                    Choice::Input(i) if e.port == 1 => return Ok(Source::Index(i)),
-                    Choice::Input(i) => e = node.inputs[i],
-                    Choice::Test(_) => return Ok(Source::Inside(e)),
-                    Choice::Dead => return Err(Error::internal("prepare", format!("`{}` is dead", node.name))),
+                ControlClass::Switch | ControlClass::LoopCond | ControlClass::NextIteration => e = node.inputs[0],
+                ControlClass::Enter => return Ok(ValueSource::Around(node.inputs[0])),
+                ControlClass::Merge if around || self.is_variable[e.node] => return Ok(ValueSource::Around(e)),
+                ControlClass::Merge => match self.choice(e.node, &region.path) {
+                    MergeInput::Input(i) if e.port == 1 => return Ok(ValueSource::Index(i)),
+                    MergeInput::Input(i) => e = node.inputs[i],
+                    MergeInput::Test(_) => return Ok(ValueSource::Inside(e)),
+                    MergeInput::Dead => return Err(Error::internal("prepare", format!("`{}` is dead", node.name))),
                 },
-                _ if around => return Ok(Source::Around(e)),
-                _ => return Ok(Source::Inside(e)),
+                _ if around => return Ok(ValueSource::Around(e)),
+                _ => return Ok(ValueSource::Inside(e)),
             }
         }
         Err(Error::internal("prepare", "a cycle of Switches"))
     }
 
     /// Units that a unit depends on in a region.
-    fn waits(&mut self, region: &Region, unit: Unit) -> Vec<Unit> {
+    fn waits(&mut self, region: &Region, unit: NodeOrLoop) -> Vec<NodeOrLoop> {
         let graph = self.graph;
         let mut from: Vec<NodeId> = Vec::new();
         let whole = |id: NodeId| {
@@ -168,24 +170,24 @@ impl Flow<'_> {
             node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied())
         };
         match unit {
-            Unit::Loop(frame) => {
+            NodeOrLoop::Loop(frame) => {
                 let frame = &self.frames.all[frame];
                 from.extend(frame.enters.iter().flat_map(|&id| whole(id)));
                 from.extend(frame.outside.iter().map(|e| e.node));
             }
-            Unit::Node(id) => match class(&graph.nodes[id].op) {
-                Class::Enter => {}
-                Class::Merge if self.is_variable[id] => {}
-                Class::Merge => match self.choice(id, &region.path) {
-                    Choice::Input(i) => from.push(graph.nodes[id].inputs[i].node),
-                    Choice::Test(_) => {
+            NodeOrLoop::Node(id) => match class(&graph.nodes[id].op) {
+                ControlClass::Enter => {}
+                ControlClass::Merge if self.is_variable[id] => {}
+                ControlClass::Merge => match self.choice(id, &region.path) {
+                    MergeInput::Input(i) => from.push(graph.nodes[id].inputs[i].node),
+                    MergeInput::Test(_) => {
                         for &e in &graph.nodes[id].inputs {
-                            if self.live_in(e, &region.path) != Formula::FALSE {
+                            if self.live_in(e, &region.path) != Bdd::FALSE {
                                 from.push(e.node);
                             }
                         }
                     }
-                    Choice::Dead => {}
+                    MergeInput::Dead => {}
                 },
                 _ => from.extend(whole(id)),
             },
@@ -197,7 +199,7 @@ impl Flow<'_> {
                 region.own.contains(&id) || !(self.always(f, path) || self.is_ahead(region, self.unit(id)))
             });
         }
-        let mut units: Vec<Unit> = from.into_iter().map(|id| self.unit(id)).collect();
+        let mut units: Vec<NodeOrLoop> = from.into_iter().map(|id| self.unit(id)).collect();
         units.sort_unstable();
         units.dedup();
         units
@@ -210,19 +212,19 @@ impl Flow<'_> {
     pub fn steps_of(
         &mut self,
         region: &Region,
-        waits: &BTreeMap<Unit, Vec<Unit>>,
+        waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
         ahead: &BTreeSet<usize>,
-    ) -> Result<Vec<Step>> {
-        let is_ahead = |unit: &Unit| matches!(unit, Unit::Loop(frame) if ahead.contains(frame));
-        let mut users: HashMap<Unit, Vec<Unit>> = HashMap::new();
-        let mut missing: BTreeMap<Unit, usize> = BTreeMap::new();
+    ) -> Result<Vec<RegionStep>> {
+        let is_ahead = |unit: &NodeOrLoop| matches!(unit, NodeOrLoop::Loop(frame) if ahead.contains(frame));
+        let mut users: HashMap<NodeOrLoop, Vec<NodeOrLoop>> = HashMap::new();
+        let mut missing: BTreeMap<NodeOrLoop, usize> = BTreeMap::new();
         for (&unit, from) in waits {
             missing.insert(unit, from.len());
             for &f in from {
                 users.entry(f).or_default().push(unit);
             }
         }
-        let mut tests: BTreeMap<Unit, u32> =
+        let mut tests: BTreeMap<NodeOrLoop, u32> =
             missing.keys().filter(|u| !is_ahead(u)).filter_map(|&u| Some((u, self.test_of(region, u)?))).collect();
         let inner = self.inner_effects(region, &tests, &users);
         tests.retain(|unit, _| !inner.contains(unit));
@@ -230,8 +232,8 @@ impl Flow<'_> {
         for test in tests.values() {
             *left.entry(*test).or_default() += 1;
         }
-        let mut parked: BTreeMap<u32, Vec<Unit>> = BTreeMap::new();
-        let mut ready: Vec<Unit> = missing.iter().filter(|(_, n)| **n == 0).map(|(u, _)| *u).rev().collect();
+        let mut parked: BTreeMap<u32, Vec<NodeOrLoop>> = BTreeMap::new();
+        let mut ready: Vec<NodeOrLoop> = missing.iter().filter(|(_, n)| **n == 0).map(|(u, _)| *u).rev().collect();
         let (mut steps, mut done) = (Vec::new(), 0);
         loop {
             let finished = match ready.pop() {
@@ -241,7 +243,7 @@ impl Flow<'_> {
                 }
                 Some(unit) => {
                     if is_ahead(&unit) || self.is_step(region, unit) {
-                        steps.push(Step::Do(unit));
+                        steps.push(RegionStep::Do(unit));
                     }
                     vec![unit]
                 }
@@ -252,7 +254,7 @@ impl Flow<'_> {
                     left.entry(test).and_modify(|n| *n -= units.len());
                     let mut decided = units.clone();
                     decided.extend(inner_of(&units, waits, &tests, &inner));
-                    steps.push(Step::Branch(test, decided));
+                    steps.push(RegionStep::Branch(test, decided));
                     units
                 }
             };
@@ -272,9 +274,9 @@ impl Flow<'_> {
     fn inner_effects(
         &mut self,
         region: &Region,
-        tests: &BTreeMap<Unit, u32>,
-        users: &HashMap<Unit, Vec<Unit>>,
-    ) -> BTreeSet<Unit> {
+        tests: &BTreeMap<NodeOrLoop, u32>,
+        users: &HashMap<NodeOrLoop, Vec<NodeOrLoop>>,
+    ) -> BTreeSet<NodeOrLoop> {
         let mut inner = BTreeSet::new();
         for (&unit, test) in tests.iter().filter(|(unit, _)| region.effects.contains(unit)) {
             let (mut todo, mut seen) = (vec![unit], HashSet::new());
@@ -294,13 +296,13 @@ impl Flow<'_> {
     }
 
     /// Whether a unit is a loop that a region around this one has run.
-    fn is_ahead(&self, region: &Region, unit: Unit) -> bool {
-        matches!(unit, Unit::Loop(frame) if region.ahead.contains(&frame))
+    fn is_ahead(&self, region: &Region, unit: NodeOrLoop) -> bool {
+        matches!(unit, NodeOrLoop::Loop(frame) if region.ahead.contains(&frame))
     }
 
     /// All units that the targets and effects of a region wait for, with what each waits for.
-    pub fn all_waits(&mut self, region: &Region) -> BTreeMap<Unit, Vec<Unit>> {
-        let mut todo: Vec<Unit> = region.effects.clone();
+    pub fn all_waits(&mut self, region: &Region) -> BTreeMap<NodeOrLoop, Vec<NodeOrLoop>> {
+        let mut todo: Vec<NodeOrLoop> = region.effects.clone();
         for &e in &region.targets {
             let foreign = self.frames.of[e.node] != region.frame;
             let f = self.live.node(e.node);
@@ -322,26 +324,26 @@ impl Flow<'_> {
     }
 
     /// Whether a unit that is not decided by a test is computed in the region itself.
-    fn is_step(&mut self, region: &Region, unit: Unit) -> bool {
+    fn is_step(&mut self, region: &Region, unit: NodeOrLoop) -> bool {
         let f = self.unit_live(unit);
         let kind = match unit {
-            Unit::Loop(_) => Class::Other,
-            Unit::Node(id) => class(&self.graph.nodes[id].op),
+            NodeOrLoop::Loop(_) => ControlClass::Other,
+            NodeOrLoop::Node(id) => class(&self.graph.nodes[id].op),
         };
-        kind == Class::Other && self.always(f, &region.path)
+        kind == ControlClass::Other && self.always(f, &region.path)
     }
 
     /// The test that a unit waits for in a region: a Merge that the region has a value of, or something with effects that it does not
     /// always do.
-    fn test_of(&mut self, region: &Region, unit: Unit) -> Option<u32> {
+    fn test_of(&mut self, region: &Region, unit: NodeOrLoop) -> Option<u32> {
         let f = self.unit_live(unit);
         let f = self.live.formulas.under(f, &region.path);
-        if let Unit::Node(id) = unit
-            && class(&self.graph.nodes[id].op) == Class::Merge
+        if let NodeOrLoop::Node(id) = unit
+            && class(&self.graph.nodes[id].op) == ControlClass::Merge
             && !self.is_variable[id]
         {
             return match self.choice(id, &region.path) {
-                Choice::Test(test) if f == Formula::TRUE => Some(test),
+                MergeInput::Test(test) if f == Bdd::TRUE => Some(test),
                 _ => None,
             };
         }
@@ -356,11 +358,11 @@ impl Flow<'_> {
 
 /// Units of `inner` on which `units` depend through units that no test decides.
 fn inner_of(
-    units: &[Unit],
-    waits: &BTreeMap<Unit, Vec<Unit>>,
-    tests: &BTreeMap<Unit, u32>,
-    inner: &BTreeSet<Unit>,
-) -> BTreeSet<Unit> {
+    units: &[NodeOrLoop],
+    waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
+    tests: &BTreeMap<NodeOrLoop, u32>,
+    inner: &BTreeSet<NodeOrLoop>,
+) -> BTreeSet<NodeOrLoop> {
     let (mut found, mut seen, mut todo) = (BTreeSet::new(), HashSet::new(), units.to_vec());
     while let Some(unit) = todo.pop().filter(|_| !inner.is_empty()) {
         for &from in waits.get(&unit).into_iter().flatten() {

@@ -3,7 +3,7 @@
 use super::escaped;
 use super::overview;
 use super::words::{bytes, count, grouped, operations, percent, some, spoken, tail, time};
-use crate::report::model::{Blocker, Cluster, Code, OpenSize, Refusal, Report, Stop};
+use crate::report::model::{Blocker, ClusterReport, CodeReport, OpenSize, Refusal, Report, Stop};
 use std::fmt::Write;
 
 /// Rows that a table shows before the rest is folded away.
@@ -207,7 +207,7 @@ fn stops(out: &mut String, report: &Report) {
 }
 
 fn clusters(out: &mut String, report: &Report) {
-    let row = |(i, c): (usize, &Cluster)| {
+    let row = |(i, c): (usize, &ClusterReport)| {
         let code = c.code.and_then(|at| report.code.get(at as usize));
         let told = match code {
             Some(code) if c.left_out > 0 => {
@@ -272,7 +272,7 @@ fn refused(report: &Report, all: &[Refusal]) -> String {
     )
 }
 
-fn compiled(code: &Code) -> String {
+fn compiled(code: &CodeReport) -> String {
     let times: Vec<f64> = code.kernels.iter().filter_map(|k| k.ms).collect();
     let total = if times.is_empty() { String::new() } else { format!(", {}", time(times.iter().sum())) };
     format!(

@@ -2,9 +2,9 @@
 //! and what changed since an earlier report.
 use super::escaped;
 use super::words::{bytes, count, grouped, operations, percent, spoken, time};
-use crate::report::baseline::{Baseline, Row, Unit};
-use crate::report::model::{Code, Kernel, Report};
-use crate::report::overview::{Cause, Value, Whole};
+use crate::report::baseline::{Baseline, FigureComparison, FigureUnit};
+use crate::report::model::{CodeReport, KernelReport, Report};
+use crate::report::overview::{Cause, FunctionSummary, InterfaceTensor};
 use std::fmt::Write;
 
 /// Kernels that the first screen shows.
@@ -37,7 +37,7 @@ pub(super) fn render(out: &mut String, report: &Report) {
 }
 
 /// Renders the inputs, the outputs and the costs of a function, or the causes that block it.
-fn function(out: &mut String, report: &Report, model: &Whole, named: bool) {
+fn function(out: &mut String, report: &Report, model: &FunctionSummary, named: bool) {
     if named || !model.signature.is_empty() {
         let _ = writeln!(out, "<h2>Signature <code>{}</code></h2>", escaped(&model.signature));
     }
@@ -51,14 +51,14 @@ fn function(out: &mut String, report: &Report, model: &Whole, named: bool) {
     out.push_str("</div>\n");
 }
 
-fn code<'a>(report: &'a Report, model: &Whole) -> Option<&'a Code> {
+fn code<'a>(report: &'a Report, model: &FunctionSummary) -> Option<&'a CodeReport> {
     report.code.get(model.code? as usize)
 }
 
 fn verdict(report: &Report) -> String {
     let whole = report.models.iter().filter(|m| m.blocked.is_empty()).count();
     let all = report.models.len();
-    let open = |m: &Whole| m.blocked.iter().all(|c| c.code == crate::diag::Code::UnknownDim.id());
+    let open = |m: &FunctionSummary| m.blocked.iter().all(|c| c.code == crate::diag::Code::UnknownDim.id());
     if whole == all {
         let target = report.code.first().map_or("", |c| c.target.rsplit(' ').next().unwrap_or(""));
         let what = if all == 1 { "Compiles".to_string() } else { format!("All {all} signatures compile") };
@@ -75,7 +75,7 @@ fn verdict(report: &Report) -> String {
 }
 
 /// Renders the cost of a call, in figures.
-fn facts(out: &mut String, model: &Whole, code: &Code) {
+fn facts(out: &mut String, model: &FunctionSummary, code: &CodeReport) {
     let measured: Option<f64> = code.kernels.iter().map(|k| k.ms).sum();
     let roofline: Option<f64> = code.kernels.iter().map(|k| k.roofline_ms).sum();
     let (took, about) = match (measured, roofline) {
@@ -120,10 +120,11 @@ fn scaled_count(n: u64) -> String {
     }
 }
 
-fn values(out: &mut String, title: &str, all: &[Value]) {
-    let row = |v: &Value| format!("<li><b>{}</b> <code>{}</code></li>\n", escaped(&v.name), escaped(&v.shape));
+fn values(out: &mut String, title: &str, all: &[InterfaceTensor]) {
+    let row =
+        |v: &InterfaceTensor| format!("<li><b>{}</b> <code>{}</code></li>\n", escaped(&v.name), escaped(&v.shape));
     let shown = all.len().min(FIRST_VALUES);
-    let list = |part: &[Value]| format!("<ul>\n{}</ul>", part.iter().map(row).collect::<String>());
+    let list = |part: &[InterfaceTensor]| format!("<ul>\n{}</ul>", part.iter().map(row).collect::<String>());
     let _ = write!(out, "<div><h3>{title}</h3>{}", list(&all[..shown]));
     if shown < all.len() {
         let _ = write!(out, "<details><summary>{} more</summary>{}</details>", all.len() - shown, list(&all[shown..]));
@@ -163,9 +164,9 @@ fn hottest(out: &mut String, report: &Report, model: usize) {
     let Some(code) = report.models.get(model).and_then(|m| code(report, m)) else { return };
     let scope = common_scope(&code.kernels);
     let timed = code.kernels.iter().all(|k| k.ms.is_some());
-    let worth = |k: &Kernel| if timed { k.ms.unwrap_or(0.0) } else { k.flops as f64 };
+    let worth = |k: &KernelReport| if timed { k.ms.unwrap_or(0.0) } else { k.flops as f64 };
     let total: f64 = code.kernels.iter().map(worth).sum();
-    let mut order: Vec<(usize, &Kernel)> = code.kernels.iter().enumerate().collect();
+    let mut order: Vec<(usize, &KernelReport)> = code.kernels.iter().enumerate().collect();
     order.sort_by(|a, b| worth(b.1).total_cmp(&worth(a.1)));
     order.retain(|(_, k)| worth(k) > 0.0);
     if order.is_empty() {
@@ -201,7 +202,7 @@ fn hottest(out: &mut String, report: &Report, model: usize) {
 }
 
 /// The scopes, each with its slash, that the names of all nodes begin with: what would tell nothing.
-fn common_scope(kernels: &[Kernel]) -> &str {
+fn common_scope(kernels: &[KernelReport]) -> &str {
     let mut nodes = kernels.iter().filter_map(|k| Some(k.label.rsplit_once(' ')?.1.rsplit_once('/')?.0));
     let Some(mut scope) = nodes.next() else { return "" };
     for other in nodes {
@@ -261,18 +262,18 @@ fn baseline(out: &mut String, baseline: Option<&Baseline>) {
     out.push_str("</section>\n");
 }
 
-fn figure(unit: Unit, value: Option<f64>) -> String {
+fn figure(unit: FigureUnit, value: Option<f64>) -> String {
     let Some(value) = value else { return "–".to_string() };
     match unit {
-        Unit::Count => grouped(value as u64),
-        Unit::Bytes => bytes(value as u64),
-        Unit::Ms => time(value),
-        Unit::Flops => operations(value as u64),
+        FigureUnit::Count => grouped(value as u64),
+        FigureUnit::Bytes => bytes(value as u64),
+        FigureUnit::Ms => time(value),
+        FigureUnit::Flops => operations(value as u64),
     }
 }
 
 /// The CSS class of better or worse, and the change in words.
-fn change(row: &Row) -> (&'static str, String) {
+fn change(row: &FigureComparison) -> (&'static str, String) {
     let (Some(was), Some(is)) = (row.was, row.is) else { return ("", "–".to_string()) };
     if was == is {
         return ("", "same".to_string());

@@ -10,12 +10,17 @@ use crate::import::raw::{Message, Raw, RawFunction, RawNode};
 use crate::import::raw_attr as proto;
 use crate::opdef;
 use crate::rewrite::annotate::NO_GRAPPLER;
-use crate::rewrite::calls::Made;
+use crate::rewrite::calls::ExtractedCluster;
 use indexmap::IndexSet;
 
 /// The nodes that call a cluster whose compiled op is `op`, and the functions of the two branches; the second calls the
 /// cluster's function. `places` are those of the op's arguments among the cluster's, `shapes` what both branches give.
-pub fn call(made: &mut Made, op: &str, places: &[usize], shapes: &[PartialShape]) -> (Vec<RawNode>, [RawFunction; 2]) {
+pub fn call(
+    made: &mut ExtractedCluster,
+    op: &str,
+    places: &[usize],
+    shapes: &[PartialShape],
+) -> (Vec<RawNode>, [RawFunction; 2]) {
     made.sign();
     made.keep_as_saved();
     let name = made.call.name.clone();
@@ -52,7 +57,7 @@ fn waited(input: &str) -> String {
 }
 
 /// The function that calls the one with the cluster's nodes and nothing else.
-fn saved(made: &Made) -> RawFunction {
+fn saved(made: &ExtractedCluster) -> RawFunction {
     let name = format!("{}_saved", made.function.name);
     let mut call = RawNode {
         name: "call".to_string(),
@@ -78,7 +83,7 @@ fn saved(made: &Made) -> RawFunction {
 }
 
 /// The function that is the op and nothing else.
-fn branch(made: &Made, op: &str, places: &[usize]) -> RawFunction {
+fn branch(made: &ExtractedCluster, op: &str, places: &[usize]) -> RawFunction {
     let name = format!("{}_native", made.function.name);
     let call = RawNode {
         name: "call".to_string(),

@@ -1,6 +1,6 @@
 //! One cluster: lowered with the shapes that inference gives its arguments, and compiled.
 use super::Scene;
-use super::values::{self, Value};
+use super::values::{self, ArgumentValue};
 use crate::codegen::{Launches, Object};
 use crate::compile::{self, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -11,7 +11,7 @@ use crate::lower::Lowered;
 use crate::opdef;
 use crate::ops::symbols::{DimId, InferredDim};
 use crate::prepare::{self, FeedSpec, Request};
-use crate::rewrite::calls::Ports;
+use crate::rewrite::calls::ClusterPorts;
 use crate::target::Target;
 use crate::tensor::{DType, Sizes, Tensor};
 
@@ -42,7 +42,7 @@ pub struct Holds {
 }
 
 /// A cluster as HLO.
-pub struct Ready {
+pub struct LoweredCluster {
     args: Vec<Arg>,
     /// TensorFlow's `DataType` numbers of the results.
     result_numbers: Vec<i32>,
@@ -53,7 +53,7 @@ pub struct Ready {
 }
 
 /// A cluster as machine code.
-pub struct Compiled {
+pub struct CompiledCluster {
     /// The first part of its symbols.
     pub name: String,
     /// The arguments of the op; the code takes those without a value. Constants of the graph are no arguments.
@@ -77,7 +77,7 @@ struct Port {
     /// TensorFlow's `DataType` number.
     number: i32,
     dims: Vec<InferredDim>,
-    value: Option<Value>,
+    value: Option<ArgumentValue>,
     /// The index among the arguments of the cluster.
     place: usize,
 }
@@ -87,7 +87,7 @@ struct Port {
 ///
 /// Errors: those of the lowering; `UnknownDim` where the shape of an argument is not known; `UnsupportedCase` for a cluster
 /// without results.
-pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
+pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
     if ports.results.is_empty() {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
     }
@@ -95,7 +95,7 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
     let mut taken = Vec::new();
     for (place, &(at, number)) in ports.args.iter().enumerate() {
         if let Some(value) = scene.variable(at) {
-            let value = Value { tensor: value.clone(), sizes: Vec::new() };
+            let value = ArgumentValue { tensor: value.clone(), sizes: Vec::new() };
             values::stand_in(&mut program, at, &value, &values::Sources::new());
         } else if !is_constant(&program.graph.nodes[at.node]) {
             taken.push(Port { number, place, ..port(scene, at, number)? });
@@ -120,7 +120,7 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
     agree(ports, &lowered)?;
     let args = taken.iter().map(|port| arg(scene, port, &lowered)).collect();
     let result_numbers = ports.results.iter().map(|&(_, number)| number).collect();
-    Ok(Ready { args, result_numbers, lowered, left_out })
+    Ok(LoweredCluster { args, result_numbers, lowered, left_out })
 }
 
 /// An argument as the code has it.
@@ -133,7 +133,7 @@ fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
         InferredDim::Unknown(id) => scene.bound(*id).map_or(0, |b| b.most),
     };
     let axes: Vec<Option<usize>> = port.dims.iter().map(open).collect();
-    let holds = |value: &Value| Holds {
+    let holds = |value: &ArgumentValue| Holds {
         tensor: value.tensor.clone(),
         sizes: value.sizes.iter().map(|id| id.and_then(number)).collect(),
     };
@@ -161,7 +161,7 @@ fn feed(scene: &Scene, port: &Port) -> FeedSpec {
 }
 
 /// Checks that the code stores each result as TensorFlow stores the type that the nodes declare.
-fn agree(ports: &Ports, lowered: &Lowered) -> Result<()> {
+fn agree(ports: &ClusterPorts, lowered: &Lowered) -> Result<()> {
     for (&(_, number), result) in ports.results.iter().zip(&lowered.results) {
         if DType::from_tf(number) != Some(result.dtype) || opdef::spec_name(number).is_none() {
             let told = format!(
@@ -198,8 +198,13 @@ fn port(scene: &Scene, at: Endpoint, number: i32) -> Result<Port> {
 }
 
 /// Compiles a cluster; its symbols start with `name`.
-pub fn compile(ready: Ready, name: &str, targets: &[Target], dump: &mut Option<Dump>) -> Result<Compiled> {
-    let Ready { args, result_numbers, lowered, .. } = ready;
+pub fn compile(
+    ready: LoweredCluster,
+    name: &str,
+    targets: &[Target],
+    dump: &mut Option<Dump>,
+) -> Result<CompiledCluster> {
+    let LoweredCluster { args, result_numbers, lowered, .. } = ready;
     // the last piece may be as small as one row
     let by_rows = lowered.sized.as_ref().is_some_and(|s| s.by_rows && s.sizes.all.iter().all(|size| size.least <= 1));
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
@@ -218,5 +223,5 @@ pub fn compile(ready: Ready, name: &str, targets: &[Target], dump: &mut Option<D
     let entry = entry.ok_or_else(|| Error::internal("rewrite", "a cluster without a function"))?;
     let (face, sizes) = (entry.program, entry.sizes);
     let name = name.to_string();
-    Ok(Compiled { name, args, result_numbers, face, sizes, by_rows, object: built.object })
+    Ok(CompiledCluster { name, args, result_numbers, face, sizes, by_rows, object: built.object })
 }

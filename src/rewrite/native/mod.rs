@@ -15,7 +15,7 @@ mod variables;
 
 pub use exclusion_reasons::{Outside, kept_for_checks};
 
-use super::calls::{Made, Ports};
+use super::calls::{ClusterPorts, ExtractedCluster};
 use crate::codegen;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::{Dump, Dumps};
@@ -31,8 +31,8 @@ use crate::prepare::{Bound, Request};
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
 use crate::util::pieces::Pieces;
-use cluster::Compiled;
-use sizes::{Bounds, Told};
+use cluster::CompiledCluster;
+use sizes::{GivenFeeds, OpenSizeBounds};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use variables::Constants;
@@ -63,7 +63,7 @@ pub struct Native {
 pub struct Library<'a> {
     native: &'a Native,
     facts: Facts,
-    bounds: Bounds,
+    bounds: OpenSizeBounds,
     /// Facts that hold whatever shapes the user gives.
     always: Facts,
     constants: Constants,
@@ -74,7 +74,7 @@ pub struct Library<'a> {
     /// Convolutions and matrix products in compiled clusters.
     contractions: u64,
     prefix: String,
-    compiled: Vec<Compiled>,
+    compiled: Vec<CompiledCluster>,
     dumps: Option<Dumps>,
     /// The dumps of the modules of clusters.
     pub dumped: Vec<(String, Vec<u8>)>,
@@ -103,9 +103,9 @@ pub struct Refused {
 }
 
 /// A cluster that is ready to be compiled.
-pub struct Ready(cluster::Ready);
+pub struct ReadyCluster(cluster::LoweredCluster);
 
-impl Ready {
+impl ReadyCluster {
     /// Takes the sentences about effects that the code leaves out.
     pub fn take_left_out(&mut self) -> Vec<String> {
         std::mem::take(&mut self.0.left_out)
@@ -124,16 +124,16 @@ impl<'a> Library<'a> {
         asked: &str,
         dumps: Option<Dumps>,
     ) -> Result<Self> {
-        let mut told = Told::of(program, &native.request)?;
+        let mut told = GivenFeeds::of(program, &native.request)?;
         let assumed = told.assume(program).into_iter().collect();
         let flags = told.flags(program);
         let facts = infer::infer(program, &told.given);
         let untold = Request { feeds: Vec::new(), dims: Vec::new(), ..native.request.clone() };
-        let always = infer::infer(program, &Told::of(program, &untold)?.given);
+        let always = infer::infer(program, &GivenFeeds::of(program, &untold)?.given);
         let constants = Constants::of(program, variables)?;
         let said = format!("{native:?} {asked} {}", env!("CARGO_PKG_VERSION"));
         let known = constants.hash(hash(hash(BASIS, file), said.as_bytes()));
-        let bounds = Bounds::of(&facts, &told.sizes);
+        let bounds = OpenSizeBounds::of(&facts, &told.sizes);
         let prefix = format!("{}_{known:016x}", native.name);
         let (compiled, dumped) = (Vec::new(), Vec::new());
         let contractions = 0;
@@ -217,12 +217,12 @@ impl<'a> Library<'a> {
     }
 
     /// Lowers a cluster. Errors: why it can't be, and the nodes to do without.
-    pub fn ready(&self, scene: &Scene, ports: &Ports, members: &HashSet<&str>) -> Result<Ready, Refused> {
-        cluster::lower(scene, ports).map(Ready).map_err(|error| blamed(scene, error, members))
+    pub fn ready(&self, scene: &Scene, ports: &ClusterPorts, members: &HashSet<&str>) -> Result<ReadyCluster, Refused> {
+        cluster::lower(scene, ports).map(ReadyCluster).map_err(|error| blamed(scene, error, members))
     }
 
     /// Compiles a cluster, which is called `cluster` in dumps; gives its number in the library.
-    pub fn add(&mut self, mut ready: Ready, cluster: &str) -> Result<usize> {
+    pub fn add(&mut self, mut ready: ReadyCluster, cluster: &str) -> Result<usize> {
         let number = self.compiled.len();
         let module = &mut ready.0.lowered.module;
         let mut dump = self.dumps.as_ref().and_then(|dumps| {
@@ -238,7 +238,12 @@ impl<'a> Library<'a> {
     }
 
     /// The call of the compiled cluster `number`, and the functions that it has beside the cluster's own.
-    pub fn call(&self, number: usize, made: &mut Made, shapes: &[PartialShape]) -> (Vec<RawNode>, [RawFunction; 2]) {
+    pub fn call(
+        &self,
+        number: usize,
+        made: &mut ExtractedCluster,
+        shapes: &[PartialShape],
+    ) -> (Vec<RawNode>, [RawFunction; 2]) {
         let places: Vec<usize> = self.compiled[number].args.iter().map(|a| a.place).collect();
         branch::call(made, &op(&self.prefix, number), &places, shapes)
     }
@@ -259,7 +264,7 @@ impl<'a> Library<'a> {
 
 impl Scene<'_> {
     /// The shapes that results of a cluster always have.
-    pub fn shapes(&self, ports: &Ports) -> Vec<PartialShape> {
+    pub fn shapes(&self, ports: &ClusterPorts) -> Vec<PartialShape> {
         let known =
             |at: &Endpoint| self.always.get(at.node.0 as usize)?.get(at.port as usize).map(|f| f.dims.partial());
         ports.results.iter().map(|(at, _)| known(at).unwrap_or(PartialShape(None))).collect()

@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{Program, Signature};
 use crate::infer::{Facts, Given};
 use crate::ops::symbols::DimId;
-use crate::prepare::{self, Bound, FeedSpec, Open, Request};
+use crate::prepare::{self, Bound, FeedSpec, Request, ResolvedRequest};
 use crate::tensor::Size;
 use std::collections::HashMap;
 
@@ -15,24 +15,24 @@ const MOST_EXAMPLES: u64 = 64;
 const EXAMPLES: &str = "n";
 
 /// Types, shapes and bounds given for the feeds of the signatures in question, or of the graph.
-pub struct Told {
+pub struct GivenFeeds {
     /// The feeds.
     pub given: Vec<Given>,
     /// The sizes that have bounds, by their numbers in `given`.
     pub sizes: Vec<Size>,
 }
 
-impl Told {
+impl GivenFeeds {
     /// Collects the feeds of `program` as `request` describes them. Errors: `UnknownTensor` for feeds that are not there, `BadOption` for a
     /// size with two bounds.
-    pub fn of(program: &Program, request: &Request) -> Result<Told> {
+    pub fn of(program: &Program, request: &Request) -> Result<GivenFeeds> {
         // this one restores what others use, and takes and gives nothing
         let signatures = program.signatures.iter().filter(|s| s.name != "__saved_model_init_op");
         let mut asked: Vec<Vec<String>> = signatures.map(|s| vec![s.name.clone()]).collect();
         if asked.is_empty() || !request.signatures.is_empty() {
             asked = vec![request.signatures.clone()];
         }
-        let mut told = Told { given: Vec::new(), sizes: Vec::new() };
+        let mut told = GivenFeeds { given: Vec::new(), sizes: Vec::new() };
         for signatures in asked {
             let mut request = Request { signatures, ..request.clone() };
             // what is said by the name of an input holds for the signatures that have it
@@ -48,7 +48,7 @@ impl Told {
         Ok(told)
     }
 
-    fn add(&mut self, open: Open) -> Result<()> {
+    fn add(&mut self, open: ResolvedRequest) -> Result<()> {
         let numbers = open.sizes.iter().map(|size| self.number(size)).collect::<Result<Vec<usize>>>()?;
         for mut given in open.feeds {
             if self.given.iter().all(|known| known.at != given.at) {
@@ -118,14 +118,14 @@ impl Told {
 }
 
 /// The bounds of sizes that are open in the facts of a program.
-pub struct Bounds {
+pub struct OpenSizeBounds {
     /// By the numbers of the sizes.
     all: Vec<Option<Bound>>,
 }
 
-impl Bounds {
+impl OpenSizeBounds {
     /// Bounds of the open sizes in `facts`, which were inferred from feeds with `sizes`. Sizes computed from other sizes grow with them.
-    pub fn of(facts: &Facts, sizes: &[Size]) -> Bounds {
+    pub fn of(facts: &Facts, sizes: &[Size]) -> OpenSizeBounds {
         let told = |value: fn(&Size) -> u64| {
             let told = facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number])));
             facts.symbols.values(&told.collect())
@@ -138,7 +138,7 @@ impl Bounds {
             (b > 0).then(|| Bound { name: Some(name), least: a.min(b), most: a.max(b) })
         };
         let ends = told(|s| s.least).into_iter().zip(told(|s| s.most));
-        Bounds { all: ends.enumerate().map(bound).collect() }
+        OpenSizeBounds { all: ends.enumerate().map(bound).collect() }
     }
 
     /// The bounds of an open size; `None` where it has none.

@@ -1,5 +1,5 @@
 //! The clusters of a library as `glue/glue.c` declares them, in LLVM's text.
-use super::cluster::{Compiled, Holds};
+use super::cluster::{CompiledCluster, Holds};
 use crate::opdef;
 use crate::package::pool;
 use crate::target::Target;
@@ -7,7 +7,7 @@ use crate::tensor::DType;
 use std::fmt::Write;
 
 /// The definitions that the glue asks for: the clusters, the workspace of a call, the number of threads.
-pub fn text(clusters: &[Compiled], prefix: &str, threads: u16, target: &Target) -> String {
+pub fn text(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &Target) -> String {
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     for (number, cluster) in clusters.iter().enumerate() {
         one(&mut out, number, &super::op(prefix, number), cluster);
@@ -34,7 +34,7 @@ pub fn text(clusters: &[Compiled], prefix: &str, threads: u16, target: &Target) 
     out
 }
 
-fn one(out: &mut String, n: usize, op: &str, cluster: &Compiled) {
+fn one(out: &mut String, n: usize, op: &str, cluster: &CompiledCluster) {
     let name = &cluster.name;
     string(out, &format!("op{n}"), op);
     string(out, &format!("fits{n}"), &super::fits(op));

@@ -1,6 +1,6 @@
 //! Values of cluster arguments that follow from constants and sizes, as nodes in the place of the arguments.
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
-use crate::ops::fact::{Fact, Int, Known, integers};
+use crate::ops::fact::{Fact, Int, KnownElements, integers};
 use crate::ops::symbols::{DimId, InferredDim};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The value of an argument.
 #[derive(Clone, Debug)]
-pub struct Value {
+pub struct ArgumentValue {
     /// The elements; those that are sizes are 0.
     pub tensor: Tensor,
     /// For each element the size that it is; empty where none is one.
@@ -32,10 +32,10 @@ pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) ->
 }
 
 /// The value that a fact tells, if all of it is known or a size that `sources` have.
-pub fn of(fact: &Fact, sources: &Sources) -> Option<Value> {
+pub fn of(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
     let ints = match fact.value.as_ref()? {
-        Known::Tensor(tensor) => return Some(Value { tensor: tensor.clone(), sizes: Vec::new() }),
-        Known::Ints(ints) => ints,
+        KnownElements::Tensor(tensor) => return Some(ArgumentValue { tensor: tensor.clone(), sizes: Vec::new() }),
+        KnownElements::Ints(ints) => ints,
     };
     let dims = fact.dims.fixed()?;
     let mut sizes = Vec::with_capacity(ints.len());
@@ -50,11 +50,11 @@ pub fn of(fact: &Fact, sources: &Sources) -> Option<Value> {
         sizes.push(size);
     }
     let tensor = integers(fact.dtype?.dtype()?, &dims, &numbers)?;
-    Some(Value { tensor, sizes })
+    Some(ArgumentValue { tensor, sizes })
 }
 
 /// Lets the nodes of the top-level graph that take `at` take `value` instead.
-pub fn stand_in(program: &mut Program, at: Endpoint, value: &Value, sources: &Sources) {
+pub fn stand_in(program: &mut Program, at: Endpoint, value: &ArgumentValue, sources: &Sources) {
     let name = format!("{}/tfaot_value_{}", program.graph.nodes[at.node].name, at.port);
     let mut made = Made { program, name, number: 0 };
     let to = made.value(value, sources);
@@ -91,8 +91,8 @@ impl Made<'_> {
         self.node("Const", &[], vec![("dtype", dtype), ("value", Attr::Tensor(Box::new(tensor.clone())))])
     }
 
-    fn value(&mut self, value: &Value, sources: &Sources) -> Endpoint {
-        let Value { tensor, sizes } = value;
+    fn value(&mut self, value: &ArgumentValue, sources: &Sources) -> Endpoint {
+        let ArgumentValue { tensor, sizes } = value;
         if sizes.is_empty() {
             return self.constant(tensor);
         }

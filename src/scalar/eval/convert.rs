@@ -3,7 +3,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use super::complex;
-use super::int::Int as _;
+use super::int::WrappingInt as _;
 use super::map1;
 use crate::scalar::small_float;
 use crate::tensor::{DType, DTypeClass, Tensor};

@@ -7,7 +7,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
 /// Two's complement arithmetic of one width; `bits` is the number of bits in use.
-pub trait Int: Pod + Ord + Send {
+pub trait WrappingInt: Pod + Ord + Send {
     /// Sum, wrapping.
     fn add(self, y: Self) -> Self;
     /// Difference, wrapping.
@@ -50,7 +50,7 @@ pub trait Int: Pod + Ord + Send {
 
 macro_rules! ints {
     ($($t:ident $u:ident $s:ident $signed:literal;)*) => {$(
-        impl Int for $t {
+        impl WrappingInt for $t {
             const ZERO: $t = 0;
             fn add(self, y: $t) -> $t { self.wrapping_add(y) }
             fn sub(self, y: $t) -> $t { self.wrapping_sub(y) }
@@ -116,7 +116,7 @@ pub(super) fn eval(op: ScalarOp, args: &[&Tensor], dims: Vec<u64>) -> Result<Ten
     }
 }
 
-fn typed<T: Int>(op: ScalarOp, args: &[&Tensor], dims: Vec<u64>) -> Result<Tensor> {
+fn typed<T: WrappingInt>(op: ScalarOp, args: &[&Tensor], dims: Vec<u64>) -> Result<Tensor> {
     let dtype = args[0].dtype;
     let bits = dtype.bits();
     let (a, b) = (args[0], args[args.len() - 1]);

@@ -1,7 +1,7 @@
 //! Memory for values: where they are wanted, with zeros around, constants, results.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, InstId, Literal, Shape};
-use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Step};
+use crate::kernel::{BufId, Buffer, BufferLocation, Kernel, KernelId, Step};
 use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::loops::copies;
 use crate::schedule::memory::layout::Layout;
@@ -11,12 +11,12 @@ use crate::tensor::{DType, Tensor};
 impl<'a> Emitter<'a> {
     /// Memory in the workspace.
     pub(in crate::schedule) fn buffer(&mut self, dtype: DType, elements: u64) -> BufId {
-        self.program.buffers.push(Buffer { dtype, elements, place: Place::Workspace(0) })
+        self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Workspace(0) })
     }
 
     /// Memory on the stack of the one kernel that uses it.
     pub(in crate::schedule) fn on_stack(&mut self, dtype: DType, elements: u64) -> BufId {
-        self.program.buffers.push(Buffer { dtype, elements, place: Place::Stack })
+        self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Stack })
     }
 
     pub(in crate::schedule) fn fresh(&mut self, shape: &Shape) -> Value {
@@ -80,7 +80,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub(in crate::schedule) fn constant(&mut self, t: &Tensor) -> BufId {
-        let place = Place::Weights(self.weights.add(&t.bytes));
+        let place = BufferLocation::Weights(self.weights.add(&t.bytes));
         self.program.buffers.push(Buffer { dtype: t.dtype, elements: t.len() as u64, place })
     }
 
@@ -114,12 +114,12 @@ impl<'a> Emitter<'a> {
             return Err(Error::internal("schedule", "the root does not fit the results"));
         }
         for (i, &leaf) in root.leaves.iter().enumerate() {
-            if matches!(self.program.buffers[leaf].place, Place::Workspace(_)) {
-                self.program.buffers[leaf].place = Place::Result(i);
+            if matches!(self.program.buffers[leaf].place, BufferLocation::Workspace(_)) {
+                self.program.buffers[leaf].place = BufferLocation::Result(i);
                 continue;
             }
             let (dtype, elements) = (self.program.buffers[leaf].dtype, self.program.buffers[leaf].elements);
-            let out = self.program.buffers.push(Buffer { dtype, elements, place: Place::Result(i) });
+            let out = self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Result(i) });
             self.regions.same(out, leaf);
             self.copy(leaf, out);
         }

@@ -18,7 +18,7 @@ pub use search_facts::SearchFacts;
 
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
-use crate::kernel::{BufId, Buffer, Call, Called, Place, Program, Step};
+use crate::kernel::{BufId, Buffer, BufferLocation, Call, CallTarget, Program, Step};
 use crate::schedule::families::plane_sums::loops::PartialSums;
 use crate::schedule::memory::workspace;
 use crate::schedule::passes::limits::regions;
@@ -33,7 +33,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 pub use value::Value;
 use values::Values;
-use weights::Weights;
+use weights::ConstantPool;
 
 /// How much of each kernel is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,18 +85,18 @@ pub fn emit(
         target,
         families,
         program: empty,
-        weights: Weights::new(module.replaceable),
+        weights: ConstantPool::new(module.replaceable),
         packings,
         detail,
         found: SearchFacts::default(),
         regions: regions::Regions::default(),
         depth: 0,
-        scope: Scope::new(module, module.entry, plan.stages(module.entry, Params::Borrowed)?),
+        scope: EmitScope::new(module, module.entry, plan.stages(module.entry, Params::Borrowed)?),
         steps: Vec::new(),
     };
     let mut args = Vec::new();
     for (i, t) in s.program.args.iter().enumerate() {
-        let buffer = Buffer { dtype: t.dtype, elements: t.elements(), place: Place::Arg(i) };
+        let buffer = Buffer { dtype: t.dtype, elements: t.elements(), place: BufferLocation::Arg(i) };
         args.push(Value { leaves: vec![s.program.buffers.push(buffer)], layout: None });
     }
     let state = s.variables();
@@ -124,7 +124,7 @@ pub struct Emitter<'a> {
     pub(in crate::schedule) target: &'a Target,
     pub(in crate::schedule) families: &'static [&'static Family],
     pub(in crate::schedule) program: Program,
-    pub(in crate::schedule) weights: Weights,
+    pub(in crate::schedule) weights: ConstantPool,
     pub(in crate::schedule) packings: &'a Packings,
     pub(in crate::schedule) detail: Detail,
     pub(in crate::schedule) found: SearchFacts,
@@ -132,13 +132,13 @@ pub struct Emitter<'a> {
     /// Computations of scalars that call one another.
     pub(in crate::schedule) depth: usize,
     /// The computation whose kernels are made.
-    pub(in crate::schedule) scope: Scope<'a>,
+    pub(in crate::schedule) scope: EmitScope<'a>,
     /// The launches of the computation so far.
     pub(in crate::schedule) steps: Vec<Step>,
 }
 
 /// One computation while its kernels are made.
-pub struct Scope<'a> {
+pub struct EmitScope<'a> {
     pub(in crate::schedule) id: CompId,
     pub(in crate::schedule) comp: &'a Computation,
     pub(in crate::schedule) stages: &'a ComputationPlan,
@@ -160,10 +160,10 @@ pub struct Scope<'a> {
     users: OnceCell<IdVec<InstId, Vec<InstId>>>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> EmitScope<'a> {
     /// The scope of a computation before its first instruction.
-    pub(in crate::schedule) fn new(module: &'a Module, id: CompId, stages: &'a ComputationPlan) -> Scope<'a> {
-        Scope {
+    pub(in crate::schedule) fn new(module: &'a Module, id: CompId, stages: &'a ComputationPlan) -> EmitScope<'a> {
+        EmitScope {
             id,
             comp: &module.comps[id],
             stages,
@@ -206,7 +206,7 @@ impl<'a> Emitter<'a> {
             }
         };
         let state_buffers = states.values().copied().collect();
-        let scope = Scope { states, state_buffers, borrowed, ..Scope::new(self.module, id, stages) };
+        let scope = EmitScope { states, state_buffers, borrowed, ..EmitScope::new(self.module, id, stages) };
         let caller = std::mem::replace(&mut self.scope, scope);
         for (&param, value) in comp.params.iter().zip(params) {
             self.note_needed(param, &value);
@@ -254,7 +254,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A call between kernels: its arguments are values, its results those of `out`.
-    pub(in crate::schedule) fn call(&mut self, to: Called, args: &[InstId], out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn call(&mut self, to: CallTarget, args: &[InstId], out: &Value) -> Result<()> {
         let args = self.leaves(args)?;
         self.steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
         Ok(())

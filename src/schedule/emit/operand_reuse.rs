@@ -2,7 +2,7 @@
 //! over the operand where the operand is memory of this computation's own that nothing reads afterwards. A loop that fills a list element
 //! by element then copies no list, and the sum of a skip connection moves two arrays and not three. Margins of zeros stay where they are.
 use crate::hlo::{Computation, InstId, Op};
-use crate::kernel::{BufId, Place};
+use crate::kernel::{BufId, BufferLocation};
 use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::memory::layout::Layout;
 use crate::schedule::plan::fuse::{Role, demand};
@@ -22,7 +22,7 @@ impl<'a> Emitter<'a> {
     /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
     pub(in crate::schedule) fn dies(&self, buf: BufId, id: InstId) -> bool {
         let now = self.scope.stages.lifetimes.of(id).first;
-        (matches!(self.program.buffers[buf].place, Place::Workspace(_)) || self.is_updated(buf))
+        (matches!(self.program.buffers[buf].place, BufferLocation::Workspace(_)) || self.is_updated(buf))
             && !self.scope.borrowed.contains(&buf)
             && self.scope.values.last_read(buf) <= now
     }
@@ -82,7 +82,7 @@ impl<'a> Emitter<'a> {
             let dense = |l: Option<&Layout>| l.is_some() || buffer.elements == shape.elements();
             buffer.dtype == shape.dtype
                 // a variable gets its next value, and no other
-                && matches!(buffer.place, Place::Workspace(_))
+                && matches!(buffer.place, BufferLocation::Workspace(_))
                 && self.scope.values.layout(*buf).is_some_and(|l| dense(l) && suits(l))
                 // the state of a loop is its next value's
                 && !self.scope.state_buffers.contains(buf)

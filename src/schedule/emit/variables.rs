@@ -3,7 +3,7 @@
 //! (`operand_reuse.rs`), and else copied in the end, behind all results.
 use crate::diag::{Error, Result};
 use crate::hlo::{Computation, InstId};
-use crate::kernel::{Access, BufId, Buffer, Place};
+use crate::kernel::{BufId, Buffer, BufferAccess, BufferLocation};
 use crate::schedule::emit::Emitter;
 use crate::schedule::emit::value::Value;
 use crate::schedule::plan::ComputationPlan;
@@ -15,7 +15,7 @@ impl<'a> Emitter<'a> {
         let all = self.program.state.iter().map(|v| Buffer {
             dtype: v.info.dtype,
             elements: v.info.elements(),
-            place: Place::State(v.offset),
+            place: BufferLocation::State(v.offset),
         });
         let all: Vec<Buffer> = all.collect();
         all.into_iter().map(|buffer| self.program.buffers.push(buffer)).collect()
@@ -23,7 +23,7 @@ impl<'a> Emitter<'a> {
 
     /// Whether `buf` is a variable that a call changes.
     pub(in crate::schedule) fn is_updated(&self, buf: BufId) -> bool {
-        let Place::State(at) = self.program.buffers[buf].place else { return false };
+        let BufferLocation::State(at) = self.program.buffers[buf].place else { return false };
         // variables lie in order, and those without elements where others begin
         let from = self.program.state.partition_point(|v| v.offset < at);
         let mut there = self.program.state[from..].iter().take_while(|v| v.offset == at);
@@ -58,11 +58,11 @@ impl<'a> Emitter<'a> {
 
     /// Says of variables that get what they have that no call changes them: so they may lie in memory that is only read.
     pub(in crate::schedule) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
-        let stored = Access::of(&self.program, &self.program.steps).written;
+        let stored = BufferAccess::of(&self.program, &self.program.steps).written;
         let same = from.iter().zip(to).filter(|(from, to)| from == to && !stored.contains(to));
-        let places: Vec<Place> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
+        let places: Vec<BufferLocation> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
         for v in &mut self.program.state {
-            v.changed &= !places.contains(&Place::State(v.offset)) || v.info.bytes() == 0;
+            v.changed &= !places.contains(&BufferLocation::State(v.offset)) || v.info.bytes() == 0;
         }
     }
 

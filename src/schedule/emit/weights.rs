@@ -5,7 +5,7 @@ use foldhash::HashMap;
 
 /// Constants one behind the other: equal ones are stored once, or where their numbers may be replaced, one array is.
 #[derive(Default)]
-pub struct Weights {
+pub struct ConstantPool {
     parts: Vec<(u64, Bytes)>,
     top: u64,
     known: HashMap<Known, u64>,
@@ -19,10 +19,10 @@ enum Known {
     Array(Source),
 }
 
-impl Weights {
+impl ConstantPool {
     /// None so far.
     pub fn new(replaceable: bool) -> Self {
-        Weights { replaceable, ..Weights::default() }
+        ConstantPool { replaceable, ..ConstantPool::default() }
     }
     /// The offset of these bytes, which are added unless they are there.
     pub fn add(&mut self, bytes: &Bytes) -> u64 {

@@ -4,7 +4,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::proto::unescape;
-use crate::kernel::{Called, Callee};
+use crate::kernel::{CallTarget, Callee};
 use crate::prepare::is_reserved;
 use crate::schedule::loops::prelude::*;
 use crate::tensor::TensorInfo;
@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
             args,
             results,
         };
-        self.call(Called::Function(to), operands, out)
+        self.call(CallTarget::Function(to), operands, out)
     }
 }
 

@@ -3,7 +3,7 @@ use crate::diag::Error;
 use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::{Devices, Joined, is_collective, joined};
-use crate::kernel::{Called, Exchange, Movement};
+use crate::kernel::{CallTarget, Exchange, Movement};
 use crate::schedule::loops::prelude::*;
 
 /// Exchanges with other ranks.
@@ -36,7 +36,7 @@ impl<'a> Emitter<'a> {
             (_, None) => block(&inst.shape),
         };
         let number = number(&comp.name, &inst.name);
-        let to = Called::Ranks(Exchange { movement, number, ranks: devices.count(), bytes });
+        let to = CallTarget::Ranks(Exchange { movement, number, ranks: devices.count(), bytes });
         self.call(to, operands, out)
     }
 }

@@ -1,6 +1,6 @@
 //! Where memory lies that is wanted from one moment to another, so that little is taken: several orders, first fit.
 use crate::kernel::BufId;
-use crate::schedule::memory::liveness::{self, Span};
+use crate::schedule::memory::liveness::{self, LiveRange};
 use crate::util::id_vec::Id;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -15,7 +15,7 @@ pub struct BufferRequest {
     /// The alignment of the buffer's offset.
     pub align: u64,
     /// From its first launch to its last.
-    pub span: Span,
+    pub span: LiveRange,
 }
 
 /// Comparisons of two buffers that a better plan may cost.
@@ -128,7 +128,7 @@ impl<'w> Space<'w> {
     }
 
     /// The placed buffers that live at a moment of `span`: those that live at its first, and those that begin later.
-    fn beside(&self, span: Span, mut each: impl FnMut(usize)) {
+    fn beside(&self, span: LiveRange, mut each: impl FnMut(usize)) {
         let mut node = span.first + self.moments;
         while node > 0 {
             self.covering[node].iter().for_each(|&other| each(other));
@@ -238,7 +238,7 @@ mod tests {
             buf: BufId(i as u32),
             bytes,
             align: 1,
-            span: Span { first, last },
+            span: LiveRange { first, last },
         };
         all.iter().enumerate().map(one).collect()
     }
@@ -271,7 +271,7 @@ mod tests {
             let one = |i: u32| {
                 let (bytes, first) = (1 + draw(300), draw(40) as usize);
                 let align = bytes.next_power_of_two().min(64);
-                let span = Span { first, last: first + draw(12) as usize };
+                let span = LiveRange { first, last: first + draw(12) as usize };
                 BufferRequest { buf: BufId(i), bytes: bytes.next_multiple_of(align), align, span }
             };
             let wanted: Vec<BufferRequest> = (0..60).map(one).collect();

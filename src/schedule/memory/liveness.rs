@@ -1,4 +1,4 @@
-//! Lifetimes of memory. Before there are kernels, [`Need`] is the peak of a computation's arrays, without the scratch memory of kernels;
+//! Lifetimes of memory. Before there are kernels, [`MemoryDemand`] is the peak of a computation's arrays, without the scratch memory of kernels;
 //! `memory/workspace.rs` computes the peak of a program's buffers in the same way.
 use crate::hlo::{Computation, InstId, Op};
 use crate::schedule::memory::layout::Layout;
@@ -40,9 +40,9 @@ impl Lifetimes {
     }
 
     /// When a value is made and when it is read for the last time.
-    pub fn of(&self, id: InstId) -> Span {
+    pub fn of(&self, id: InstId) -> LiveRange {
         let first = self.position[id];
-        Span { first, last: self.last_read[id].max(first) }
+        LiveRange { first, last: self.last_read[id].max(first) }
     }
 }
 
@@ -108,20 +108,20 @@ pub enum Sharing {
 }
 
 /// The memory that the arrays of a computation take, as its kernels run in some order.
-pub struct Need {
+pub struct MemoryDemand {
     /// When values live.
     pub lifetimes: Lifetimes,
     /// The array that holds each value.
     pub of: IdVec<InstId, InstId>,
     /// The bytes of each array, and between which places in the order it lives.
-    pub spans: BTreeMap<InstId, (u64, Span)>,
+    pub spans: BTreeMap<InstId, (u64, LiveRange)>,
     /// The most bytes that live at once.
     pub bytes: u64,
     /// The first place in the order at which that many bytes live.
     pub at: Option<usize>,
 }
 
-impl Need {
+impl MemoryDemand {
     /// Computes the memory of `comp` in `order`, which has operands before their readers.
     pub fn of(
         comp: &Computation,
@@ -129,14 +129,14 @@ impl Need {
         placements: &IdVec<InstId, Placement>,
         order: &[InstId],
         sharing: Sharing,
-    ) -> Need {
+    ) -> MemoryDemand {
         let lifetimes = Lifetimes::new(comp, fusion, order);
         let arrays = Arrays::of(comp, fusion, placements, order);
         let of = match sharing {
             Sharing::Views => arrays.held,
             Sharing::Planned => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
         };
-        let mut spans: BTreeMap<InstId, (u64, Span)> = BTreeMap::new();
+        let mut spans: BTreeMap<InstId, (u64, LiveRange)> = BTreeMap::new();
         for &id in order.iter().filter(|&&id| fusion.is_made(id)) {
             let (with_margins, dense) = arrays.bytes[of[id]];
             let bytes = if sharing == Sharing::Views { dense } else { with_margins };
@@ -145,7 +145,7 @@ impl Need {
             *span = span.with(own);
         }
         let (bytes, at) = most(spans.values().copied());
-        Need { lifetimes, of, spans, bytes, at: at.filter(|_| bytes > 0) }
+        MemoryDemand { lifetimes, of, spans, bytes, at: at.filter(|_| bytes > 0) }
     }
 }
 
@@ -177,14 +177,14 @@ fn in_place(
 
 /// From one moment to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct LiveRange {
     /// When memory is first touched.
     pub first: usize,
     /// The last moment.
     pub last: usize,
 }
 
-impl Span {
+impl LiveRange {
     /// The nodes of a segment tree over `moments` moments, a power of two, that together cover the span: each half of node `n` is a
     /// child, `2n` and `2n + 1`, and moment `m` is the leaf `moments + m`.
     pub fn nodes(self, moments: usize, mut each: impl FnMut(usize)) {
@@ -208,25 +208,25 @@ impl Span {
 
     /// Whether both live at some moment.
     #[cfg(test)]
-    pub fn meets(&self, other: Span) -> bool {
+    pub fn meets(&self, other: LiveRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
     /// From the first moment of both to the last.
-    pub fn with(&self, other: Span) -> Span {
-        Span { first: self.first.min(other.first), last: self.last.max(other.last) }
+    pub fn with(&self, other: LiveRange) -> LiveRange {
+        LiveRange { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
 
     /// The part of the span that is also in another one.
     #[cfg(test)]
-    pub fn within(&self, other: Span) -> Option<Span> {
-        let both = Span { first: self.first.max(other.first), last: self.last.min(other.last) };
+    pub fn within(&self, other: LiveRange) -> Option<LiveRange> {
+        let both = LiveRange { first: self.first.max(other.first), last: self.last.min(other.last) };
         self.meets(other).then_some(both)
     }
 }
 
 /// The most bytes that live at one moment, and the first such moment; none where nothing lives.
-pub fn most(all: impl IntoIterator<Item = (u64, Span)>) -> (u64, Option<usize>) {
+pub fn most(all: impl IntoIterator<Item = (u64, LiveRange)>) -> (u64, Option<usize>) {
     let mut changes: Vec<(usize, bool, u64)> = Vec::new();
     for (bytes, span) in all {
         changes.extend([(span.first, true, bytes), (span.last.saturating_add(1), false, bytes)]);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_ends_as_another_begins_still_lives() {
-        let span = |first, last| Span { first, last };
+        let span = |first, last| LiveRange { first, last };
         assert_eq!(most([(64, span(0, 1)), (128, span(1, 2)), (64, span(2, usize::MAX))]), (192, Some(1)));
         assert_eq!(most([(0, span(0, 1))]), (0, None));
         assert_eq!(most([]), (0, None));

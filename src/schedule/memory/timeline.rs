@@ -1,6 +1,6 @@
 //! How many bytes live at each moment, and what lives then, as memory comes and goes: trees over moments, so that a question takes
 //! logarithmic time.
-use crate::schedule::memory::liveness::Span;
+use crate::schedule::memory::liveness::LiveRange;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -22,16 +22,16 @@ impl Timeline {
     }
 
     /// Adds the bytes of something that lives during `span`.
-    pub fn add(&mut self, bytes: u64, span: Span) {
+    pub fn add(&mut self, bytes: u64, span: LiveRange) {
         self.change(1, 0..self.moments, span, &|own| *own += u128::from(bytes));
     }
 
     /// Takes away what was added with the same bytes and span.
-    pub fn remove(&mut self, bytes: u64, span: Span) {
+    pub fn remove(&mut self, bytes: u64, span: LiveRange) {
         self.change(1, 0..self.moments, span, &|own| *own -= u128::from(bytes));
     }
 
-    fn change(&mut self, node: usize, moments: Range<usize>, span: Span, change: &impl Fn(&mut u128)) {
+    fn change(&mut self, node: usize, moments: Range<usize>, span: LiveRange, change: &impl Fn(&mut u128)) {
         if span.last < moments.start || moments.end <= span.first {
             return;
         }
@@ -58,11 +58,11 @@ impl Timeline {
     }
 
     /// The most bytes that live at one moment of `span`.
-    pub fn most_within(&self, span: Span) -> u64 {
+    pub fn most_within(&self, span: LiveRange) -> u64 {
         u64::try_from(self.most_below(1, 0..self.moments, span)).unwrap_or(u64::MAX)
     }
 
-    fn most_below(&self, node: usize, moments: Range<usize>, span: Span) -> u128 {
+    fn most_below(&self, node: usize, moments: Range<usize>, span: LiveRange) -> u128 {
         if span.last < moments.start || moments.end <= span.first {
             return 0;
         }
@@ -89,12 +89,12 @@ pub struct Stabbed {
 
 impl Stabbed {
     /// The list of `spans`, which end before `moments`.
-    pub fn of(moments: usize, spans: impl ExactSizeIterator<Item = Span>) -> Stabbed {
+    pub fn of(moments: usize, spans: impl ExactSizeIterator<Item = LiveRange>) -> Stabbed {
         let moments = moments.max(1).next_power_of_two();
         let is_gone = vec![false; spans.len()];
         let mut stabbed = Stabbed { moments, covering: vec![Vec::new(); 2 * moments], is_gone };
         for (i, span) in spans.enumerate() {
-            let span = Span { last: span.last.min(moments - 1), ..span };
+            let span = LiveRange { last: span.last.min(moments - 1), ..span };
             span.nodes(moments, |node| stabbed.covering[node].push(i));
         }
         stabbed
@@ -129,12 +129,12 @@ pub struct Disjoint {
 
 impl Disjoint {
     /// Whether `span` meets none of them.
-    pub fn is_free(&self, span: Span) -> bool {
+    pub fn is_free(&self, span: LiveRange) -> bool {
         self.spans.range(..=span.last).next_back().is_none_or(|(_, &last)| last < span.first)
     }
 
     /// Adds a span that is free.
-    pub fn add(&mut self, span: Span) {
+    pub fn add(&mut self, span: LiveRange) {
         self.spans.insert(span.first, span.last);
     }
 }
@@ -155,10 +155,10 @@ mod tests {
         let mut state = 1;
         for moments in [1, 2, 5, 16, 33] {
             let mut line = Timeline::new(moments);
-            let mut all: Vec<(u64, Span)> = Vec::new();
+            let mut all: Vec<(u64, LiveRange)> = Vec::new();
             for _ in 0..60 {
                 let (a, b) = (draw(&mut state, moments), draw(&mut state, moments));
-                let span = Span { first: a.min(b), last: a.max(b) };
+                let span = LiveRange { first: a.min(b), last: a.max(b) };
                 if all.len() > 8 {
                     let (bytes, span) = all.swap_remove(draw(&mut state, all.len()));
                     line.remove(bytes, span);
@@ -177,10 +177,10 @@ mod tests {
     #[test]
     fn the_last_span_at_a_moment_is_found_as_others_go() {
         let mut state = 2;
-        let spans: Vec<Span> = (0..40)
+        let spans: Vec<LiveRange> = (0..40)
             .map(|_| {
                 let (a, b) = (draw(&mut state, 21), draw(&mut state, 21));
-                Span { first: a.min(b), last: a.max(b) }
+                LiveRange { first: a.min(b), last: a.max(b) }
             })
             .collect();
         let mut stabbed = Stabbed::of(21, spans.iter().copied());

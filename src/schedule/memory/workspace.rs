@@ -1,9 +1,9 @@
 //! Where intermediate buffers of a program lie in the workspace: when its launches touch them, the places that `memory/allocate.rs` gives
 //! them, and an independent check.
 use crate::diag::{Code, Error, Result};
-use crate::kernel::{BufId, Buffer, Place, Program, Step};
+use crate::kernel::{BufId, Buffer, BufferLocation, Program, Step};
 use crate::schedule::memory::allocate::{BufferRequest, best, most_at_once};
-use crate::schedule::memory::liveness::Span;
+use crate::schedule::memory::liveness::LiveRange;
 use crate::schedule::memory::timeline::{Disjoint, Stabbed, Timeline};
 use crate::tensor::DType;
 use std::cmp::Reverse;
@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 1 << 46;
 #[derive(Clone, Debug, Default)]
 struct Uses {
     /// The launches of each buffer.
-    intervals: BTreeMap<BufId, Span>,
+    intervals: BTreeMap<BufId, LiveRange>,
     /// The buffers that launches touched, in order; those of a loop or of branches that are over once for all of it.
     touched: Vec<BufId>,
     /// Number of launches so far.
@@ -61,7 +61,7 @@ impl Uses {
     /// The next launch touches these.
     fn touch(&mut self, buffers: impl IntoIterator<Item = BufId>) {
         for b in buffers {
-            self.intervals.entry(b).or_insert(Span { first: self.clock, last: self.clock }).last = self.clock;
+            self.intervals.entry(b).or_insert(LiveRange { first: self.clock, last: self.clock }).last = self.clock;
             self.touched.push(b);
         }
         self.clock += 1;
@@ -80,11 +80,11 @@ impl Uses {
     /// Extends the lifetimes of buffers that steps from `start` on touch to the whole range: these steps run at the same time.
     fn widen(&mut self, start: Start) {
         let end = self.clock;
-        self.touched_since(start, |span| *span = Span { first: span.first.min(start.clock), last: end });
+        self.touched_since(start, |span| *span = LiveRange { first: span.first.min(start.clock), last: end });
     }
 
     /// Changes the spans of the buffers that steps from `start` on touched, and goes on to the next moment.
-    fn touched_since(&mut self, start: Start, change: impl Fn(&mut Span)) {
+    fn touched_since(&mut self, start: Start, change: impl Fn(&mut LiveRange)) {
         let mut since = self.touched.split_off(start.touched);
         since.sort_unstable();
         since.dedup();
@@ -115,7 +115,7 @@ pub fn plan(program: &mut Program, in_results: bool) -> Result<()> {
     }
     let (top, offsets) = best(&wanted);
     for (w, at) in wanted.iter().zip(offsets) {
-        program.buffers[w.buf].place = Place::Workspace(at);
+        program.buffers[w.buf].place = BufferLocation::Workspace(at);
     }
     // `hlo::sizes` holds arrays far below this; what a plan makes of them is held to it here.
     if top > MOST_BYTES {
@@ -127,7 +127,7 @@ pub fn plan(program: &mut Program, in_results: bool) -> Result<()> {
 
 /// Memory of the caller's that a result will be written to.
 struct Host {
-    place: Place,
+    place: BufferLocation,
     dtype: DType,
     bytes: u64,
     /// From the first launch that touches it on, and when its guests live.
@@ -140,9 +140,9 @@ const MOST_OFFERS: usize = 10_000_000;
 /// Gives buffers of the peak, the largest first, the memory of results of their type that nothing has touched by then.
 fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<BufferRequest>) {
     let result = |(b, buffer): (BufId, &Buffer)| match (buffer.place, uses.intervals.get(&b)) {
-        (place @ Place::Result(_), Some(span)) => {
+        (place @ BufferLocation::Result(_), Some(span)) => {
             let mut taken = Disjoint::default();
-            taken.add(Span { last: usize::MAX, ..*span });
+            taken.add(LiveRange { last: usize::MAX, ..*span });
             Some(Host { place, dtype: buffer.dtype, bytes: buffer.bytes(), taken })
         }
         _ => None,
@@ -178,8 +178,8 @@ fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<BufferRequest>) {
 
 /// The buffers that are to be placed.
 fn wanted(program: &Program, uses: &Uses) -> Vec<BufferRequest> {
-    let in_workspace = |b: &BufId| matches!(program.buffers[*b].place, Place::Workspace(_));
-    let one = |(&buf, &span): (&BufId, &Span)| {
+    let in_workspace = |b: &BufId| matches!(program.buffers[*b].place, BufferLocation::Workspace(_));
+    let one = |(&buf, &span): (&BufId, &LiveRange)| {
         let buffer = &program.buffers[buf];
         let bytes = buffer.bytes().max(1);
         let align = bytes.next_power_of_two().min(ALIGN);
@@ -199,7 +199,7 @@ pub fn at_peak(program: &Program) -> Vec<BufId> {
 pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
     let uses = Uses::of(program);
     let wanted = wanted(program, &uses);
-    let mut spans: BTreeMap<T, (u64, Span)> = BTreeMap::new();
+    let mut spans: BTreeMap<T, (u64, LiveRange)> = BTreeMap::new();
     let mut members: BTreeMap<T, Vec<&BufferRequest>> = BTreeMap::new();
     for w in &wanted {
         if let Some(&group) = groups.get(&w.buf) {
@@ -210,7 +210,7 @@ pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> B
     }
     let mut timeline = Timeline::new(uses.clock);
     wanted.iter().for_each(|w| timeline.add(w.bytes, w.span));
-    let others = |(group, (own, span)): (T, (u64, Span))| {
+    let others = |(group, (own, span)): (T, (u64, LiveRange))| {
         let members = &members[&group];
         members.iter().for_each(|w| timeline.remove(w.bytes, w.span));
         let others = timeline.most_within(span);
@@ -223,9 +223,9 @@ pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> B
 /// No two buffers that live at the same launch share a byte.
 fn check(program: &Program, uses: &Uses) -> Result<()> {
     let mut events: Vec<(usize, BufId, u64, u64, usize)> = Vec::new();
-    for (&b, &Span { first, last }) in &uses.intervals {
+    for (&b, &LiveRange { first, last }) in &uses.intervals {
         let buffer = &program.buffers[b];
-        if let Place::Workspace(at) = buffer.place {
+        if let BufferLocation::Workspace(at) = buffer.place {
             events.push((first, b, at, at + buffer.bytes(), last));
         }
     }

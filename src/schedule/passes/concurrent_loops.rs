@@ -4,7 +4,7 @@
 //! A loop is taken as a part where its rounds do enough to be worth a thread, most of it in kernels that are not shared. What
 //! stands between two such loops moves before the first where that needs nothing of it, and else behind both. The order in
 //! which anything is added does not change, so that results have the same bits on any number of threads.
-use crate::kernel::{Access, Program, Step};
+use crate::kernel::{BufferAccess, Program, Step};
 use std::collections::VecDeque;
 
 /// Operations of a round that are worth another thread: a loop of twenty such rounds takes as long as to hand over and wait.
@@ -16,13 +16,13 @@ const FARTHEST: usize = 256;
 /// A step and what it touches.
 struct Touching {
     step: Step,
-    access: Access,
+    access: BufferAccess,
 }
 
 /// Puts the loops of `program` together that can run at once.
 pub fn gather(program: &mut Program) {
     let steps = std::mem::take(&mut program.steps);
-    let touching = |step| Touching { access: Access::of(program, std::slice::from_ref(&step)), step };
+    let touching = |step| Touching { access: BufferAccess::of(program, std::slice::from_ref(&step)), step };
     let steps = steps.into_iter().map(touching).collect();
     program.steps = gathered(program, steps);
 }

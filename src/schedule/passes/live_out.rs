@@ -1,5 +1,5 @@
 //! Live-out values of statements: registers and memory on the stack that other statements read.
-use crate::kernel::{BufId, Expr, ExprId, Kernel, Place, Program, RegId, Stmt, for_operands, for_values};
+use crate::kernel::{BufId, BufferLocation, Expr, ExprId, Kernel, Program, RegId, Stmt, for_operands, for_values};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether statements outside of `body` read registers that it sets.
@@ -11,7 +11,7 @@ pub fn leaves_registers(kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
 /// Whether statements outside of `body` name memory on the stack that it writes.
 pub fn leaves_stack(program: &Program, kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
     let (inner, outer) = (Named::of(kernel, body), Named::of(kernel, all));
-    let mut on_stack = inner.written.iter().filter(|b| program.buffers[**b].place == Place::Stack);
+    let mut on_stack = inner.written.iter().filter(|b| program.buffers[**b].place == BufferLocation::Stack);
     on_stack.any(|b| inner.buffers.get(b) != outer.buffers.get(b))
 }
 

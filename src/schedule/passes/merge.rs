@@ -3,7 +3,7 @@
 //!
 //! The first is moved behind what stands between both, or the second before it, where nothing between touches what it writes or
 //! writes what it touches, and no array has to live longer for it.
-use crate::kernel::{Access, BufId, Kernel, KernelId, Place, Program, Step};
+use crate::kernel::{BufId, BufferAccess, BufferLocation, Kernel, KernelId, Program, Step};
 use crate::schedule::passes::join::keep;
 use crate::util::id_vec::IdVec;
 use std::collections::BTreeSet;
@@ -65,11 +65,11 @@ fn pair(program: &Program, arrays: &Arrays, steps: &[Step], first: usize, second
     if !x.intersection(y).any(|buf| is_large(&buf)) || x.union(y).count() > MOST_ARRAYS {
         return None;
     }
-    let between = Access::of(program, &steps[first + 1..second]);
-    let of = |step: &Step| Access::of(program, std::slice::from_ref(step));
+    let between = BufferAccess::of(program, &steps[first + 1..second]);
+    let of = |step: &Step| BufferAccess::of(program, std::slice::from_ref(step));
     let (first_access, second_access) = (of(&steps[first]), of(&steps[second]));
-    let is_workspace = |buf: &BufId| matches!(program.buffers[*buf].place, Place::Workspace(_));
-    let writes_none = |access: &Access| !access.written.iter().any(is_workspace);
+    let is_workspace = |buf: &BufId| matches!(program.buffers[*buf].place, BufferLocation::Workspace(_));
+    let writes_none = |access: &BufferAccess| !access.written.iter().any(is_workspace);
     let goes_up = !second_access.conflicts(&between) && writes_none(&second_access);
     // what the first reads is read until the second in any case
     let lives = |buf: &BufId| !is_workspace(buf) || second_access.read.contains(buf);

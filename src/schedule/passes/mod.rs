@@ -23,7 +23,7 @@ pub struct PassContext<'a> {
 }
 
 /// A step over all kernels of a program.
-pub struct Pass {
+pub struct KernelPass {
     /// Whether the pass runs on sketches too, because it decides which buffers live at the same time.
     pub in_sketch: bool,
     /// Rewrites the program.
@@ -32,12 +32,12 @@ pub struct Pass {
 
 /// All passes, in order. Merging moves kernels, so it comes before kernels are joined; prefetches look at the kernels that run one after
 /// another in the end; limits change loops alone.
-pub const PIPELINE: &[Pass] = &[
-    Pass { in_sketch: true, run: |program, context| merge::merge(program, context.first_level) },
-    Pass { in_sketch: false, run: |program, _| concurrent_loops::gather(program) },
-    Pass { in_sketch: false, run: |program, _| join::join(program) },
-    Pass { in_sketch: false, run: |program, _| prefetch_weights::ask(program) },
-    Pass { in_sketch: false, run: |program, context| limits::set(program, context.regions, context.amounts) },
+pub const PIPELINE: &[KernelPass] = &[
+    KernelPass { in_sketch: true, run: |program, context| merge::merge(program, context.first_level) },
+    KernelPass { in_sketch: false, run: |program, _| concurrent_loops::gather(program) },
+    KernelPass { in_sketch: false, run: |program, _| join::join(program) },
+    KernelPass { in_sketch: false, run: |program, _| prefetch_weights::ask(program) },
+    KernelPass { in_sketch: false, run: |program, context| limits::set(program, context.regions, context.amounts) },
 ];
 
 /// Runs the passes of [`PIPELINE`] that apply to a program written in such detail.

@@ -1,6 +1,6 @@
 //! Weights that a product of one row reads once, at the speed of the memory that holds them, are asked for in the products before
 //! it, which multiply most of the time: byte for byte beside the panels that those ask for themselves.
-use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Program, Step, Stmt};
+use crate::kernel::{BufId, Buffer, BufferLocation, Kernel, KernelId, Program, Step, Stmt};
 use std::collections::HashMap;
 
 /// Least bytes that are asked for so early: less comes from the third level in no time.
@@ -50,7 +50,8 @@ fn bytes(buffer: &Buffer) -> u64 {
 
 /// Has `weights` asked for by the last of `launches` that ask for panels: the last of it by the last of them.
 fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<KernelId, Prefetcher>, weights: BufId) {
-    let (Place::Weights(start), mut left) = (program.buffers[weights].place, bytes(&program.buffers[weights])) else {
+    let (BufferLocation::Weights(start), mut left) = (program.buffers[weights].place, bytes(&program.buffers[weights]))
+    else {
         return;
     };
     for &id in launches.iter().rev() {
@@ -61,7 +62,7 @@ fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<Ker
         let (dtype, size) = (own.dtype, own.dtype.bytes() as u64);
         let part = bytes(own).min(left) / size * size;
         left -= part;
-        let place = Place::Weights(start + left);
+        let place = BufferLocation::Weights(start + left);
         let slice = program.buffers.push(Buffer { dtype, elements: part / size, place });
         beside(&mut program.kernels[id].body, panels, first, slice);
         if left < size {

@@ -10,7 +10,7 @@
 //! A round takes time linear in the instructions but for some maps; there are a few, and fewer for large computations. Which
 //! instructions share a kernel is decided anew for each order, as a kernel takes in what comes last.
 use crate::hlo::{Computation, InstId};
-use crate::schedule::memory::liveness::{Need, Span};
+use crate::schedule::memory::liveness::{LiveRange, MemoryDemand};
 use crate::schedule::plan::MemoryForecast;
 use crate::schedule::plan::fuse::Fusion;
 use crate::util::id_vec::{Id, IdVec};
@@ -67,7 +67,7 @@ struct Walked {
     /// From which reader, by the number of its operand, each instruction was reached first.
     reached: IdVec<InstId, Option<(InstId, usize)>>,
     fusion: Fusion,
-    need: Need,
+    need: MemoryDemand,
 }
 
 impl<P: Fn(Vec<InstId>) -> MemoryForecast> Search<'_, P> {
@@ -89,7 +89,7 @@ impl<P: Fn(Vec<InstId>) -> MemoryForecast> Search<'_, P> {
             next = walked.reached[id];
         }
         // what lives there and later
-        let lives = |span: Span| span.first <= at && at < span.last;
+        let lives = |span: LiveRange| span.first <= at && at < span.last;
         let live = need.spans.iter().filter(|(_, (bytes, span))| lives(*span) && *bytes > 0);
         let mut live: Vec<(u64, InstId)> = live.map(|(&id, &(bytes, _))| (bytes, id)).collect();
         live.sort_by_key(|&(bytes, id)| (std::cmp::Reverse(bytes), id.index()));

@@ -37,7 +37,7 @@ use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, Methods};
 use crate::schedule::families::plane_sums::recipe as plane_sums;
 use crate::schedule::families::producer_fusion::recipe::{self as producer_fusion, FusedProducer};
-use crate::schedule::memory::liveness::{Lifetimes, Need, Sharing};
+use crate::schedule::memory::liveness::{Lifetimes, MemoryDemand, Sharing};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::refuse;
 use crate::target::Target;
@@ -165,14 +165,14 @@ pub struct MemoryForecast {
     /// In which instructions run.
     pub order: Vec<InstId>,
     /// The memory that takes.
-    pub need: Need,
+    pub need: MemoryDemand,
 }
 
 /// Plans the order and the memory of a computation from `plain`, an order that has operands before their readers.
 fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> MemoryForecast {
     let FusionPlan { fusion, placements, .. } = fused(context, &plain);
     let order = sink::order(context.comp, plain);
-    let need = Need::of(context.comp, &fusion, &placements, &order, Sharing::Planned);
+    let need = MemoryDemand::of(context.comp, &fusion, &placements, &order, Sharing::Planned);
     MemoryForecast { fusion, order, need }
 }
 

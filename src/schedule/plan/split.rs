@@ -13,7 +13,7 @@
 use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape};
 use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, convolutions};
-use crate::schedule::memory::liveness::{Need, Sharing};
+use crate::schedule::memory::liveness::{MemoryDemand, Sharing};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::{self, Fusion};
 use crate::schedule::plan::split_level::SplitScope;
@@ -63,7 +63,7 @@ pub fn dense(module: &Module, target: &Target) -> u64 {
     let order = comp.post_order();
     let fusion = fuse::fuse(module, comp, &order);
     let placements = placement::placements(comp, &fusion, &convolutions(comp, target));
-    Need::of(comp, &fusion, &placements, &order, Sharing::Views).bytes
+    MemoryDemand::of(comp, &fusion, &placements, &order, Sharing::Views).bytes
 }
 
 /// When most memory is needed, as far as that can be told before there are kernels.

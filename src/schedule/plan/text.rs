@@ -18,7 +18,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::text::unique_names;
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::Program;
-use crate::schedule::memory::liveness::Span;
+use crate::schedule::memory::liveness::LiveRange;
 use crate::schedule::plan::placement::Placement;
 use crate::schedule::plan::split_level::SplitLevel;
 use crate::target::Target;
@@ -127,7 +127,7 @@ fn stage(stages: &ComputationPlan, key: Key, inlined: &[InstId], names: &Names) 
             let _ = write!(out, "; part of {} at {before} along {axis}", of_comp(*whole));
         }
     }
-    let Span { first, last } = stages.lifetimes.of(id);
+    let LiveRange { first, last } = stages.lifetimes.of(id);
     let until = if last == usize::MAX { String::new() } else { last.to_string() };
     let _ = write!(out, ", {first}..{until}");
     out

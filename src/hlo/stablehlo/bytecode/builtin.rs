@@ -1,9 +1,9 @@
 //! Entries of MLIR's own dialect: names, dictionaries, locations.
 use super::cursor::Cursor;
-use super::tables::{Entry, MOST_DEPTH, Tables};
+use super::tables::{EncodedEntry, MOST_DEPTH, Tables};
 use crate::diag::Result;
 use crate::hlo::Shape;
-use crate::hlo::stablehlo::tree::Attr;
+use crate::hlo::stablehlo::tree::MlirAttr;
 use crate::hlo::stablehlo::types::element;
 use crate::tensor::DType;
 
@@ -26,27 +26,27 @@ mod code {
 const UNSIGNED: u64 = 2;
 
 impl Tables<'_> {
-    /// The value of an attribute of MLIR's own; [`Attr::Other`] for what no reader here asks for.
-    pub fn builtin(&self, mut at: Cursor, depth: usize) -> Result<Attr> {
+    /// The value of an attribute of MLIR's own; [`MlirAttr::Other`] for what no reader here asks for.
+    pub fn builtin(&self, mut at: Cursor, depth: usize) -> Result<MlirAttr> {
         Ok(match at.number()? {
-            code::ARRAY => Attr::List(self.values(&mut at, depth + 1)?),
-            code::DICTIONARY => Attr::Dict(self.named_values(&mut at, depth + 1)?),
-            code::STRING => Attr::Text(self.string(at.number()?, &at)?.to_string()),
+            code::ARRAY => MlirAttr::List(self.values(&mut at, depth + 1)?),
+            code::DICTIONARY => MlirAttr::Dict(self.named_values(&mut at, depth + 1)?),
+            code::STRING => MlirAttr::Text(self.string(at.number()?, &at)?.to_string()),
             code::FLAT_SYMBOL => match self.value(at.number()?, &at, depth + 1)? {
-                Attr::Text(name) => Attr::Symbol(name),
+                MlirAttr::Text(name) => MlirAttr::Symbol(name),
                 other => other,
             },
-            code::UNIT => Attr::Bool(true),
+            code::UNIT => MlirAttr::Bool(true),
             code::INTEGER => {
                 let width = self.ty(at.number()?, &at)?;
                 match integer_width(width)? {
-                    Some(1) => Attr::Bool(at.byte()? != 0),
-                    Some(width) if width <= 8 => Attr::Int(i64::from(at.byte()? as i8)),
-                    Some(_) => Attr::Int(at.signed()?),
-                    None => Attr::Other,
+                    Some(1) => MlirAttr::Bool(at.byte()? != 0),
+                    Some(width) if width <= 8 => MlirAttr::Int(i64::from(at.byte()? as i8)),
+                    Some(_) => MlirAttr::Int(at.signed()?),
+                    None => MlirAttr::Other,
                 }
             }
-            _ => Attr::Other,
+            _ => MlirAttr::Other,
         })
     }
     /// A type of MLIR's own, which operations of other dialects than VHLO have.
@@ -78,17 +78,19 @@ impl Tables<'_> {
     }
     /// The name in a location that is one, such as that of an argument.
     pub fn location_name(&self, index: u64, at: &Cursor) -> Result<Option<String>> {
-        let Entry { dialect: "builtin", custom: true, mut data } = self.attribute(index, at)? else { return Ok(None) };
+        let EncodedEntry { dialect: "builtin", custom: true, mut data } = self.attribute(index, at)? else {
+            return Ok(None);
+        };
         if data.number()? != code::NAME_LOCATION {
             return Ok(None);
         }
         let name = self.value(data.number()?, &data, MOST_DEPTH / 2)?;
-        Ok(if let Attr::Text(name) = name { Some(name) } else { None })
+        Ok(if let MlirAttr::Text(name) = name { Some(name) } else { None })
     }
 }
 
 /// The bits of a type of whole numbers up to 64 bits; `None` for any other type.
-fn integer_width(mut entry: Entry) -> Result<Option<u64>> {
+fn integer_width(mut entry: EncodedEntry) -> Result<Option<u64>> {
     if entry.dialect != "builtin" || !entry.custom || entry.data.number()? != code::INTEGER_TYPE {
         return Ok(None);
     }

@@ -17,7 +17,7 @@ mod vhlo;
 
 use bytes::Bytes;
 
-use super::tree::Functions;
+use super::tree::ModuleTree;
 use crate::diag::Result;
 use tables::Tables;
 
@@ -33,7 +33,7 @@ pub(super) fn is_bytecode(bytes: &[u8]) -> bool {
 ///
 /// Errors: `Code::BadEncoding` for bytes that are no bytecode, `Code::HloUnsupported` for what no reader here knows, such as
 /// newer versions and dialects that are not portable, `Code::TooLarge` where much less is written than is meant.
-pub(super) fn parse(bytes: &Bytes) -> Result<Functions> {
+pub(super) fn parse(bytes: &Bytes) -> Result<ModuleTree> {
     let (tables, ir) = Tables::read(bytes)?;
     operations::functions(&tables, ir)
 }

@@ -8,7 +8,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::Shape;
 use crate::hlo::stablehlo::function::device_count;
 use crate::hlo::stablehlo::shards::read_mesh;
-use crate::hlo::stablehlo::tree::{Attr, Function, Functions, Operation, Port, Region, ValueRef};
+use crate::hlo::stablehlo::tree::{FuncOp, MlirAttr, ModuleTree, Operation, Port, RegionBlock, ValueRef};
 
 /// Since this version the regions of operations that read nothing around them are sections of their own.
 const ISOLATED_SECTIONS: u64 = 2;
@@ -37,17 +37,17 @@ struct Scope {
 /// One block: an operation each, and what is said of its arguments.
 #[derive(Default)]
 struct Block {
-    region: Region,
+    region: RegionBlock,
     ports: Vec<Port>,
 }
 
 /// The functions of the module whose section of operations is `ir`.
-pub(super) fn functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<Functions> {
-    let mut out = Functions { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
+pub(super) fn functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<ModuleTree> {
+    let mut out = ModuleTree { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
     let mut reader = Reader { tables, found: Vec::new(), meshes: IndexMap::new(), depth: 0 };
     let top = reader.block(&mut ir, &mut Scope { next: 0, end: 0 })?;
     for op in top.region.ops.into_iter().filter(|op| op.name == "builtin.module") {
-        if let Some(Attr::Text(name)) = op.attr(&["sym_name"]) {
+        if let Some(MlirAttr::Text(name)) = op.attr(&["sym_name"]) {
             out.name.clone_from(name);
         }
         out.header.extend(op.attrs.into_iter().filter_map(device_count));
@@ -75,7 +75,7 @@ fn name(value: u64) -> String {
 struct Reader<'t, 'a> {
     tables: &'t Tables<'a>,
     /// Functions by their names, as they come.
-    found: Vec<(String, Function)>,
+    found: Vec<(String, FuncOp)>,
     /// Meshes by their names, as they are written.
     meshes: IndexMap<String, String>,
     depth: usize,
@@ -138,7 +138,7 @@ impl<'a> Reader<'_, 'a> {
             use_orders(at, op.types.len())?;
         }
         let regions = if mask & has::REGIONS != 0 { at.flagged()? } else { (0, false) };
-        if let (true, Some(Attr::Text(name)), Some(Attr::Text(text))) =
+        if let (true, Some(MlirAttr::Text(name)), Some(MlirAttr::Text(text))) =
             (full == "sdy.mesh", op.attr(&["sym_name"]), op.attr(&["mesh"]))
         {
             self.meshes.insert(name.clone(), text.clone());
@@ -148,11 +148,11 @@ impl<'a> Reader<'_, 'a> {
         Ok(op)
     }
     /// The dictionary of an operation, and its properties.
-    fn attributes(&self, operation: &str, mask: u8, at: &mut Cursor<'a>) -> Result<Vec<(String, Attr)>> {
+    fn attributes(&self, operation: &str, mask: u8, at: &mut Cursor<'a>) -> Result<Vec<(String, MlirAttr)>> {
         let mut all = Vec::new();
         if mask & has::ATTRIBUTES != 0 {
             match self.tables.value(at.number()?, at, 0)? {
-                Attr::Dict(dictionary) => all = dictionary,
+                MlirAttr::Dict(dictionary) => all = dictionary,
                 _ => return Err(at.error("the attributes of an operation are no dictionary")),
             }
         }
@@ -191,7 +191,7 @@ impl<'a> Reader<'_, 'a> {
         for _ in 0..count {
             let block = self.region(at, first)?;
             match (op.name.as_str(), op.attr(&["sym_name"])) {
-                ("func.func", Some(Attr::Text(symbol))) => {
+                ("func.func", Some(MlirAttr::Text(symbol))) => {
                     let function = function(op, block, at)?;
                     self.found.push((symbol.clone(), function));
                 }
@@ -224,10 +224,10 @@ fn define(scope: &mut Scope, count: usize, at: &Cursor) -> Result<std::ops::Rang
 }
 
 /// A function with what is said of its arguments and results.
-fn function(op: &Operation, block: Block, at: &Cursor) -> Result<Function> {
-    let said = |name: &str| -> Vec<Vec<(String, Attr)>> {
-        let Some(Attr::List(all)) = op.attr(&[name]) else { return Vec::new() };
-        all.iter().map(|one| if let Attr::Dict(own) = one { own.clone() } else { Vec::new() }).collect()
+fn function(op: &Operation, block: Block, at: &Cursor) -> Result<FuncOp> {
+    let said = |name: &str| -> Vec<Vec<(String, MlirAttr)>> {
+        let Some(MlirAttr::List(all)) = op.attr(&[name]) else { return Vec::new() };
+        all.iter().map(|one| if let MlirAttr::Dict(own) = one { own.clone() } else { Vec::new() }).collect()
     };
     let Block { region: body, ports: mut args } = block;
     let of_args = said("arg_attrs");
@@ -238,7 +238,7 @@ fn function(op: &Operation, block: Block, at: &Cursor) -> Result<Function> {
         port.attrs = attrs;
     }
     let results = said("res_attrs").into_iter().map(|attrs| Port { name: None, attrs }).collect();
-    Ok(Function { body, args, results })
+    Ok(FuncOp { body, args, results })
 }
 
 /// The name that text has for an operation: `stablehlo.add` for `vhlo.add_v1`.

@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::tables::Tables;
 use crate::diag::Result;
 use crate::hlo::attrs::{ConvAxes, ConvDims};
-use crate::hlo::stablehlo::tree::Attr;
+use crate::hlo::stablehlo::tree::MlirAttr;
 
 /// Operations with the version of their form, and the names of their properties.
 #[rustfmt::skip]
@@ -85,7 +85,7 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// Properties `at` of `operation`, such as `add_v1`, as attributes.
-pub(super) fn read(tables: &Tables, operation: &str, mut at: Cursor) -> Result<Vec<(String, Attr)>> {
+pub(super) fn read(tables: &Tables, operation: &str, mut at: Cursor) -> Result<Vec<(String, MlirAttr)>> {
     let row = NAMES.binary_search_by_key(&operation, |row| row.0).ok();
     let Some(names) = row.map(|i| NAMES[i].1) else { return Ok(Vec::new()) };
     let mut all = Vec::new();
@@ -93,13 +93,13 @@ pub(super) fn read(tables: &Tables, operation: &str, mut at: Cursor) -> Result<V
         all.push((name.to_string(), tables.value(at.number()?, &at, 0)?));
     }
     if let Some(axes) = convolution(&all) {
-        all.push(("dimension_numbers".to_string(), Attr::Conv(Box::new(axes))));
+        all.push(("dimension_numbers".to_string(), MlirAttr::Conv(Box::new(axes))));
     }
     Ok(all)
 }
 
 /// The axes of a convolution, where all of them are told.
-fn convolution(attrs: &[(String, Attr)]) -> Option<ConvDims> {
+fn convolution(attrs: &[(String, MlirAttr)]) -> Option<ConvDims> {
     let axes = |name: &str| -> Option<Vec<usize>> {
         let all = attrs.iter().find(|a| a.0 == name)?.1.ints()?;
         all.into_iter().map(|axis| usize::try_from(axis).ok()).collect()

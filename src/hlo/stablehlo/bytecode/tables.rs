@@ -24,7 +24,7 @@ pub(super) const MOST_DEPTH: usize = 64;
 
 /// An attribute or a type as it is encoded.
 #[derive(Clone)]
-pub(super) struct Entry<'a> {
+pub(super) struct EncodedEntry<'a> {
     /// Name of the dialect that defines the encoding.
     pub dialect: &'a str,
     /// Whether the encoding is one of the dialect, and not text.
@@ -39,8 +39,8 @@ pub(super) struct Tables<'a> {
     pub version: u64,
     strings: Vec<&'a str>,
     operations: Vec<String>,
-    attributes: Vec<Entry<'a>>,
-    types: Vec<Entry<'a>>,
+    attributes: Vec<EncodedEntry<'a>>,
+    types: Vec<EncodedEntry<'a>>,
     properties: Vec<Cursor<'a>>,
     read: Cell<u64>,
     repeated: Cell<u64>,
@@ -124,7 +124,7 @@ impl<'a> Tables<'a> {
                 let (dialect, n) = (*pick(dialects, at.number()?, &at)?, at.count()?);
                 for _ in 0..n {
                     let (length, custom) = at.flagged()?;
-                    all.push(Entry { dialect, custom, data: data.part(length)? });
+                    all.push(EncodedEntry { dialect, custom, data: data.part(length)? });
                 }
             }
         }
@@ -139,18 +139,18 @@ impl<'a> Tables<'a> {
         pick(&self.operations, index, at).map(String::as_str)
     }
     /// Attribute `index`.
-    pub fn attribute(&self, index: u64, at: &Cursor) -> Result<Entry<'a>> {
+    pub fn attribute(&self, index: u64, at: &Cursor) -> Result<EncodedEntry<'a>> {
         self.entry(&self.attributes, index, at)
     }
     /// Type `index`.
-    pub fn ty(&self, index: u64, at: &Cursor) -> Result<Entry<'a>> {
+    pub fn ty(&self, index: u64, at: &Cursor) -> Result<EncodedEntry<'a>> {
         self.entry(&self.types, index, at)
     }
     /// Properties `index`.
     pub fn property(&self, index: u64, at: &Cursor) -> Result<Cursor<'a>> {
         pick(&self.properties, index, at).cloned()
     }
-    fn entry(&self, all: &[Entry<'a>], index: u64, at: &Cursor) -> Result<Entry<'a>> {
+    fn entry(&self, all: &[EncodedEntry<'a>], index: u64, at: &Cursor) -> Result<EncodedEntry<'a>> {
         let entry = pick(all, index, at)?;
         // What a constant holds is shared, not read.
         let cost = 1 + entry.data.left().min(256) as u64;

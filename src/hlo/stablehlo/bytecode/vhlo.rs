@@ -1,11 +1,11 @@
 //! Entries of the VHLO dialect: the values of attributes, and types.
 use super::cursor::Cursor;
-use super::tables::{Entry, MOST_DEPTH, Tables};
+use super::tables::{EncodedEntry, MOST_DEPTH, Tables};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::stablehlo::attribute::dense;
-use crate::hlo::stablehlo::reader::Reader;
+use crate::hlo::stablehlo::reader::TextReader;
 use crate::hlo::stablehlo::sizes::OPEN;
-use crate::hlo::stablehlo::tree::Attr;
+use crate::hlo::stablehlo::tree::MlirAttr;
 use crate::hlo::{ArrayShape, Shape};
 use crate::tensor::{DType, Tensor};
 
@@ -103,75 +103,75 @@ fn unsupported(what: impl std::fmt::Display) -> Error {
 }
 
 impl Tables<'_> {
-    /// The value of attribute `index`; [`Attr::Other`] for what no operation here asks for.
-    pub fn value(&self, index: u64, at: &Cursor, depth: usize) -> Result<Attr> {
+    /// The value of attribute `index`; [`MlirAttr::Other`] for what no operation here asks for.
+    pub fn value(&self, index: u64, at: &Cursor, depth: usize) -> Result<MlirAttr> {
         if depth > MOST_DEPTH {
             return Err(at.error(format_args!("attributes nest deeper than {MOST_DEPTH} levels")));
         }
-        let Entry { dialect, custom, data } = self.attribute(index, at)?;
+        let EncodedEntry { dialect, custom, data } = self.attribute(index, at)?;
         match (dialect, custom) {
             ("vhlo", true) => self.vhlo(data, depth),
             ("builtin", true) => self.builtin(data, depth),
-            (_, true) => Ok(Attr::Other),
+            (_, true) => Ok(MlirAttr::Other),
             (_, false) => {
                 let mut at = data;
                 let text = at.text()?;
-                Ok(Reader::new(text).attribute().unwrap_or(Attr::Other))
+                Ok(TextReader::new(text).attribute().unwrap_or(MlirAttr::Other))
             }
         }
     }
     /// Values with their count in front.
-    pub fn values(&self, at: &mut Cursor, depth: usize) -> Result<Vec<Attr>> {
+    pub fn values(&self, at: &mut Cursor, depth: usize) -> Result<Vec<MlirAttr>> {
         let n = at.count()?;
         (0..n).map(|_| self.value(at.number()?, at, depth)).collect()
     }
     /// Names and values, with their count in front.
-    pub fn named_values(&self, at: &mut Cursor, depth: usize) -> Result<Vec<(String, Attr)>> {
+    pub fn named_values(&self, at: &mut Cursor, depth: usize) -> Result<Vec<(String, MlirAttr)>> {
         let n = at.count()?;
         let mut all = Vec::new();
         for _ in 0..n {
-            let Attr::Text(name) = self.value(at.number()?, at, depth)? else {
+            let MlirAttr::Text(name) = self.value(at.number()?, at, depth)? else {
                 return Err(at.error("the name of an attribute is no text"));
             };
             all.push((name, self.value(at.number()?, at, depth)?));
         }
         Ok(all)
     }
-    fn vhlo(&self, mut at: Cursor, depth: usize) -> Result<Attr> {
+    fn vhlo(&self, mut at: Cursor, depth: usize) -> Result<MlirAttr> {
         let code = at.number()?;
         if let Some((_, words)) = WORDS.iter().find(|w| w.0 == code) {
             let value = at.number()?;
             let word = usize::try_from(value).ok().and_then(|i| words.get(i)).filter(|w| !w.is_empty());
             let word = word.ok_or_else(|| at.error(format_args!("an enumeration has no value {value}")))?;
-            return Ok(Attr::Text(word.to_string()));
+            return Ok(MlirAttr::Text(word.to_string()));
         }
         Ok(match code {
-            attribute::ARRAY => Attr::List(self.values(&mut at, depth + 1)?),
-            attribute::BOOLEAN => Attr::Bool(at.number()? != 0),
-            attribute::DICTIONARY => Attr::Dict(self.named_values(&mut at, depth + 1)?),
+            attribute::ARRAY => MlirAttr::List(self.values(&mut at, depth + 1)?),
+            attribute::BOOLEAN => MlirAttr::Bool(at.number()? != 0),
+            attribute::DICTIONARY => MlirAttr::Dict(self.named_values(&mut at, depth + 1)?),
             attribute::FLOAT => {
                 let dtype = self.element(at.number()?, &at, depth)?;
                 let bits = self.bits(dtype, &mut at)?;
                 let scalar = Tensor::new(dtype, vec![], bits.to_le_bytes()[..dtype.bytes()].to_vec());
-                Attr::Float(scalar.get_f64(0).ok_or_else(|| at.error("a number is no float"))?)
+                MlirAttr::Float(scalar.get_f64(0).ok_or_else(|| at.error("a number is no float"))?)
             }
             attribute::INTEGER => {
                 let dtype = self.element(at.number()?, &at, depth)?;
                 let shift = 64 - dtype.bits().clamp(1, 64);
                 let high = self.bits(dtype, &mut at)? << shift;
-                Attr::Int(if dtype.is_signed() { high as i64 >> shift } else { (high >> shift) as i64 })
+                MlirAttr::Int(if dtype.is_signed() { high as i64 >> shift } else { (high >> shift) as i64 })
             }
             attribute::OUTPUT_OPERAND_ALIAS => {
-                let path = |at: &mut Cursor| -> Result<Attr> {
+                let path = |at: &mut Cursor| -> Result<MlirAttr> {
                     let n = at.count()?;
-                    Ok(Attr::List((0..n).map(|_| at.signed().map(Attr::Int)).collect::<Result<_>>()?))
+                    Ok(MlirAttr::List((0..n).map(|_| at.signed().map(MlirAttr::Int)).collect::<Result<_>>()?))
                 };
                 let output = path(&mut at)?;
-                let operand = Attr::Int(at.signed()?);
+                let operand = MlirAttr::Int(at.signed()?);
                 let names = ["output_tuple_indices", "operand_index", "operand_tuple_indices"].map(str::to_string);
-                Attr::Dict(names.into_iter().zip([output, operand, path(&mut at)?]).collect())
+                MlirAttr::Dict(names.into_iter().zip([output, operand, path(&mut at)?]).collect())
             }
-            attribute::STRING => Attr::Text(self.string(at.number()?, &at)?.to_string()),
+            attribute::STRING => MlirAttr::Text(self.string(at.number()?, &at)?.to_string()),
             attribute::TENSOR => {
                 let shape = match self.shape(at.number()?, &at, depth + 1)? {
                     Shape::Array(shape) => shape,
@@ -180,9 +180,9 @@ impl Tables<'_> {
                     }
                 };
                 let length = at.number()?;
-                Attr::Dense(self.constant(&shape, at.part(length)?)?)
+                MlirAttr::Dense(self.constant(&shape, at.part(length)?)?)
             }
-            _ => Attr::Other,
+            _ => MlirAttr::Other,
         })
     }
     /// A scalar's bits: a byte for those of up to eight, else a signed number.
@@ -221,9 +221,9 @@ impl Tables<'_> {
         if depth > MOST_DEPTH {
             return Err(at.error(format_args!("types nest deeper than {MOST_DEPTH} levels")));
         }
-        let Entry { dialect, custom, data: mut at } = self.ty(index, at)?;
+        let EncodedEntry { dialect, custom, data: mut at } = self.ty(index, at)?;
         if !custom {
-            return Reader::new(at.text()?).ty();
+            return TextReader::new(at.text()?).ty();
         }
         if dialect == "builtin" {
             return self.builtin_shape(at, depth);

@@ -2,7 +2,7 @@
 use crate::hlo::attrs::{ConvDims, DotDims, Foreign, GatherDims, ScatterDims, WindowDim};
 use crate::hlo::groups;
 use crate::hlo::proto::quoted;
-use crate::hlo::schema::{self, Value};
+use crate::hlo::schema::{self, FieldValue};
 use crate::hlo::stablehlo::attributes::OPERATIONS;
 use crate::hlo::{Inst, Op, Shape};
 use crate::scalar::{CompareKind, ScalarOp};
@@ -109,20 +109,20 @@ fn by_schema(op: &Op) -> Found<(String, Attributes)> {
             (_, other) => other,
         };
         let text = match value {
-            Value::Bool(b) => b.to_string(),
-            Value::Int(n) => int(n),
-            Value::Float(v) => format!("0x{:08X} : f32", (*v as f32).to_bits()),
-            Value::Ints(all) if stable == "dimension" => int(all.first().copied().unwrap_or(0)),
-            Value::Ints(all) => array(all),
-            Value::Word(word) => format!("#stablehlo<{} {word}>", attribute.trim_end_matches("_a")),
+            FieldValue::Bool(b) => b.to_string(),
+            FieldValue::Int(n) => int(n),
+            FieldValue::Float(v) => format!("0x{:08X} : f32", (*v as f32).to_bits()),
+            FieldValue::Ints(all) if stable == "dimension" => int(all.first().copied().unwrap_or(0)),
+            FieldValue::Ints(all) => array(all),
+            FieldValue::Word(word) => format!("#stablehlo<{} {word}>", attribute.trim_end_matches("_a")),
             // regions of the operation
-            Value::Comp(_) | Value::Comps(_) => continue,
-            Value::Window(_)
-            | Value::Labels(_)
-            | Value::Slices(_)
-            | Value::Pads(_)
-            | Value::Metadata(_)
-            | Value::Text => return Err(format!("`{attribute}` has no form in it")),
+            FieldValue::Comp(_) | FieldValue::Comps(_) => continue,
+            FieldValue::Window(_)
+            | FieldValue::Labels(_)
+            | FieldValue::Slices(_)
+            | FieldValue::Pads(_)
+            | FieldValue::Metadata(_)
+            | FieldValue::Text => return Err(format!("`{attribute}` has no form in it")),
         };
         attrs.push((stable, text));
     }

@@ -23,14 +23,14 @@ impl Growth {
 
 /// Facts that hold at a statement: values of variables, and ranges of sums.
 #[derive(Clone, Default)]
-pub struct Known {
+pub struct RangeFacts {
     /// Values of variables.
     pub values: HashMap<VarId, Index>,
     /// Sums that lie in a range.
     pub within: Vec<(Index, i64, i64)>,
 }
 
-impl Known {
+impl RangeFacts {
     /// A sum with the values of variables in it.
     pub fn value(&self, x: &Index) -> Index {
         let mut out = Index::constant(x.constant);

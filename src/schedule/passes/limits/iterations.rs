@@ -1,8 +1,8 @@
 //! Iterations of a kernel's loops that store needed elements (`passes/limits/mod.rs`).
 use crate::kernel::index::gcd;
-use crate::kernel::{Atom, BufId, Expr, Index, Kernel, Place, Program, Stmt, VarId};
-use crate::schedule::passes::limits::growth::{Growth, Known};
-use crate::schedule::passes::limits::regions::{Region, Regions};
+use crate::kernel::{Atom, BufId, BufferLocation, Expr, Index, Kernel, Program, Stmt, VarId};
+use crate::schedule::passes::limits::growth::{Growth, RangeFacts};
+use crate::schedule::passes::limits::regions::{NeededRegion, Regions};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most different limits of which a loop takes the largest.
@@ -14,7 +14,7 @@ pub const MOST_ELEMENTS: i64 = 1 << 46;
 
 /// A number of rounds: `⌈(d·⌈(times·size + more) / c⌉ - k₀) / k⌉`, where what is inside is at least 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Form {
+pub struct TripCount {
     /// The number of the amount that is the size (`plan/demand/amount.rs`).
     pub size: usize,
     /// How many for each of the size.
@@ -31,7 +31,7 @@ pub struct Form {
     pub more: i64,
 }
 
-impl Form {
+impl TripCount {
     /// The number of iterations as an index, for a size.
     pub fn rounds(&self, size: &Index) -> Index {
         let up = |x: Index, n: i64| match n {
@@ -57,7 +57,7 @@ impl Form {
 #[derive(Default)]
 pub struct Forms {
     /// Each of them.
-    pub all: BTreeMap<Form, i64>,
+    pub all: BTreeMap<TripCount, i64>,
     /// So many rounds before the limit may store nothing that is needed, for what they store depends on other variables too.
     loose: i64,
     /// Whether what is stored has bounds along several axes, so that inner loops may end early too.
@@ -66,13 +66,13 @@ pub struct Forms {
 
 impl Forms {
     /// The limits.
-    pub fn each(&self) -> Vec<Form> {
-        self.all.iter().map(|(form, more)| Form { more: *more, ..*form }).collect()
+    pub fn each(&self) -> Vec<TripCount> {
+        self.all.iter().map(|(form, more)| TripCount { more: *more, ..*form }).collect()
     }
 
     /// Whether few rounds of `extent` are left that need not be: the limit takes many values, and nothing else decides on rounds.
     pub fn are_fine(&self, extent: u64) -> bool {
-        let levels = |f: &Form| extent.min(extent.saturating_mul(f.k.unsigned_abs()) / f.d.unsigned_abs().max(1));
+        let levels = |f: &TripCount| extent.min(extent.saturating_mul(f.k.unsigned_abs()) / f.d.unsigned_abs().max(1));
         !self.several
             && self.all.keys().all(|f| levels(f) >= FINE)
             && self.loose.unsigned_abs() <= (extent / FINE).max(1)
@@ -80,9 +80,9 @@ impl Forms {
 }
 
 /// Rows of an array that lies in periods which some statements write: each `stride` elements, the first at `first`.
-pub struct Rows {
+pub struct PeriodicRows {
     /// The elements of the array that are needed.
-    pub region: Region,
+    pub region: NeededRegion,
     /// Elements of a row.
     pub stride: i64,
     /// The first element of the first row.
@@ -115,7 +115,7 @@ impl KernelContext<'_> {
     /// whether one does. `None` where that is not known.
     pub fn forms(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<Forms> {
         let mut forms = Forms::default();
-        self.collect(body, var, &Known::default(), private, &mut forms)?;
+        self.collect(body, var, &RangeFacts::default(), private, &mut forms)?;
         (!forms.all.is_empty() && forms.all.len() <= MOST_FORMS).then_some(forms)
     }
 
@@ -124,7 +124,7 @@ impl KernelContext<'_> {
         &self,
         body: &[Stmt],
         var: Option<VarId>,
-        known: &Known,
+        known: &RangeFacts,
         private: bool,
         forms: &mut Forms,
     ) -> Option<()> {
@@ -161,17 +161,17 @@ impl KernelContext<'_> {
         &self,
         StoredSpan { buf, index, last }: StoredSpan<'_>,
         var: Option<VarId>,
-        known: &Known,
+        known: &RangeFacts,
         private: bool,
         forms: &mut Forms,
     ) -> Option<()> {
-        if private && self.program.buffers[buf].place == Place::Stack {
+        if private && self.program.buffers[buf].place == BufferLocation::Stack {
             return Some(());
         }
         let regions = self.regions.get(buf).iter();
         let all = regions.filter_map(|region| self.form(region, index, last, var, known));
         // the axis along which the fewest rounds are needed
-        let (form, most, loose) = all.min_by_key(|(form, most, _)| Form { more: *most, ..*form }.at(1))?;
+        let (form, most, loose) = all.min_by_key(|(form, most, _)| TripCount { more: *most, ..*form }.at(1))?;
         forms.loose = forms.loose.max(loose);
         let have = forms.all.entry(form).or_insert(i64::MIN);
         *have = (*have).max(most);
@@ -182,12 +182,12 @@ impl KernelContext<'_> {
     /// How many rounds of `var` write into a region: the form, what is besides in it, and how loose it is.
     fn form(
         &self,
-        region: &Region,
+        region: &NeededRegion,
         index: &Index,
         last: u64,
         var: Option<VarId>,
-        known: &Known,
-    ) -> Option<(Form, i64, i64)> {
+        known: &RangeFacts,
+    ) -> Option<(TripCount, i64, i64)> {
         let extents = &self.kernel.vars;
         let mut x = known.value(index).offset(-region.origin);
         if region.period != i64::MAX {
@@ -213,20 +213,25 @@ impl KernelContext<'_> {
         };
         let Growth { d, k0, k, loose } = growth;
         let spread = highest.saturating_sub(rest).saturating_mul(d) / c.saturating_mul(k).max(1);
-        let form = Form { size: region.size, times: region.times, c, d, k0, k, more: 0 };
+        let form = TripCount { size: region.size, times: region.times, c, d, k0, k, more: 0 };
         Some((form, region.more - rest, spread.saturating_add(loose / k.max(1))))
     }
 
     /// The rows of one array in periods that `body` writes, if it writes nothing else; their places are known outside of it.
-    pub fn rows(&self, body: &[Stmt]) -> Option<Rows> {
+    pub fn rows(&self, body: &[Stmt]) -> Option<PeriodicRows> {
         let (mut stores, mut bound) = (Vec::new(), BTreeSet::new());
         writes(body, &mut stores, &mut bound)?;
         let all = self.regions.get(stores.first()?.0);
         all.iter().find_map(|region| self.rows_of(region, &stores, &bound))
     }
 
-    fn rows_of(&self, region: &Region, stores: &[(BufId, &Index)], bound: &BTreeSet<VarId>) -> Option<Rows> {
-        let Region { origin, period, times, more, .. } = *region;
+    fn rows_of(
+        &self,
+        region: &NeededRegion,
+        stores: &[(BufId, &Index)],
+        bound: &BTreeSet<VarId>,
+    ) -> Option<PeriodicRows> {
+        let NeededRegion { origin, period, times, more, .. } = *region;
         let stride = gcd(gcd(times, more), period);
         if period == i64::MAX || stride <= 0 {
             return None;
@@ -251,7 +256,7 @@ impl KernelContext<'_> {
         let first = terms?.offset(rows.0);
         let others = (rows.1 - rows.0) / stride;
         let sound = first.range(&self.kernel.vars).0 >= 0 && (others + 1).checked_mul(stride)? <= period;
-        sound.then_some(Rows { region: *region, stride, first, others })
+        sound.then_some(PeriodicRows { region: *region, stride, first, others })
     }
 }
 

@@ -4,13 +4,13 @@ use crate::hlo::Shape;
 use crate::kernel::BufId;
 use crate::schedule::emit::value::Value;
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::demand::{Bound, Need};
+use crate::schedule::plan::demand::{DemandBound, Need};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// Elements of a buffer outside of which none is needed: those whose distance from `origin`, modulo `period`, is below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct NeededRegion {
     /// The first element.
     pub origin: i64,
     /// After how many elements it begins anew; `i64::MAX` where it does not.
@@ -27,7 +27,7 @@ pub struct Region {
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
     /// The regions of a buffer, one for each axis, that contain all needed elements; without any, the whole buffer is needed.
-    all: HashMap<BufId, Vec<Region>>,
+    all: HashMap<BufId, Vec<NeededRegion>>,
 }
 
 impl Regions {
@@ -35,7 +35,7 @@ impl Regions {
     pub fn note(&mut self, shape: &Shape, value: &Value, needs: Option<&[Need]>) {
         for (i, (leaf, &buf)) in shape.leaves().iter().zip(&value.leaves).enumerate() {
             match needs.and_then(|needs| needs.get(i)) {
-                Some(Some(need)) => self.join(buf, Region::of(&leaf.dims, &value.layout(&leaf.dims), need)),
+                Some(Some(need)) => self.join(buf, NeededRegion::of(&leaf.dims, &value.layout(&leaf.dims), need)),
                 Some(None) => {}
                 None => self.join(buf, Vec::new()),
             }
@@ -49,13 +49,13 @@ impl Regions {
         }
     }
 
-    fn join(&mut self, buf: BufId, regions: Vec<Region>) {
+    fn join(&mut self, buf: BufId, regions: Vec<NeededRegion>) {
         match self.all.entry(buf) {
             Entry::Vacant(slot) => {
                 slot.insert(regions);
             }
             Entry::Occupied(mut slot) => {
-                let both = |have: &Region| regions.iter().find_map(|other| have.join(*other));
+                let both = |have: &NeededRegion| regions.iter().find_map(|other| have.join(*other));
                 let joined = slot.get().iter().filter_map(both).collect();
                 slot.insert(joined);
             }
@@ -68,20 +68,20 @@ impl Regions {
     }
 
     /// The regions in each of which lies what is needed of a buffer; none: it is all of it.
-    pub fn get(&self, buf: BufId) -> &[Region] {
+    pub fn get(&self, buf: BufId) -> &[NeededRegion] {
         self.all.get(&buf).map_or(&[], Vec::as_slice)
     }
 }
 
-impl Region {
+impl NeededRegion {
     /// The regions of an array of `dims`, one for each axis of which less than all is needed.
-    fn of(dims: &[u64], layout: &Layout, need: &[Option<Bound>]) -> Vec<Region> {
+    fn of(dims: &[u64], layout: &Layout, need: &[Option<DemandBound>]) -> Vec<NeededRegion> {
         let bounded = (0..dims.len()).filter(|&axis| dims[axis] > 1);
-        bounded.filter_map(|axis| Region::along(axis, dims, layout, need.get(axis).copied()??)).collect()
+        bounded.filter_map(|axis| NeededRegion::along(axis, dims, layout, need.get(axis).copied()??)).collect()
     }
 
     /// The region along one axis; `None` where the array has no period along it.
-    fn along(axis: usize, dims: &[u64], layout: &Layout, bound: Bound) -> Option<Region> {
+    fn along(axis: usize, dims: &[u64], layout: &Layout, bound: DemandBound) -> Option<NeededRegion> {
         let stride = layout.strides[axis];
         let others = (0..dims.len()).filter(|&a| a != axis && dims[a] > 1).map(|a| layout.strides[a]);
         let outer: Vec<i64> = others.filter(|&s| s >= stride).collect();
@@ -101,7 +101,7 @@ impl Region {
         let before = stride.checked_mul(i64::try_from(*layout.low.get(axis)?).ok()?)?;
         // what lies behind the last element along this axis may be another array's
         let behind = if period == i64::MAX { stride - reach } else { 0 };
-        Some(Region {
+        Some(NeededRegion {
             origin: layout.origin.checked_sub(before)? % period,
             period,
             size: bound.size,
@@ -111,10 +111,10 @@ impl Region {
     }
 
     /// A region that contains both, and perhaps more.
-    fn join(self, other: Region) -> Option<Region> {
+    fn join(self, other: NeededRegion) -> Option<NeededRegion> {
         let origin = self.origin.min(other.origin);
-        let end = |r: &Region| r.more + r.origin - origin;
-        (self.period == other.period && self.size == other.size).then(|| Region {
+        let end = |r: &NeededRegion| r.more + r.origin - origin;
+        (self.period == other.period && self.size == other.size).then(|| NeededRegion {
             origin,
             times: self.times.max(other.times),
             more: end(&self).max(end(&other)),

@@ -12,7 +12,7 @@ mod cone;
 mod path;
 mod rows;
 
-use crate::hlo::{Computation, Elements, InstId, Module, Op};
+use crate::hlo::{Computation, ElementMapping, InstId, Module, Op};
 use crate::util::id_vec::{Id, IdVec};
 pub use path::{Move, forward};
 pub use rows::{FEW_COLUMNS, Role, Rows, demand};
@@ -105,26 +105,26 @@ pub fn use_of(op: &Op, operand: usize) -> Use {
         Op::ReduceWindow { .. } if operand > 0 => Use::Often,
         Op::Concatenate(_) | Op::Reduce { .. } | Op::Sort { .. } | Op::TopK { .. } => Use::Once,
         _ => match op.elements() {
-            Elements::Pointwise | Elements::SameOrder | Elements::Rearranged => Use::Once,
-            Elements::Selected if operand > 0 => Use::Often,
-            Elements::Selected => Use::Once,
-            Elements::Folded | Elements::Opaque => Use::Memory,
+            ElementMapping::Pointwise | ElementMapping::SameOrder | ElementMapping::Rearranged => Use::Once,
+            ElementMapping::Selected if operand > 0 => Use::Often,
+            ElementMapping::Selected => Use::Once,
+            ElementMapping::Folded | ElementMapping::Opaque => Use::Memory,
         },
     }
 }
 
 /// Whether an op only moves elements, and for free.
 pub fn index_only(op: &Op) -> bool {
-    matches!(op.elements(), Elements::SameOrder | Elements::Rearranged)
+    matches!(op.elements(), ElementMapping::SameOrder | ElementMapping::Rearranged)
 }
 
 /// Whether each element is computed from a few of others, so that it may be where those are read.
 pub fn inlineable(op: &Op) -> bool {
     match op.elements() {
-        Elements::Pointwise | Elements::SameOrder | Elements::Rearranged => true,
+        ElementMapping::Pointwise | ElementMapping::SameOrder | ElementMapping::Rearranged => true,
         // one that writes into an array, or joins several, has loops of its own
-        Elements::Selected => !matches!(op, Op::Concatenate(_) | Op::DynamicUpdateSlice),
-        Elements::Folded | Elements::Opaque => false,
+        ElementMapping::Selected => !matches!(op, Op::Concatenate(_) | Op::DynamicUpdateSlice),
+        ElementMapping::Folded | ElementMapping::Opaque => false,
     }
 }
 
@@ -134,7 +134,7 @@ fn can_anchor(op: &Op) -> bool {
 
 /// Whether an op keeps every element in row-major order.
 fn linear(op: &Op) -> bool {
-    op.elements() == Elements::SameOrder || matches!(op, Op::Elementwise(_))
+    op.elements() == ElementMapping::SameOrder || matches!(op, Op::Elementwise(_))
 }
 
 /// Decides for every instruction of `comp`. Of several that may be the anchor of a kernel, the last one of `order` is, which has

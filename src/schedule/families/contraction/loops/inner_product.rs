@@ -1,6 +1,6 @@
 //! Contractions with few columns: lanes run along the sum, where the left side is contiguous, and each element of the result
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
-use crate::kernel::{Buffer, Place};
+use crate::kernel::{Buffer, BufferLocation};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, offset_of, product};
 use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
@@ -104,7 +104,7 @@ impl<'a> Emitter<'a> {
                 }
             }
         }
-        let place = Place::Weights(self.weights.add(&Bytes::from(bytes)));
+        let place = BufferLocation::Weights(self.weights.add(&Bytes::from(bytes)));
         self.program.buffers.push(Buffer { dtype: c.dtype, elements: n * total, place })
     }
 }

@@ -1,6 +1,6 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
 use crate::diag::Error;
-use crate::kernel::{Buffer, Place};
+use crate::kernel::{Buffer, BufferLocation};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::loops::packings::Numbers;
 use crate::schedule::families::contraction::recipe::axis::{Axis, offset_of, product};
@@ -148,7 +148,7 @@ impl Emitter<'_> {
         let starts: Vec<i64> = (0..batch).map(|b| c.b0 + offset_of(&c.batch, b)).collect();
         let numbers = Numbers { starts, terms: of(sum, k), columns: of(&c.columns, n), panel, panels, order };
         let bytes = self.packings.packed(t, numbers);
-        let place = Place::Weights(self.weights.add(&bytes));
+        let place = BufferLocation::Weights(self.weights.add(&bytes));
         self.program.buffers.push(Buffer { dtype: t.dtype, elements: total, place })
     }
 

@@ -1,5 +1,5 @@
 //! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
-use crate::scalar::sums::Parts;
+use crate::scalar::sums::SumParts;
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::pairs::load_right;
 use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, in_vectors};
@@ -8,18 +8,18 @@ use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;
 
 /// How the sums of the contracted loops `sum` are made; units are steps of the outermost.
-pub(in crate::schedule) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {
+pub(in crate::schedule) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> SumParts {
     let steps = sum.first().map_or(1, |x| x.extent);
     match dtype {
-        DType::F32 => Parts::of_floats(steps, product(sum) / steps.max(1), outputs),
-        _ => Parts::whole(steps),
+        DType::F32 => SumParts::of_floats(steps, product(sum) / steps.max(1), outputs),
+        _ => SumParts::whole(steps),
     }
 }
 
 /// The sums in `parts`, and where the totals of each band are. `loops` adds so many steps from a first one to what `acc` holds.
 pub(in crate::schedule) fn in_parts(
     e: &mut Elements,
-    parts: &Parts,
+    parts: &SumParts,
     bands: &[Band],
     rows: u64,
     dtype: DType,

@@ -5,7 +5,7 @@
 use self::tiles::TransformedInputs;
 use self::weights::{PanelRow, WeightColumns};
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::Place;
+use crate::kernel::BufferLocation;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
@@ -109,7 +109,8 @@ impl<'a> Emitter<'a> {
             }
         }
         // what it takes for itself
-        let own = self.program.buffers.iter().skip(first).filter(|(_, b)| matches!(b.place, Place::Workspace(_)));
+        let own =
+            self.program.buffers.iter().skip(first).filter(|(_, b)| matches!(b.place, BufferLocation::Workspace(_)));
         self.found.scratch.extend(own.map(|(buf, _)| (buf, key)));
         Ok(())
     }
