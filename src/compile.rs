@@ -189,7 +189,7 @@ fn recorded_at(
 }
 
 fn open_at(prepared: &Prepared, found: &[u64], feeds: Vec<Vec<Dim>>, fixed: &[Fixed]) -> Result<OpenLowered, Failure> {
-    let ends = (&prepared.feeds[..], &prepared.fetches[..], &prepared.roots[..]);
+    let Prepared { program, feeds: cut_feeds, fetches, roots, .. } = prepared;
     let assumed = Assumed {
         sizes: found.to_vec(),
         bounds: prepared.bounds.clone(),
@@ -197,7 +197,7 @@ fn open_at(prepared: &Prepared, found: &[u64], feeds: Vec<Vec<Dim>>, fixed: &[Fi
         checks: prepared.checks,
         feeds,
     };
-    let mut open = lowered_with(&prepared.program, ends, assumed)?;
+    let mut open = lowered_with(program, cut_feeds, fetches, roots, assumed)?;
     for (info, called) in open.lowered.results.iter_mut().zip(&prepared.called) {
         info.called.clone_from(called);
     }
@@ -248,7 +248,7 @@ pub struct PartVariable {
 }
 
 fn lowered_alone(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
-    let lowered = lowered_with(program, (&part.feeds, &part.fetches, &part.roots), Assumed::default());
+    let lowered = lowered_with(program, &part.feeds, &part.fetches, &part.roots, Assumed::default());
     let lowered = lowered.map_err(|failure| blockers(failure.told))?.lowered;
     if lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
@@ -259,7 +259,9 @@ fn lowered_alone(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
 
 fn lowered_with(
     program: &Program,
-    (feeds, fetches, roots): (&[Feed], &[(String, Endpoint)], &[NodeId]),
+    feeds: &[Feed],
+    fetches: &[(String, Endpoint)],
+    roots: &[NodeId],
     assumed: Assumed,
 ) -> Result<OpenLowered, Failure> {
     let mut open = lower::lower_open(program, feeds, fetches, roots, assumed)?;

@@ -104,6 +104,14 @@ pub struct Flow<'p> {
     kind_of: HashMap<&'p str, u32>,
 }
 
+/// An edge of a graph that is imported, to a node that is already imported.
+struct ImportedEdge {
+    from: NodeId,
+    port: i32,
+    to: u32,
+    to_port: i32,
+}
+
 impl<'p> Flow<'p> {
     /// Imports `graph`, which belongs to `program`. Errors: `BadGraph` for a cycle that is no loop of NextIteration.
     pub fn import(program: &'p Program, graph: &'p Graph) -> Result<Flow<'p>> {
@@ -116,14 +124,15 @@ impl<'p> Flow<'p> {
             let n = flow.add(Cow::Borrowed(&node.name), node);
             flow.numbers[id.0 as usize] = n;
             for (port, from) in node.inputs.iter().enumerate() {
-                let edge = (from.node, from.port as i32, n, port as i32);
+                let edge = ImportedEdge { from: from.node, port: from.port as i32, to: n, to_port: port as i32 };
                 flow.connect_imported(edge, &mut back);
             }
             let mut controls = node.controls.to_vec();
             controls.sort_by(|a, b| graph.nodes[*a].name.cmp(&graph.nodes[*b].name));
             controls.dedup();
             for from in controls {
-                flow.connect_imported((from, CONTROL, n, CONTROL), &mut back);
+                let edge = ImportedEdge { from, port: CONTROL, to: n, to_port: CONTROL };
+                flow.connect_imported(edge, &mut back);
             }
             waiting.made(graph, id);
         }
@@ -133,8 +142,8 @@ impl<'p> Flow<'p> {
                 .at_node(&node.name, &node.op)
                 .into());
         }
-        for (from, port, n, to) in back {
-            flow.connect(flow.numbers[from.0 as usize], port, n, to);
+        for edge in back {
+            flow.connect(flow.numbers[edge.from.0 as usize], edge.port, edge.to, edge.to_port);
         }
         Ok(flow)
     }
@@ -179,11 +188,11 @@ impl<'p> Flow<'p> {
         flow
     }
 
-    fn connect_imported(&mut self, edge: (NodeId, i32, u32, i32), back: &mut Vec<(NodeId, i32, u32, i32)>) {
-        match self.numbers[edge.0.0 as usize] {
+    fn connect_imported(&mut self, edge: ImportedEdge, back: &mut Vec<ImportedEdge>) {
+        match self.numbers[edge.from.0 as usize] {
             u32::MAX => back.push(edge),
             from => {
-                self.connect(from, edge.1, edge.2, edge.3);
+                self.connect(from, edge.port, edge.to, edge.to_port);
             }
         }
     }

@@ -10,7 +10,7 @@ const ARCH_PRCTL: u32 = 158;
 const REQUEST: u32 = 0x1023;
 
 /// Adds the function `name`; `attributes` is the number of its group.
-pub fn supported(out: &mut String, name: &str, asks: &Asks, (visibility, attributes): (&str, usize)) {
+pub fn supported(out: &mut String, name: &str, asks: &Asks, visibility: &str, attributes: usize) {
     let define = format!("define {visibility}i32 @{name}() #{attributes}");
     if asks.is_empty() {
         let _ = writeln!(out, "{define} {{\n  ret i32 1\n}}");

@@ -44,7 +44,8 @@ impl<'a> Driver<'a> {
         program: &'a Program,
         functions: &'a KernelFunctions,
         face: &'a Face,
-        (run, supported): (String, &'a str),
+        run: String,
+        supported: &'a str,
         linkage: Linkage,
         launches: Launches,
     ) -> Driver<'a> {
@@ -283,7 +284,7 @@ impl<'a> Driver<'a> {
         let args: Vec<String> = call.args.iter().map(|&b| self.address(b)).collect();
         let results: Vec<String> = call.results.iter().map(|&b| self.address(b)).collect();
         let (n, result) = (self.fresh(), results.first().map_or("null", String::as_str));
-        let (text, tables) = ranks::exchange(to, (&self.program.name, n), &args, result);
+        let (text, tables) = ranks::exchange(to, &self.program.name, n, &args, result);
         self.out += &text;
         self.functions_out += &tables;
     }

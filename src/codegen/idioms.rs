@@ -108,14 +108,15 @@ fn mish_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
 
 /// Whether an op of these arguments that is named as the last one of a formula is the formula's.
 fn is_last(kernel: &Kernel, of: &Parts, args: &[ExprId], x: ExprId) -> bool {
-    matches!(of.0.last(), Some(Part::Op(op, parts)) if are_parts_in_any_order(kernel, of, (op, parts), args, x))
+    matches!(of.0.last(), Some(Part::Op(op, parts)) if are_parts_in_any_order(kernel, of, op, parts, args, x))
 }
 
 /// The same where sums and products come in either order.
 fn are_parts_in_any_order(
     kernel: &Kernel,
     of: &Parts,
-    (op, parts): (&ScalarOp, &[usize]),
+    op: &ScalarOp,
+    parts: &[usize],
     args: &[ExprId],
     x: ExprId,
 ) -> bool {
@@ -137,7 +138,7 @@ fn is_part(kernel: &Kernel, of: &Parts, part: usize, expr: ExprId, x: ExprId) ->
         (Part::Argument, _) => expr == x,
         (Part::Number(number), Expr::Const(DType::F32, bits)) => number == bits,
         (Part::Op(op, parts), Expr::Op(own, args, DType::F32 | DType::Pred)) if op == own => {
-            are_parts_in_any_order(kernel, of, (op, parts), args, x)
+            are_parts_in_any_order(kernel, of, op, parts, args, x)
         }
         _ => false,
     }

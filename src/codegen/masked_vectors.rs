@@ -24,7 +24,7 @@ fn vector_suffix(dtype: DType, lanes: u64) -> String {
 
 impl FunctionEmitter<'_> {
     /// `lanes` elements of `parts` numbers each, from an address on; in a masked loop only those that are elements.
-    pub(super) fn load_raw(&mut self, at: &str, dtype: DType, align: usize, (lanes, parts): (u64, u64)) -> Val {
+    pub(super) fn load_raw(&mut self, at: &str, dtype: DType, align: usize, lanes: u64, parts: u64) -> Val {
         let ty = value_type(dtype, lanes * parts);
         let Some(valid) = self.elements(lanes, parts) else {
             return self.ins(&format!("load {ty}, ptr {at}, align {align}"), dtype, lanes * parts);
@@ -36,7 +36,7 @@ impl FunctionEmitter<'_> {
     }
 
     /// The counterpart of [`FunctionEmitter::load_raw`].
-    pub(super) fn store_raw(&mut self, at: &str, value: &Val, align: usize, (lanes, parts): (u64, u64)) {
+    pub(super) fn store_raw(&mut self, at: &str, value: &Val, align: usize, lanes: u64, parts: u64) {
         let (kind, ty) = (vector_suffix(value.dtype, value.lanes), value.ty());
         match self.elements(lanes, parts) {
             Some(1) => {

@@ -241,7 +241,7 @@ fn drivers(out: &mut String, face: &Face, own: Own, functions: &[KernelFunctions
     let (is_only, plain) = (linkage.is_only, linkage.attributes + 1);
     let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
     let supported_visibility = if is_only { "" } else { "internal " };
-    supported(out, &supported_name, &target.asks(), (supported_visibility, plain));
+    supported(out, &supported_name, &target.asks(), supported_visibility, plain);
     for (e, entry) in face.entries.iter().enumerate() {
         let is_sized = !entry.sizes.is_empty();
         let visibility = if is_sized { "internal " } else { linkage.visibility };
@@ -249,13 +249,13 @@ fn drivers(out: &mut String, face: &Face, own: Own, functions: &[KernelFunctions
             let program = &programs[i];
             let run = if is_only && !is_sized { ranks::driven(entry, face) } else { run_symbol(program) };
             let own = Linkage { visibility, ..linkage };
-            let driver = Driver::new(program, &functions[i], face, (run, &supported_name), own, launches);
+            let driver = Driver::new(program, &functions[i], face, run, &supported_name, own, launches);
             driver.finish(out, target);
         }
         if is_sized {
             let own = &programs[face.programs(e)];
             let run = if is_only { ranks::driven(entry, face) } else { size_dispatch::symbol(own) };
-            size_dispatch::emit(out, (entry, face), own, (linkage.visibility, &run, plain));
+            size_dispatch::emit(out, entry, face, own, linkage.visibility, &run, plain);
         }
     }
 }

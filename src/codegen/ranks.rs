@@ -44,7 +44,7 @@ pub fn emit(out: &mut String, face: &Face) {
 }
 
 /// The text of one exchange within a driver, `n` being a number that no other has there, and the tables that it reads.
-pub fn exchange(to: &Exchange, (name, n): (&str, usize), args: &[String], result: &str) -> (String, String) {
+pub fn exchange(to: &Exchange, name: &str, n: usize, args: &[String], result: &str) -> (String, String) {
     let mut out = format!(
         "  %r.at{n} = getelementptr {COMMUNICATOR}, ptr %ranks, i64 0, i32 1\n  %r{n} = load i32, ptr %r.at{n}\n"
     );

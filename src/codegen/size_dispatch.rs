@@ -47,9 +47,12 @@ pub fn symbol(programs: &[Program]) -> String {
 /// Adds the driver of `entry` as `run`; `programs` are those of one target, with drivers of their own.
 pub fn emit(
     out: &mut String,
-    (entry, face): (&EntryPoint, &Face),
+    entry: &EntryPoint,
+    face: &Face,
     programs: &[Program],
-    (visibility, run, group): (&str, &str, usize),
+    visibility: &str,
+    run: &str,
+    group: usize,
 ) {
     let sizes = &entry.sizes;
     let given = sizes.given();
@@ -187,7 +190,7 @@ impl Driver<'_> {
                 let room = self.offset("%workspace", &at.to_string());
                 let same = self.are_whole(axes, &info.dims);
                 let done = self.unless(&same);
-                self.copy(axes, info, (&theirs, &room), true);
+                self.copy(axes, info, &theirs, &room, true);
                 self.join(&done);
                 own = self.value(&format!("select i1 {same}, ptr {theirs}, ptr {room}"));
             }
@@ -221,7 +224,7 @@ impl Driver<'_> {
         let found = self.found(program);
         for (i, theirs, room, same) in copies {
             let done = self.unless(&same);
-            self.copy_sized(&sizes.results[i], &program.results[i], (&theirs, &room), false, &found);
+            self.copy_sized(&sizes.results[i], &program.results[i], &theirs, &room, false, &found);
             self.join(&done);
         }
         for (s, value) in found.iter().enumerate().skip(given) {
@@ -325,9 +328,9 @@ impl Driver<'_> {
     }
 
     /// Copies the actual elements of an array that has the sizes of the caller alone.
-    fn copy(&mut self, axes: &[Option<usize>], info: &TensorInfo, arrays: (&str, &str), is_in: bool) {
+    fn copy(&mut self, axes: &[Option<usize>], info: &TensorInfo, dense: &str, padded: &str, is_in: bool) {
         let values: Vec<String> = (0..self.sizes.all.len()).map(size).collect();
-        self.copy_sized(axes, info, arrays, is_in, &values);
+        self.copy_sized(axes, info, dense, padded, is_in, &values);
     }
 
     /// Copies the actual elements from the dense array to the padded one, which is of `info`, or back.
@@ -335,7 +338,8 @@ impl Driver<'_> {
         &mut self,
         axes: &[Option<usize>],
         info: &TensorInfo,
-        (dense, padded): (&str, &str),
+        dense: &str,
+        padded: &str,
         is_in: bool,
         values: &[String],
     ) {

@@ -75,7 +75,7 @@ fn is_by_shape(failure: &Failure, fixed: &[Fixed]) -> bool {
 }
 
 /// Whether `one` gets the first node that refused to take its inputs, at these sizes.
-fn helps(lower: Try, (said, found): (&[u64], &[u64]), fixed: &[Fixed], one: Fixed, before: &Failure) -> bool {
+fn helps(lower: Try, said: &[u64], found: &[u64], fixed: &[Fixed], one: Fixed, before: &Failure) -> bool {
     match lower(said, found, &[fixed, &[one]].concat()) {
         Ok(_) => true,
         Err(after) => {
@@ -101,8 +101,8 @@ fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure:
         let arguments = candidates(prepared, most, number, failure.found[number].most.known());
         for one in arguments.into_iter().chain(earlier(failure, number)) {
             let before = || lower(&smaller, &[], fixed).err();
-            let elsewhere = || before().is_some_and(|before| helps(lower, (&smaller, &[]), fixed, one, &before));
-            if helps(lower, (most, &[]), fixed, one, failure) && (smaller == most || elsewhere()) {
+            let elsewhere = || before().is_some_and(|before| helps(lower, &smaller, &[], fixed, one, &before));
+            if helps(lower, most, &[], fixed, one, failure) && (smaller == most || elsewhere()) {
                 return Some(one);
             }
         }
@@ -155,7 +155,7 @@ fn equal(most: &[u64], lower: Try, fixed: &[Fixed], largest: &Lowered) -> Option
     }
     let (falling, first) = apart(&|i| i)?;
     let (rising, second) = apart(&|i| count - 1 - i)?;
-    let helps = |found: &[u64], one: Fixed, before: &Failure| helps(lower, (most, found), fixed, one, before);
+    let helps = |found: &[u64], one: Fixed, before: &Failure| helps(lower, most, found, fixed, one, before);
     let mut ties = free(&first).flat_map(|number| earlier(&first, number));
     ties.find(|&one| helps(&falling, one, &first) && helps(&rising, one, &second))
 }

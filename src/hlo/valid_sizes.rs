@@ -13,10 +13,10 @@ pub fn resized(inst: &Inst, declared: &[&Shape], actual: &[&Shape], module: &Mod
     }
     let op = match &inst.op {
         Op::Slice(dims) => Op::Slice(sliced(dims, bounds.first()?, sizes.first()?)?),
-        Op::Gather(dims) => Op::Gather(gathered(dims, bounds.first()?, (sizes.first()?, sizes.get(1)?))?),
+        Op::Gather(dims) => Op::Gather(gathered(dims, bounds.first()?, sizes.first()?, sizes.get(1)?)?),
         Op::Scatter { dims, .. } => {
             let count = sizes.len() / 2;
-            let is_within = scatters_within(dims, sizes.first()?, (sizes.get(count)?, sizes.get(count + 1)?));
+            let is_within = scatters_within(dims, sizes.first()?, sizes.get(count)?, sizes.get(count + 1)?);
             is_within.then(|| inst.op.clone())?
         }
         Op::Reshape => {
@@ -41,7 +41,7 @@ fn sliced(dims: &[SliceDim], bounds: &ArrayShape, sizes: &ArrayShape) -> Option<
 }
 
 /// Slices of whole dimensions are of what there is of them. How indices into a shorter dimension are limited is not known.
-fn gathered(d: &GatherDims, bounds: &ArrayShape, (x, indices): (&ArrayShape, &ArrayShape)) -> Option<GatherDims> {
+fn gathered(d: &GatherDims, bounds: &ArrayShape, x: &ArrayShape, indices: &ArrayShape) -> Option<GatherDims> {
     let mut d = d.clone();
     for (axis, (&bound, &size)) in bounds.dims.iter().zip(&x.dims).enumerate() {
         let slice = d.slice_sizes.get_mut(axis)?;
@@ -60,7 +60,7 @@ fn gathered(d: &GatherDims, bounds: &ArrayShape, (x, indices): (&ArrayShape, &Ar
 }
 
 /// Whether the windows of a scatter are within its operand, and there is one for each index vector.
-fn scatters_within(d: &ScatterDims, x: &ArrayShape, (indices, updates): (&ArrayShape, &ArrayShape)) -> bool {
+fn scatters_within(d: &ScatterDims, x: &ArrayShape, indices: &ArrayShape, updates: &ArrayShape) -> bool {
     let kept = (0..x.rank()).filter(|a| !d.inserted_window_dims.contains(a) && !d.input_batching_dims.contains(a));
     let windows = kept.zip(&d.update_window_dims).all(|(a, &u)| updates.dims.get(u).is_some_and(|&n| n <= x.dims[a]));
     let places = (0..indices.rank()).filter(|&a| a != d.index_vector_dim).map(|a| indices.dims[a]);

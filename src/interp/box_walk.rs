@@ -92,17 +92,23 @@ fn pick_typed<T: Copy>(src: &[T], dims: &[u64], start: i64, strides: &[i64]) -> 
     out
 }
 
-/// Copies a box of sizes `dims` from `src` into `dst`.
-pub(super) fn copy_box<T: Copy>(dims: &[u64], dst: (&mut [T], i64, &[i64]), src: (&[T], i64, &[i64])) {
-    let (dst, dst_start, dst_strides) = dst;
-    let (src, src_start, src_strides) = src;
+/// Position of a box in an array: its first element, and the distance of neighbors along each dimension.
+#[derive(Clone, Copy)]
+pub(super) struct BoxPosition<'a> {
+    pub start: i64,
+    pub strides: &'a [i64],
+}
+
+/// Copies a box of sizes `dims` from `src`, where it is at `from`, into `dst` at `to`.
+pub(super) fn copy_box<T: Copy>(dims: &[u64], dst: &mut [T], to: BoxPosition, src: &[T], from: BoxPosition) {
     if dims.contains(&0) {
         return;
     }
-    let (dims, [to, from]) = coalesce(dims, [dst_strides, src_strides]);
+    let starts = [to.start, from.start];
+    let (dims, [to, from]) = coalesce(dims, [to.strides, from.strides]);
     let n = dims.last().copied().unwrap_or(1) as usize;
     let (to_step, from_step) = (to.last().copied().unwrap_or(1), from.last().copied().unwrap_or(1));
-    rows(&dims, [dst_start, src_start], [&to, &from], |[d, s]| {
+    rows(&dims, starts, [&to, &from], |[d, s]| {
         if to_step == 1 && from_step == 1 {
             dst[d as usize..d as usize + n].copy_from_slice(&src[s as usize..s as usize + n]);
         } else {

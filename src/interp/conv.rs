@@ -152,7 +152,7 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
                 let row = &src[from..from + features];
                 let matrix = &kernel[t * ins * outs..(t + 1) * ins * outs];
                 let own = terms.start.max(t * ins) - t * ins..terms.end.min((t + 1) * ins) - t * ins;
-                grouped::<T>(acc, row, matrix, (groups, ins, outs_a_group), own);
+                grouped::<T>(acc, row, matrix, groups, ins, outs_a_group, own);
             }
         });
     }
@@ -174,7 +174,9 @@ fn grouped<T: Ring>(
     acc: &mut [T::Sum],
     row: &[T],
     matrix: &[T],
-    (groups, ins, outs_a_group): (usize, usize, usize),
+    groups: usize,
+    ins: usize,
+    outs_a_group: usize,
     own: Range<usize>,
 ) {
     let outs = acc.len();

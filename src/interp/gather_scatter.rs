@@ -1,6 +1,6 @@
 //! `gather` and `scatter`: boxes at index vectors.
 use super::apply::{apply, as_float, returned_parameter, simple_op};
-use super::box_walk::{copy_box, rows, strides};
+use super::box_walk::{BoxPosition, copy_box, rows, strides};
 use super::machine::Machine;
 use super::operands::{invalid, one_or_tuple};
 use crate::by_width;
@@ -110,7 +110,8 @@ pub(super) fn gather(x: &Tensor, indices: &Tensor, d: &GatherDims, shape: &Array
         let mut out = vec![T::default(); shape.elements() as usize];
         index.each(rank, &batch, |start, to| {
             let at = (0..rank).map(|a| start[a].clamp(0, x.dims[a] as i64 - d.slice_sizes[a] as i64) * own[a]).sum();
-            copy_box(&d.slice_sizes, (&mut out, to, &window), (&src, at, &own));
+            let (to, from) = (BoxPosition { start: to, strides: &window }, BoxPosition { start: at, strides: &own });
+            copy_box(&d.slice_sizes, &mut out, to, &src, from);
             Ok(())
         })?;
         Ok(Tensor::from_vec(x.dtype, shape.dims.clone(), out))
@@ -197,7 +198,9 @@ fn overwrite(x: &Tensor, update: &Tensor, index: &Indices, window: &Window, batc
         let src = update.view::<T>();
         index.each(x.dims.len(), batch, |start, from| {
             if let Some(at) = window.at(start) {
-                copy_box(&window.sizes, (&mut out, at, &window.to), (&src, from, &window.from));
+                let to = BoxPosition { start: at, strides: &window.to };
+                let from = BoxPosition { start: from, strides: &window.from };
+                copy_box(&window.sizes, &mut out, to, &src, from);
             }
             Ok(())
         })?;

@@ -1,5 +1,5 @@
 //! Ops that move elements and do not look at them.
-use super::box_walk::{copy_box, pick, strides};
+use super::box_walk::{BoxPosition, copy_box, pick, strides};
 use super::operands::{Operands, invalid};
 use crate::by_width;
 use crate::diag::Result;
@@ -178,7 +178,8 @@ pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]
         if counts.contains(&0) {
             return Ok(Tensor::from_vec(x.dtype, shape.dims.clone(), out));
         }
-        copy_box(&counts, (&mut out, to, &steps), (&x.view::<T>(), from, &own));
+        let (to, from) = (BoxPosition { start: to, strides: &steps }, BoxPosition { start: from, strides: &own });
+        copy_box(&counts, &mut out, to, &x.view::<T>(), from);
         Ok(Tensor::from_vec(x.dtype, shape.dims.clone(), out))
     })
 }
@@ -237,7 +238,9 @@ pub(super) fn dynamic_update_slice(operands: Operands) -> Result<Tensor> {
     let start = starts(operands, 2, &x.dims, &update.dims)?.iter().zip(&own).map(|(i, s)| i * s).sum();
     by_width!(x.dtype, T => {
         let mut out = x.view::<T>().into_owned();
-        copy_box(&update.dims, (&mut out, start, &own), (&update.view::<T>(), 0, &strides(&update.dims)));
+        let packed = strides(&update.dims);
+        let (to, from) = (BoxPosition { start, strides: &own }, BoxPosition { start: 0, strides: &packed });
+        copy_box(&update.dims, &mut out, to, &update.view::<T>(), from);
         Ok(Tensor::from_vec(x.dtype, x.dims.clone(), out))
     })
 }

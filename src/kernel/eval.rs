@@ -125,7 +125,7 @@ impl Machine<'_> {
             frame.vars[last.index()] = count - 1;
         }
         match kernel.chunks {
-            Some(var) => self.each(&mut frame, (var, count), &kernel.body),
+            Some(var) => self.each(&mut frame, var, count, &kernel.body),
             None => self.stmts(&mut frame, &kernel.body),
         }
         .map_err(|e| match e {
@@ -137,7 +137,7 @@ impl Machine<'_> {
     }
 
     /// The rounds of a loop.
-    fn each(&mut self, f: &mut Frame, (var, count): (VarId, i64), body: &[Stmt]) -> Result<()> {
+    fn each(&mut self, f: &mut Frame, var: VarId, count: i64, body: &[Stmt]) -> Result<()> {
         for i in 0..count {
             f.vars[var.index()] = i;
             self.stmts(f, body)?;
@@ -160,7 +160,7 @@ impl Machine<'_> {
                     LoopKind::Vector if lanes != 1 => lanes,
                     LoopKind::Masked(valid) => *valid,
                     LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector => {
-                        return self.each(f, (*var, lanes as i64), body);
+                        return self.each(f, *var, lanes as i64, body);
                     }
                 };
                 (f.lane, f.valid) = (Some((*var, lanes)), valid);

@@ -18,11 +18,11 @@ impl Kernel {
         }
         let mut vars: IdVec<VarId, Option<VarId>> = other.vars.values().map(|_| None).collect();
         match (self.chunks, other.chunks) {
-            (Some(x), Some(y)) => same_variable((self, other), (x, y), &mut vars)?,
+            (Some(x), Some(y)) => same_variable(self, other, x, y, &mut vars)?,
             (None, None) => {}
             _ => return None,
         }
-        same_loops((self, other), (&self.body, &other.body), &mut vars)?;
+        same_loops(self, other, &self.body, &other.body, &mut vars)?;
         let mut out = self.clone();
         // a variable that no loop has stays one that none has
         let vars = other.vars.iter().map(|(v, &extent)| vars[v].unwrap_or_else(|| out.vars.push(extent))).collect();
@@ -30,7 +30,7 @@ impl Kernel {
         other.exprs.values().for_each(|e| _ = out.exprs.push(numbers.expr(e)));
         let second: Vec<Stmt> = other.body.iter().map(|s| numbers.stmt(s)).collect();
         let open: Vec<VarId> = self.chunks.into_iter().collect();
-        out.body = merged(&out, (&self.body, &second), &open)?;
+        out.body = merged(&out, &self.body, &second, &open)?;
         if other.work() > self.work() {
             out.label.clone_from(&other.label);
         }
@@ -47,8 +47,10 @@ impl Kernel {
 
 /// Takes variable `y` of the second kernel for `x` of the first, if both run as far.
 fn same_variable(
-    (first, second): (&Kernel, &Kernel),
-    (x, y): (VarId, VarId),
+    first: &Kernel,
+    second: &Kernel,
+    x: VarId,
+    y: VarId,
     vars: &mut IdVec<VarId, Option<VarId>>,
 ) -> Option<()> {
     let is_free = vars[y].is_none_or(|known| known == x);
@@ -57,8 +59,10 @@ fn same_variable(
 
 /// Whether both are the same loops around stores, with the variables of the second that are those of the first.
 fn same_loops(
-    kernels: (&Kernel, &Kernel),
-    (x, y): (&[Stmt], &[Stmt]),
+    first: &Kernel,
+    second: &Kernel,
+    x: &[Stmt],
+    y: &[Stmt],
     vars: &mut IdVec<VarId, Option<VarId>>,
 ) -> Option<()> {
     let is_store = |s: &Stmt| matches!(s, Stmt::Store { .. });
@@ -69,23 +73,23 @@ fn same_loops(
         return None;
     }
     for pair in x.iter().zip(y) {
-        let (Stmt::For { var: a, kind: first, body: x }, Stmt::For { var: b, kind: second, body: y }) = pair else {
+        let (Stmt::For { var: a, kind: x_kind, body: x }, Stmt::For { var: b, kind: y_kind, body: y }) = pair else {
             return None;
         };
-        if first != second {
+        if x_kind != y_kind {
             return None;
         }
-        same_variable(kernels, (*a, *b), vars)?;
-        same_loops(kernels, (x, y), vars)?;
+        same_variable(first, second, *a, *b, vars)?;
+        same_loops(first, second, x, y, vars)?;
     }
     Some(())
 }
 
 /// Both bodies in the same loops, those of `open` around them; `None` where the order of both would matter.
-fn merged(kernel: &Kernel, (x, y): (&[Stmt], &[Stmt]), open: &[VarId]) -> Option<Vec<Stmt>> {
+fn merged(kernel: &Kernel, x: &[Stmt], y: &[Stmt], open: &[VarId]) -> Option<Vec<Stmt>> {
     let of_loops = |pair: (&Stmt, &Stmt)| match pair {
         (Stmt::For { var, kind, body: x }, Stmt::For { body: y, .. }) => {
-            let body = merged(kernel, (x, y), &[open, &[*var]].concat())?;
+            let body = merged(kernel, x, y, &[open, &[*var]].concat())?;
             Some(Stmt::For { var: *var, kind: *kind, body })
         }
         _ => None,

@@ -125,7 +125,7 @@ impl Walker<'_> {
         for _ in 0..MOST_ROUNDS {
             let mut border = self.border(&this.init, &this.wider, |i| this.fixed[i]);
             let rounds = if self.resizes {
-                self.most_rounds((this.cond, this.body), &this.init, &mut border, &this.reached, this.allowed)?
+                self.most_rounds(this.cond, this.body, &this.init, &mut border, &this.reached, this.allowed)?
             } else {
                 None
             };
@@ -141,7 +141,7 @@ impl Walker<'_> {
             let Some(after) = self.probe_for(&border.specs, this, &values)? else { return Ok(None) };
             let mut changed = false;
             for i in (0..open.len()).filter(|&i| open[i]) {
-                changed |= self.settle_value(this, i, (&border.specs[i], &after[i]), rounds)?;
+                changed |= self.settle_value(this, i, &border.specs[i], &after[i], rounds)?;
             }
             if !changed {
                 return Ok(Some(border));
@@ -167,7 +167,8 @@ impl Walker<'_> {
         &mut self,
         this: &mut Loop,
         i: usize,
-        (before, after): (&ValueSpec, &ValueSpec),
+        before: &ValueSpec,
+        after: &ValueSpec,
         rounds: Option<Dim>,
     ) -> Result<bool> {
         match before.joined(after) {
@@ -178,7 +179,7 @@ impl Walker<'_> {
                 };
                 let before = if let ValueSpec::List(before) = before { slice::from_ref(before) } else { &[] };
                 let mut lists = vec![list];
-                let changed = self.settle_lists(this, i, &mut lists, (before, slice::from_ref(&want)), rounds)?;
+                let changed = self.settle_lists(this, i, &mut lists, before, slice::from_ref(&want), rounds)?;
                 this.init[i] = lists.pop().map_or_else(|| this.init[i].clone(), Value::List);
                 Ok(changed)
             }
@@ -195,7 +196,7 @@ impl Walker<'_> {
                     ValueSpec::Structured(before) if before.element == want.element => &before.parts[..],
                     _ => &[],
                 };
-                let changed = self.settle_lists(this, i, &mut list.parts, (before, &want.parts), rounds)?;
+                let changed = self.settle_lists(this, i, &mut list.parts, before, &want.parts, rounds)?;
                 this.init[i] = Value::Structured(list);
                 Ok(changed)
             }
@@ -218,7 +219,8 @@ impl Walker<'_> {
         this: &mut Loop,
         i: usize,
         lists: &mut [ListValue],
-        (before, want): (&[ListSpec], &[ListSpec]),
+        before: &[ListSpec],
+        want: &[ListSpec],
         rounds: Option<Dim>,
     ) -> Result<bool> {
         let (mut growth, mut changed) = (this.growth[i], false);

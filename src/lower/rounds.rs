@@ -95,7 +95,8 @@ impl Walker<'_> {
     /// are. `None` where nothing tells. What integers lie between in the body becomes a part of the border.
     pub fn most_rounds(
         &mut self,
-        (cond, body): (&FuncRef, &FuncRef),
+        cond: &FuncRef,
+        body: &FuncRef,
         init: &[Value],
         border: &mut Border,
         reached: &Reached,

@@ -47,7 +47,7 @@ impl Walker<'_> {
             self.hold_claims(before, counts);
             left = match left {
                 None => Some(values),
-                Some(others) => self.select_each(counts, (&values, &others), &apart)?,
+                Some(others) => self.select_each(counts, &values, &others, &apart)?,
             };
             if left.is_none() {
                 return Ok(None);
@@ -104,7 +104,8 @@ impl Walker<'_> {
     fn select_each(
         &mut self,
         counts: InstId,
-        (ours, others): (&[Value], &[Value]),
+        ours: &[Value],
+        others: &[Value],
         apart: &BTreeSet<(usize, usize)>,
     ) -> Result<Option<Vec<Value>>> {
         if ours.len() != others.len() {
@@ -114,14 +115,14 @@ impl Walker<'_> {
         for (i, pair) in ours.iter().zip(others).enumerate() {
             let (Value::Array(x), Value::Array(y)) = pair else { return Ok(None) };
             let axes: Vec<usize> = apart.iter().filter(|(result, _)| *result == i).map(|a| a.1).collect();
-            let Some(one) = self.select_one(counts, (*x, *y), &axes)? else { return Ok(None) };
+            let Some(one) = self.select_one(counts, *x, *y, &axes)? else { return Ok(None) };
             out.push(Value::Array(one));
         }
         Ok(Some(out))
     }
 
     /// One of two arrays, which may have different sizes along some axes.
-    fn select_one(&mut self, counts: InstId, (x, y): (InstId, InstId), apart: &[usize]) -> Result<Option<InstId>> {
+    fn select_one(&mut self, counts: InstId, x: InstId, y: InstId, apart: &[usize]) -> Result<Option<InstId>> {
         if self.b.rank(x) != self.b.rank(y) || self.b.dtype(x) != self.b.dtype(y) {
             return Ok(None);
         }

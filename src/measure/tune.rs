@@ -80,12 +80,12 @@ pub fn tune(lowered: &Lowered, target: &Target, mut tuning: Tuning, progress: im
     }
     let (changed_products, changed_convolutions) = (count_changed(&model.0, &best.0), count_changed(&model.1, &best.1));
     let (products, convolutions) = (best.0.len(), best.1.len());
-    add_rows(&mut tuning, best);
+    add_rows(&mut tuning, best.0, best.1);
     let mut tuned = Target { tuning, ..target.clone() };
     let (untuned_ms, tuned_ms) = compare(lowered, target, &tuned)?;
     // what wins kernel by kernel and loses in the whole was chance
     if tuned_ms >= untuned_ms {
-        add_rows(&mut tuned.tuning, model);
+        add_rows(&mut tuned.tuning, model.0, model.1);
     }
     let tuning = tuned.tuning;
     Ok(Tuned { tuning, products, changed_products, convolutions, changed_convolutions, untuned_ms, tuned_ms })
@@ -108,7 +108,7 @@ fn count_changed<T: PartialEq>(model: &Timed<T>, best: &Timed<T>) -> usize {
 }
 
 /// Adds rows, which replace those of the same products and convolutions.
-fn add_rows(tuning: &mut Tuning, (products, convolutions): (Timed<Choice>, Timed<Method>)) {
+fn add_rows(tuning: &mut Tuning, products: Timed<Choice>, convolutions: Timed<Method>) {
     tuning.rows.extend(products.into_iter().map(|(form, (choice, _))| (form, choice)));
     tuning.methods.extend(convolutions.into_iter().map(|(form, (method, _))| (form, method)));
 }

@@ -133,7 +133,7 @@ fn reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let comp = computation(cx, "merge_op")?;
     let shape = cx.b.shape(x).clone();
-    let sum = exchange(cx, ("all-reduce", None), &groups, (x, Some(comp)), shape);
+    let sum = exchange(cx, "all-reduce", None, &groups, x, Some(comp), shape);
     let result = match cx.node.str("final_op") {
         Some("Div") => mean(cx, sum, &groups),
         Some("Id") => sum,
@@ -150,7 +150,7 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let first = dims.first_mut().ok_or_else(|| cx.mismatch("scalars are not gathered"))?;
     *first = first.checked_mul(groups.size).ok_or_else(|| cx.unsupported("a result of more than 2^64 elements"))?;
     let shape = Shape::array(cx.b.dtype(x), dims);
-    let all = exchange(cx, ("all-gather", Some(Dim::from(0))), &groups, (x, None), shape);
+    let all = exchange(cx, "all-gather", Some(Dim::from(0)), &groups, x, None, shape);
     cx.one(all)
 }
 
@@ -162,7 +162,7 @@ fn all_to_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("an array with a row for each of {} replicas", groups.size)));
     }
     let shape = cx.b.shape(x).clone();
-    let all = exchange(cx, ("all-to-all", Some(Dim::from(0))), &groups, (x, None), shape);
+    let all = exchange(cx, "all-to-all", Some(Dim::from(0)), &groups, x, None, shape);
     cx.one(all)
 }
 
@@ -191,9 +191,11 @@ pub fn mean(cx: &mut LowerCtx, sum: InstId, groups: &Groups) -> InstId {
 /// A collective of an opcode along a dimension, of an array and what it is reduced by.
 pub fn exchange(
     cx: &mut LowerCtx,
-    (opcode, dimension): (&str, Option<Dim>),
+    opcode: &str,
+    dimension: Option<Dim>,
     groups: &Groups,
-    (x, by): (InstId, Option<CompId>),
+    x: InstId,
+    by: Option<CompId>,
     shape: Shape,
 ) -> InstId {
     let mut attrs = vec![("replica_groups".to_string(), written(&groups.members))];

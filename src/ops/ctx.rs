@@ -289,12 +289,12 @@ impl LowerCtx<'_> {
             Error::user(Code::DynamicShape, told)
         })?;
         if let Some(same_as) = self.b.founds().last().filter(|f| f.is_fixed).map(|f| f.same_as) {
-            self.claim_fixed(count, (size, most), same_as);
+            self.claim_fixed(count, size, most, same_as);
         }
         Ok(size)
     }
     /// Lets calls fail in which a size is not the one that another shape asks for.
-    fn claim_fixed(&mut self, count: InstId, (size, most): (Dim, Dim), same_as: Option<InstId>) {
+    fn claim_fixed(&mut self, count: InstId, size: Dim, most: Dim, same_as: Option<InstId>) {
         let is_it = match same_as {
             Some(other) => {
                 let (count, other) = (self.b.convert(count, DType::S32), self.b.convert(other, DType::S32));
@@ -304,7 +304,7 @@ impl LowerCtx<'_> {
         };
         let none = self.b.full_like(count, -1.0);
         let claim = self.b.select(is_it, count, none);
-        self.claim(claim, (if same_as.is_some() { most } else { size }, false));
+        self.claim(claim, if same_as.is_some() { most } else { size }, false);
     }
     /// The first `size` elements of `x`.
     ///
@@ -376,7 +376,7 @@ impl LowerCtx<'_> {
             return self.found(count, most, made);
         }
         let most = self.b.bound(&self.node.name);
-        self.size_up_to(count, (Dim::from(most), true), made)
+        self.size_up_to(count, Dim::from(most), true, made)
     }
     /// The same of one that is never above `most` where the arguments are sound.
     ///
@@ -384,7 +384,8 @@ impl LowerCtx<'_> {
     /// Those of [`LowerCtx::found`].
     pub fn size_within(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
         let allowed = self.b.bound(&self.node.name);
-        self.size_up_to(count, if most <= MOST_PROVEN { (most, false) } else { (Dim::from(allowed), true) }, made)
+        let is_proven = most <= MOST_PROVEN;
+        self.size_up_to(count, if is_proven { most } else { Dim::from(allowed) }, !is_proven, made)
     }
     /// One more than the largest of some numbers, a vector of integers: as many as there are of what they count from 0 on.
     ///
@@ -404,16 +405,16 @@ impl LowerCtx<'_> {
             None => self.size_of(count, made),
         }
     }
-    fn size_up_to(&mut self, count: InstId, (most, is_allowed): (Dim, bool), made: &str) -> Result<Dim> {
+    fn size_up_to(&mut self, count: InstId, most: Dim, is_allowed: bool, made: &str) -> Result<Dim> {
         let (asked, taken) = self.clamped(count, most);
         let size = self.found(taken, most, made)?;
-        self.claim(asked, (most, is_allowed));
+        self.claim(asked, most, is_allowed);
         Ok(size)
     }
     /// A number from 0 to `most`; calls fail in which it is another.
     pub fn hold(&mut self, count: InstId, most: Dim) -> InstId {
         let (asked, taken) = self.clamped(count, most);
-        self.claim(asked, (most, false));
+        self.claim(asked, most, false);
         taken
     }
     /// Lets calls fail that ask for more than `most` elements of state, the room that the caller allows `owner`.
@@ -436,7 +437,7 @@ impl LowerCtx<'_> {
         }
         let most = self.b.bound(&self.node.name);
         let (asked, taken) = self.clamped(count, Dim::from(most));
-        self.claim(asked, (Dim::from(most), true));
+        self.claim(asked, Dim::from(most), true);
         Some((taken, Dim::from(most)))
     }
     /// A number, not further out than one from what it may be from 0 on, and as the nearest that it may be.
@@ -447,7 +448,7 @@ impl LowerCtx<'_> {
         (asked, self.b.elementwise(ScalarOp::Clamp, &[none, asked, room]))
     }
     /// Lets calls fail that ask for more than `most`, or for less than nothing.
-    fn claim(&mut self, asked: InstId, (most, is_allowed): (Dim, bool)) {
+    fn claim(&mut self, asked: InstId, most: Dim, is_allowed: bool) {
         let value = self.b.convert(asked, DType::S32);
         let claims = self.b.claims();
         if !claims.iter().any(|c| most.is_same(c.most.into()) && element::same(self.b, c.value, value)) {

@@ -117,7 +117,7 @@ fn told_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
 }
 
 /// A list of zeros; `now` is how many there are, where that is a value and `length` the most that it may be.
-fn of_length(cx: &mut LowerCtx, (length, now): (Dim, Option<InstId>)) -> Result<Vec<Value>> {
+fn of_length(cx: &mut LowerCtx, length: Dim, now: Option<InstId>) -> Result<Vec<Value>> {
     let is_list = cx.node.tf_type("element_dtype") == Some(TfType::Variant);
     if is_list && now.is_none() {
         return heterogeneous_lists::of_length(cx, length);
@@ -134,11 +134,11 @@ fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let count = cx.arg(1)?;
             let count = cx.b.reshape(count, &[]);
             let (now, most) = bounded_count(cx, count).ok_or(refused)?;
-            return of_length(cx, (most, Some(now)));
+            return of_length(cx, most, Some(now));
         }
     };
     let n = Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
-    of_length(cx, (n, None))
+    of_length(cx, n, None)
 }
 
 /// A number of elements, a scalar s32, and the most that it may be: what follows from the program, or else what the caller allows. `None`
@@ -154,7 +154,7 @@ pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId,
 }
 
 fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    of_length(cx, (Dim::from(0), None))
+    of_length(cx, Dim::from(0), None)
 }
 
 fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -140,15 +140,15 @@ impl Ranges {
 
     /// The interval of an integer scalar of the open computation.
     pub fn of(&self, b: &Builder, id: InstId) -> Range {
-        self.follow(b, id, (MOST_DEPTH, &Cell::new(MOST_LOOKS)))
+        self.follow(b, id, MOST_DEPTH, &Cell::new(MOST_LOOKS))
     }
 
     /// Range that contains all elements of an array of integers of the open computation.
     pub fn elements(&self, b: &Builder, id: InstId) -> Range {
-        self.follow(b, id, (MOST_DEPTH, &Cell::new(MOST_LOOKS)))
+        self.follow(b, id, MOST_DEPTH, &Cell::new(MOST_LOOKS))
     }
 
-    fn follow(&self, b: &Builder, id: InstId, (depth, left): (usize, &Cell<usize>)) -> Range {
+    fn follow(&self, b: &Builder, id: InstId, depth: usize, left: &Cell<usize>) -> Range {
         let Some(inst) = b.current().insts.get(id) else { return Range::ALL };
         let more = left.get().checked_sub(1).and_then(|n| {
             left.set(n);
@@ -166,13 +166,13 @@ impl Ranges {
                 None => Range::all(&known.value),
             };
         }
-        let operand = |i: usize| inst.operands.get(i).map_or(Range::ALL, |&id| self.follow(b, id, (depth, left)));
+        let operand = |i: usize| inst.operands.get(i).map_or(Range::ALL, |&id| self.follow(b, id, depth, left));
         let range = match &inst.op {
             Op::GetTupleElement(_) => self.told(b, id).unwrap_or_else(|| left_by_loop(b, id)),
             Op::Reshape | Op::Copy | Op::Broadcast(_) | Op::Elementwise(ScalarOp::Convert(_)) => operand(0),
             Op::Transpose(_) | Op::Reverse(_) | Op::Gather(_) | Op::DynamicSlice(_) => operand(0),
             Op::Slice(dims) => match part_of(b, inst.operands[0], dims) {
-                Some(part) => self.follow(b, part, (depth, left)),
+                Some(part) => self.follow(b, part, depth, left),
                 None => operand(0),
             },
             Op::Pad(_) | Op::DynamicUpdateSlice => operand(0).joined(operand(1)),

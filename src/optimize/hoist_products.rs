@@ -54,7 +54,7 @@ enum Weights {
 }
 
 fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(TupleLoop { shapes, starts, mut cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
+    let Some(TupleLoop { shapes, starts, mut cond, body }) = parts(editor, id, cond, body) else { return Ok(None) };
     let invariant: Vec<bool> =
         (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let products: Vec<Product> =

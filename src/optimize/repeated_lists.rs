@@ -46,7 +46,7 @@ impl Loop {
 }
 
 fn of_loop(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(TupleLoop { shapes: state, starts, cond, body }) = parts(editor, id, (cond, body)) else {
+    let Some(TupleLoop { shapes: state, starts, cond, body }) = parts(editor, id, cond, body) else {
         return Ok(None);
     };
     let parts = state.len();

@@ -22,7 +22,7 @@ pub fn simplify_loops(module: &mut Module) -> Result<Changed> {
 }
 
 fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(TupleLoop { shapes, starts, cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
+    let Some(TupleLoop { shapes, starts, cond, body }) = parts(editor, id, cond, body) else { return Ok(None) };
     let invariant: Vec<bool> =
         (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let constants: Vec<Option<Vec<Inst>>> =
@@ -71,7 +71,7 @@ pub(super) struct TupleLoop {
 }
 
 /// The parts of loop `id`, where both of its computations read their parameter part by part.
-pub(super) fn parts(editor: &Editor, id: InstId, (cond, body): (CompId, CompId)) -> Option<TupleLoop> {
+pub(super) fn parts(editor: &Editor, id: InstId, cond: CompId, body: CompId) -> Option<TupleLoop> {
     let init = editor.operand(id, 0);
     let shapes = editor.shape(id).as_tuple()?.to_vec();
     let (cond, body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());

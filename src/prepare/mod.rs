@@ -208,7 +208,7 @@ fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared>
     let called = self::fetched(signature, &names, &ends[..fetched]);
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
-    let settled: Vec<Given> = infos.iter().zip(&axes).map(given).chain(values).collect();
+    let settled: Vec<Given> = infos.iter().zip(&axes).map(|(feed, axes)| given(feed, axes)).chain(values).collect();
     let prune::Kept { mut program, mut fetches } = prune::cut(program, &needed, &settled, ends);
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
     let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
@@ -240,10 +240,10 @@ fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
 }
 
 /// A feed's type, shape and sizes in the form that inference takes.
-fn given((feed, axes): (&Feed, &Vec<Option<usize>>)) -> Given {
+fn given(feed: &Feed, axes: &[Option<usize>]) -> Given {
     let fixed = |(&d, axis): (&u64, &Option<usize>)| Some(d).filter(|_| axis.is_none());
     let shape = PartialShape(Some(feed.info.dims.iter().zip(axes).map(fixed).collect()));
-    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.clone(), value: None }
+    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.to_vec(), value: None }
 }
 
 /// Where feed `i` of a program that was cut is.

@@ -51,7 +51,7 @@ pub fn infos(
     let mut varying = VaryingSizes::default();
     for ((asked, name), field) in asked.into_iter().zip(&names).zip(field_names(&names)) {
         let dtype = dtype(program, asked, name);
-        let dims = dims(program, asked, (name, &field), (&mut bindings, &mut varying), told);
+        let dims = dims(program, asked, name, &field, &mut bindings, &mut varying, told);
         match (dtype, dims) {
             (Ok(dtype), Ok((dims, own))) => {
                 let name = spelled(program, asked.at);
@@ -199,9 +199,9 @@ pub fn open(
         let told = told_shape(program, asked).0;
         let (mut dims, mut sizes) = (Vec::new(), Vec::new());
         for (i, dim) in told.iter().flatten().enumerate() {
-            let (size, number) = match bindings.said(asked, (&node.name, &name), i, *dim) {
+            let (size, number) = match bindings.said(asked, &node.name, &name, i, *dim) {
                 Some(Binding::Size(size)) => (Some(size), None),
-                Some(Binding::Bound(bound)) => (None, Some(numbered(&mut varying, &bound, (&field, i), node)?)),
+                Some(Binding::Bound(bound)) => (None, Some(numbered(&mut varying, &bound, &field, i, node)?)),
                 None => (None, None),
             };
             dims.push(size);
@@ -218,7 +218,8 @@ pub fn open(
 fn numbered(
     varying: &mut VaryingSizes,
     bound: &Bound,
-    (field, i): (&str, usize),
+    field: &str,
+    i: usize,
     node: &Node,
 ) -> Result<usize, Diagnostic> {
     let conflict = |what| Diagnostic::new(Code::BadOption, format!("the size {what}")).at_node(&node.name, &node.op);
@@ -228,8 +229,10 @@ fn numbered(
 fn dims(
     program: &Program,
     asked: &UnresolvedFeed,
-    (name, field): (&str, &str),
-    (bindings, varying): (&mut Bindings, &mut VaryingSizes),
+    name: &str,
+    field: &str,
+    bindings: &mut Bindings,
+    varying: &mut VaryingSizes,
     told: &mut Vec<String>,
 ) -> Result<(Vec<u64>, Vec<Option<usize>>), Diagnostic> {
     let node = &program.graph.nodes[asked.at.node];
@@ -254,10 +257,10 @@ fn dims(
     };
     let (mut out, mut axes, mut missing) = (Vec::new(), vec![None; shape.len()], Vec::new());
     for (i, dim) in shape.iter().enumerate() {
-        match bindings.said(asked, (&node.name, &tensor), i, *dim) {
+        match bindings.said(asked, &node.name, &tensor, i, *dim) {
             Some(Binding::Size(size)) => out.push(size),
             Some(Binding::Bound(bound)) => {
-                let number = numbered(varying, &bound, (field, i), node)?;
+                let number = numbered(varying, &bound, field, i, node)?;
                 let is_named = asked.spec.bounds.get(i).is_some_and(Option::is_some);
                 if !is_named && axes[..i].iter().flatten().any(|&other| other != number) {
                     let size = &varying.sizes[number].name;
@@ -295,7 +298,8 @@ impl Bindings<'_> {
     fn said(
         &mut self,
         asked: &UnresolvedFeed,
-        (node, tensor): (&str, &str),
+        node: &str,
+        tensor: &str,
         i: usize,
         dim: Option<u64>,
     ) -> Option<Binding> {

@@ -134,7 +134,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
                 "{:?} {:?} {} {:?} {fetches:?}",
                 request.options.flags, request.options.until, request.options.beyond_xla, request.options.checks
             );
-            Some(Library::new(native, program, (file, &request.variables), &asked, request.dumps.clone())?)
+            Some(Library::new(native, program, file, &request.variables, &asked, request.dumps.clone())?)
         }
         Mode::Annotate | Mode::Xla => None,
     };

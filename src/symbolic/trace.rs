@@ -245,7 +245,7 @@ impl Record {
         }
     }
 
-    fn guard(&mut self, (a, relation, b): (Side, Relation, Side), holds: bool, is_pin: bool) {
+    fn guard(&mut self, a: Side, relation: Relation, b: Side, holds: bool, is_pin: bool) {
         let (a, b) = (self.side(a), self.side(b));
         let Some(difference) = a.sub(&b) else {
             // never seen: both are expressions of a record, whose difference is short; kept as one that no sizes meet
@@ -379,12 +379,12 @@ pub(super) fn combined(a: Side, op: Binary, b: Side) -> Result<Side, Unknown> {
 }
 
 pub(super) fn guard(a: Side, relation: Relation, b: Side, holds: bool) {
-    with(|record| record.guard((a, relation, b), holds, false));
+    with(|record| record.guard(a, relation, b, holds, false));
 }
 
 /// Records that an expression was read as the number `value`.
 pub(super) fn pin(expr: ExprId, value: i64) {
-    with(|record| record.guard((Side::Expr(expr), Relation::Equal, Side::Constant(value)), true, true));
+    with(|record| record.guard(Side::Expr(expr), Relation::Equal, Side::Constant(value), true, true));
 }
 
 pub(super) fn spelled(expr: ExprId) -> String {

@@ -11,8 +11,12 @@ use object::{
 use std::collections::HashMap;
 use std::fmt::Display;
 
-/// Where a section of one object lies in the whole.
-type Place = (SectionId, u64);
+/// The position of a section of a part in the joined object.
+#[derive(Clone, Copy)]
+struct Place {
+    section: SectionId,
+    offset: u64,
+}
 
 /// A symbol of an input object as a symbol of the joined object, and an offset in bytes from that.
 type Known = (SymbolId, u64);
@@ -107,7 +111,7 @@ impl Whole {
             true => to.append_bss(section.size(), align),
             false => to.append_data(section.data().map_err(odd)?, align),
         };
-        Ok((id, offset))
+        Ok(Place { section: id, offset })
     }
 
     /// The symbol of the joined object that stands for `symbol`; `None` where no relocation needs it.
@@ -123,16 +127,18 @@ impl Whole {
         }
         let place = symbol.section_index().and_then(|section| places.get(&section));
         let section = match (symbol.kind(), place) {
-            (SymbolKind::Section, Some(&(section, at))) => return Ok(Some((self.object.section_symbol(section), at))),
+            (SymbolKind::Section, Some(place)) => {
+                return Ok(Some((self.object.section_symbol(place.section), place.offset)));
+            }
             (SymbolKind::File, _) if is_first => write::SymbolSection::None,
-            (_, Some(&(section, _))) => write::SymbolSection::Section(section),
+            (_, Some(place)) => write::SymbolSection::Section(place.section),
             (_, None) if symbol.is_undefined() && symbol.is_global() => write::SymbolSection::Undefined,
             // of sections that are left out, and the empty one that each table begins with
             (_, None) => return Ok(None),
         };
         let own = write::Symbol {
             name: name.into(),
-            value: symbol.address() + place.map_or(0, |(_, at)| *at),
+            value: symbol.address() + place.map_or(0, |place| place.offset),
             size: symbol.size(),
             kind: symbol.kind(),
             scope: symbol.scope(),
@@ -150,7 +156,7 @@ impl Whole {
 
     fn relocation(
         &mut self,
-        (section, start): Place,
+        place: Place,
         offset: u64,
         relocation: &Relocation,
         symbols: &HashMap<SymbolIndex, Known>,
@@ -161,8 +167,8 @@ impl Whole {
             return Err(odd("has offsets in its code"));
         }
         let addend = relocation.addend().wrapping_add_unsigned(behind);
-        let own = write::Relocation { offset: start + offset, symbol, addend, flags: relocation.flags() };
-        self.object.add_relocation(section, own).map_err(odd)
+        let own = write::Relocation { offset: place.offset + offset, symbol, addend, flags: relocation.flags() };
+        self.object.add_relocation(place.section, own).map_err(odd)
     }
 }
 

@@ -67,13 +67,13 @@ impl FunctionEmitter<'_> {
         let at = self.address(buf, index)?;
         if dtype.is_complex() {
             let part = dtype.real_part();
-            let pairs = self.load_raw(&at, part, part.bytes(), (lanes, 2));
+            let pairs = self.load_raw(&at, part, part.bytes(), lanes, 2);
             let pick = |odd: u64| (0..lanes).map(|i| 2 * i + odd).collect::<Vec<_>>();
             let (re, im) = (self.shuffle(&pairs, &pick(0)), self.shuffle(&pairs, &pick(1)));
             return Ok(self.join(&re, &im));
         }
         let stored = stored_as(dtype);
-        let raw = self.load_raw(&at, stored, dtype.bytes(), (lanes, 1));
+        let raw = self.load_raw(&at, stored, dtype.bytes(), lanes, 1);
         if dtype == DType::Pred {
             let zero = self.constant(stored, 0, lanes);
             return Ok(self.ins(&format!("icmp ne {} {}, {}", raw.ty(), raw.text, zero.text), dtype, lanes));
@@ -127,7 +127,7 @@ impl FunctionEmitter<'_> {
                 let rhs = format!("shufflevector {} {}, {} {}, {mask}", re.ty(), re.text, im.ty(), im.text);
                 self.ins(&rhs, re.dtype, 2 * lanes)
             };
-            self.store_raw(&at, &pairs, pairs.dtype.bytes(), (lanes, 2));
+            self.store_raw(&at, &pairs, pairs.dtype.bytes(), lanes, 2);
             return Ok(());
         }
         let stored = stored_as(dtype);
@@ -137,7 +137,7 @@ impl FunctionEmitter<'_> {
             let rhs = format!("{extend} {} {} to {}", value.ty(), value.text, value_type(stored, lanes));
             value = self.ins(&rhs, stored, lanes);
         }
-        self.store_raw(&at, &value, dtype.bytes(), (lanes, 1));
+        self.store_raw(&at, &value, dtype.bytes(), lanes, 1);
         Ok(())
     }
 

@@ -116,24 +116,24 @@ pub fn exp_one_factor(f: &mut FunctionEmitter, x: &Val) -> Val {
     fma(f, &power, &q, &power)
 }
 
-/// Below the first e^x is 0, above the second infinite.
+/// Range of f64 arguments outside of which e^x is 0 or infinite.
 pub const RANGE_F64: (f64, f64) = (-746.0, 710.0);
 
-/// The same of f32.
+/// Range of f32 arguments outside of which e^x is 0 or infinite.
 const RANGE_F32: (f64, f64) = (-104.0, 89.0);
 
 /// e^x.
 pub fn exp_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
-    let limited = held(f, x, RANGE_F32);
+    let limited = clamp(f, x, RANGE_F32.0, RANGE_F32.1);
     let reduced = reduce_f32(f, &limited);
     let q = core(f, &reduced.r);
     let y = add(f, &number(x, 1.0), &q);
     times_power(f, &y, &reduced)
 }
 
-/// x inside of a range, or NaN.
-fn held(f: &mut FunctionEmitter, x: &Val, (low, high): (f64, f64)) -> Val {
-    // in this order a NaN stays one
+/// Clamps x to a range; a NaN stays one.
+fn clamp(f: &mut FunctionEmitter, x: &Val, low: f64, high: f64) -> Val {
+    // the order of the operands keeps a NaN
     let low = number(x, low);
     let under = fcmp(f, "olt", x, &low);
     let limited = select(f, &under, &low, x);
@@ -224,7 +224,7 @@ pub fn expm1_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
 
 /// e^x - 1 of f32: twice 2^(n-1)·q + (2^(n-1) - 1/2), as 2^n may be infinite where the result is not.
 pub fn expm1_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
-    let limited = held(f, x, (-18.0, 89.0));
+    let limited = clamp(f, x, -18.0, 89.0);
     let Reduced { biased, r, .. } = reduce_f32(f, &limited);
     let q = core(f, &r);
     let below = sub(f, &biased, &number(x, 1.0));
@@ -238,7 +238,7 @@ pub fn expm1_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
 /// tanh x = (e^2x - 1) / (e^2x + 1).
 pub fn tanh(f: &mut FunctionEmitter, x: &Val) -> Val {
     let bound = if x.dtype == DType::F32 { 9.2 } else { 20.0 };
-    let limited = held(f, x, (-bound, bound));
+    let limited = clamp(f, x, -bound, bound);
     let twice = add(f, &limited, &limited);
     let e = if x.dtype == DType::F32 { expm1_small(f, &twice) } else { expm1_finite(f, &twice) };
     let below = add(f, &e, &number(x, 2.0));

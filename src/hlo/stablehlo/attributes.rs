@@ -142,7 +142,7 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
             out.put("exponent_bits", FieldValue::Int(e));
             out.put("mantissa_bits", FieldValue::Int(m));
         }
-        "custom-call" => custom_call::attributes(op, (operands, comps), &mut out)?,
+        "custom-call" => custom_call::attributes(op, operands, comps, &mut out)?,
         "all-reduce" | "all-gather" | "reduce-scatter" | "collective-permute" | "collective-broadcast" => {
             collectives::attributes(op, opcode, &mut out)?;
         }

@@ -85,13 +85,13 @@ impl Converter<'_, '_> {
             }
             let call = Foreign { opcode: "all-to-all".to_string(), attrs: attrs.clone(), calls: Vec::new() };
             let moved = self.b().push(Op::Foreign(Box::new(call)), &[x], Shape::Array(array.clone()));
-            results.push(if split == join { moved } else { self.behind(moved, (split, join, count)) });
+            results.push(if split == join { moved } else { self.behind(moved, split, join, count) });
         }
         Ok(results)
     }
 
     /// The parts along `split`, joined along `join` instead.
-    fn behind(&mut self, x: InstId, (split, join, count): (usize, usize, u64)) -> InstId {
+    fn behind(&mut self, x: InstId, split: usize, join: usize, count: u64) -> InstId {
         let b = self.b();
         let mut dims = b.dims(x).to_vec();
         dims[split] /= count;

@@ -302,15 +302,16 @@ impl<'a, 'h> Converter<'a, 'h> {
             return Ok(vec![part]);
         }
         if let Some(StaticOperation { op, operands, comps: own, numbers }) = self.fixed(op, &operands)? {
-            return self.single(&op, (operands, &numbers), own.as_deref().unwrap_or(comps), scope);
+            return self.single(&op, operands, &numbers, own.as_deref().unwrap_or(comps), scope);
         }
-        self.single(op, (operands, &[]), comps, scope)
+        self.single(op, operands, &[], comps, scope)
     }
     /// Converts an operation of one instruction, with sizes that were operands in the order of its attributes.
     fn single(
         &mut self,
         op: &Operation,
-        (mut operands, numbers): (Vec<InstId>, &[Vec<Dim>]),
+        mut operands: Vec<InstId>,
+        numbers: &[Vec<Dim>],
         comps: &[CompId],
         scope: &SymbolScope,
     ) -> Result<Vec<InstId>> {

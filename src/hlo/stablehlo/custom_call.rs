@@ -40,7 +40,7 @@ pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> AttrResu
 ///
 /// # Errors
 /// The reason why the operation is refused.
-pub(super) fn attributes(op: &Operation, (shapes, comps): (&[&Shape], &[CompId]), out: &mut Out) -> AttrResult<()> {
+pub(super) fn attributes(op: &Operation, shapes: &[&Shape], comps: &[CompId], out: &mut Out) -> AttrResult<()> {
     let target = match op.attr(&["call_target_name", "callee"]) {
         Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) => name,
         _ => return Err("a custom call has a target".to_string()),

@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<ModuleTree> {
             }
             if r.eat_word("attributes") {
                 r.expect("{")?;
-                out.header.extend(r.dictionary("}")?.into_iter().filter_map(device_count));
+                out.header.extend(r.dictionary("}")?.into_iter().filter_map(|(name, value)| device_count(name, value)));
             }
             r.expect("{")?;
             open += 1;
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str) -> Result<ModuleTree> {
 }
 
 /// The attribute of a module that says how many devices run it.
-pub(super) fn device_count((name, value): (String, MlirAttr)) -> Option<(String, String)> {
+pub(super) fn device_count(name: String, value: MlirAttr) -> Option<(String, String)> {
     let own = match name.as_str() {
         "mhlo.num_replicas" => "replica_count",
         "mhlo.num_partitions" => "num_partitions",

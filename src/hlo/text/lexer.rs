@@ -108,17 +108,17 @@ impl<'a> Lexer<'a> {
             }
         }
     }
-    fn token(&self, kind: TokenKind, start: usize, inner: (usize, usize)) -> Token<'a> {
-        Token { kind, text: self.src.get(inner.0..inner.1).unwrap_or(""), start, end: self.pos }
+    fn token(&self, kind: TokenKind, start: usize, text_start: usize, text_end: usize) -> Token<'a> {
+        Token { kind, text: self.src.get(text_start..text_end).unwrap_or(""), start, end: self.pos }
     }
     /// The next token.
     pub fn next(&mut self) -> Token<'a> {
         if !self.skip() {
-            return self.token(TokenKind::Error, self.pos, (self.pos, self.pos));
+            return self.token(TokenKind::Error, self.pos, self.pos, self.pos);
         }
         let start = self.pos;
         if start >= self.src.len() {
-            return self.token(TokenKind::Eof, start, (start, start));
+            return self.token(TokenKind::Eof, start, start, start);
         }
         let byte = self.at(start);
         let kind = match byte {
@@ -137,7 +137,7 @@ impl<'a> Lexer<'a> {
                 self.take(n, TokenKind::Error)
             }
         };
-        self.token(kind, start, (start, self.pos))
+        self.token(kind, start, start, self.pos)
     }
     fn take(&mut self, n: usize, kind: TokenKind) -> TokenKind {
         self.pos += n;
@@ -147,12 +147,12 @@ impl<'a> Lexer<'a> {
         let start = self.pos;
         self.pos += 1;
         if !(self.at(self.pos).is_ascii_alphabetic() || self.at(self.pos) == b'_') {
-            return self.token(TokenKind::Error, start, (start, self.pos));
+            return self.token(TokenKind::Error, start, start, self.pos);
         }
         while word_byte(self.at(self.pos)) {
             self.pos += 1;
         }
-        self.token(TokenKind::Name, start, (start + 1, self.pos))
+        self.token(TokenKind::Name, start, start + 1, self.pos)
     }
     fn string(&mut self) -> Token<'a> {
         let start = self.pos;
@@ -163,13 +163,13 @@ impl<'a> Lexer<'a> {
                 b'\\' if i + 1 < self.src.len() => i += 2,
                 _ if i >= self.src.len() => {
                     self.pos = start + 1;
-                    return self.token(TokenKind::Error, start, (start, start + 1));
+                    return self.token(TokenKind::Error, start, start, start + 1);
                 }
                 _ => i += 1,
             }
         }
         self.pos = i + 1;
-        self.token(TokenKind::Str, start, (start + 1, i))
+        self.token(TokenKind::Str, start, start + 1, i)
     }
     fn word(&mut self) -> Token<'a> {
         let start = self.pos;
@@ -182,31 +182,31 @@ impl<'a> Lexer<'a> {
         match self.at(end) {
             b':' => {
                 self.pos += 1;
-                return self.token(TokenKind::Name, start, (start, end));
+                return self.token(TokenKind::Name, start, start, end);
             }
             b'=' => {
                 self.pos += 1;
-                return self.token(TokenKind::AttrName, start, (start, end));
+                return self.token(TokenKind::AttrName, start, start, end);
             }
             _ => {}
         }
         if is_type(text) {
-            return self.token(TokenKind::Type, start, (start, end));
+            return self.token(TokenKind::Type, start, start, end);
         }
         if text == "inf" || text == "nan" {
             if text == "nan" {
                 self.pos += nan_payload(&self.src[end..]);
             }
-            return self.token(TokenKind::Special, start, (start, self.pos));
+            return self.token(TokenKind::Special, start, start, self.pos);
         }
         if KEYWORDS.contains(&text) {
-            return self.token(TokenKind::Keyword, start, (start, end));
+            return self.token(TokenKind::Keyword, start, start, end);
         }
         if let Some(n) = dim_labels(&self.src.as_bytes()[start..]) {
             self.pos = start + n;
-            return self.token(TokenKind::DimLabels, start, (start, self.pos));
+            return self.token(TokenKind::DimLabels, start, start, self.pos);
         }
-        self.token(TokenKind::Ident, start, (start, end))
+        self.token(TokenKind::Ident, start, start, end)
     }
     fn number(&mut self) -> TokenKind {
         let rest = &self.src.as_bytes()[self.pos..];

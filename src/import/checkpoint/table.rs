@@ -42,8 +42,12 @@ pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((cursor.varint().ok()?, cursor.at))
 }
 
-/// Where a block is: offset and size without the trailer.
-type Handle = (usize, usize);
+/// Position of a block in the file.
+struct Handle {
+    offset: usize,
+    /// Bytes without the trailer.
+    size: usize,
+}
 
 struct Cursor<'a> {
     bytes: &'a [u8],
@@ -67,12 +71,12 @@ impl Cursor<'_> {
         usize::try_from(self.varint()?).map_err(|_| bad("a size of the index is too large"))
     }
     fn handle(&mut self) -> Result<Handle> {
-        Ok((self.size()?, self.size()?))
+        Ok(Handle { offset: self.size()?, size: self.size()? })
     }
 }
 
 /// The entries of one block. Keys share the beginning of the key before them.
-fn block(file: &Bytes, (offset, size): Handle) -> Result<Vec<(Vec<u8>, Bytes)>> {
+fn block(file: &Bytes, Handle { offset, size }: Handle) -> Result<Vec<(Vec<u8>, Bytes)>> {
     let end = offset.checked_add(size).filter(|e| e.checked_add(TRAILER_BYTES).is_some_and(|e| e <= file.len()));
     let end = end.ok_or_else(|| bad("a block of the index lies outside of it"))?;
     let (content, kind) = (file.slice(offset..end), file[end]);

@@ -183,7 +183,7 @@ fn matrix_diag(cx: &mut LowerCtx, band: DiagonalBand, sizes: [i64; 2], pad: Opti
     check_table(cx, rows, columns)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, band.count() * longest);
-    let table = DiagonalSources::unpacking(cx.b, band, (rows, columns), longest);
+    let table = DiagonalSources::unpacking(cx.b, band, rows, columns, longest);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&batch[..], &[rows, columns]].concat());
     cx.one(y)
@@ -210,7 +210,7 @@ fn matrix_diag_part(cx: &mut LowerCtx, band: DiagonalBand, pad: Option<usize>) -
     check_table(cx, band.count(), longest)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, rows * columns);
-    let table = DiagonalSources::packing(cx.b, band, (rows, columns), longest);
+    let table = DiagonalSources::packing(cx.b, band, rows, columns, longest);
     let y = look_up(cx, x, &table, pad)?;
     let mut out = batch;
     if band.count() > 1 {
@@ -242,7 +242,7 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: DiagonalBand) -> Result<Vec<Value>> 
     }
     let diagonal = flat(cx, diagonal, &batch, band.count() * longest);
     let x = flat(cx, x, &batch, rows * columns);
-    let table = DiagonalSources::unpacking(cx.b, band, (rows, columns), longest);
+    let table = DiagonalSources::unpacking(cx.b, band, rows, columns, longest);
     let y = look_up(cx, diagonal, &table, x)?;
     let y = cx.b.reshape(y, &dims);
     cx.one(y)
@@ -255,7 +255,7 @@ fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     check_table(cx, n, n)?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n]);
-    let table = DiagonalSources::unpacking(cx.b, DiagonalBand::MAIN, (n, n), n);
+    let table = DiagonalSources::unpacking(cx.b, DiagonalBand::MAIN, n, n, n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
     cx.one(y)
@@ -270,7 +270,7 @@ fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = product(&dims[..half]).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n * n]);
-    let table = DiagonalSources::packing(cx.b, DiagonalBand::MAIN, (n, n), n);
+    let table = DiagonalSources::packing(cx.b, DiagonalBand::MAIN, n, n, n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &dims[..half]);
     cx.one(y)

@@ -15,12 +15,7 @@ pub(super) struct DiagonalSources {
 
 impl DiagonalSources {
     /// For each element of a matrix, its place among the packed diagonals.
-    pub fn unpacking(
-        b: &mut Builder,
-        band: DiagonalBand,
-        (rows, columns): (Dim, Dim),
-        longest: Dim,
-    ) -> DiagonalSources {
+    pub fn unpacking(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalSources {
         if !rows.varies() && !columns.varies() {
             return DiagonalSources::known(b, &band.unpacking(rows, columns, longest));
         }
@@ -36,21 +31,21 @@ impl DiagonalSources {
         let size = b.full(DType::S32, &dims, longest);
         let before = b.mul(row, size);
         let along = b.min(i, j);
-        let offset = offset(b, band, d, (rows, columns), longest);
+        let offset = offset(b, band, d, rows, columns, longest);
         let at = b.add(along, offset);
         let at = b.add(at, before);
         DiagonalSources::computed(b, at, Some(there))
     }
 
     /// For each place among the packed diagonals, its element of the matrix.
-    pub fn packing(b: &mut Builder, band: DiagonalBand, (rows, columns): (Dim, Dim), longest: Dim) -> DiagonalSources {
+    pub fn packing(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalSources {
         if !rows.varies() && !columns.varies() {
             return DiagonalSources::known(b, &band.packing(rows, columns, longest));
         }
         let dims = [band.count(), longest];
         let (row, place) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));
         let d = row_of(b, band, row);
-        let offset = offset(b, band, d, (rows, columns), longest);
+        let offset = offset(b, band, d, rows, columns, longest);
         let n = b.sub(place, offset);
         let zero = b.full(DType::S32, &dims, 0.0);
         let (left, right) = (b.min(d, zero), b.max(d, zero));
@@ -60,7 +55,7 @@ impl DiagonalSources {
         let at = b.add(line, j);
         // one diagonal is as long as the longest
         let there = (band.count() > 1).then(|| {
-            let length = length(b, d, (rows, columns));
+            let length = length(b, d, rows, columns);
             let (first, last) = (b.compare(Direction::Ge, n, zero), b.compare(Direction::Lt, n, length));
             b.elementwise(ScalarOp::And, &[first, last])
         });
@@ -91,7 +86,7 @@ fn row_of(b: &mut Builder, band: DiagonalBand, d: InstId) -> InstId {
 }
 
 /// How long diagonals are.
-fn length(b: &mut Builder, d: InstId, (rows, columns): (Dim, Dim)) -> InstId {
+fn length(b: &mut Builder, d: InstId, rows: Dim, columns: Dim) -> InstId {
     let (zero, rows, columns) = (b.full_like(d, 0.0), b.full_like(d, rows), b.full_like(d, columns));
     let (left, right) = (b.min(d, zero), b.max(d, zero));
     let (down, across) = (b.add(rows, left), b.sub(columns, right));
@@ -100,12 +95,12 @@ fn length(b: &mut Builder, d: InstId, (rows, columns): (Dim, Dim)) -> InstId {
 }
 
 /// Where diagonals start in their rows of `longest` elements.
-fn offset(b: &mut Builder, band: DiagonalBand, d: InstId, sizes: (Dim, Dim), longest: Dim) -> InstId {
+fn offset(b: &mut Builder, band: DiagonalBand, d: InstId, rows: Dim, columns: Dim, longest: Dim) -> InstId {
     let zero = b.full_like(d, 0.0);
     if band.left_above && band.left_below {
         return zero;
     }
-    let (own, longest) = (length(b, d, sizes), b.full_like(d, longest));
+    let (own, longest) = (length(b, d, rows, columns), b.full_like(d, longest));
     let behind = b.sub(longest, own);
     let mut offset = behind;
     for (left, direction) in [(band.left_above, Direction::Ge), (band.left_below, Direction::Le)] {

@@ -41,7 +41,7 @@ fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
 }
 
 /// The elements of `x` that equal none of `y`, all pairs compared, at run time.
-fn at_run_time(cx: &mut LowerCtx, (x, y): (InstId, InstId)) -> Result<Vec<Value>> {
+fn at_run_time(cx: &mut LowerCtx, x: InstId, y: InstId) -> Result<Vec<Value>> {
     let (n, m) = (cx.b.dims(x)[0], cx.b.dims(y)[0]);
     let (ones, others) = (cx.b.broadcast(x, &[n, m], &[0]), cx.b.broadcast(y, &[n, m], &[1]));
     let is_equal = same_key(cx.b, ones, others);
@@ -58,11 +58,11 @@ fn at_run_time(cx: &mut LowerCtx, (x, y): (InstId, InstId)) -> Result<Vec<Value>
 
 /// The elements of `x` that are not in `y`, in their order, and where they stand in `x`.
 fn list_diff(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let vectors = (cx.arg(0)?, cx.arg(1)?);
-    if cx.b.rank(vectors.0) != 1 || cx.b.rank(vectors.1) != 1 {
-        return Err(cx.mismatch(format!("{} and {}, not vectors", cx.b.shape(vectors.0), cx.b.shape(vectors.1))));
+    let (first, second) = (cx.arg(0)?, cx.arg(1)?);
+    if cx.b.rank(first) != 1 || cx.b.rank(second) != 1 {
+        return Err(cx.mismatch(format!("{} and {}, not vectors", cx.b.shape(first), cx.b.shape(second))));
     }
-    let (Ok(x), Ok(y)) = (cx.constant(0), cx.constant(1)) else { return at_run_time(cx, vectors) };
+    let (Ok(x), Ok(y)) = (cx.constant(0), cx.constant(1)) else { return at_run_time(cx, first, second) };
     let removed: HashSet<Vec<u8>> = keys(&y).into_iter().flatten().collect();
     let kept = |key: &Option<Vec<u8>>| key.as_ref().is_none_or(|k| !removed.contains(k));
     let places: Vec<usize> = keys(&x).iter().enumerate().filter(|(_, k)| kept(k)).map(|(i, _)| i).collect();

@@ -23,7 +23,8 @@ impl SliceBounds {
         &self,
         cx: &mut LowerCtx,
         i: usize,
-        (open_begin, open_end): (bool, bool),
+        open_begin: bool,
+        open_end: bool,
         d: Dim,
     ) -> Result<DimSlice> {
         let stride = self.strides[i];
@@ -36,8 +37,14 @@ impl SliceBounds {
         let [first, last] = if stride > 0 { limits } else { [limits[1], limits[0]] };
         let begin = Some(first).filter(|_| open_begin).or(self.begin[i].known().map(|v| within(v, d, limits)));
         let end = Some(last).filter(|_| open_end).or(self.end[i].known().map(|v| within(v, d, limits)));
-        let from = self.end(cx, (self.at, i), begin, (dtype, d, limits))?;
-        let to = self.end(cx, (self.at + 1, i), end, (dtype, d, limits))?;
+        let from = match begin {
+            Some(known) => cx.b.scalar(dtype, known),
+            None => self.end(cx, self.at, i, dtype, d, limits)?,
+        };
+        let to = match end {
+            Some(known) => cx.b.scalar(dtype, known),
+            None => self.end(cx, self.at + 1, i, dtype, d, limits)?,
+        };
         let span = if stride > 0 { cx.b.sub(to, from) } else { cx.b.sub(from, to) };
         let none = cx.b.scalar(dtype, 0.0);
         let span = cx.b.max(span, none);
@@ -59,18 +66,9 @@ impl SliceBounds {
         Ok(DimSlice { start: None, picked: Some(picked), taken: Taken { start: Dim::from(0), stride: 1, count } })
     }
 
-    /// An end of a range of `d` elements, within `limits`: what is known of it, or entry `i` of input `at`.
-    fn end(
-        &self,
-        cx: &mut LowerCtx,
-        (at, i): (usize, usize),
-        known: Option<Dim>,
-        (dtype, d, limits): (DType, Dim, [Dim; 2]),
-    ) -> Result<InstId> {
-        if let Some(known) = known {
-            return Ok(cx.b.scalar(dtype, known));
-        }
-        let end = self.wrapped(cx, (at, i), d)?;
+    /// The end of a range of `d` elements that entry `i` of input `at` gives at run time, clamped to `limits`.
+    fn end(&self, cx: &mut LowerCtx, at: usize, i: usize, dtype: DType, d: Dim, limits: [Dim; 2]) -> Result<InstId> {
+        let end = self.wrapped(cx, at, i, d)?;
         let end = cx.b.convert(end, dtype);
         let (low, high) = (cx.b.scalar(dtype, limits[0]), cx.b.scalar(dtype, limits[1]));
         Ok(cx.b.elementwise(ScalarOp::Clamp, &[low, end, high]))

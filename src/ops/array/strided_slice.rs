@@ -178,7 +178,7 @@ impl SliceBounds {
     }
 
     /// Entry `i` of input `at`, begin or end, as an index into `d` elements: one from the end where it is negative.
-    pub(super) fn wrapped(&self, cx: &mut LowerCtx, (at, i): (usize, usize), d: Dim) -> Result<InstId> {
+    pub(super) fn wrapped(&self, cx: &mut LowerCtx, at: usize, i: usize, d: Dim) -> Result<InstId> {
         let begin = cx.arg(at)?;
         let one = cx.b.slice_axis(begin, 0, Dim::from(i), Dim::from(i) + 1);
         let one = cx.b.reshape(one, &[]);
@@ -198,7 +198,7 @@ impl SliceBounds {
             if d == 0 {
                 return Err(cx.mismatch("an index into a dimension without elements"));
             }
-            let start = self.wrapped(cx, (self.at, i), d)?;
+            let start = self.wrapped(cx, self.at, i, d)?;
             cx.fail_outside(start, d, RuntimeCheck::Index);
             return Ok(DimSlice::new(Some(start), one(Dim::from(0))));
         };
@@ -210,8 +210,7 @@ impl SliceBounds {
     }
 
     /// A range of `d` elements: entry `i` of begin, end and strides; which of its ends are open.
-    fn range(&self, cx: &mut LowerCtx, i: usize, open: (bool, bool), d: Dim) -> Result<DimSlice> {
-        let (open_begin, open_end) = open;
+    fn range(&self, cx: &mut LowerCtx, i: usize, open_begin: bool, open_end: bool, d: Dim) -> Result<DimSlice> {
         let number = |v: &ElementExpr, open: bool| if open { Some(Dim::from(0)) } else { v.known() };
         let ends = (number(&self.begin[i], open_begin), number(&self.end[i], open_end));
         let stride = self.strides[i];
@@ -224,7 +223,7 @@ impl SliceBounds {
         let count = apart.and_then(|a| steps(a.known()?, stride));
         let Some(count) = count else {
             return if self.may_pick && cx.b.depth() == 1 {
-                self.pick(cx, i, open, d)
+                self.pick(cx, i, open_begin, open_end, d)
             } else {
                 Err(self.not_constant(i, ends.0.is_none()))
             };
@@ -238,7 +237,7 @@ impl SliceBounds {
                 format!("a slice of {count} elements, a stride of {stride} apart, that starts at run time in {d}");
             return Err(cx.unsupported(told));
         }
-        let mut start = self.wrapped(cx, (self.at, i), d)?;
+        let mut start = self.wrapped(cx, self.at, i, d)?;
         if stride < 0 {
             start = special::add_scalar(cx.b, start, -reach);
         }
@@ -280,7 +279,7 @@ fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Pl
         let d = dims[parts.len()];
         let part = match item {
             Item::Index(i, first) => bounds.index(cx, i, first, d)?,
-            Item::Range(i, begin, end) => bounds.range(cx, i, (begin, end), d)?,
+            Item::Range(i, begin, end) => bounds.range(cx, i, begin, end, d)?,
             Item::Whole | Item::New => DimSlice::new(None, Taken::whole(d)),
         };
         if !matches!(item, Item::Index(..)) {

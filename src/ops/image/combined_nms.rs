@@ -85,7 +85,7 @@ fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Ok(vec![boxes, scores, classes, Value::Array(b.full(DType::S32, &[sizes.images], 0.0))]);
     }
     let (chosen, of) = of_each_class(b, sizes, [boxes, scores, iou]);
-    best_of_all(cx.b, sizes, (boxes, chosen, of), total, clip)
+    best_of_all(cx.b, sizes, boxes, chosen, of, total, clip)
 }
 
 /// As many boxes of each image as are asked for, less where those of all classes are fewer and the op is told to have no more.
@@ -198,7 +198,9 @@ fn taken(b: &mut Builder, boxes: InstId, at: InstId) -> InstId {
 fn best_of_all(
     b: &mut Builder,
     sizes: Sizes,
-    (boxes, chosen, of): (InstId, InstId, InstId),
+    boxes: InstId,
+    chosen: InstId,
+    of: InstId,
     total: Dim,
     clip: bool,
 ) -> Result<Vec<Value>> {

@@ -89,7 +89,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Bins of each of some rows: `row` has the number of the row of each of the values, which are input 1.
-fn of_rows(cx: &mut LowerCtx, rows: Dim, row: InstId, (size, weights_at): (usize, usize)) -> Result<Vec<Value>> {
+fn of_rows(cx: &mut LowerCtx, rows: Dim, row: InstId, size: usize, weights_at: usize) -> Result<Vec<Value>> {
     let (values, count) = (cx.arg(1)?, cx.dims(1)?[0]);
     let (n, weights) = (cx.size(size)?, weights(cx, weights_at, 1)?);
     let row = cx.b.convert(row, cx.b.dtype(values));
@@ -105,7 +105,7 @@ fn ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("splits of {} and values of {values:?}", cx.b.shape(splits))));
     };
     let (row, _) = places(cx, splits, count)?;
-    of_rows(cx, n, row, (2, 3))
+    of_rows(cx, n, row, 2, 3)
 }
 
 /// Bins of a sparse vector, or of each row of a sparse tensor of more dimensions.
@@ -125,7 +125,7 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let rows = cx.size_said(shape, Dim::from(0), "the bins of all rows")?;
     let row = cx.b.slice_axis(indices, 1, Dim::from(0), Dim::from(1));
-    of_rows(cx, rows, row, (3, 4))
+    of_rows(cx, rows, row, 3, 4)
 }
 
 fn bincount_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

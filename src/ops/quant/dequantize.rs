@@ -51,9 +51,9 @@ fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let narrow = cx.flag("narrow_range");
     let x = cx.b.convert(x, DType::F32);
     let y = match mode.as_str() {
-        "MIN_COMBINED" => combined(cx, x, ends, (least, most)),
-        "MIN_FIRST" => first(cx, x, ends, (least, most)),
-        "SCALED" => scaled(cx, x, ends, (least + f64::from(u8::from(narrow && least < 0.0)), most)),
+        "MIN_COMBINED" => combined(cx, x, ends, least, most),
+        "MIN_FIRST" => first(cx, x, ends, least, most),
+        "SCALED" => scaled(cx, x, ends, least + f64::from(u8::from(narrow && least < 0.0)), most),
         other => return Err(cx.unsupported(format!("mode {other}; MIN_COMBINED, MIN_FIRST and SCALED are supported"))),
     };
     let y = cx.b.convert(y, to);
@@ -61,7 +61,7 @@ fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// (x + half) · (high - low) / (most - least) + low.
-fn combined(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], (least, most): (f64, f64)) -> InstId {
+fn combined(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], least: f64, most: f64) -> InstId {
     let b = &mut *cx.b;
     let half = b.full_like(x, if least < 0.0 { (most - least + 1.0) / 2.0 } else { 0.0 });
     let (range, steps) = (b.sub(high, low), b.full_like(x, most - least));
@@ -72,7 +72,7 @@ fn combined(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], (least, most
 }
 
 /// (x - least) · step + the lower end, rounded to a whole number of steps.
-fn first(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], (least, most): (f64, f64)) -> InstId {
+fn first(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], least: f64, most: f64) -> InstId {
     let b = &mut *cx.b;
     // the step is divided in double precision
     let [wide_low, wide_high] = [low, high].map(|x| b.convert(x, DType::F64));
@@ -91,7 +91,7 @@ fn first(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], (least, most): 
 }
 
 /// x · the larger of low / least and high / most.
-fn scaled(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], (least, most): (f64, f64)) -> InstId {
+fn scaled(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], least: f64, most: f64) -> InstId {
     let b = &mut *cx.b;
     let most = b.full_like(x, most);
     let mut scale = b.div(high, most);

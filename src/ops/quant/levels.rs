@@ -166,17 +166,19 @@ pub(super) fn product_range(b: &mut Builder, factors: [(&QuantRange, &Integers);
     QuantRange { min: mul_scalar(b, step, product.least), max: mul_scalar(b, step, product.most) }
 }
 
+/// Quantization of a tensor: the integers, and the numbers that the least and the largest of them stand for.
+#[derive(Clone, Copy)]
+pub(super) struct QuantFormat<'a> {
+    pub range: &'a QuantRange,
+    pub integers: &'a Integers,
+}
+
 /// Integers of 8 bits as those of 32 bits that stand for the same numbers, by the distance of the first two.
-pub(super) fn widened(
-    b: &mut Builder,
-    q: InstId,
-    from: (&QuantRange, &Integers),
-    to: (&QuantRange, &Integers),
-) -> InstId {
+pub(super) fn widened(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
     let [first, second] = [0.0, 1.0].map(|level| {
-        let level = b.scalar(from.1.dtype, level);
-        let number = numbers(b, level, from.0, from.1);
-        unclamped(b, number, to.0, to.1)
+        let level = b.scalar(from.integers.dtype, level);
+        let number = numbers(b, level, from.range, from.integers);
+        unclamped(b, number, to.range, to.integers)
     });
     let step = b.sub(second, first);
     let step = b.convert(step, DType::S32);
@@ -184,21 +186,16 @@ pub(super) fn widened(
     let q = b.convert(q, DType::S64);
     let above = b.mul(q, step);
     let q = b.add(first, above);
-    let (least, most) = (b.full_like(q, to.1.least), b.full_like(q, to.1.most));
+    let (least, most) = (b.full_like(q, to.integers.least), b.full_like(q, to.integers.most));
     let q = b.max(q, least);
     let q = b.min(q, most);
-    b.convert(q, to.1.dtype)
+    b.convert(q, to.integers.dtype)
 }
 
 /// Integers as those of another range that stand for the nearest numbers.
-pub(super) fn moved(
-    b: &mut Builder,
-    q: InstId,
-    from: (&QuantRange, &Integers),
-    to: (&QuantRange, &Integers),
-) -> InstId {
-    let x = numbers(b, q, from.0, from.1);
-    nearest(b, x, to.0, to.1)
+pub(super) fn moved(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
+    let x = numbers(b, q, from.range, from.integers);
+    nearest(b, x, to.range, to.integers)
 }
 
 /// Integers of 32 bits as 8 bits of another range, in fixed point of 16 bits.

@@ -1,7 +1,8 @@
 //! Sums, products, activations and normalization of quantized arrays.
 use super::contract::with_range;
 use super::levels::{
-    Integers, QuantRange, moved, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range, widened, zero_point,
+    Integers, QuantFormat, QuantRange, moved, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range, widened,
+    zero_point,
 };
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -110,7 +111,8 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let most = mul_scalar(b, magnitude, 16384.0);
     let out = QuantRange::around_zero(b, most);
     let parts = [0, 1].map(|i| {
-        let (from, to) = ((&ranges[i], &bytes), (&out, &words));
+        let from = QuantFormat { range: &ranges[i], integers: &bytes };
+        let to = QuantFormat { range: &out, integers: &words };
         // one number is moved exactly, arrays are by the distance of two levels
         if fit == Fit::Scalar(i) { moved(b, arrays[i], from, to) } else { widened(b, arrays[i], from, to) }
     });
@@ -193,7 +195,8 @@ fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let offset = b.add(offset, beta);
     let one = b.scalar(DType::F32, 1.0);
     let [scale, offset, one] = [scale, offset, one].map(|x| nearest(b, x, &out, &words));
-    let x = moved(b, x, (&of_x, &bytes), (&out, &words));
+    let from = QuantFormat { range: &of_x, integers: &bytes };
+    let x = moved(b, x, from, QuantFormat { range: &out, integers: &words });
     let y = b.mul(x, scale);
     let y = b.div(y, one);
     let y = b.add(y, offset);

@@ -31,7 +31,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let x = if cx.b.rank(x) == 0 { cx.b.broadcast(x, &[n], &[]) } else { x };
         wide.push(cx.b.convert(x, DType::S64));
     }
-    let lengths = steps(cx, (wide[0], wide[1], wide[2]));
+    let lengths = steps(cx, wide[0], wide[1], wide[2]);
     let (splits, total) = splits(cx, lengths);
     let total = cx.size_of(total, "the list of values")?;
     let (row, at) = places(cx, splits, total)?;
@@ -44,7 +44,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// How many steps of `delta` lead from each start to before its limit: none where they lead away from it.
-fn steps(cx: &mut LowerCtx, (start, limit, delta): (InstId, InstId, InstId)) -> InstId {
+fn steps(cx: &mut LowerCtx, start: InstId, limit: InstId, delta: InstId) -> InstId {
     let (zero, one) = (cx.b.full_like(delta, 0.0), cx.b.full_like(delta, 1.0));
     let is_up = cx.b.compare(Direction::Gt, delta, zero);
     let (up, down) = (cx.b.sub(limit, start), cx.b.sub(start, limit));

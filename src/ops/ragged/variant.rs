@@ -78,7 +78,7 @@ impl RaggedValue {
             let all = cx.b.convert(all, DType::S32);
             if level > 0 {
                 let rows = cx.b.dims(all)[0].saturating_sub(1);
-                let places = between(cx, (begin, end), rows, Dim::from(1))?;
+                let places = between(cx, begin, end, rows, Dim::from(1))?;
                 let own = take_axis(cx, all, places, 0, 0)?;
                 let first = take_axis(cx, all, begin, 0, 0)?;
                 let dims = cx.b.dims(own).to_vec();
@@ -94,7 +94,7 @@ impl RaggedValue {
             let dims = cx.b.dims(row)[1..].to_vec();
             cx.b.reshape(row, &dims)
         } else {
-            let places = between(cx, (begin, end), count, Dim::from(0))?;
+            let places = between(cx, begin, end, count, Dim::from(0))?;
             take_axis(cx, self.values, places, 0, 0)?
         };
         Ok(RaggedValue { splits, values, is_rows: false })
@@ -148,7 +148,7 @@ fn ends(cx: &mut LowerCtx, splits: InstId, before: Dim) -> Result<InstId> {
 }
 
 /// The numbers from `begin` on and before `end`, at most `most`, and `more` behind them.
-fn between(cx: &mut LowerCtx, (begin, end): (InstId, InstId), most: Dim, more: Dim) -> Result<InstId> {
+fn between(cx: &mut LowerCtx, begin: InstId, end: InstId, most: Dim, more: Dim) -> Result<InstId> {
     let count = cx.b.sub(end, begin);
     let count = cx.b.reshape(count, &[]);
     let count = cx.size_within(count, most, "the row")? + more;

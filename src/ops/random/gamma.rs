@@ -27,7 +27,7 @@ pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], alph
     if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
         return Err(cx.unsupported(format!("gamma-distributed numbers of {dtype}; f16, f32 and f64 are supported")));
     }
-    streams::of_parameters(cx, generator, (dtype, dims), alpha, drawn)
+    streams::of_parameters(cx, generator, dtype, dims, alpha, drawn)
 }
 
 /// Numbers of the shapes `alpha`, f64, one from each stream.

@@ -26,7 +26,7 @@ pub const ROWS: &[OpRow] = &[
 pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], rate: usize) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
     let highest = streams::highest(dtype)?;
-    streams::of_parameters(cx, generator, (dtype, dims), rate, |b, start, rate| {
+    streams::of_parameters(cx, generator, dtype, dims, rate, |b, start, rate| {
         drawn(b, start, rate, highest, dtype.is_float())
     })
 }

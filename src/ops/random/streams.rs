@@ -38,7 +38,8 @@ pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [Dim; 2]) -> InstId 
 pub(super) fn of_parameters(
     cx: &mut LowerCtx,
     generator: &Generator,
-    (dtype, dims): (DType, &[Dim]),
+    dtype: DType,
+    dims: &[Dim],
     input: usize,
     draw: impl FnOnce(&mut Builder, Streams<InstId>, InstId) -> Result<InstId>,
 ) -> Result<Vec<Value>> {

@@ -64,7 +64,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// For elements in row-major order the number of the run of those that agree in all columns but the last: `s32[n]`.
-fn runs(cx: &mut LowerCtx, places: InstId, (n, rank): (Dim, usize)) -> InstId {
+fn runs(cx: &mut LowerCtx, places: InstId, n: Dim, rank: usize) -> InstId {
     let mut begins = cx.b.full(DType::Pred, &[n], 0.0);
     for k in 0..rank.saturating_sub(1) {
         let own = column(cx, places, k);
@@ -81,7 +81,7 @@ fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if n.is_zero() {
         return cx.one(values);
     }
-    let run = runs(cx, places, (n, rank));
+    let run = runs(cx, places, n, rank);
     let to = cx.b.reshape(run, &dims![n, 1]);
     let dtype = cx.b.dtype(values);
     let least = cx.b.full(dtype, &[n], f64::NEG_INFINITY);

@@ -175,7 +175,7 @@ impl Cast<'_> {
         if have == 0 { zeros } else { self.b.concatenate(&[leaf, zeros], axis) }
     }
 
-    fn has_room(&self, (from, name): (&ListSpec, &str), to: &ListSpec) -> Result<()> {
+    fn has_room(&self, from: &ListSpec, name: &str, to: &ListSpec) -> Result<()> {
         let same = from.dtype == to.dtype
             && from.dims.get(1..) == to.dims.get(1..)
             && to.elements.joined(&from.elements) == to.elements;
@@ -198,7 +198,7 @@ impl Cast<'_> {
     fn list(&mut self, from: &ListSpec, to: &ListSpec) -> Result<Vec<InstId>> {
         let buffer = self.next()?;
         let now = from.count.map(|_| self.next()).transpose()?;
-        self.has_room((from, &to.name), to)?;
+        self.has_room(from, &to.name, to)?;
         let buffer = self.padded(buffer, from.room(), to.room());
         Ok([buffer].into_iter().chain(self.count(from, now, to)).collect())
     }
@@ -207,7 +207,7 @@ impl Cast<'_> {
         let now = from.is_counted.then(|| self.next()).transpose()?;
         let spec = ValueSpec::Unshaped(from.clone());
         let Some(list) = spec.as_list(to) else { return self.differs("it is no list") };
-        self.has_room((&list, &to.name), to)?;
+        self.has_room(&list, &to.name, to)?;
         let buffer = self.filled(&to.buffer(), 0.0);
         Ok([buffer].into_iter().chain(self.count(&list, now, to)).collect())
     }
@@ -248,7 +248,7 @@ impl Cast<'_> {
         let mut out = Vec::new();
         let exact = StructuredSpec::new((*to.element).clone(), from.length(), &to.name);
         for ((row, own), want) in rows.iter().zip(&exact.parts).zip(&to.parts) {
-            self.has_room((own, &to.name), want)?;
+            self.has_room(own, &to.name, want)?;
             let none = self.filled(&own.buffer(), 0.0);
             let buffer = if row.is_empty() { none } else { self.b.concatenate(row, self.batch.len()) };
             out.push(self.padded(buffer, own.room(), want.room()));
@@ -278,7 +278,7 @@ impl Cast<'_> {
         let widened = from.with_element(&to.element);
         let mut out = Vec::with_capacity(leaves.len() + 1);
         for ((leaf, own), want) in leaves.into_iter().zip(&widened.parts).zip(&to.parts) {
-            self.has_room((own, &to.name), want)?;
+            self.has_room(own, &to.name, want)?;
             out.push(self.padded(leaf, own.room(), want.room()));
         }
         out.extend(self.count(first, now, want));

@@ -28,7 +28,7 @@ fn all_reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let groups = Groups::listed(cx, 1)?;
     let (x, comp) = (cx.arg(0)?, computation(cx, "reduce_op")?);
     let shape = cx.b.shape(x).clone();
-    let mut y = exchange(cx, ("all-reduce", None), &groups, (x, Some(comp)), shape);
+    let mut y = exchange(cx, "all-reduce", None, &groups, x, Some(comp), shape);
     if cx.node.str("reduce_op") == Some("Mean") {
         y = mean(cx, y, &groups);
     }
@@ -45,7 +45,7 @@ fn reduce_scatter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     dims[axis] /= groups.size;
     let shape = Shape::array(cx.b.dtype(x), dims);
-    let mut y = exchange(cx, ("reduce-scatter", Some(Dim::from(axis))), &groups, (x, Some(comp)), shape);
+    let mut y = exchange(cx, "reduce-scatter", Some(Dim::from(axis)), &groups, x, Some(comp), shape);
     if cx.node.str("reduce_op") == Some("Mean") {
         y = mean(cx, y, &groups);
     }

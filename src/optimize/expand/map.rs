@@ -18,7 +18,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             let operands: Option<Vec<ArrayShape>> = editor.operands(id).iter().map(of).collect();
             let (Some(operands), Some(result)) = (operands, editor.array(id).cloned()) else { return Ok(None) };
             let module = editor.module().clone();
-            written(editor, id, |b, args| element_by_element(b, &module, comp, (&operands, args), &result))
+            written(editor, id, |b, args| element_by_element(b, &module, comp, &operands, args, &result))
         })?;
         if now == Changed::No {
             return Ok(changed);
@@ -59,7 +59,8 @@ fn element_by_element(
     b: &mut Builder,
     module: &Module,
     callee: CompId,
-    (shapes, args): (&[ArrayShape], &[InstId]),
+    shapes: &[ArrayShape],
+    args: &[InstId],
     result: &ArrayShape,
 ) -> Option<InstId> {
     let places = result.elements();

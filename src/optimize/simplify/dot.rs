@@ -8,15 +8,15 @@ use crate::optimize::rewrite::Editor;
 pub fn simplify(editor: &mut Editor, id: InstId, dims: &DotDims) -> Result<Option<InstId>> {
     let (x, y) = (editor.operand(id, 0), editor.operand(id, 1));
     match editor.op(y).clone() {
-        Op::Transpose(perm) => of_transposed(editor, (x, y), dims, &perm),
-        Op::Broadcast(map) => of_repeated(editor, (x, y), dims, &map),
+        Op::Transpose(perm) => of_transposed(editor, x, y, dims, &perm),
+        Op::Broadcast(map) => of_repeated(editor, x, y, dims, &map),
         _ => Ok(None),
     }
 }
 
 /// dot(x, broadcast(y)) = dot(x, y), where the same matrix is multiplied along batch dimensions: those are rows of `x` like others.
 /// The result has them before its rows, so they must be the last of the batch dimensions and stand before the rows of `x`.
-fn of_repeated(editor: &mut Editor, (x, y): (InstId, InstId), dims: &DotDims, map: &[usize]) -> Result<Option<InstId>> {
+fn of_repeated(editor: &mut Editor, x: InstId, y: InstId, dims: &DotDims, map: &[usize]) -> Result<Option<InstId>> {
     let (source, rank) = (editor.operand(y, 0), editor.dims(y).len());
     let first = dims.rhs_batch.iter().take_while(|axis| map.contains(axis)).count();
     let (batch, repeated) = dims.rhs_batch.split_at(first);
@@ -40,12 +40,7 @@ fn of_repeated(editor: &mut Editor, (x, y): (InstId, InstId), dims: &DotDims, ma
 
 /// dot(x, transpose(y)) = dot(x, y) over other dimensions, where those that stay keep their order and nothing else reads the
 /// transpose: the right side is read into panels from where it lies.
-fn of_transposed(
-    editor: &mut Editor,
-    (x, y): (InstId, InstId),
-    dims: &DotDims,
-    perm: &[usize],
-) -> Result<Option<InstId>> {
+fn of_transposed(editor: &mut Editor, x: InstId, y: InstId, dims: &DotDims, perm: &[usize]) -> Result<Option<InstId>> {
     let kept: Vec<usize> = (0..perm.len())
         .filter(|a| !dims.rhs_batch.contains(a) && !dims.rhs_contracting.contains(a))
         .map(|a| perm[a])

@@ -120,7 +120,8 @@ impl<'a> Library<'a> {
     pub fn new(
         native: &'a Native,
         program: &Program,
-        (file, variables): (&[u8], &[Variable]),
+        file: &[u8],
+        variables: &[Variable],
         asked: &str,
         dumps: Option<Dumps>,
     ) -> Result<Self> {

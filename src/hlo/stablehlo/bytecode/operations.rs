@@ -50,7 +50,7 @@ pub(super) fn functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<M
         if let Some(MlirAttr::Text(name)) = op.attr(&["sym_name"]) {
             out.name.clone_from(name);
         }
-        out.header.extend(op.attrs.into_iter().filter_map(device_count));
+        out.header.extend(op.attrs.into_iter().filter_map(|(name, value)| device_count(name, value)));
     }
     for (name, text) in reader.meshes {
         let axes = read_mesh(&name, &text)?;
@@ -137,14 +137,14 @@ impl<'a> Reader<'_, 'a> {
         if mask & has::USE_ORDERS != 0 {
             use_orders(at, op.types.len())?;
         }
-        let regions = if mask & has::REGIONS != 0 { at.flagged()? } else { (0, false) };
+        let (region_count, isolated) = if mask & has::REGIONS != 0 { at.flagged()? } else { (0, false) };
         if let (true, Some(MlirAttr::Text(name)), Some(MlirAttr::Text(text))) =
             (full == "sdy.mesh", op.attr(&["sym_name"]), op.attr(&["mesh"]))
         {
             self.meshes.insert(name.clone(), text.clone());
         }
         op.results = define(scope, op.types.len(), at)?.map(name).collect();
-        self.regions(&mut op, regions, at, scope)?;
+        self.regions(&mut op, region_count, isolated, at, scope)?;
         Ok(op)
     }
     /// The dictionary of an operation, and its properties.
@@ -172,8 +172,14 @@ impl<'a> Reader<'_, 'a> {
         }
         Ok(all)
     }
-    fn regions(&mut self, op: &mut Operation, regions: (u64, bool), at: &mut Cursor<'a>, scope: &Scope) -> Result<()> {
-        let (count, isolated) = regions;
+    fn regions(
+        &mut self,
+        op: &mut Operation,
+        count: u64,
+        isolated: bool,
+        at: &mut Cursor<'a>,
+        scope: &Scope,
+    ) -> Result<()> {
         if count == 0 {
             return Ok(());
         }

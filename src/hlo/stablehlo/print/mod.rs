@@ -184,25 +184,19 @@ impl Printer<'_> {
         let name = symbol(&self.names[&id]);
         let (told, results) = (told.join(", "), results.join(", "));
         self.line(1, &format!("func.func {visibility} @{name}({told}) -> ({results}) {{"));
-        self.body(comp, &mut values, ("func.return", 2), 0)?;
+        self.body(comp, &mut values, "func.return", 2, 0)?;
         self.line(1, "}");
         Ok(())
     }
 
     /// The instructions that the root needs, and its leaves as what is returned.
-    fn body(
-        &mut self,
-        comp: &Computation,
-        values: &mut Values,
-        (ends, depth): (&str, usize),
-        nested: usize,
-    ) -> Result<()> {
+    fn body(&mut self, comp: &Computation, values: &mut Values, ends: &str, depth: usize, nested: usize) -> Result<()> {
         let live: HashSet<InstId> = comp.post_order().into_iter().collect();
         for id in operands_first(comp).into_iter().filter(|id| live.contains(id)) {
             if values.contains_key(&id) {
                 continue;
             }
-            let made = self.instruction(comp, id, values, (depth, nested))?;
+            let made = self.instruction(comp, id, values, depth, nested)?;
             values.insert(id, made);
         }
         let root = &comp.insts[comp.root];
@@ -223,7 +217,8 @@ impl Printer<'_> {
         comp: &Computation,
         id: InstId,
         values: &Values,
-        place: (usize, usize),
+        depth: usize,
+        nested: usize,
     ) -> Result<Vec<String>> {
         let inst = &comp.insts[id];
         let of = |i: usize| values.get(&inst.operands[i]).cloned().unwrap_or_default();
@@ -237,7 +232,7 @@ impl Printer<'_> {
                 let before: usize = parts.iter().take(*part).map(width).sum();
                 return Ok(of(0).into_iter().skip(before).take(width(&inst.shape)).collect());
             }
-            Op::Constant(Literal::Tuple(_) | Literal::Array(_)) => return self.constant(inst, place.0),
+            Op::Constant(Literal::Tuple(_) | Literal::Array(_)) => return self.constant(inst, depth),
             _ => {}
         }
         let types_of = |i: usize| types(&comp.insts[inst.operands[i]].shape);
@@ -277,13 +272,13 @@ impl Printer<'_> {
                 op.regions = other.called().into_iter().map(Region::Of).collect();
                 if let Op::Rng { .. } = other {
                     let dims = inst.shape.as_array().map(|a| a.dims.clone()).unwrap_or_default();
-                    let (name, of) = self.sizes(&dims, place.0);
+                    let (name, of) = self.sizes(&dims, depth);
                     op.operands.push(name);
                     op.given.push(of);
                 }
             }
         }
-        self.write(op, place)
+        self.write(op, depth, nested)
     }
 
     /// The leaves of a constant.
@@ -313,7 +308,7 @@ impl Printer<'_> {
     }
 
     /// Writes an operation; the values that it gives.
-    fn write(&mut self, op: Operation, (depth, nested): (usize, usize)) -> Result<Vec<String>> {
+    fn write(&mut self, op: Operation, depth: usize, nested: usize) -> Result<Vec<String>> {
         let stem = self.fresh();
         let many = op.made.len() > 1;
         let results = match op.made.len() {
@@ -335,7 +330,7 @@ impl Printer<'_> {
                 if i > 0 {
                     self.line(depth, "}, {");
                 }
-                self.region(region, (depth + 1, nested + 1))?;
+                self.region(region, depth + 1, nested + 1)?;
             }
             self.line(depth, &format!("}}){tail}"));
         }
@@ -343,7 +338,7 @@ impl Printer<'_> {
         Ok((0..op.made.len()).map(own).collect())
     }
 
-    fn region(&mut self, region: &Region, (depth, nested): (usize, usize)) -> Result<()> {
+    fn region(&mut self, region: &Region, depth: usize, nested: usize) -> Result<()> {
         if nested > MOST_DEPTH {
             return Err(Error::user(Code::HloUnsupported, format!("regions nest deeper than {MOST_DEPTH}")));
         }
@@ -352,7 +347,7 @@ impl Printer<'_> {
                 let comp = &self.module.comps[id];
                 let (mut values, told) = self.arguments(comp)?;
                 self.line(depth - 1, &format!("^bb0({}):", told.join(", ")));
-                self.body(comp, &mut values, ("stablehlo.return", depth), nested)
+                self.body(comp, &mut values, "stablehlo.return", depth, nested)
             }
             Region::Calling { comp: id, own, values } => {
                 let comp = &self.module.comps[id];
@@ -373,7 +368,7 @@ impl Printer<'_> {
                     made: types(&root.shape).map_err(|what| refused(root, what))?,
                 };
                 let made = call.made.join(", ");
-                let results = self.write(call, (depth, nested))?;
+                let results = self.write(call, depth, nested)?;
                 self.line(depth, &format!("\"stablehlo.return\"({}) : ({made}) -> ()", results.join(", ")));
                 Ok(())
             }

@@ -52,7 +52,13 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<DemandBound>], i
     vec![Some(of)]
 }
 
-fn dot(d: &DotDims, at: &dyn Fn(usize) -> Option<DemandBound>, i: usize, rank: usize, result: usize) -> Vec<Option<DemandBound>> {
+fn dot(
+    d: &DotDims,
+    at: &dyn Fn(usize) -> Option<DemandBound>,
+    i: usize,
+    rank: usize,
+    result: usize,
+) -> Vec<Option<DemandBound>> {
     let (batch, contracting) = match i {
         0 => (&d.lhs_batch, &d.lhs_contracting),
         _ => (&d.rhs_batch, &d.rhs_contracting),
@@ -73,7 +79,12 @@ fn dot(d: &DotDims, at: &dyn Fn(usize) -> Option<DemandBound>, i: usize, rank: u
     (0..rank).map(of).collect()
 }
 
-fn convolution(d: &ConvDims, at: &dyn Fn(usize) -> Option<DemandBound>, i: usize, rank: usize) -> Vec<Option<DemandBound>> {
+fn convolution(
+    d: &ConvDims,
+    at: &dyn Fn(usize) -> Option<DemandBound>,
+    i: usize,
+    rank: usize,
+) -> Vec<Option<DemandBound>> {
     let mut of = vec![None; rank];
     match i {
         0 => {
