@@ -43,12 +43,7 @@ pub fn infer<D: SizeRepr>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) 
         Op::ReduceWindow { window, comp } => reduce_window(shapes, window).map(|s| as_returned(s, module, *comp)),
         Op::SelectAndScatter { .. } => Ok(Shape::Array(plain(array(shapes, 0)?))),
         Op::Sort { .. } => one_or_tuple(shapes.iter().map(|s| (*s).clone()).collect()),
-        Op::TopK { k, .. } => {
-            let x = array(shapes, 0)?;
-            let mut dims = x.dims.clone();
-            *dims.last_mut().ok_or("topk needs a dimension")? = *k;
-            Ok(Shape::Tuple(vec![Shape::array(x.dtype, dims.clone()), Shape::array(DType::S32, dims)]))
-        }
+        Op::TopK { k, .. } => top_k(array(shapes, 0)?, *k),
         Op::Dot(dims) => dot(array(shapes, 0)?, array(shapes, 1)?, dims),
         Op::Convolution(dims) => convolution(array(shapes, 0)?, array(shapes, 1)?, dims),
         Op::Map { comp, .. } => {
@@ -76,10 +71,7 @@ pub fn infer<D: SizeRepr>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) 
         Op::Cholesky { .. } => Ok(Shape::Array(plain(array(shapes, 0)?))),
         Op::TriangularSolve { .. } => Ok(Shape::Array(plain(array(shapes, 1)?))),
         Op::BatchNormTraining { feature_index, .. } | Op::BatchNormGrad { feature_index, .. } => {
-            let x = array(shapes, 0)?;
-            let channel =
-                Shape::array(x.dtype, [*x.dims.get(*feature_index).ok_or("feature_index is beyond the rank")?]);
-            Ok(Shape::Tuple(vec![Shape::Array(plain(x)), channel.clone(), channel]))
+            batch_norm(array(shapes, 0)?, *feature_index)
         }
         Op::BatchNormInference { .. } => Ok(Shape::Array(plain(array(shapes, 0)?))),
         Op::GetDimensionSize(_) => Ok(Shape::array(DType::S32, [])),
@@ -101,6 +93,19 @@ pub fn infer<D: SizeRepr>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) 
         | Op::RngBitGenerator { .. }
         | Op::Foreign(_) => Err(format!("cannot infer shape for opcode: {}", op.name())),
     }
+}
+
+/// The shape of a `topk` of `x`: the values and their indices.
+fn top_k<D: SizeRepr>(x: &ArrayShape<D>, k: D) -> Inferred<D> {
+    let mut dims = x.dims.clone();
+    *dims.last_mut().ok_or("topk needs a dimension")? = k;
+    Ok(Shape::Tuple(vec![Shape::array(x.dtype, dims.clone()), Shape::array(DType::S32, dims)]))
+}
+
+/// The shape of a batch normalization of `x` and of its gradient: an array like `x` and two of the size of its features.
+fn batch_norm<D: SizeRepr>(x: &ArrayShape<D>, feature_index: usize) -> Inferred<D> {
+    let channel = Shape::array(x.dtype, [*x.dims.get(feature_index).ok_or("feature_index is beyond the rank")?]);
+    Ok(Shape::Tuple(vec![Shape::Array(plain(x)), channel.clone(), channel]))
 }
 
 /// The shape of a literal.

@@ -33,13 +33,7 @@ pub(super) fn value(
         Op::Iota(axis) => of(shape_ops::iota(array_shape(inst)?, *axis)?),
         Op::Broadcast(map) => of(shape_ops::broadcast(operands.array(0)?, array_shape(inst)?, map)?),
         Op::Reshape => of(shape_ops::reshape(operands.array(0)?, array_shape(inst)?)?),
-        Op::Bitcast => {
-            let from = inst.operands.first().map(|&o| &comp[o].shape);
-            match (operands.get(0)?, from.and_then(Shape::as_array)) {
-                (Literal::Array(x), Some(from)) => of(shape_ops::bitcast(x, from, array_shape(inst)?)?),
-                (other, _) => Ok(other.clone()),
-            }
-        }
+        Op::Bitcast => bitcast(comp, inst, operands),
         Op::Copy | Op::OptimizationBarrier | Op::AddDependency => operands.get(0).cloned(),
         Op::BitcastConvertWidth => of(shape_ops::bitcast_width(operands.array(0)?, array_shape(inst)?)?),
         Op::Transpose(perm) => of(shape_ops::transpose(operands.array(0)?, perm)),
@@ -67,10 +61,7 @@ pub(super) fn value(
         }
         Op::Map { comp, dims: _ } => apply::map(machine, &operands.arrays()?, *comp),
         Op::Tuple => Ok(Literal::Tuple(operands.0.iter().map(|&l| l.clone()).collect())),
-        Op::GetTupleElement(i) => match operands.get(0)? {
-            Literal::Tuple(parts) => parts.get(*i).cloned().ok_or_else(|| invalid(format!("no part {i}"))),
-            Literal::Array(_) | Literal::Token => Err(invalid("operand 0 is not a tuple")),
-        },
+        Op::GetTupleElement(i) => tuple_element(operands, *i),
         Op::While { cond, body } => control::run_while(machine, operands.get(0)?, *cond, *body),
         Op::Conditional(branches) => control::conditional(machine, operands, branches),
         Op::Call(comp) | Op::Fusion { comp, kind: _ } => {
@@ -80,12 +71,8 @@ pub(super) fn value(
         Op::Fft { kind, length } => of(linalg::fft(operands.array(0)?, *kind, length, array_shape(inst)?)?),
         Op::Cholesky { lower } => of(linalg::cholesky(operands.array(0)?, *lower)?),
         Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
-            let form = linalg::Triangle {
-                left_side: *left_side,
-                lower: *lower,
-                unit_diagonal: *unit_diagonal,
-                transpose: *transpose_a,
-            };
+            let (&left_side, &lower, &unit_diagonal, &transpose) = (left_side, lower, unit_diagonal, transpose_a);
+            let form = linalg::Triangle { left_side, lower, unit_diagonal, transpose };
             of(linalg::triangular_solve(operands.array(0)?, operands.array(1)?, form)?)
         }
         Op::BatchNormTraining { epsilon_bits, feature_index } => {
@@ -99,11 +86,7 @@ pub(super) fn value(
         }
         Op::Rng { normal } => of(rng::rng(operands.array(0)?, operands.array(1)?, *normal, array_shape(inst)?)?),
         Op::RngBitGenerator { algorithm } => rng::bit_generator(operands.array(0)?, algorithm, &inst.shape),
-        Op::GetDimensionSize(axis) => {
-            let x = operands.array(0)?;
-            let size = x.dims.get(*axis).ok_or_else(|| invalid(format!("dimension {axis} is beyond the rank")))?;
-            of(Tensor::scalar(*size as i32))
-        }
+        Op::GetDimensionSize(axis) => of(dimension_size(operands.array(0)?, *axis)?),
         Op::SetDimensionSize(axis) => of(shape_ops::set_dimension_size(operands, *axis)?),
         Op::AfterAll => Ok(Literal::Token),
         Op::PartitionId => of(number(machine, |rank| rank.partition())?),
@@ -114,6 +97,29 @@ pub(super) fn value(
             None => foreign::foreign(machine, f, operands, &inst.shape),
         },
     }
+}
+
+/// A `bitcast`: arrays are read in another layout, anything else is passed on.
+fn bitcast(comp: &Computation, inst: &Inst, operands: Operands) -> Result<Literal> {
+    let from = inst.operands.first().map(|&o| &comp[o].shape);
+    match (operands.get(0)?, from.and_then(Shape::as_array)) {
+        (Literal::Array(x), Some(from)) => Ok(Literal::Array(shape_ops::bitcast(x, from, array_shape(inst)?)?)),
+        (other, _) => Ok(other.clone()),
+    }
+}
+
+/// Element `i` of the tuple that is operand 0.
+fn tuple_element(operands: Operands, i: usize) -> Result<Literal> {
+    match operands.get(0)? {
+        Literal::Tuple(parts) => parts.get(i).cloned().ok_or_else(|| invalid(format!("no part {i}"))),
+        Literal::Array(_) | Literal::Token => Err(invalid("operand 0 is not a tuple")),
+    }
+}
+
+/// The size of `x` along `axis`, a scalar of s32.
+fn dimension_size(x: &Tensor, axis: usize) -> Result<Tensor> {
+    let size = x.dims.get(axis).ok_or_else(|| invalid(format!("dimension {axis} is beyond the rank")))?;
+    Ok(Tensor::scalar(*size as i32))
 }
 
 /// The number of this device among replicas or partitions.

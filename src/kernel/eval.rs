@@ -277,27 +277,10 @@ impl Machine<'_> {
         let kernel = f.kernel;
         let value = match &kernel.exprs[id] {
             Expr::Const(dtype, bits) => Tensor::new(*dtype, vec![1], bits.to_le_bytes()[..dtype.bytes()].to_vec()),
-            Expr::Load(buf, x) => {
-                let mut parts = Vec::new();
-                for lane in 0..f.lanes() {
-                    parts.push(if lane < f.valid {
-                        let at = self.at(f, x, lane)?;
-                        self.read(*buf, at)?
-                    } else {
-                        zero(self.program.buffers[*buf].dtype)
-                    });
-                }
-                joined(&parts)
-            }
+            Expr::Load(buf, x) => self.load(f, *buf, x)?,
             Expr::Pair(buf, x) => {
-                let mut words = Vec::new();
-                for lane in 0..f.lanes() {
-                    let at = self.at(f, x, lane)?;
-                    words.extend(self.word(*buf, at)?.to_le_bytes());
-                }
                 let uniform = !f.lane.is_some_and(|(lane, _)| kernel.varies(id, lane));
-                words.truncate(if uniform { 4 } else { words.len() });
-                Tensor::new(DType::U32, vec![words.len() as u64 / 4], words)
+                self.pair(f, *buf, x, uniform)?
             }
             Expr::PairSum { sums, x, y, z } => {
                 let values = [*x, *y, *z].map(|a| self.eval(f, a));
@@ -358,6 +341,31 @@ impl Machine<'_> {
         };
         f.memo.insert(id, value.clone());
         Ok(value)
+    }
+
+    /// The elements of a buffer that the lanes read; zeros in masked lanes.
+    fn load(&mut self, f: &mut Frame, buf: BufId, index: &Index) -> Result<Tensor> {
+        let mut parts = Vec::new();
+        for lane in 0..f.lanes() {
+            parts.push(if lane < f.valid {
+                let at = self.at(f, index, lane)?;
+                self.read(buf, at)?
+            } else {
+                zero(self.program.buffers[buf].dtype)
+            });
+        }
+        Ok(joined(&parts))
+    }
+
+    /// The 32-bit words that the lanes read from pairs of elements; one word if the expression is `uniform`.
+    fn pair(&mut self, f: &mut Frame, buf: BufId, index: &Index, uniform: bool) -> Result<Tensor> {
+        let mut words = Vec::new();
+        for lane in 0..f.lanes() {
+            let at = self.at(f, index, lane)?;
+            words.extend(self.word(buf, at)?.to_le_bytes());
+        }
+        words.truncate(if uniform { 4 } else { words.len() });
+        Ok(Tensor::new(DType::U32, vec![words.len() as u64 / 4], words))
     }
 
     /// An index at one lane.

@@ -1,6 +1,6 @@
 //! Dependence of the rows of one instruction on the rows of its operands.
 use crate::bounded::form::Varying;
-use crate::hlo::attrs::{DotDims, GatherDims, PadDim, WindowDim};
+use crate::hlo::attrs::{ConvDims, DotDims, GatherDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{Computation, Inst, InstId, Op};
 use std::collections::HashMap;
 
@@ -114,22 +114,11 @@ impl<'a> Step<'a> {
                 Some(from) => dims.get(from.axis) == Some(&axis) && from.inner == inner,
                 None => true,
             },
-            Op::Reshape => self.rows(0).is_some_and(|from| {
-                let before = |dims: &[u64], axis: usize| dims[..axis].iter().product::<u64>();
-                let own = self.inst.shape.as_array().map_or(&[][..], |a| &a.dims);
-                before(self.dims(0), from.axis) == before(own, axis)
-            }),
+            Op::Reshape => self.reshapes(axis),
             Op::BitcastConvertWidth => axis + 1 < rank && all(1),
             Op::Transpose(perm) => self.rows(0) == perm.get(axis).map(|&a| Place { axis: a, inner }),
             Op::Reverse(dims) => !dims.contains(&axis) && all(1),
-            Op::Slice(dims) => {
-                let whole = self.dims(0).get(axis);
-                let start = self.varying.numbers.get(2 * axis).is_some_and(|start| start.known() == Some(0));
-                all(1)
-                    && numbers_vary_at(2, axis)
-                    && start
-                    && dims.get(axis).is_some_and(|d| Some(&d.limit) == whole && d.stride == 1)
-            }
+            Op::Slice(dims) => all(1) && numbers_vary_at(2, axis) && self.slices_whole_axis(dims, axis),
             Op::Pad(dims) => {
                 fixed && dims.get(axis) == Some(&PadDim::default()) && self.at(0, place) && self.is_same(1)
             }
@@ -142,15 +131,7 @@ impl<'a> Step<'a> {
             }
             Op::DynamicUpdateSlice => self.at(0, place) && self.at(1, place) && self.rest_is_same(2),
             Op::Gather(dims) => self.gathers(dims, place, numbers_vary_at),
-            Op::Reduce { dims, .. } => {
-                let kept = |from: Place| from.axis - dims.iter().filter(|&&d| d < from.axis).count();
-                let half = count / 2;
-                let whole = |i: usize| {
-                    self.rows(i)
-                        .is_some_and(|from| !dims.contains(&from.axis) && kept(from) == axis && from.inner == inner)
-                };
-                (0..half).all(whole) && self.rest_is_same(half)
-            }
+            Op::Reduce { dims, .. } => self.reduces(dims, place),
             Op::ReduceWindow { window, .. } => {
                 let half = count / 2;
                 fixed && trivial(window) && (0..half).all(|i| self.at(i, place)) && self.rest_is_same(half)
@@ -161,13 +142,7 @@ impl<'a> Step<'a> {
             Op::Sort { dim, .. } => *dim != axis && (0..count).all(|i| self.at(i, place)),
             Op::TopK { .. } => fixed && axis + 1 < rank && all(1),
             Op::Dot(dims) => self.multiplies(dims, place),
-            Op::Convolution(conv) => {
-                fixed
-                    && axis == conv.output_batch
-                    && self.rows(0) == Some(Place { axis: conv.input_batch, inner })
-                    && conv.batch_group_count == 1
-                    && self.is_same(1)
-            }
+            Op::Convolution(conv) => fixed && self.convolves_batch(conv, place),
             Op::Fft { length, .. } => fixed && axis + length.len() < rank && all(1),
             Op::Cholesky { .. } => axis + 2 < rank && all(1),
             Op::TriangularSolve { .. } => axis + 2 < rank && all(2),
@@ -198,6 +173,41 @@ impl<'a> Step<'a> {
             | Op::Call(_)
             | Op::Fusion { .. } => false,
         }
+    }
+
+    /// Whether a reshape leaves rows at `axis` where they are: as many elements are before them.
+    fn reshapes(&self, axis: usize) -> bool {
+        self.rows(0).is_some_and(|from| {
+            let before = |dims: &[u64], axis: usize| dims[..axis].iter().product::<u64>();
+            let own = self.inst.shape.as_array().map_or(&[][..], |a| &a.dims);
+            before(self.dims(0), from.axis) == before(own, axis)
+        })
+    }
+
+    /// Whether a slice takes all of `axis`.
+    fn slices_whole_axis(&self, dims: &[SliceDim], axis: usize) -> bool {
+        let whole = self.dims(0).get(axis);
+        let start = self.varying.numbers.get(2 * axis).is_some_and(|start| start.known() == Some(0));
+        start && dims.get(axis).is_some_and(|d| Some(&d.limit) == whole && d.stride == 1)
+    }
+
+    /// Whether the rows are examples of a convolution's batch.
+    fn convolves_batch(&self, conv: &ConvDims, place: Place) -> bool {
+        place.axis == conv.output_batch
+            && self.rows(0) == Some(Place { axis: conv.input_batch, inner: place.inner })
+            && conv.batch_group_count == 1
+            && self.is_same(1)
+    }
+
+    /// Whether a reduction over `dims` leaves the rows of its arrays at `place`.
+    fn reduces(&self, dims: &[usize], place: Place) -> bool {
+        let kept = |from: Place| from.axis - dims.iter().filter(|&&d| d < from.axis).count();
+        let half = self.parts.len() / 2;
+        let is_kept = |i: usize| {
+            self.rows(i)
+                .is_some_and(|from| !dims.contains(&from.axis) && kept(from) == place.axis && from.inner == place.inner)
+        };
+        (0..half).all(is_kept) && self.rest_is_same(half)
     }
 
     /// A product of rows by rows in a batch, or of rows by what is the same.

@@ -7,8 +7,9 @@ mod race;
 use super::args::BenchArgs;
 use super::{ExitStatus, graph, out, sizes};
 use crate::codegen::Launches;
-use crate::compile::{self, Compiled};
+use crate::compile::{self, Built, Compiled};
 use crate::diag::Result;
+use crate::kernel::Face;
 use crate::lower::Lowered;
 use crate::measure::{Effort, Times, parallel_speedup, time_calls};
 use crate::package::metadata;
@@ -57,9 +58,6 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     }
     let old = args.compare.as_deref().map(change::load).transpose()?;
     let measured = time_calls(&mut session, &effort(args))?;
-    // nanoseconds where calls are short
-    let digits = if measured.min_ms < 0.01 { 6 } else { 3 };
-    let flops = built.program.flops as f64;
     let mut circumstances = json!({"threads": args.threads, "cpu": target.cpu, "flops": built.program.flops});
     let named: Map<String, Value> =
         face.entries[0].sizes.all.iter().zip(&given).map(|(size, &n)| (size.name.clone(), n.into())).collect();
@@ -67,22 +65,60 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
         circumstances["sizes"] = named.clone().into();
     }
     let change = old.map(|old| old.against(&measured, &circumstances));
+    let measurement = Measurement { built: &built, face: &face, target: &target, args, times: &measured, compile_s };
     if args.json {
+        let mut document = measurement.document(&session, change.as_ref().map(change::TimeChange::json))?;
+        if !named.is_empty() {
+            document["sizes"] = named.into();
+        }
+        out::line(&document)?;
+    } else {
+        out::line(measurement.sentence())?;
+    }
+    for line in change.iter().flat_map(|c| c.lines(digits(&measured))) {
+        if args.json { out::note(format_args!("note: {line}")) } else { out::line(line)? }
+    }
+    if let Some(path) = &args.outputs {
+        graph::deliver(Some(path), keys, session.results())?;
+    }
+    Ok(ExitStatus::Yes)
+}
+
+/// Digits behind the point that times are printed with: nanoseconds are seen where calls are short.
+fn digits(measured: &Times) -> usize {
+    if measured.min_ms < 0.01 { 6 } else { 3 }
+}
+
+/// A function whose calls were measured, and what was measured.
+struct Measurement<'a> {
+    built: &'a Built,
+    face: &'a Face,
+    target: &'a Target,
+    args: &'a BenchArgs,
+    times: &'a Times,
+    /// Seconds that compiling took.
+    compile_s: f64,
+}
+
+impl Measurement<'_> {
+    /// The measurement as JSON; `change` is how it differs from an earlier one.
+    fn document(&self, session: &Session, change: Option<Value>) -> Result<Value> {
+        let Measurement { built, face, target, args, times, .. } = self;
         let handover = session.handover();
-        let cores = handover.map(|_| parallel_speedup(&target, args.threads.into())).transpose()?;
-        let mut document = json!({
-            "min_ms": measured.min_ms,
-            "median_ms": measured.median_ms,
-            "p90_ms": measured.p90_ms,
-            "p99_ms": measured.p99_ms,
-            "max_ms": measured.max_ms,
-            "runs": measured.runs,
-            "together": measured.together,
-            "warmup_runs": measured.warmup_runs,
+        let cores = handover.map(|_| parallel_speedup(target, args.threads.into())).transpose()?;
+        Ok(json!({
+            "min_ms": times.min_ms,
+            "median_ms": times.median_ms,
+            "p90_ms": times.p90_ms,
+            "p99_ms": times.p99_ms,
+            "max_ms": times.max_ms,
+            "runs": times.runs,
+            "together": times.together,
+            "warmup_runs": times.warmup_runs,
             "threads": args.threads,
             "handover_ns": handover.map(|t| t.as_nanos() as u64),
             "cores": cores,
-            "compile_s": compile_s,
+            "compile_s": self.compile_s,
             "peak_rss_bytes": peak_rss_bytes(),
             "object_bytes": built.object.content.len(),
             "workspace_bytes": face.workspace_bytes(),
@@ -91,29 +127,23 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
             "cpu": target.cpu,
             "weights_bytes": face.weights_bytes,
             "precision": metadata::precision(&built.program.reduced),
-            "change": change.as_ref().map(change::TimeChange::json),
-        });
-        if !named.is_empty() {
-            document["sizes"] = named.into();
-        }
-        out::line(&document)?;
-    } else {
-        let rate = flops / (measured.min_ms * 1e6);
-        let Times { min_ms, median_ms, p90_ms, p99_ms, max_ms, runs, warmup_runs, .. } = measured;
-        out::line(format_args!(
-            "min {min_ms:.digits$} ms, median {median_ms:.digits$} ms, 90 % in {p90_ms:.digits$}, 99 % in {p99_ms:.digits$}, max {max_ms:.digits$} ms of {runs} runs on {} threads after {warmup_runs} to warm up; {rate:.1} GFLOP/s; compiled in {compile_s:.2} s; object {} bytes, workspace {} bytes",
-            args.threads,
-            built.object.content.len(),
-            face.workspace_bytes(),
-        ))?;
+            "change": change,
+        }))
     }
-    for line in change.iter().flat_map(|c| c.lines(digits)) {
-        if args.json { out::note(format_args!("note: {line}")) } else { out::line(line)? }
+
+    /// The measurement as a line for people.
+    fn sentence(&self) -> String {
+        let digits = digits(self.times);
+        let &Times { min_ms, median_ms, p90_ms, p99_ms, max_ms, runs, warmup_runs, .. } = self.times;
+        format!(
+            "min {min_ms:.digits$} ms, median {median_ms:.digits$} ms, 90 % in {p90_ms:.digits$}, 99 % in {p99_ms:.digits$}, max {max_ms:.digits$} ms of {runs} runs on {} threads after {warmup_runs} to warm up; {:.1} GFLOP/s; compiled in {:.2} s; object {} bytes, workspace {} bytes",
+            self.args.threads,
+            self.built.program.flops as f64 / (min_ms * 1e6),
+            self.compile_s,
+            self.built.object.content.len(),
+            self.face.workspace_bytes(),
+        )
     }
-    if let Some(path) = &args.outputs {
-        graph::deliver(Some(path), keys, session.results())?;
-    }
-    Ok(ExitStatus::Yes)
 }
 
 /// The sizes of `--size` combined with each number of `--sizes`. Errors: `Code::BadOption`.

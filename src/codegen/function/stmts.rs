@@ -1,7 +1,7 @@
 //! Statements: loops, conditions, what they set and store.
 use super::{Binding, FunctionEmitter};
 use crate::diag::Result;
-use crate::kernel::{LoopKind, Stmt, VarId};
+use crate::kernel::{ExprId, LoopKind, Stmt, VarId};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
@@ -34,20 +34,12 @@ impl FunctionEmitter<'_> {
                     self.bindings[var.index()] = Binding::Constant(0);
                     return self.stmts(body);
                 }
-                self.bindings[var.index()] = Binding::Lane;
-                self.lane = Some((*var, self.kernel.vars[*var]));
-                self.stmts(body)?;
-                self.lane = None;
-                self.bindings[var.index()] = Binding::Unbound;
-                Ok(())
+                self.lanes(*var, body)
             }
             Stmt::For { var, kind: LoopKind::Masked(valid), body } => {
-                self.bindings[var.index()] = Binding::Lane;
-                self.lane = Some((*var, self.kernel.vars[*var]));
                 self.valid = Some(*valid);
-                self.stmts(body)?;
-                (self.lane, self.valid) = (None, None);
-                self.bindings[var.index()] = Binding::Unbound;
+                self.lanes(*var, body)?;
+                self.valid = None;
                 Ok(())
             }
             Stmt::Store { buf, index, value } => self.store(*buf, index, *value),
@@ -80,10 +72,8 @@ impl FunctionEmitter<'_> {
                 Ok(())
             }
             Stmt::If { cond, body } => {
-                let cond = self.eval(*cond)?;
                 let (yes, no) = (self.label(), self.label());
-                self.line(&format!("br i1 {}, label %{yes}, label %{no}", cond.text));
-                self.begin(&yes);
+                self.branch(*cond, &yes, &no)?;
                 self.stmts(body)?;
                 self.line(&format!("br label %{no}"));
                 self.begin(&no);
@@ -93,15 +83,31 @@ impl FunctionEmitter<'_> {
                 let (head, yes, no) = (self.label(), self.label(), self.label());
                 self.line(&format!("br label %{head}"));
                 self.begin(&head);
-                let cond = self.eval(*cond)?;
-                self.line(&format!("br i1 {}, label %{yes}, label %{no}", cond.text));
-                self.begin(&yes);
+                self.branch(*cond, &yes, &no)?;
                 self.stmts(body)?;
                 self.line(&format!("br label %{head}"));
                 self.begin(&no);
                 Ok(())
             }
         }
+    }
+
+    /// A branch to block `yes` if a condition holds, else to `no`; `yes` begins behind it.
+    fn branch(&mut self, cond: ExprId, yes: &str, no: &str) -> Result<()> {
+        let cond = self.eval(cond)?;
+        self.line(&format!("br i1 {}, label %{yes}, label %{no}", cond.text));
+        self.begin(yes);
+        Ok(())
+    }
+
+    /// The body of a vector loop, its variable being the lane.
+    fn lanes(&mut self, var: VarId, body: &[Stmt]) -> Result<()> {
+        self.bindings[var.index()] = Binding::Lane;
+        self.lane = Some((var, self.kernel.vars[var]));
+        self.stmts(body)?;
+        self.lane = None;
+        self.bindings[var.index()] = Binding::Unbound;
+        Ok(())
     }
 
     /// The rounds of a loop, one after another.

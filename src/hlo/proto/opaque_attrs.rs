@@ -342,12 +342,7 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
             let all: Vec<String> = r.replicated_at_leaf_buffers.iter().map(bool::to_string).collect();
             format!("{{{}}}", all.join(","))
         }),
-        "control-predecessors" if !p.control_predecessor_ids.is_empty() => {
-            let one = |id: &i64| names.get(id).map(|n| format!("%{n}"));
-            let all: Option<Vec<String>> = p.control_predecessor_ids.iter().map(one).collect();
-            let all = all.ok_or_else(|| Error::user(Code::BadEncoding, "a control predecessor does not exist"))?;
-            Some(format!("{{{}}}", all.join(", ")))
-        }
+        "control-predecessors" if !p.control_predecessor_ids.is_empty() => Some(predecessors_text(p, names)?),
         "backend_config" if p.backend_config.starts_with(b"{") => {
             Some(String::from_utf8_lossy(&p.backend_config).into_owned())
         }
@@ -404,12 +399,7 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
             (!thread.is_empty() && thread != "main").then(|| quoted(thread.as_bytes()))
         }
         "cross_program_prefetch_index" => p.cross_program_prefetch_index.map(|i| i.to_string()),
-        "domain" => {
-            let part = |s: &MessageField<OpSharding>| s.as_ref().map_or_else(|| "{}".to_string(), sharding::read);
-            // What text calls the entry, where the users are, is the message's exit.
-            let (entry, exit) = (part(&p.domain_exit_sharding), part(&p.domain_entry_sharding));
-            Some(format!("{{kind=\"sharding\", entry={entry}, exit={exit}}}"))
-        }
+        "domain" => Some(domain_text(p)),
         "lhs_batch_dims"
         | "rhs_batch_dims"
         | "lhs_contracting_dims"
@@ -420,7 +410,23 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
     })
 }
 
-/// Attributes of collectives, as [`read`].
+/// Text of the attribute `control-predecessors`.
+fn predecessors_text(p: &HloInstructionProto, names: &HashMap<i64, &str>) -> Result<String> {
+    let one = |id: &i64| names.get(id).map(|n| format!("%{n}"));
+    let all: Option<Vec<String>> = p.control_predecessor_ids.iter().map(one).collect();
+    let all = all.ok_or_else(|| Error::user(Code::BadEncoding, "a control predecessor does not exist"))?;
+    Ok(format!("{{{}}}", all.join(", ")))
+}
+
+/// Text of the attribute `domain`.
+fn domain_text(p: &HloInstructionProto) -> String {
+    let part = |s: &MessageField<OpSharding>| s.as_ref().map_or_else(|| "{}".to_string(), sharding::read);
+    // the message calls exit what the text calls entry, on the side of the users
+    let (entry, exit) = (part(&p.domain_exit_sharding), part(&p.domain_entry_sharding));
+    format!("{{kind=\"sharding\", entry={entry}, exit={exit}}}")
+}
+
+/// Text of the attributes of collectives; `None` where one has its default.
 fn collective_text(name: &str, p: &HloInstructionProto) -> Option<String> {
     match name {
         "replica_groups" => groups_text(p),

@@ -44,7 +44,49 @@ pub(in crate::hlo) enum FieldSyntax {
     Groups,
 }
 
-/// The form of the attribute `name` wherever it is known.
+/// Attributes that are lists of integers.
+const INTEGER_LISTS: &[&str] = &[
+    "dimensions",
+    "dynamic_slice_sizes",
+    "offset_dims",
+    "collapsed_slice_dims",
+    "start_index_map",
+    "slice_sizes",
+    "operand_batching_dims",
+    "start_indices_batching_dims",
+    "update_window_dims",
+    "inserted_window_dims",
+    "scatter_dims_to_operand_dims",
+    "input_batching_dims",
+    "scatter_indices_batching_dims",
+    "lhs_batch_dims",
+    "rhs_batch_dims",
+    "lhs_contracting_dims",
+    "rhs_contracting_dims",
+    "fft_length",
+    "lhs_ragged_dims",
+    "rhs_group_dims",
+];
+
+/// Attributes in braces whose content is kept as text.
+const BRACES: &[&str] = &[
+    "frontend_attributes",
+    "statistics",
+    "parameter_replication",
+    "control-predecessors",
+    "origin",
+    "metadata",
+    "source_target_pairs",
+    "operand_layout_constraints",
+    "output_to_operand_aliasing",
+    "domain",
+    "result_accuracy",
+    "operand_precision",
+    "sparsity",
+    "resource",
+];
+
+/// The syntax of the attribute `name` in HLO text; `None` for names that no opcode has.
 pub(in crate::hlo) fn form(name: &str) -> Option<FieldSyntax> {
     Some(match name {
         "is_stable"
@@ -78,26 +120,7 @@ pub(in crate::hlo) fn form(name: &str) -> Option<FieldSyntax> {
         | "all_gather_dimension"
         | "raw_backend_config_size" => FieldSyntax::Int,
         "epsilon" => FieldSyntax::Float,
-        "dimensions"
-        | "dynamic_slice_sizes"
-        | "offset_dims"
-        | "collapsed_slice_dims"
-        | "start_index_map"
-        | "slice_sizes"
-        | "operand_batching_dims"
-        | "start_indices_batching_dims"
-        | "update_window_dims"
-        | "inserted_window_dims"
-        | "scatter_dims_to_operand_dims"
-        | "input_batching_dims"
-        | "scatter_indices_batching_dims"
-        | "lhs_batch_dims"
-        | "rhs_batch_dims"
-        | "lhs_contracting_dims"
-        | "rhs_contracting_dims"
-        | "fft_length"
-        | "lhs_ragged_dims"
-        | "rhs_group_dims" => FieldSyntax::Ints,
+        name if INTEGER_LISTS.contains(&name) => FieldSyntax::Ints,
         "to_apply" | "calls" | "condition" | "body" | "true_computation" | "false_computation" | "select"
         | "scatter" => FieldSyntax::Comp,
         "branch_computations" | "called_computations" => FieldSyntax::Comps,
@@ -110,20 +133,7 @@ pub(in crate::hlo) fn form(name: &str) -> Option<FieldSyntax> {
         "custom_call_target" | "infeed_config" | "outfeed_config" | "async_execution_thread" => FieldSyntax::Str,
         "outfeed_shape" => FieldSyntax::Shape,
         "literal" => FieldSyntax::Literal,
-        "frontend_attributes"
-        | "statistics"
-        | "parameter_replication"
-        | "control-predecessors"
-        | "origin"
-        | "metadata"
-        | "source_target_pairs"
-        | "operand_layout_constraints"
-        | "output_to_operand_aliasing"
-        | "domain"
-        | "result_accuracy"
-        | "operand_precision"
-        | "sparsity"
-        | "resource" => FieldSyntax::Braces,
+        name if BRACES.contains(&name) => FieldSyntax::Braces,
         "sharding" => FieldSyntax::Sharding,
         "backend_config" => FieldSyntax::Config,
         "replica_groups" => FieldSyntax::Groups,
