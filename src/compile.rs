@@ -1,7 +1,7 @@
 //! The straight line from a file to an object.
 mod buckets;
 mod build;
-mod fixed;
+mod size_equalities;
 mod module;
 mod open;
 
@@ -22,8 +22,8 @@ use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule, tensor};
 pub use build::{Compiled, Functions, at_bounds, build_all, in_file, initial, places, weights};
-use fixed::Fixed;
 pub use module::{module_for, of_module, write_known_calls};
+use size_equalities::Fixed;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -163,7 +163,7 @@ pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
         recorded_at(prepared, &sizes, found, fixed).map(|(open, _)| open.lowered)
     };
     let (lowered, fixed) =
-        fixed::search(prepared, &most, &try_at).map_err(|all| open_blockers(all, &prepared.sizes))?;
+        size_equalities::search(prepared, &most, &try_at).map_err(|all| open_blockers(all, &prepared.sizes))?;
     if prepared.sizes.is_empty() && lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
     }

@@ -2,8 +2,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The rooms with their layer: a file may name its own room and rooms of lower layers only.
-const ROOMS: &[(&str, u32)] = &[
+/// The modules with their layers: a file may name its own module and modules of lower layers only.
+const LAYERS: &[(&str, u32)] = &[
     ("util", 0),
     ("symbolic", 0),
     ("diag", 1),
@@ -84,8 +84,8 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The rooms that `code` names after `crate::`, groups `crate::{a::B, c}` included.
-fn named_rooms(code: &str) -> BTreeSet<String> {
+/// The modules that `code` names after `crate::`, groups `crate::{a::B, c}` included.
+fn named_modules(code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         let rest = &code[at + "crate::".len()..];
@@ -115,11 +115,11 @@ fn first_word(text: &str) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-fn layer(room: &str) -> Option<u32> {
-    ROOMS.iter().find(|r| r.0 == room).map(|r| r.1)
+fn layer(module: &str) -> Option<u32> {
+    LAYERS.iter().find(|row| row.0 == module).map(|row| row.1)
 }
 
-/// Why room `from` may not name room `to`.
+/// Why module `from` may not name module `to`.
 fn refusal(from: &str, to: &str) -> Option<&'static str> {
     let (Some(here), Some(there)) = (layer(from), layer(to)) else { return None };
     if from == to || SIDEWAYS.contains(&(from, to)) {
@@ -159,29 +159,29 @@ fn arrows_point_downward() {
     for (path, text) in files(&src) {
         let inside = path.strip_prefix(&src).expect("it was found there");
         let first = inside.components().next().expect("a file has a name").as_os_str().to_string_lossy().to_string();
-        let room = first.trim_end_matches(".rs").to_string();
-        if room == "lib" || room == "main" {
+        let module = first.trim_end_matches(".rs").to_string();
+        if module == "lib" || module == "main" {
             continue;
         }
-        assert!(layer(&room).is_some(), "src/{first} is a room without a layer: add it to ROOMS in tests/tidy.rs");
-        for to in named_rooms(&code(&text)) {
-            if let Some(why) = refusal(&room, &to) {
-                wrong.push(format!("src/{}: {room} -> {to} {why}", inside.display()));
+        assert!(layer(&module).is_some(), "src/{first} is a module without a layer: add it to LAYERS in tests/tidy.rs");
+        for to in named_modules(&code(&text)) {
+            if let Some(why) = refusal(&module, &to) {
+                wrong.push(format!("src/{}: {module} -> {to} {why}", inside.display()));
             }
         }
     }
-    assert!(wrong.is_empty(), "arrows between rooms:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "arrows between modules:\n{}", wrong.join("\n"));
 }
 
-/// Rooms that may ask the environment: the output is a function of the input, and these ask for the user's flags and tools.
+/// Modules that may read the environment, for the user's flags and tools: the output of all others is a function of their input.
 const ASK_THE_ENVIRONMENT: &[&str] = &["cli", "package"];
 
 #[test]
-fn no_room_below_asks_the_environment() {
+fn modules_below_do_not_read_the_environment() {
     let src = root().join("src");
     let asks = |path: &Path, text: &str| {
-        let room = path.strip_prefix(&src).ok()?.components().next()?.as_os_str().to_string_lossy().to_string();
-        let may = ASK_THE_ENVIRONMENT.contains(&room.trim_end_matches(".rs"));
+        let module = path.strip_prefix(&src).ok()?.components().next()?.as_os_str().to_string_lossy().to_string();
+        let may = ASK_THE_ENVIRONMENT.contains(&module.trim_end_matches(".rs"));
         // tests behind the code may: it says whether they rewrite what they expect
         let shipped = text.split("#[test]").next()?.split("#[cfg(test)]").next()?;
         (!may && code(shipped).contains("env::")).then(|| path.display().to_string())
@@ -193,8 +193,8 @@ fn no_room_below_asks_the_environment() {
 #[test]
 fn the_reader_of_arrows_reads() {
     let text = "use crate::{graph::Node, hlo::{Op, Shape}, tensor};\nfn f(x: crate::diag::Error) {} // crate::cli\n";
-    let rooms: Vec<String> = named_rooms(&code(text)).into_iter().collect();
-    assert_eq!(rooms, ["diag", "graph", "hlo", "tensor"]);
+    let modules: Vec<String> = named_modules(&code(text)).into_iter().collect();
+    assert_eq!(modules, ["diag", "graph", "hlo", "tensor"]);
     assert_eq!(refusal("hlo", "cli"), Some("points upward"));
     assert_eq!(refusal("hlo", "graph"), Some("points upward"));
     assert_eq!(refusal("codegen", "hlo"), Some("is forbidden"));
@@ -296,22 +296,72 @@ fn nothing_is_left_undone() {
     assert!(wrong.is_empty(), "left undone:\n{}", wrong.join("\n"));
 }
 
-/// Folders whose signatures [`signatures_are_plain`] holds.
-const PLAIN: &[&str] = &["src/schedule"];
 /// Words that stand for something which a reader of the first sentence has not seen.
 const PRONOUNS: &[&str] = &["What", "Its", "Those", "That", "It", "They", "These", "Which", "Their", "This", "Whose"];
 /// Most lines of a function.
 const MOST_LINES: usize = 80;
+/// Most functions of the crate that may take tuples as parameters.
+const MOST_TUPLES: usize = 20;
+
+/// A function of a source file.
+struct FunctionItem {
+    path: PathBuf,
+    line: usize,
+    /// Lines from its signature to the end of its body.
+    length: usize,
+    parameters: Vec<String>,
+}
+
+impl FunctionItem {
+    /// The place of the function, for messages.
+    fn place(&self) -> String {
+        format!("{}:{}", self.path.display(), self.line)
+    }
+}
+
+/// Every function of the crate.
+fn functions() -> Vec<FunctionItem> {
+    let mut all = Vec::new();
+    for (path, text) in files(&root().join("src")) {
+        let lines: Vec<&str> = text.lines().collect();
+        for (i, line) in lines.iter().enumerate().filter(|(_, line)| begins_function(line)) {
+            let start = line.trim_start();
+            let end = format!("{}}}", &line[..line.len() - start.len()]);
+            let is_one_line = line.ends_with(['}', ';']);
+            let last = lines[i..].iter().position(|l| *l == end).filter(|_| !is_one_line).unwrap_or(0);
+            let parameters = parameters(&text, line);
+            all.push(FunctionItem { path: path.clone(), line: i + 1, length: last + 1, parameters });
+        }
+    }
+    all
+}
+
+/// Whether a function begins in a line.
+fn begins_function(line: &str) -> bool {
+    let mut rest = line.trim_start();
+    if let Some(after) = rest.strip_prefix("pub(") {
+        rest = after.split_once(") ").map_or("", |(_, rest)| rest);
+    }
+    loop {
+        let words = ["pub ", "const ", "unsafe ", "async ", "extern \"C\" "];
+        match words.iter().find_map(|word| rest.strip_prefix(word)) {
+            Some(after) => rest = after,
+            None => return rest.starts_with("fn "),
+        }
+    }
+}
 
 /// The parameters of the function that a line begins, as text.
 fn parameters(text: &str, line: &str) -> Vec<String> {
-    let at = text.as_ptr() as usize;
-    let from = line.as_ptr() as usize - at + line.find("fn ").unwrap_or(0);
-    let Some(open) = text[from..].find('(') else { return Vec::new() };
-    let (mut depth, mut all, mut before) = (0, vec![String::new()], ' ');
-    for c in text[from + open..].chars() {
+    let from = line.as_ptr() as usize - text.as_ptr() as usize + line.find("fn ").unwrap_or(0);
+    let (mut depth, mut generics, mut all, mut before) = (0, 0, vec![String::new()], ' ');
+    for c in text[from..].chars() {
         let is_arrow = std::mem::replace(&mut before, c) == '-' && c == '>';
         match c {
+            // parameters of types come before those of the function
+            '<' if depth == 0 => generics += 1,
+            '>' if depth == 0 && !is_arrow => generics -= 1,
+            _ if depth == 0 && (generics > 0 || c != '(') => continue,
             '(' | '[' | '{' | '<' => depth += 1,
             ')' | ']' | '}' => depth -= 1,
             '>' if !is_arrow => depth -= 1,
@@ -322,6 +372,7 @@ fn parameters(text: &str, line: &str) -> Vec<String> {
             _ => {}
         }
         match depth {
+            0 if generics > 0 || c == '>' => {}
             0 => break,
             1 if c == '(' && all == [""] => {}
             _ => all.last_mut().expect("there is one").push(c),
@@ -332,8 +383,63 @@ fn parameters(text: &str, line: &str) -> Vec<String> {
 
 /// Whether a parameter is a tuple, or is taken apart as one.
 fn is_tuple(parameter: &str) -> bool {
-    let of_type = parameter.split_once(": ").map_or("", |(_, of_type)| of_type.trim_start_matches("&mut "));
-    parameter.starts_with('(') || of_type.trim_start_matches('&').starts_with('(')
+    let of_type = parameter.split_once(": ").map_or("", |(_, of_type)| of_type);
+    let of_type = of_type.trim_start_matches('&').trim_start_matches("mut ");
+    parameter.starts_with('(') || of_type.starts_with('(') && of_type != "()"
+}
+
+/// Files of `src/` that may be named by a participle, three at most.
+const PARTICIPLES: &[&str] = &[];
+/// Words that name no file: adverbs, and participles that don't end in -ed.
+const NO_FILE_NAMES: &[&str] = &[
+    "actual", "ahead", "alone", "along", "across", "beyond", "found", "given", "held", "inside", "known", "late",
+    "left", "left_out", "once", "outside", "rest", "said", "seen", "told", "together", "unlike", "whole", "within",
+    "written",
+];
+
+#[test]
+fn files_are_named_by_nouns() {
+    let mut wrong = Vec::new();
+    for (path, _) in files(&root().join("src")) {
+        let inside = path.strip_prefix(root()).expect("it was found there").display().to_string();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().to_string();
+        let is_odd = name.ends_with("ed") && !name.ends_with("seed") || NO_FILE_NAMES.contains(&name.as_str());
+        if is_odd && !PARTICIPLES.contains(&inside.as_str()) {
+            wrong.push(format!("{inside}: name the file by a noun that says what it holds"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Files whose types are other files' with a parameter chosen, and have their names: HLO with symbolic sizes.
+const ALIASES: &[&str] = &["src/hlo/open.rs"];
+/// Names of several public types that are one concept: the program that a stage works on, always written with its module.
+const SHARED_TYPE_NAMES: &[&str] = &["Program"];
+
+#[test]
+fn a_type_name_has_one_meaning() {
+    let mut places: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
+    for (path, text) in files(&root().join("src")) {
+        let inside = path.strip_prefix(root()).expect("it was found there").display().to_string();
+        if ALIASES.contains(&inside.as_str()) || path.extension().is_none_or(|e| e != "rs") {
+            continue;
+        }
+        for line in code(&text).lines() {
+            let item = line.trim_start();
+            let item = match item.strip_prefix("pub(").and_then(|rest| rest.split_once(") ")) {
+                Some((_, rest)) => rest,
+                None => item.strip_prefix("pub ").unwrap_or(""),
+            };
+            let of_kind = ["struct ", "enum ", "trait ", "type ", "union "];
+            let name = of_kind.iter().find_map(|kind| item.strip_prefix(kind)).and_then(first_word);
+            if let Some(name) = name.filter(|name| !SHARED_TYPE_NAMES.contains(&name.as_str())) {
+                places.entry(name).or_default().push(inside.clone());
+            }
+        }
+    }
+    let wrong = places.iter().filter(|(_, places)| places.len() > 1);
+    let wrong: Vec<String> = wrong.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect();
+    assert!(wrong.is_empty(), "public types of one name:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -354,26 +460,33 @@ fn comments_begin_with_nouns_or_verbs() {
 }
 
 #[test]
-fn signatures_are_plain() {
-    let mut wrong = Vec::new();
-    for (path, text) in PLAIN.iter().flat_map(|folder| files(&root().join(folder))) {
-        let lines: Vec<&str> = text.lines().collect();
-        for (i, line) in lines.iter().enumerate() {
-            let place = format!("{}:{}", path.display(), i + 1);
-            let start = line.trim_start();
-            let is_function = ["fn ", "pub fn ", "pub(super) fn ", "pub(in crate::schedule) fn "];
-            if is_function.iter().any(|begin| start.starts_with(begin)) {
-                if parameters(&text, line).iter().any(|parameter| is_tuple(parameter)) {
-                    wrong.push(format!("{place}: a tuple is a parameter; make it a struct, or several parameters"));
-                }
-                let end = format!("{}}}", &line[..line.len() - start.len()]);
-                let length = lines[i..].iter().position(|l| *l == end).map_or(0, |n| n + 1);
-                let is_one_line = line.ends_with(['}', ';']);
-                if length > MOST_LINES && !is_one_line {
-                    wrong.push(format!("{place}: {length} lines are more than {MOST_LINES}"));
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+fn functions_are_short() {
+    let long = functions().into_iter().filter(|f| f.length > MOST_LINES);
+    let wrong: Vec<String> = long.map(|f| format!("{}: {} lines", f.place(), f.length)).collect();
+    assert!(wrong.is_empty(), "functions of more than {MOST_LINES} lines:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn tuples_are_no_parameters() {
+    let with_tuple = |f: &FunctionItem| f.parameters.iter().any(|parameter| is_tuple(parameter));
+    let all: Vec<FunctionItem> = functions().into_iter().filter(with_tuple).collect();
+    let of_schedule = |f: &&FunctionItem| f.path.starts_with(root().join("src/schedule"));
+    let list = |all: &mut dyn Iterator<Item = &FunctionItem>| all.map(|f| f.place()).collect::<Vec<_>>().join("\n");
+    let told = list(&mut all.iter());
+    assert!(
+        all.len() <= MOST_TUPLES,
+        "{} functions take tuples; make structs, or several parameters:\n{told}",
+        all.len()
+    );
+    let wrong = list(&mut all.iter().filter(of_schedule));
+    assert!(wrong.is_empty(), "a tuple is a parameter; make it a struct, or several parameters:\n{wrong}");
+}
+
+#[test]
+fn the_reader_of_signatures_reads() {
+    let text = "pub(in crate::a) fn f<T: Fn(u8) -> (u8, u8)>(\n    x: &mut T,\n    (a, b): (u8, Vec<(u8, u8)>),\n) {}";
+    let line = text.lines().next().expect("there is one");
+    assert!(begins_function(line) && !begins_function("// fn f()") && begins_function("    pub const unsafe fn f() {"));
+    assert_eq!(parameters(text, line), ["x: &mut T", "(a, b): (u8, Vec<(u8, u8)>)"]);
+    assert_eq!(["x: &mut T", "(a, b): (u8, u8)", "x: &(u8, u8)", "x: ()"].map(is_tuple), [false, true, true, false]);
 }

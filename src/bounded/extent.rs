@@ -1,10 +1,10 @@
 //! Numbers that follow from the sizes of a call: `12·n`, `n·m + 3`, `⌊(n + 1) / 2⌋·m`, `min(n, 100)`, `max(n - 2, 0)`.
-use crate::symbolic::Expr;
+use crate::symbolic::SizeExpr;
 
 /// A number that follows from the sizes of a call; its variables are the numbers of these sizes.
-pub type Extent = Expr<usize>;
+pub type Extent = SizeExpr<usize>;
 
-impl Expr<usize> {
+impl SizeExpr<usize> {
     /// Whether it depends on a size.
     pub fn varies(&self) -> bool {
         self.known().is_none()

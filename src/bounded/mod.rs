@@ -8,7 +8,7 @@ mod equality;
 mod evaluate;
 mod extent;
 mod form;
-mod once;
+mod symbolic_lowering;
 mod pad;
 mod rows;
 mod steps;
@@ -22,10 +22,10 @@ use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
 use form::{Departure, Form};
-use once::Once;
 use pad::Padded;
 use std::sync::Arc;
 use steps::Steps;
+use symbolic_lowering::Once;
 
 /// A function for every size up to the bounds: `given` are the sizes that the caller says, `args` the axes of the arguments that have
 /// them, `traced` lowers it. Sizes that values say vary too.

@@ -8,16 +8,18 @@ use crate::tensor::Size;
 /// Steps that are looked for are no longer than this.
 const LONGEST: u64 = 64;
 
+pub use self::Progression as Step;
+
 /// A size is `by` times a number, and `rest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct Progression {
     /// 1 or more.
     pub by: u64,
     /// Less than `by`.
     pub rest: u64,
 }
 
-impl Step {
+impl Progression {
     /// Whether every size can be taken.
     pub fn is_one(self) -> bool {
         self.by == 1
@@ -35,7 +37,7 @@ impl Step {
 #[derive(Clone, Debug)]
 pub struct Steps {
     /// One a size.
-    pub all: Vec<Step>,
+    pub all: Vec<Progression>,
 }
 
 impl Steps {
@@ -44,7 +46,7 @@ impl Steps {
     /// # Errors
     /// Those of lowering at the bounds.
     pub fn of(given: &[Size], traced: &Traced) -> Result<Steps> {
-        let single = Steps { all: vec![Step { by: 1, rest: 0 }; given.len()] };
+        let single = Steps { all: vec![Progression { by: 1, rest: 0 }; given.len()] };
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
         (traced.0)(&single.traced(given, &most))?;
         let step = |i: usize| {
@@ -57,7 +59,7 @@ impl Steps {
             let by =
                 (1..=LONGEST.min(room)).find(|&less| can(less)).filter(|&by| by == 1 || 2 * by <= room && can(2 * by));
             let by = by.unwrap_or(1);
-            Step { by, rest: most[i] % by }
+            Progression { by, rest: most[i] % by }
         };
         Ok(Steps { all: (0..given.len()).map(step).collect() })
     }
@@ -85,7 +87,7 @@ impl Steps {
     /// Sizes to lower a function for, with `at_hand` counts of steps.
     pub fn traced(&self, counted: &[Size], at_hand: &[u64]) -> Vec<TracedSize> {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let one = |((size, &n), step): ((&Size, &u64), &Step)| TracedSize {
+        let one = |((size, &n), step): ((&Size, &u64), &Progression)| TracedSize {
             by: count(step.by),
             rest: count(step.rest),
             ..TracedSize::single(size, n)
@@ -94,7 +96,7 @@ impl Steps {
     }
     /// How many steps each size is.
     pub fn counted(&self, given: &[Size]) -> Vec<Size> {
-        let one = |(size, step): (&Size, &Step)| match step.is_one() {
+        let one = |(size, step): (&Size, &Progression)| match step.is_one() {
             true => size.clone(),
             false => Size {
                 name: format!("{}/{}", size.name, step.by),
@@ -108,7 +110,7 @@ impl Steps {
     }
     /// The sizes that are so many steps; what is behind those that the caller says stays.
     pub fn sizes(&self, numbers: &[u64]) -> Vec<u64> {
-        let step = |i: usize| self.all.get(i).copied().unwrap_or(Step { by: 1, rest: 0 });
+        let step = |i: usize| self.all.get(i).copied().unwrap_or(Progression { by: 1, rest: 0 });
         numbers.iter().enumerate().map(|(i, &n)| step(i).size(n)).collect()
     }
     /// How many steps these sizes are; what is behind those that the caller says stays.
@@ -117,7 +119,7 @@ impl Steps {
     /// `Code::BadInputs` for a size between two steps.
     pub fn counts(&self, sizes: &[u64]) -> Result<Vec<u64>> {
         let one = |(i, &n): (usize, &u64)| {
-            let Step { by, rest } = self.all.get(i).copied().unwrap_or(Step { by: 1, rest: 0 });
+            let Progression { by, rest } = self.all.get(i).copied().unwrap_or(Progression { by: 1, rest: 0 });
             let told = || format!("a size of {n}, where it must be a multiple of {by} and {rest}");
             let count = n.checked_sub(rest).filter(|n| n % by == 0).map(|n| n / by);
             count.ok_or_else(|| Diagnostic::new(Code::BadInputs, told()).into())
@@ -126,7 +128,7 @@ impl Steps {
     }
     /// Checks that each size is a whole number of steps: the remainder may be nothing but 0.
     pub fn claims(&self, given: &[Size]) -> Vec<Claim> {
-        let one = |(size, step): (&Size, &Step)| Claim {
+        let one = |(size, step): (&Size, &Progression)| Claim {
             node: format!("{}_beyond_multiple_of_{}", size.name, step.by),
             asks: Asked::Size,
             value: InstId(0),
@@ -137,7 +139,7 @@ impl Steps {
     }
     /// The size of this number, as a formula of steps.
     pub fn extent(&self, size: usize) -> Extent {
-        let Step { by, rest } = self.all[size];
+        let Progression { by, rest } = self.all[size];
         Extent::var(size).scale(by as i64).and_then(|e| e.offset_by(rest as i64)).unwrap_or_default()
     }
     /// The number of the size that `extent`, a formula of steps, is.

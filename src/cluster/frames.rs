@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// The frame of a node.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame {
+pub struct NodeFrame {
     /// The Enter that opened it; [`SOURCE`] for the root.
     pub node: u32,
     /// The Enter of the frame around it.
@@ -18,7 +18,7 @@ pub struct Frame {
 /// The frames of all nodes.
 pub struct Frames {
     /// By node.
-    pub of: Vec<Frame>,
+    pub of: Vec<NodeFrame>,
     /// The names.
     pub names: Vec<String>,
 }
@@ -28,8 +28,8 @@ impl Frames {
     ///
     /// Errors: `BadGraph` for a node that nothing leads to, as in a loop without an Enter.
     pub fn of(flow: &Flow) -> Result<Frames> {
-        let root = Frame { node: SOURCE, parent: SOURCE, name: 0 };
-        let mut of: Vec<Option<Frame>> = vec![None; flow.nodes.len()];
+        let root = NodeFrame { node: SOURCE, parent: SOURCE, name: 0 };
+        let mut of: Vec<Option<NodeFrame>> = vec![None; flow.nodes.len()];
         of[SOURCE as usize] = Some(root);
         let (mut names, mut known) = (vec![String::new()], HashMap::from([(String::new(), 0)]));
         let mut queue = VecDeque::from([(SOURCE, root)]);
@@ -49,7 +49,7 @@ impl Frames {
                             names.push(name);
                             names.len() as u32 - 1
                         });
-                        Frame { node: edge.dst, parent: inside.node, name }
+                        NodeFrame { node: edge.dst, parent: inside.node, name }
                     }
                     _ => inside,
                 };

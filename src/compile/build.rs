@@ -220,7 +220,7 @@ fn face(
     }
 }
 
-/// What all functions of a model are scheduled with.
+/// Inputs of scheduling that all functions of a model share.
 struct Scheduler<'a> {
     /// Newest instruction set first.
     targets: &'a [Target],

@@ -9,7 +9,7 @@ use crate::hlo::stablehlo::{Argument, AxisSize, Host, OpenModule};
 use crate::interp;
 use crate::lower::{Lowered, OpenLowered, Traced, said_dims};
 use crate::ops::{element, lapack};
-use crate::prepare::{Binding, Bound, FeedSpec, Request, VaryingSizes};
+use crate::prepare::{Binding, DimBound, FeedSpec, Request, VaryingSizes};
 use crate::symbolic::{Dim, fixed};
 use crate::tensor::Size;
 
@@ -199,10 +199,10 @@ fn of_dims(
     let (name, binding) = &dims[at];
     Some(match binding {
         // axes at one place that a binding reaches have one size, but for those that the module tells apart
-        Binding::Bound(bound @ Bound { name: None, .. }) if !matches!(arg.axes[i], AxisSize::Named(_)) => {
+        Binding::Bound(bound @ DimBound { name: None, .. }) if !matches!(arg.axes[i], AxisSize::Named(_)) => {
             let own = field(if name.is_empty() { "n" } else { name });
             let own = if i == 0 || name.contains('[') { own } else { format!("{own}_{i}") };
-            Binding::Bound(Bound { name: Some(own), ..bound.clone() })
+            Binding::Bound(DimBound { name: Some(own), ..bound.clone() })
         }
         other => other.clone(),
     })

@@ -1,5 +1,5 @@
 //! Functions: calls, branches, loops.
-use super::walk::{Inference, Scope};
+use super::walk::{Inference, WalkedGraph};
 use crate::graph::{Attr, Endpoint, FuncRef, Node};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::join::Join;
@@ -70,7 +70,7 @@ impl Inference<'_> {
             return (0..function.rets.len()).map(|_| self.unknown(site, Why::Invalid)).collect();
         }
         self.calls.push(name.clone());
-        let scope = Scope { graph: &function.graph, number: number as u32 + 1, function: Some(name), attrs };
+        let scope = WalkedGraph { graph: &function.graph, number: number as u32 + 1, function: Some(name), attrs };
         let seeds: HashMap<Endpoint, Fact> =
             function.args.iter().map(|&node| Endpoint { node, port: 0 }).zip(args.iter().cloned()).collect();
         let facts = self.walk(scope, &seeds);

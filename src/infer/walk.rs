@@ -21,7 +21,7 @@ const MOST_OUTPUTS: usize = 1 << 16;
 
 /// A graph to be walked: the top level, or the body of a function.
 #[derive(Clone, Copy)]
-pub(super) struct Scope<'a> {
+pub(super) struct WalkedGraph<'a> {
     /// The nodes.
     pub graph: &'a Graph,
     /// 0, or 1 + the number of the function.
@@ -78,7 +78,7 @@ impl<'p> Inference<'p> {
             let fact = g.value.as_ref().map_or_else(|| Fact::new(g.dtype, dims), Fact::constant);
             seeds.insert(g.at, fact);
         }
-        let scope = Scope { graph: &self.program.graph, number: 0, function: None, attrs: &[] };
+        let scope = WalkedGraph { graph: &self.program.graph, number: 0, function: None, attrs: &[] };
         self.facts.graph = self.walk(scope, &seeds);
         self.facts
     }
@@ -94,7 +94,7 @@ impl<'p> Inference<'p> {
     }
 
     /// The facts of every node; `seeds` are outputs whose facts are given.
-    pub fn walk(&mut self, scope: Scope, seeds: &HashMap<Endpoint, Fact>) -> GraphFacts {
+    pub fn walk(&mut self, scope: WalkedGraph, seeds: &HashMap<Endpoint, Fact>) -> GraphFacts {
         let mut facts: GraphFacts = vec![Box::default(); scope.graph.nodes.len()];
         for id in order(scope.graph) {
             let node = opdef::with_defaults(scope.graph.nodes[id].instantiate(scope.attrs));
@@ -133,7 +133,7 @@ impl<'p> Inference<'p> {
     }
 
     /// The outputs of a node.
-    fn node(&mut self, scope: Scope, node: &Node, site: Site, args: &[Fact]) -> Vec<Fact> {
+    fn node(&mut self, scope: WalkedGraph, node: &Node, site: Site, args: &[Fact]) -> Vec<Fact> {
         let known = self.outputs(node, site, args);
         let mut outputs = match known {
             Ok(outputs) => outputs,
@@ -213,7 +213,7 @@ impl<'p> Inference<'p> {
         Ok(vec![Fact::new(dtype, dims)])
     }
 
-    fn report(&mut self, scope: Scope, node: &Node, error: Error) {
+    fn report(&mut self, scope: WalkedGraph, node: &Node, error: Error) {
         for d in error.into_diagnostics() {
             let mut d = d.at_node(&node.name, &node.op);
             d.place.function = scope.function.map(str::to_string);

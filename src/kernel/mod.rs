@@ -56,6 +56,8 @@ crate::ids! {
     pub struct KernelId;
 }
 
+pub use self::BufferLocation as Place;
+
 /// Where a buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferLocation {

@@ -1,9 +1,9 @@
 //! Calls and branches: functions of the library, inlined or as computations.
-use super::carried;
+use super::check_hoisting;
 use super::holders::Reached;
 use super::rounds::Border;
+use super::unroll::without_values;
 use super::walker::{Scope, Slot, Walker};
-use super::written::without_values;
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
 use crate::hlo::open::{Claim, CompId, InstId, Op};
@@ -210,7 +210,8 @@ impl<'p> Walker<'p> {
                 return Err(Error::user(Code::BadFunction, "the branches have different numbers of results"));
             }
             let left = [out, self.asked_by_branch(i, asked)].concat();
-            let root = self.pack(&left, &[&want[..], &carried::specs(asked.len())].concat(), "the branches' result")?;
+            let root =
+                self.pack(&left, &[&want[..], &check_hoisting::specs(asked.len())].concat(), "the branches' result")?;
             comps.push(self.b.end(root));
             results = Some(want);
         }
@@ -225,7 +226,7 @@ impl<'p> Walker<'p> {
         let operand = self.pack(&args, &border.specs, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
-        let mut out = self.unpack(tuple, &[&results[..], &carried::specs(asked.len())].concat());
+        let mut out = self.unpack(tuple, &[&results[..], &check_hoisting::specs(asked.len())].concat());
         let values = out.split_off(results.len());
         let asked: Vec<Claim> = asked.iter().map(|(_, claim)| claim.clone()).collect();
         self.carry_out(&asked, &values);

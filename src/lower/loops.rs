@@ -1,5 +1,5 @@
 //! `While` as one HLO loop over a tuple.
-use super::carried;
+use super::check_hoisting;
 use super::holders::Reached;
 use super::rounds::Border;
 use super::walker::{Slot, Walker};
@@ -50,7 +50,7 @@ impl Beside {
     /// The specs of the state and of what is behind it.
     fn specs(&self, border: &Border) -> Vec<ValueSpec> {
         let counter = self.most.map(|_| ValueSpec::Array(Shape::array(DType::S64, Vec::new())));
-        border.specs.iter().cloned().chain(counter).chain(carried::specs(self.asked.len())).collect()
+        border.specs.iter().cloned().chain(counter).chain(check_hoisting::specs(self.asked.len())).collect()
     }
 
     /// Ranges of the parts of the state, and none of what is behind it.

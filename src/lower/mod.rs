@@ -1,21 +1,21 @@
 //! TensorFlow graph to HLO: walks the nodes in topological order and calls the row of each.
 mod access;
 mod call_module;
-mod carried;
+mod check_hoisting;
 mod flat;
 mod functions;
 mod holders;
 mod loops;
 mod names;
 mod order;
-mod rest;
+mod convergence;
 mod rounds;
-mod selected;
+mod branch_select;
 mod state;
 mod steps;
 mod variables;
 mod walker;
-mod written;
+mod unroll;
 mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -24,7 +24,7 @@ use crate::hlo::open::{Assumed, Builder, Claim, DataSize, InstId, Shape};
 use crate::hlo::{Module, SizeRepr, open};
 use crate::ops::{self, Value};
 use crate::symbolic::fixed;
-use crate::symbolic::trace::{self, Record, Variable};
+use crate::symbolic::trace::{self, Record, SizeVariable};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, Accesses};
@@ -148,8 +148,8 @@ impl Traced {
 /// # Errors
 /// Those of `lower`.
 pub fn recorded<R, E>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim]) -> Result<R, E>) -> Result<(R, Record), E> {
-    let variable = |s: &TracedSize| Variable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
-    let variables: Vec<Variable> = sizes.iter().map(variable).collect();
+    let variable = |s: &TracedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
+    let variables: Vec<SizeVariable> = sizes.iter().map(variable).collect();
     let (made, record) = trace::record(&variables, |counts| {
         lower(&sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect::<Vec<Dim>>())
     });
@@ -385,7 +385,7 @@ fn finish(
         parts.extend(Some(now).filter(|_| variable.changed));
         variables.push(variable);
     }
-    carried::merge_checks(&mut b);
+    check_hoisting::merge_checks(&mut b);
     parts.extend(b.claims().iter().map(|c| c.value));
     let claims = b.claims().to_vec();
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));

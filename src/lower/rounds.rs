@@ -1,7 +1,7 @@
 //! How many rounds a loop has at most, where its condition counts.
+use super::convergence::{looked_at, rounds_to_rest};
 use super::holders::Reached;
-use super::rest::{looked_at, rounds_to_rest};
-use super::steps::{Step, added};
+use super::steps::{Increment, added};
 use super::walker::{Slot, Walker};
 use crate::diag::Result;
 use crate::graph::FuncRef;
@@ -159,7 +159,7 @@ impl Walker<'_> {
     }
 
     /// Range of the step by which each round of a loop changes each part of its state, where that is known.
-    fn steps(&mut self, body: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Option<Step>>> {
+    fn steps(&mut self, body: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Option<Increment>>> {
         let parts = border.parts();
         let rets = self.function(&body.name)?.rets.len();
         let counts = |i: &usize| {
@@ -231,7 +231,7 @@ impl Walker<'_> {
 }
 
 /// Range of an integer when a round begins, if it was in `start` before the first round and each round adds `step`.
-fn while_it_runs(start: Range, step: Option<Step>, rounds: Option<Dim>) -> Range {
+fn while_it_runs(start: Range, step: Option<Increment>, rounds: Option<Dim>) -> Range {
     let Some((down, up)) = step else { return Range::ALL };
     let ((least, most), ends) = (start.ends(), Range::ALL.ends());
     let all = |step: i64, end: i128| match (step, rounds) {
@@ -244,7 +244,7 @@ fn while_it_runs(start: Range, step: Option<Step>, rounds: Option<Dim>) -> Range
 
 /// How often a loop runs at most that begins at `start`, adds `step` and goes on while it compares so; `None` if it may never end or
 /// that is not known.
-fn rounds(start: Range, (down, up): Step, direction: Direction, number: i64) -> Option<Dim> {
+fn rounds(start: Range, (down, up): Increment, direction: Direction, number: i64) -> Option<Dim> {
     // the slowest way
     let step = if down > 0 { down } else { Some(up).filter(|&up| up < 0)? };
     let first = if step > 0 { start.least } else { start.bound()? };

@@ -11,7 +11,7 @@ const MOST_SEEN: usize = 256;
 const MOST_DEPTH: usize = 64;
 
 /// The least and the most that is added.
-pub type Step = (i64, i64);
+pub type Increment = (i64, i64);
 
 /// A computation whose parameter is a tuple.
 struct Frame<'a> {
@@ -29,13 +29,13 @@ struct Search<'a> {
 }
 
 /// Range of the number that a loop's body adds to a part of the state to get its instruction `id`; `None` where `id` is no such sum.
-pub fn added(b: &Builder, id: InstId, part: usize) -> Option<Step> {
+pub fn added(b: &Builder, id: InstId, part: usize) -> Option<Increment> {
     let mut search = Search { b, module: b.module(), part, seen: 0 };
     search.of(&Frame { comp: b.current(), outer: None }, id, MOST_DEPTH)
 }
 
 impl Search<'_> {
-    fn of(&mut self, frame: &Frame, id: InstId, depth: usize) -> Option<Step> {
+    fn of(&mut self, frame: &Frame, id: InstId, depth: usize) -> Option<Increment> {
         self.seen += 1;
         let depth = depth.checked_sub(1).filter(|_| self.seen <= MOST_SEEN)?;
         let inst = frame.comp.insts.get(id)?;
@@ -63,14 +63,14 @@ impl Search<'_> {
     }
 
     /// Part `i` of a tuple: of the state, of what a branch is called with, or of what branches leave.
-    fn of_part(&mut self, frame: &Frame, tuple: InstId, i: usize, depth: usize) -> Option<Step> {
+    fn of_part(&mut self, frame: &Frame, tuple: InstId, i: usize, depth: usize) -> Option<Increment> {
         let inst = frame.comp.insts.get(tuple)?;
         match (&inst.op, frame.outer) {
             (Op::Parameter(_), None) => (i == self.part).then_some((0, 0)),
             (Op::Parameter(_), Some((outer, at))) => self.of_part(outer, at, i, depth.checked_sub(1)?),
             (Op::Tuple, _) => self.of(frame, *inst.operands.get(i)?, depth),
             (Op::Conditional(branches), _) => {
-                let mut all: Option<Step> = None;
+                let mut all: Option<Increment> = None;
                 for (&branch, &operand) in branches.iter().zip(inst.operands.get(1..)?) {
                     let comp = self.module.comps.get(branch)?;
                     let inner = Frame { comp, outer: Some((frame, operand)) };
@@ -94,7 +94,7 @@ impl Search<'_> {
     }
 
     /// Range of an integer that does not depend on the state of the loop.
-    fn number(&self, frame: &Frame, id: InstId) -> Option<Step> {
+    fn number(&self, frame: &Frame, id: InstId) -> Option<Increment> {
         let inst = frame.comp.insts.get(id)?;
         if let Some(size) = self.size(frame, id) {
             let within = trace::range(size);

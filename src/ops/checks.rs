@@ -4,7 +4,7 @@
 //! check is a claim of nothing (`hlo::Asked::Check`): loops, branches and functions carry it to the entry as they carry sizes, and a call
 //! fails where its value is not 0.
 use super::LowerCtx;
-use super::math::expr::{Expr, formula};
+use super::math::expr::{ArrayExpr, formula};
 use crate::diag::Result;
 use crate::hlo::open::{Asked, Claim, Dim, InstId, Op, RuntimeCheck};
 use crate::interp;
@@ -262,7 +262,7 @@ pub fn slice(cx: &mut LowerCtx) -> Result<()> {
 /// The ends of a range of random integers, inputs `FIRST` and the next.
 pub fn random_range<const FIRST: usize>(cx: &mut LowerCtx) -> Result<()> {
     let (low, high) = (cx.arg(FIRST)?, cx.arg(FIRST + 1)?);
-    let wrong = formula(cx.b, [low, high], |[low, high]: [Expr; 2]| low.ge(high));
+    let wrong = formula(cx.b, [low, high], |[low, high]: [ArrayExpr; 2]| low.ge(high));
     cx.fail_where(wrong, RuntimeCheck::Parameters);
     Ok(())
 }

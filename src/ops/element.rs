@@ -3,7 +3,7 @@
 use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Op, Shape};
 use crate::interp;
 use crate::scalar::ScalarOp;
-use crate::symbolic::Expr;
+use crate::symbolic::SizeExpr;
 use crate::symbolic::trace::Binary;
 use crate::tensor::DType;
 use std::collections::HashSet;
@@ -26,12 +26,12 @@ pub struct ElementExpr {
     /// The part that follows from sizes.
     size: Dim,
     /// The part that is known at run time only.
-    rest: Expr<ArrayElement>,
+    rest: SizeExpr<ArrayElement>,
 }
 
 impl ElementExpr {
     fn of_size(size: Dim) -> ElementExpr {
-        ElementExpr { size, rest: Expr::default() }
+        ElementExpr { size, rest: SizeExpr::default() }
     }
     /// The number, where it is one of sizes alone.
     pub fn known(&self) -> Option<Dim> {
@@ -94,7 +94,7 @@ impl<'b> Reader<'b> {
 
     fn term(&mut self, array: InstId, at: Dim) -> ElementExpr {
         let element = ArrayElement { array: self.first_equal(array), at };
-        ElementExpr { size: Dim::from(0), rest: Expr::var(element) }
+        ElementExpr { size: Dim::from(0), rest: SizeExpr::var(element) }
     }
 
     /// The first instruction that computes what `array` does: a graph may say `i // 4` more than once.

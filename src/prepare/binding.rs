@@ -7,12 +7,12 @@ pub enum Binding {
     /// A fixed size.
     Size(u64),
     /// The sizes that it may have.
-    Bound(Bound),
+    Bound(DimBound),
 }
 
 /// The sizes that a dimension may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct DimBound {
     /// The size's name; dimensions with one name have one size. `None`: named after the dimension.
     pub name: Option<String>,
     /// The smallest.
@@ -42,7 +42,7 @@ impl Binding {
                 (named(name)?, least.trim().parse().ok()?, most.trim().parse().ok()?)
             }
         };
-        (least <= most && most >= 1).then_some(Binding::Bound(Bound { name, least, most }))
+        (least <= most && most >= 1).then_some(Binding::Bound(DimBound { name, least, most }))
     }
 }
 
@@ -58,7 +58,7 @@ impl VaryingSizes {
     ///
     /// # Errors
     /// Two bounds of one name.
-    pub fn number(&mut self, bound: &Bound, name: &str) -> Result<usize, String> {
+    pub fn number(&mut self, bound: &DimBound, name: &str) -> Result<usize, String> {
         let name = bound.name.as_deref().unwrap_or(name);
         let size =
             Size { name: name.to_string(), least: bound.least, most: bound.most, is_result: false, is_check: false };
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn numbers_and_bounds_are_read() {
         let bound = |name: Option<&str>, least, most| {
-            Some(Binding::Bound(Bound { name: name.map(str::to_string), least, most }))
+            Some(Binding::Bound(DimBound { name: name.map(str::to_string), least, most }))
         };
         for (text, read) in [
             ("7", Some(Binding::Size(7))),

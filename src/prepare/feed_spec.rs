@@ -1,6 +1,6 @@
 //! `NAME=f32[1,?,3]`, `NAME=0.5`: a feed as the user writes it.
 use super::Binding;
-use super::binding::Bound;
+use super::binding::DimBound;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::tensor::{DTYPES, DType};
 
@@ -14,7 +14,7 @@ pub struct FeedSpec {
     /// The sizes; `None`: as the graph says, also for one of them.
     pub dims: Option<Vec<Option<u64>>>,
     /// The sizes that dimensions may have whose size is `None`; shorter where there are none.
-    pub bounds: Vec<Option<Bound>>,
+    pub bounds: Vec<Option<DimBound>>,
     /// The value, element by element as HLO's text has them; then `dims` are the sizes of that.
     pub value: Option<String>,
 }

@@ -2,7 +2,7 @@
 use super::binding::VaryingSizes;
 use super::defaults::{UnresolvedFeed, spelled};
 use super::field_names;
-use super::{Binding, Bound};
+use super::{Binding, DimBound};
 use crate::diag::{Code, Diagnostic, Error};
 use crate::graph::{Attr, Node, PartialShape, Program, TfType};
 use crate::hlo::ArrayShape;
@@ -217,7 +217,7 @@ pub fn open(
 /// The number of the size that dimension `i` of a feed has. Errors: `BadOption` for a second bound of one name.
 fn numbered(
     varying: &mut VaryingSizes,
-    bound: &Bound,
+    bound: &DimBound,
     field: &str,
     i: usize,
     node: &Node,
@@ -321,13 +321,13 @@ impl Bindings<'_> {
         let (name, binding) = &self.bound[at];
         Some(match binding {
             // dimensions at one place that a binding reaches have one size, called after it
-            Binding::Bound(bound @ Bound { name: None, .. }) => {
+            Binding::Bound(bound @ DimBound { name: None, .. }) => {
                 let is_of_one = name.contains('[');
                 let name = if name.is_empty() { "n" } else { name };
                 let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
                 let name = name.trim_end_matches('_');
                 let name = if i == 0 || is_of_one { name.to_string() } else { format!("{name}_{i}") };
-                Binding::Bound(Bound { name: Some(name), ..bound.clone() })
+                Binding::Bound(DimBound { name: Some(name), ..bound.clone() })
             }
             other => other.clone(),
         })

@@ -4,7 +4,7 @@
 //! multiplies and compares, and carries how it follows from the sizes. What lowering does can depend on a size in two ways alone: through
 //! arithmetic, which the expression records, and through comparisons, each of which is recorded as a [`trace::Guard`] unless the ranges of the
 //! sizes decide it. So what was lowered holds for exactly those sizes for which every guard holds, and no sample has to say so.
-use super::trace::{self, ExprId, Relation};
+use super::trace::{self, Relation, TraceId};
 use std::cmp::Ordering;
 
 /// An integer that may follow from sizes which vary from call to call.
@@ -16,7 +16,7 @@ pub struct Dim {
     /// The value for the sizes at hand.
     value: i64,
     /// The expression, where it is no constant.
-    expr: Option<ExprId>,
+    expr: Option<TraceId>,
 }
 
 impl Dim {
@@ -25,7 +25,7 @@ impl Dim {
         Dim { value, expr: None }
     }
     /// The value of an expression for the sizes at hand.
-    pub(super) const fn traced(value: i64, expr: ExprId) -> Dim {
+    pub(super) const fn traced(value: i64, expr: TraceId) -> Dim {
         Dim { value, expr: Some(expr) }
     }
     /// The value for the sizes at hand, for messages and for choices that hold whatever it is.
@@ -33,7 +33,7 @@ impl Dim {
         self.value
     }
     /// The expression, where it is no constant.
-    pub fn expr(self) -> Option<ExprId> {
+    pub fn expr(self) -> Option<TraceId> {
         self.expr
     }
     /// Whether both are one expression; nothing is recorded.
@@ -515,12 +515,12 @@ impl From<Dim> for i128 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trace::Variable;
+    use super::super::trace::SizeVariable;
     use super::super::{Interval, trace};
     use super::*;
 
-    fn variable(least: i64, most: i64, at_hand: i64) -> Variable {
-        Variable { name: String::new(), range: Interval::new(least.into(), most.into()), at_hand }
+    fn variable(least: i64, most: i64, at_hand: i64) -> SizeVariable {
+        SizeVariable { name: String::new(), range: Interval::new(least.into(), most.into()), at_hand }
     }
 
     #[test]

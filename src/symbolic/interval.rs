@@ -1,5 +1,5 @@
 //! Ranges of expressions.
-use super::{Expr, Factor};
+use super::{Factor, SizeExpr};
 
 /// Maxima that a sum is moved into, and remainders that are recognised, one within the other.
 const MOST_SPLITS: u32 = 3;
@@ -75,7 +75,7 @@ pub(super) fn floor(a: i64, b: i64) -> Option<i64> {
     if a % b != 0 && (a < 0) != (b < 0) { quotient.checked_sub(1) } else { Some(quotient) }
 }
 
-impl<V: Ord + Clone> Expr<V> {
+impl<V: Ord + Clone> SizeExpr<V> {
     /// An interval that holds all values of the expression, where `of` says what each variable lies between.
     pub fn interval(&self, of: &impl Fn(&V) -> Interval) -> Interval {
         self.split_interval(of, MOST_SPLITS)
@@ -123,7 +123,7 @@ impl<V: Ord + Clone> Expr<V> {
     }
 
     /// The expression with each operand in the place of a maximum that it has `n` times.
-    fn over_maximum(&self, factors: &[Factor<V>], n: i64, all: &[Expr<V>]) -> Option<Vec<Self>> {
+    fn over_maximum(&self, factors: &[Factor<V>], n: i64, all: &[SizeExpr<V>]) -> Option<Vec<Self>> {
         let mut rest = self.clone();
         rest.terms.remove(factors);
         all.iter().map(|e| rest.plus(n, e)).collect()
@@ -134,13 +134,13 @@ impl<V: Ord + Clone> Expr<V> {
         let b = b.known().filter(|b| *b > 0)?;
         let times = (n % b == 0).then(|| n / b)?.checked_neg()?;
         let mut rest = self.clone();
-        rest.terms.remove(&vec![Factor::Quotient(a.clone().into(), Expr::constant(b).into())]);
+        rest.terms.remove(&vec![Factor::Quotient(a.clone().into(), SizeExpr::constant(b).into())]);
         let rest = rest.plus(times.checked_neg()?, a)?;
         Some((rest, times.into(), b.into()))
     }
 
     /// The least and the greatest value: of an expression with few combinations of values exact, of others those of
-    /// [`Expr::interval`]. `None` where a value is not defined.
+    /// [`SizeExpr::interval`]. `None` where a value is not defined.
     pub fn extremes(&self, of: &impl Fn(&V) -> Interval) -> Option<Interval> {
         let vars: Vec<V> = self.vars().into_iter().collect();
         let count = |v: &V| u64::try_from(of(v).most - of(v).least + 1).ok();

@@ -1,30 +1,30 @@
 //! The normal form of maxima.
 use super::quotient::gcd;
-use super::{Expr, Factor, MOST_DEPTH};
+use super::{Factor, MOST_DEPTH, SizeExpr};
 use std::collections::BTreeMap;
 
 /// No maximum is of more expressions.
 const MOST_OPERANDS: usize = 16;
 
-impl<V: Ord + Clone> Expr<V> {
+impl<V: Ord + Clone> SizeExpr<V> {
     /// The larger of two expressions.
     ///
     /// A maximum plus other terms is the maximum of sums, so that maxima of maxima are one; terms that all operands have, the smallest
     /// constant, and a factor that all coefficients share are moved out; of operands that differ by a constant only the largest stays.
     /// Of two operands, `max(-a, -b)` is written as `max(a, b) - a - b`.
     pub fn maximum(&self, other: &Self) -> Option<Self> {
-        let mut all: BTreeMap<Expr<V>, i64> = BTreeMap::new();
+        let mut all: BTreeMap<SizeExpr<V>, i64> = BTreeMap::new();
         for operand in self.operands_of_max()?.into_iter().chain(other.operands_of_max()?) {
             let offset = operand.offset();
             let most = all.entry(operand.offset_by(offset.checked_neg()?)?).or_insert(offset);
             *most = offset.max(*most);
         }
-        let all: Option<Vec<Expr<V>>> = all.into_iter().map(|(base, offset)| base.offset_by(offset)).collect();
+        let all: Option<Vec<SizeExpr<V>>> = all.into_iter().map(|(base, offset)| base.offset_by(offset)).collect();
         let all = all?;
         match &all[..] {
             [one] => Some(one.clone()),
-            [a, b] if is_negative(a, b) => Expr::maximum_of(vec![a.scale(-1)?, b.scale(-1)?])?.add(a)?.add(b),
-            _ => Expr::maximum_of(all),
+            [a, b] if is_negative(a, b) => SizeExpr::maximum_of(vec![a.scale(-1)?, b.scale(-1)?])?.add(a)?.add(b),
+            _ => SizeExpr::maximum_of(all),
         }
     }
 
@@ -34,7 +34,7 @@ impl<V: Ord + Clone> Expr<V> {
         for operand in &mut all {
             *operand = operand.sub(&common)?;
         }
-        let least = all.iter().map(Expr::offset).min().unwrap_or(0);
+        let least = all.iter().map(SizeExpr::offset).min().unwrap_or(0);
         for operand in &mut all {
             *operand = operand.offset_by(least.checked_neg()?)?;
         }
@@ -46,7 +46,7 @@ impl<V: Ord + Clone> Expr<V> {
         if all.len() > MOST_OPERANDS || all.iter().any(|e| e.depth() >= MOST_DEPTH) {
             return None;
         }
-        Expr::factor(Factor::Max(all.into())).scale(shared)?.add(&common)?.offset_by(least)
+        SizeExpr::factor(Factor::Max(all.into())).scale(shared)?.add(&common)?.offset_by(least)
     }
 
     /// The expressions of which this one is the largest: the operands of the only maximum in it, each with the other terms.
@@ -64,9 +64,9 @@ impl<V: Ord + Clone> Expr<V> {
 }
 
 /// Whether the first product of variables in which two expressions differ has a negative sum of coefficients in them.
-fn is_negative<V: Ord + Clone>(a: &Expr<V>, b: &Expr<V>) -> bool {
+fn is_negative<V: Ord + Clone>(a: &SizeExpr<V>, b: &SizeExpr<V>) -> bool {
     let in_both = |factors: &Vec<Factor<V>>| {
-        let of = |e: &Expr<V>| e.terms.get(factors).copied().unwrap_or(0);
+        let of = |e: &SizeExpr<V>| e.terms.get(factors).copied().unwrap_or(0);
         (of(a) != of(b)).then(|| i128::from(of(a)) + i128::from(of(b)))
     };
     let first = a.terms.keys().chain(b.terms.keys()).filter(|f| !f.is_empty() && in_both(f).is_some()).min();
@@ -74,9 +74,9 @@ fn is_negative<V: Ord + Clone>(a: &Expr<V>, b: &Expr<V>) -> bool {
 }
 
 /// The terms with variables that all of several expressions have with the same coefficient.
-fn common<V: Ord + Clone>(all: &[Expr<V>]) -> Expr<V> {
-    let Some((first, rest)) = all.split_first() else { return Expr::default() };
-    let has = |e: &Expr<V>, factors: &Vec<Factor<V>>, n: &i64| e.terms.get(factors) == Some(n);
+fn common<V: Ord + Clone>(all: &[SizeExpr<V>]) -> SizeExpr<V> {
+    let Some((first, rest)) = all.split_first() else { return SizeExpr::default() };
+    let has = |e: &SizeExpr<V>, factors: &Vec<Factor<V>>, n: &i64| e.terms.get(factors) == Some(n);
     let shared = first.terms.iter().filter(|(f, n)| !f.is_empty() && rest.iter().all(|e| has(e, f, n)));
-    Expr { terms: shared.map(|(f, &n)| (f.clone(), n)).collect() }
+    SizeExpr { terms: shared.map(|(f, &n)| (f.clone(), n)).collect() }
 }

@@ -1,6 +1,6 @@
 //! Integer expressions over variables, such as the sizes of arrays that are not known until a function is called.
 //!
-//! An [`Expr`] is kept in a normal form, so that expressions that are equal by the rules below compare equal: sums are of products with
+//! An [`SizeExpr`] is kept in a normal form, so that expressions that are equal by the rules below compare equal: sums are of products with
 //! integer coefficients, whole multiples are moved out of quotients, and common parts out of maxima. Remainders are written with
 //! quotients, and minima with maxima. Arithmetic never overflows silently: an operation gives `None` where a coefficient leaves 64
 //! bits or the expression gets too large.
@@ -29,15 +29,15 @@ const MOST_FACTORS: u32 = 24;
 /// No expression has more factors, those within others counted each time.
 const MOST_WEIGHT: u32 = 1 << 12;
 
-/// A factor of the products that an [`Expr`] sums.
+/// A factor of the products that an [`SizeExpr`] sums.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor<V: Ord> {
     /// A variable.
     Var(V),
     /// The first expression divided by the second, rounded down. A constant divisor is 2 or more.
-    Quotient(Arc<Expr<V>>, Arc<Expr<V>>),
+    Quotient(Arc<SizeExpr<V>>, Arc<SizeExpr<V>>),
     /// The largest of two or more expressions, in ascending order.
-    Max(Arc<[Expr<V>]>),
+    Max(Arc<[SizeExpr<V>]>),
     /// A long expression as one, so that what is computed from it stays short.
     Whole(Arc<Whole<V>>),
 }
@@ -45,7 +45,7 @@ pub enum Factor<V: Ord> {
 /// A long expression, and what it lies between.
 #[derive(Clone, Debug)]
 pub struct Whole<V: Ord> {
-    expr: Expr<V>,
+    expr: SizeExpr<V>,
     interval: Interval,
     /// How many factors it has, those within others counted each time.
     weight: u32,
@@ -53,7 +53,7 @@ pub struct Whole<V: Ord> {
 
 impl<V: Ord> Whole<V> {
     /// The expression.
-    pub fn expr(&self) -> &Expr<V> {
+    pub fn expr(&self) -> &SizeExpr<V> {
         &self.expr
     }
 }
@@ -90,29 +90,29 @@ impl<V: Ord + Hash> Hash for Whole<V> {
 
 /// An integer expression: a sum of products of [`Factor`]s.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Expr<V: Ord> {
+pub struct SizeExpr<V: Ord> {
     /// Coefficients, none of them 0, by the sorted factors that they multiply; the constant multiplies no factor.
     terms: BTreeMap<Vec<Factor<V>>, i64>,
 }
 
-impl<V: Ord> Default for Expr<V> {
+impl<V: Ord> Default for SizeExpr<V> {
     fn default() -> Self {
-        Expr { terms: BTreeMap::new() }
+        SizeExpr { terms: BTreeMap::new() }
     }
 }
 
-impl<V: Ord + Clone> Expr<V> {
+impl<V: Ord + Clone> SizeExpr<V> {
     /// The constant `value`.
     pub fn constant(value: i64) -> Self {
         let terms = if value == 0 { BTreeMap::new() } else { BTreeMap::from([(Vec::new(), value)]) };
-        Expr { terms }
+        SizeExpr { terms }
     }
     /// The variable `v`.
     pub fn var(v: V) -> Self {
-        Expr::factor(Factor::Var(v))
+        SizeExpr::factor(Factor::Var(v))
     }
     fn factor(factor: Factor<V>) -> Self {
-        Expr { terms: BTreeMap::from([(vec![factor], 1)]) }
+        SizeExpr { terms: BTreeMap::from([(vec![factor], 1)]) }
     }
 
     /// The terms: the factors of each, sorted, and its coefficient.
@@ -185,7 +185,7 @@ impl<V: Ord + Clone> Expr<V> {
             0..=MOST_FACTORS => Some(self),
             _ => {
                 let interval = self.extremes(of)?;
-                Some(Expr::factor(Factor::Whole(Arc::new(Whole { expr: self, interval, weight }))))
+                Some(SizeExpr::factor(Factor::Whole(Arc::new(Whole { expr: self, interval, weight }))))
             }
         }
     }
@@ -193,7 +193,7 @@ impl<V: Ord + Clone> Expr<V> {
         let of = |f: &Factor<V>| match f {
             Factor::Var(_) => 0,
             Factor::Quotient(a, b) => 1 + a.depth().max(b.depth()),
-            Factor::Max(all) => 1 + all.iter().map(Expr::depth).max().unwrap_or(0),
+            Factor::Max(all) => 1 + all.iter().map(SizeExpr::depth).max().unwrap_or(0),
             Factor::Whole(whole) => 1 + whole.expr.depth(),
         };
         self.terms.keys().flatten().map(of).max().unwrap_or(0)
@@ -201,7 +201,7 @@ impl<V: Ord + Clone> Expr<V> {
 
     /// The expression of these terms; `None` where it is too large.
     fn checked(terms: BTreeMap<Vec<Factor<V>>, i64>) -> Option<Self> {
-        let out = Expr { terms };
+        let out = SizeExpr { terms };
         (out.terms.len() <= MOST_TERMS && out.depth() <= MOST_DEPTH).then_some(out)
     }
     /// Adds terms whose factors are sorted.
@@ -235,15 +235,15 @@ impl<V: Ord + Clone> Expr<V> {
     }
     /// `factor * self`.
     pub fn scale(&self, factor: i64) -> Option<Self> {
-        Expr::default().plus(factor, self)
+        SizeExpr::default().plus(factor, self)
     }
     /// `self + n`.
     pub fn offset_by(&self, n: i64) -> Option<Self> {
-        self.add(&Expr::constant(n))
+        self.add(&SizeExpr::constant(n))
     }
     /// `self * other`.
     pub fn mul(&self, other: &Self) -> Option<Self> {
-        let mut out = Expr::default();
+        let mut out = SizeExpr::default();
         for (a, n) in self.terms() {
             for (b, m) in other.terms() {
                 let mut factors = [a, b].concat();
@@ -251,7 +251,7 @@ impl<V: Ord + Clone> Expr<V> {
                 out.add_terms([(factors, n.checked_mul(m)?)])?;
             }
         }
-        Expr::checked(out.terms)
+        SizeExpr::checked(out.terms)
     }
     /// `self - divisor * floor(self / divisor)`: the remainder with the sign of the divisor.
     pub fn rem(&self, divisor: &Self) -> Option<Self> {
@@ -267,16 +267,16 @@ impl<V: Ord + Clone> Expr<V> {
     }
 
     /// The expression with others in the place of its variables; `None` where one has none, or the result is too large.
-    pub fn substituted<W: Ord + Clone>(&self, by: &impl Fn(&V) -> Option<Expr<W>>) -> Option<Expr<W>> {
-        let mut sum = Expr::default();
+    pub fn substituted<W: Ord + Clone>(&self, by: &impl Fn(&V) -> Option<SizeExpr<W>>) -> Option<SizeExpr<W>> {
+        let mut sum = SizeExpr::default();
         for (factors, n) in self.terms() {
-            let mut term = Expr::constant(n);
+            let mut term = SizeExpr::constant(n);
             for factor in factors {
                 let factor = match factor {
                     Factor::Var(v) => by(v)?,
                     Factor::Quotient(a, b) => a.substituted(by)?.floor_div(&b.substituted(by)?)?,
                     Factor::Max(all) => {
-                        let all: Option<Vec<Expr<W>>> = all.iter().map(|e| e.substituted(by)).collect();
+                        let all: Option<Vec<SizeExpr<W>>> = all.iter().map(|e| e.substituted(by)).collect();
                         let mut all = all?.into_iter();
                         let first = all.next()?;
                         all.try_fold(first, |most, e| most.maximum(&e))?
@@ -285,8 +285,8 @@ impl<V: Ord + Clone> Expr<V> {
                         let Whole { expr, interval, weight } = &**whole;
                         let expr = expr.substituted(by)?;
                         match expr.known() {
-                            Some(known) => Expr::constant(known),
-                            None => Expr::factor(Factor::Whole(Arc::new(Whole {
+                            Some(known) => SizeExpr::constant(known),
+                            None => SizeExpr::factor(Factor::Whole(Arc::new(Whole {
                                 expr,
                                 interval: *interval,
                                 weight: *weight,

@@ -1,8 +1,8 @@
 //! The normal form of quotients.
-use super::{Expr, Factor, MOST_DEPTH};
+use super::{Factor, MOST_DEPTH, SizeExpr};
 use std::sync::Arc;
 
-impl<V: Ord + Clone> Expr<V> {
+impl<V: Ord + Clone> SizeExpr<V> {
     /// `floor(self / divisor)`; `None` for a divisor of 0. Two quotients are equal only for calls in which the divisor is not 0.
     ///
     /// With a constant divisor `d`, `floor((d*q + r) / d)` is `q + floor(r / d)`, `floor(-r / d)` is `-floor((r + d - 1) / d)`, a factor
@@ -18,7 +18,7 @@ impl<V: Ord + Clone> Expr<V> {
 
     /// `floor(self / d)` for a positive `d`.
     pub fn floor_div_by(&self, d: i64) -> Option<Self> {
-        let (mut whole, mut rest) = (Expr::default(), Expr::default());
+        let (mut whole, mut rest) = (SizeExpr::default(), SizeExpr::default());
         for (factors, n) in self.terms() {
             let up = !factors.is_empty() && n.rem_euclid(d) > d / 2;
             let quotient = n.div_euclid(d).checked_add(i64::from(up))?;
@@ -34,8 +34,8 @@ impl<V: Ord + Clone> Expr<V> {
         }
         let shared = rest.terms().filter(|(f, _)| !f.is_empty()).fold(d, |g, (_, n)| gcd(g, n));
         if shared > 1 {
-            let part = Expr { terms: rest.terms.iter().map(|(f, n)| (f.clone(), n.div_euclid(shared))).collect() };
-            let part = Expr { terms: part.terms.into_iter().filter(|(_, n)| *n != 0).collect() };
+            let part = SizeExpr { terms: rest.terms.iter().map(|(f, n)| (f.clone(), n.div_euclid(shared))).collect() };
+            let part = SizeExpr { terms: part.terms.into_iter().filter(|(_, n)| *n != 0).collect() };
             return whole.add(&part.floor_div_by(d / shared)?);
         }
         if let Some((numerator, inner)) = rest.offset_quotient()
@@ -46,7 +46,7 @@ impl<V: Ord + Clone> Expr<V> {
         if rest.depth() >= MOST_DEPTH {
             return None;
         }
-        whole.add(&Expr::factor(Factor::Quotient(Arc::new(rest), Arc::new(Expr::constant(d)))))
+        whole.add(&SizeExpr::factor(Factor::Quotient(Arc::new(rest), Arc::new(SizeExpr::constant(d)))))
     }
 
     /// For `floor(a / b) + c` with a constant `b`: `a + b*c`, or `None` where that overflows, and `b`.
@@ -65,12 +65,12 @@ impl<V: Ord + Clone> Expr<V> {
     /// `floor(self / divisor)` for a divisor with variables: terms that it divides are moved out.
     fn floor_div_expr(&self, divisor: &Self) -> Option<Self> {
         if self.known() == Some(0) {
-            return Some(Expr::default());
+            return Some(SizeExpr::default());
         }
         let (whole, rest) = match divisor.as_term() {
             Some((factors, n)) => self.split_by(factors, n),
-            None if self == divisor => (Expr::constant(1), Expr::default()),
-            None => (Expr::default(), self.clone()),
+            None if self == divisor => (SizeExpr::constant(1), SizeExpr::default()),
+            None => (SizeExpr::default(), self.clone()),
         };
         if rest.known() == Some(0) {
             return Some(whole);
@@ -78,7 +78,7 @@ impl<V: Ord + Clone> Expr<V> {
         if rest.depth().max(divisor.depth()) >= MOST_DEPTH {
             return None;
         }
-        whole.add(&Expr::factor(Factor::Quotient(Arc::new(rest), Arc::new(divisor.clone()))))
+        whole.add(&SizeExpr::factor(Factor::Quotient(Arc::new(rest), Arc::new(divisor.clone()))))
     }
 
     /// The factors and the coefficient of an expression of one term.
@@ -89,7 +89,7 @@ impl<V: Ord + Clone> Expr<V> {
 
     /// The quotient of the terms that a term divides without remainder, and the other terms.
     fn split_by(&self, factors: &[Factor<V>], n: i64) -> (Self, Self) {
-        let (mut whole, mut rest) = (Expr::default(), Expr::default());
+        let (mut whole, mut rest) = (SizeExpr::default(), SizeExpr::default());
         for (own, m) in self.terms() {
             match without(own, factors).filter(|_| m.checked_rem(n) == Some(0)) {
                 Some(left) => whole.terms.insert(left, m / n),

@@ -70,11 +70,11 @@ impl Plain {
         }
     }
 
-    fn expr(&self) -> Option<Expr<usize>> {
+    fn expr(&self) -> Option<SizeExpr<usize>> {
         let of = |x: &Plain, y: &Plain| Some((x.expr()?, y.expr()?));
         match self {
-            Plain::Var(v) => Some(Expr::var(*v)),
-            Plain::Constant(n) => Some(Expr::constant(*n)),
+            Plain::Var(v) => Some(SizeExpr::var(*v)),
+            Plain::Constant(n) => Some(SizeExpr::constant(*n)),
             Plain::Add(x, y) => of(x, y).and_then(|(a, b)| a.add(&b)),
             Plain::Sub(x, y) => of(x, y).and_then(|(a, b)| a.sub(&b)),
             Plain::Mul(x, y) => of(x, y).and_then(|(a, b)| a.mul(&b)),
@@ -117,21 +117,21 @@ fn values_are_those_of_plain_integers_and_lie_in_the_interval() {
     assert!(made > 3000 && compared > 200_000, "{made} expressions, {compared} values");
 }
 
-fn n() -> Expr<usize> {
-    Expr::var(0)
+fn n() -> SizeExpr<usize> {
+    SizeExpr::var(0)
 }
 
-fn m() -> Expr<usize> {
-    Expr::var(1)
+fn m() -> SizeExpr<usize> {
+    SizeExpr::var(1)
 }
 
-fn c(value: i64) -> Expr<usize> {
-    Expr::constant(value)
+fn c(value: i64) -> SizeExpr<usize> {
+    SizeExpr::constant(value)
 }
 
 #[test]
 fn equal_expressions_have_one_normal_form() {
-    let some = |e: Option<Expr<usize>>| e.expect("it is small");
+    let some = |e: Option<SizeExpr<usize>>| e.expect("it is small");
     let halves = some(some(n().offset_by(1)).floor_div(&c(2)));
     let pairs = [
         (some(some(n().add(&m())).mul(&some(n().sub(&m())))), some(some(n().mul(&n())).sub(&some(m().mul(&m()))))),
@@ -174,7 +174,7 @@ fn coefficients_beyond_64_bits_are_no_expression() {
 #[test]
 fn comparisons_are_decided_where_the_ranges_decide_them() {
     let range = |_: &usize| Interval::new(1, 4000);
-    let some = |e: Option<Expr<usize>>| e.expect("it is small");
+    let some = |e: Option<SizeExpr<usize>>| e.expect("it is small");
     assert_eq!(n().is_at_least(&c(1), &range), Some(true));
     assert_eq!(n().is_at_least(&c(4001), &range), Some(false));
     assert_eq!(n().is_at_least(&c(1200), &range), None);

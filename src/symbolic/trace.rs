@@ -2,7 +2,7 @@
 //!
 //! Lowering runs on one thread from its first to its last instruction, so the record is the thread's. Outside of [`record`] every size
 //! is a constant, and nothing is recorded.
-use super::{Dim, Expr, Interval};
+use super::{Dim, Interval, SizeExpr};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ pub type SizeNumber = usize;
 
 /// An expression of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ExprId(u32);
+pub struct TraceId(u32);
 
 /// One side of an operation or comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub enum Side {
     /// A constant.
     Constant(i64),
     /// An expression of the record.
-    Expr(ExprId),
+    Expr(TraceId),
 }
 
 /// A comparison of two integers.
@@ -82,7 +82,7 @@ impl Binary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// The left side less the right one.
-    pub difference: Expr<SizeNumber>,
+    pub difference: SizeExpr<SizeNumber>,
     /// How the difference compares with 0.
     pub relation: Relation,
     /// Whether it does so.
@@ -105,7 +105,7 @@ impl Guard {
 struct Fact {
     size: SizeNumber,
     /// The expression less the size, which is never negative.
-    room: Expr<SizeNumber>,
+    room: SizeExpr<SizeNumber>,
 }
 
 /// Facts that are taken together to show that an expression is never negative.
@@ -116,11 +116,11 @@ const MOST_FACTS: usize = 4;
 pub struct Record {
     /// The range of each size.
     ranges: Vec<Interval>,
-    exprs: Vec<Expr<SizeNumber>>,
-    ids: HashMap<Expr<SizeNumber>, ExprId>,
+    exprs: Vec<SizeExpr<SizeNumber>>,
+    ids: HashMap<SizeExpr<SizeNumber>, TraceId>,
     /// The answers, in the order in which they were taken; each once.
     guards: Vec<Guard>,
-    known: HashSet<(Expr<SizeNumber>, bool, bool)>,
+    known: HashSet<(SizeExpr<SizeNumber>, bool, bool)>,
     /// How many sizes the caller says; those behind them values say.
     said: usize,
     /// The names of sizes in messages.
@@ -136,7 +136,7 @@ impl Record {
         &self.ranges
     }
     /// An expression with the names of its sizes.
-    pub fn spelled(&self, expr: &Expr<SizeNumber>) -> String {
+    pub fn spelled(&self, expr: &SizeExpr<SizeNumber>) -> String {
         expr.spelled(&|v| self.names.get(*v).cloned().unwrap_or_default())
     }
     /// The answers that the ranges of the sizes do not decide.
@@ -144,48 +144,48 @@ impl Record {
         &self.guards
     }
     /// The expression that `dim` is the value of.
-    pub fn expr(&self, dim: Dim) -> Expr<SizeNumber> {
-        dim.expr().map_or_else(|| Expr::constant(dim.at_hand()), |id| self.exprs[id.0 as usize].clone())
+    pub fn expr(&self, dim: Dim) -> SizeExpr<SizeNumber> {
+        dim.expr().map_or_else(|| SizeExpr::constant(dim.at_hand()), |id| self.exprs[id.0 as usize].clone())
     }
-    fn side(&self, side: Side) -> Expr<SizeNumber> {
+    fn side(&self, side: Side) -> SizeExpr<SizeNumber> {
         match side {
-            Side::Constant(n) => Expr::constant(n),
+            Side::Constant(n) => SizeExpr::constant(n),
             Side::Expr(id) => self.exprs[id.0 as usize].clone(),
         }
     }
-    fn interned(&mut self, expr: Expr<SizeNumber>) -> Side {
+    fn interned(&mut self, expr: SizeExpr<SizeNumber>) -> Side {
         if let Some(n) = expr.known() {
             return Side::Constant(n);
         }
         if let Some(&id) = self.ids.get(&expr) {
             return Side::Expr(id);
         }
-        let id = ExprId(u32::try_from(self.exprs.len()).unwrap_or(u32::MAX));
+        let id = TraceId(u32::try_from(self.exprs.len()).unwrap_or(u32::MAX));
         self.exprs.push(expr.clone());
         self.ids.insert(expr, id);
         Side::Expr(id)
     }
-    fn interval(&self, expr: &Expr<SizeNumber>) -> Interval {
+    fn interval(&self, expr: &SizeExpr<SizeNumber>) -> Interval {
         expr.interval(&Interval::of_each(&self.ranges))
     }
 
     /// The least and the most that an expression is; `None` where it is not defined for some sizes.
-    fn extremes(&self, expr: &Expr<SizeNumber>) -> Option<Interval> {
+    fn extremes(&self, expr: &SizeExpr<SizeNumber>) -> Option<Interval> {
         expr.extremes(&Interval::of_each(&self.ranges))
     }
 
     /// Whether one expression is known to be never less than another.
-    fn is_at_least(&self, a: &Expr<SizeNumber>, b: &Expr<SizeNumber>) -> bool {
+    fn is_at_least(&self, a: &SizeExpr<SizeNumber>, b: &SizeExpr<SizeNumber>) -> bool {
         a.sub(b).is_some_and(|more| self.interval(&more).least >= 0 || self.follows(&more))
     }
 
     /// Whether a fact shows that an expression is never negative.
-    fn follows(&self, expr: &Expr<SizeNumber>) -> bool {
+    fn follows(&self, expr: &SizeExpr<SizeNumber>) -> bool {
         self.follows_by(expr, MOST_FACTS)
     }
 
     /// Whether so many facts together show that an expression is never negative.
-    fn follows_by(&self, expr: &Expr<SizeNumber>, facts: usize) -> bool {
+    fn follows_by(&self, expr: &SizeExpr<SizeNumber>, facts: usize) -> bool {
         let shows = |fact: &Fact| {
             let Some(rest) = expr.sub(&fact.room) else { return false };
             self.interval(&rest).least >= 0 || (facts > 1 && self.follows_by(&rest, facts - 1))
@@ -195,7 +195,7 @@ impl Record {
     }
 
     /// The comparison of an expression with 0, where ranges and facts decide it.
-    fn decided(&self, expr: &Expr<SizeNumber>, relation: Relation) -> Option<bool> {
+    fn decided(&self, expr: &SizeExpr<SizeNumber>, relation: Relation) -> Option<bool> {
         let within = self.extremes(expr).unwrap_or(Interval::ALL);
         let is_positive = || within.least > 0 || expr.offset_by(-1).is_some_and(|e| self.follows(&e));
         let is_negative =
@@ -266,8 +266,8 @@ impl Record {
 }
 
 /// The quotient rounded towards zero, by a positive number.
-fn truncated(a: &Expr<SizeNumber>, b: &Expr<SizeNumber>) -> Option<Expr<SizeNumber>> {
-    let zero = Expr::constant(0);
+fn truncated(a: &SizeExpr<SizeNumber>, b: &SizeExpr<SizeNumber>) -> Option<SizeExpr<SizeNumber>> {
+    let zero = SizeExpr::constant(0);
     let (above, below) = (a.maximum(&zero)?, a.scale(-1)?.maximum(&zero)?);
     above.floor_div(b)?.sub(&below.floor_div(b)?)
 }
@@ -282,7 +282,7 @@ thread_local! {
 
 /// A size that varies while a function is lowered.
 #[derive(Clone, Debug)]
-pub struct Variable {
+pub struct SizeVariable {
     /// The name in messages.
     pub name: String,
     /// The least and the largest value.
@@ -292,7 +292,7 @@ pub struct Variable {
 }
 
 /// Runs `work` with these sizes, and gives back what was recorded.
-pub fn record<R>(variables: &[Variable], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
+pub fn record<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
     let mut fresh = Record {
         ranges: variables.iter().map(|v| v.range).collect(),
         said: variables.len(),
@@ -302,7 +302,7 @@ pub fn record<R>(variables: &[Variable], work: impl FnOnce(&[Dim]) -> R) -> (R, 
     let mut dims = Vec::with_capacity(variables.len());
     for (number, variable) in variables.iter().enumerate() {
         let value = variable.at_hand;
-        let size = fresh.interned(Expr::var(number));
+        let size = fresh.interned(SizeExpr::var(number));
         dims.push(match size {
             Side::Expr(id) => Dim::traced(value, id),
             Side::Constant(n) => Dim::constant(n),
@@ -321,7 +321,7 @@ pub fn variable(at_hand: i64, most: Dim) -> Dim {
         let most = record.expr(most);
         record.ranges.push(Interval::new(0, record.interval(&most).most));
         record.names.push(format!("size({})", record.node.0));
-        let size = Expr::var(number);
+        let size = SizeExpr::var(number);
         record.facts.extend(most.sub(&size).map(|room| Fact { size: number, room }));
         record.interned(size)
     });
@@ -383,10 +383,10 @@ pub(super) fn guard(a: Side, relation: Relation, b: Side, holds: bool) {
 }
 
 /// Records that an expression was read as the number `value`.
-pub(super) fn pin(expr: ExprId, value: i64) {
+pub(super) fn pin(expr: TraceId, value: i64) {
     with(|record| record.guard(Side::Expr(expr), Relation::Equal, Side::Constant(value), true, true));
 }
 
-pub(super) fn spelled(expr: ExprId) -> String {
+pub(super) fn spelled(expr: TraceId) -> String {
     with(|record| record.spelled(&record.exprs[expr.0 as usize])).unwrap_or_default()
 }

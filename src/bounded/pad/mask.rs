@@ -7,18 +7,20 @@ use crate::symbolic::Factor;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
+pub(super) use self::SizeScalars as Scope;
+
 /// The sizes of a call inside of one computation, and what follows from them: `s32[]` each.
 #[derive(Debug, Default)]
-pub struct Scope {
+pub struct SizeScalars {
     /// The sizes; `None`: not known yet.
     pub sizes: Vec<Option<InstId>>,
     made: HashMap<Extent, InstId>,
 }
 
-impl Scope {
+impl SizeScalars {
     /// A scope with these sizes.
-    pub fn of(sizes: Vec<Option<InstId>>) -> Scope {
-        Scope { sizes, made: HashMap::new() }
+    pub fn of(sizes: Vec<Option<InstId>>) -> SizeScalars {
+        SizeScalars { sizes, made: HashMap::new() }
     }
 
     /// The value of `extent`; `None` where a size is not known yet, or a constant leaves 32 bits.

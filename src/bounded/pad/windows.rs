@@ -48,7 +48,7 @@ impl Walk<'_> {
         self.same(op, inst, &new)
     }
 
-    /// Those of the windows' axes `from` along which windows below the actual size of the result may read elements beyond that of the array;
+    /// Axes of `from` along which windows below the actual size of the result may read elements beyond that of the array;
     /// `to` are the axes of the result.
     fn axes_read_beyond(
         &self,

@@ -9,7 +9,7 @@ use super::form::Form;
 use crate::hlo::{CompId, Module, Op, Shape};
 use crate::lower::Lowered;
 use std::collections::HashMap;
-use step::{Part, Place, Step};
+use step::{Part, Place, VaryingInst};
 
 /// A loop whose carried arrays do not settle in as many rounds is given up; each round makes rows of at least one of them.
 const MOST_ROUNDS: usize = 32;
@@ -40,14 +40,14 @@ impl Search<'_> {
         let (comp, form) = (&self.module.comps[id], *self.forms.get(&id)?);
         let mut parts: HashMap<_, Vec<Part>> = HashMap::new();
         for (&id, varying) in form.order.iter().zip(form.varying.iter()) {
-            let step = Step::of(comp, &comp.insts[id], varying, &parts)?;
+            let step = VaryingInst::of(comp, &comp.insts[id], varying, &parts)?;
             let made = self.step(&step, args, depth)?;
             parts.insert(id, made);
         }
         parts.remove(&comp.root)
     }
 
-    fn step(&self, step: &Step, args: &[Vec<Part>], depth: usize) -> Option<Vec<Part>> {
+    fn step(&self, step: &VaryingInst, args: &[Vec<Part>], depth: usize) -> Option<Vec<Part>> {
         let inner = || depth.checked_add(1).filter(|&d| d < MAX_DEPTH);
         let of = |operands: &[&[Part]]| operands.iter().map(|parts| parts.to_vec()).collect::<Vec<_>>();
         match &step.inst.op {

@@ -23,7 +23,7 @@ pub enum Part {
 }
 
 /// One instruction, its operands and how it varies.
-pub struct Step<'a> {
+pub struct VaryingInst<'a> {
     /// The instruction.
     pub inst: &'a Inst,
     varying: &'a Varying,
@@ -33,17 +33,17 @@ pub struct Step<'a> {
     pub parts: Vec<&'a [Part]>,
 }
 
-impl<'a> Step<'a> {
+impl<'a> VaryingInst<'a> {
     /// The instruction `inst` of `comp`, of which `parts` are the arrays that earlier ones make; `None` where one is missing.
     pub fn of(
         comp: &'a Computation,
         inst: &'a Inst,
         varying: &'a Varying,
         parts: &'a HashMap<InstId, Vec<Part>>,
-    ) -> Option<Step<'a>> {
+    ) -> Option<VaryingInst<'a>> {
         let operands = inst.operands.iter().map(|&o| &comp.insts[o]).collect();
         let parts = inst.operands.iter().map(|o| parts.get(o).map(Vec::as_slice)).collect::<Option<_>>()?;
-        Some(Step { inst, varying, operands, parts })
+        Some(VaryingInst { inst, varying, operands, parts })
     }
 
     /// Each array that an instruction makes: rows where an axis varies, and the same everywhere where none does.

@@ -7,7 +7,7 @@ use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::expr::{Expr, formulas, iterate_all};
+use crate::ops::math::expr::{ArrayExpr, formulas, iterate_all};
 use crate::ops::random::Words;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
@@ -69,23 +69,23 @@ impl Limits {
 /// Offset and size of a box, in pixels.
 #[derive(Clone, Copy)]
 struct Crop<'s, 'b> {
-    y: Expr<'s, 'b>,
-    x: Expr<'s, 'b>,
-    height: Expr<'s, 'b>,
-    width: Expr<'s, 'b>,
+    y: ArrayExpr<'s, 'b>,
+    x: ArrayExpr<'s, 'b>,
+    height: ArrayExpr<'s, 'b>,
+    width: ArrayExpr<'s, 'b>,
 }
 
 /// Number of pixels, as f32.
-fn area<'s, 'b>(height: Expr<'s, 'b>, width: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn area<'s, 'b>(height: ArrayExpr<'s, 'b>, width: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     (height * width).convert(DType::F32)
 }
 
 /// The nearest integer to `count * ratio`, half to even.
-fn scaled<'s, 'b>(count: Expr<'s, 'b>, ratio: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn scaled<'s, 'b>(count: ArrayExpr<'s, 'b>, ratio: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     nearest(count.convert(DType::F32) * ratio)
 }
 
-fn nearest<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn nearest<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     x.apply(ScalarOp::RoundNearestEven).convert(DType::S32)
 }
 
@@ -152,14 +152,14 @@ fn sample(cx: &mut LowerCtx, Words(stream): Words<InstId>) -> Result<Vec<Value>>
 }
 
 /// One attempt: whether it failed, and the box, the whole image in that case, with the place in the stream behind it.
-fn attempt<'s, 'b>(limits: &Limits, state: &[Expr<'s, 'b>]) -> (Expr<'s, 'b>, Vec<Expr<'s, 'b>>) {
+fn attempt<'s, 'b>(limits: &Limits, state: &[ArrayExpr<'s, 'b>]) -> (ArrayExpr<'s, 'b>, Vec<ArrayExpr<'s, 'b>>) {
     let words = Words([state[5], state[6], state[7]]);
     let (height, width, covered) = (state[8], state[9], state[10]);
     let (crop, fits, place) = draw(limits, words, [height, width], state[4]);
     let good = fits.and(covers(crop, covered, [state[11], state[12], state[13], state[14]]));
     let kept = [crop.y, crop.x, crop.height, crop.width];
     let whole = [height.number(0.0), height.number(0.0), height, width];
-    let mut new: Vec<Expr> = kept.into_iter().zip(whole).map(|(kept, whole)| kept.when(good, whole)).collect();
+    let mut new: Vec<ArrayExpr> = kept.into_iter().zip(whole).map(|(kept, whole)| kept.when(good, whole)).collect();
     new.push(place);
     (good.not(), new)
 }
@@ -167,10 +167,10 @@ fn attempt<'s, 'b>(limits: &Limits, state: &[Expr<'s, 'b>]) -> (Expr<'s, 'b>, Ve
 /// A box within the limits, whether there is one, and the place in the stream behind what was drawn.
 fn draw<'s, 'b>(
     limits: &Limits,
-    words: Words<Expr<'s, 'b>>,
-    [height, width]: [Expr<'s, 'b>; 2],
-    place: Expr<'s, 'b>,
-) -> (Crop<'s, 'b>, Expr<'s, 'b>, Expr<'s, 'b>) {
+    words: Words<ArrayExpr<'s, 'b>>,
+    [height, width]: [ArrayExpr<'s, 'b>; 2],
+    place: ArrayExpr<'s, 'b>,
+) -> (Crop<'s, 'b>, ArrayExpr<'s, 'b>, ArrayExpr<'s, 'b>) {
     let ratio = words.fraction(place) * f64::from(limits.aspect[1] - limits.aspect[0]) + f64::from(limits.aspect[0]);
     let place = place + 1.0;
     let [least, most] = limits.area.map(|part| {
@@ -191,7 +191,7 @@ fn draw<'s, 'b>(
     let fits = fits.and(crop_width.gt(0.0)).and(crop_height.gt(0.0)).and(height.gt(0.0)).and(width.gt(0.0));
     let is_possible = f64::from(u8::from(limits.area[0] <= limits.area[1]));
     let fits = fits.and(ratio.number(is_possible).gt(0.0));
-    let offset = |size: Expr<'s, 'b>, whole: Expr<'s, 'b>, place: Expr<'s, 'b>| {
+    let offset = |size: ArrayExpr<'s, 'b>, whole: ArrayExpr<'s, 'b>, place: ArrayExpr<'s, 'b>| {
         let is_drawn = fits.and(size.lt(whole));
         let [offset, behind] = words.below((whole - size).when(is_drawn, size.number(1.0)), place);
         [offset.except(is_drawn.not(), 0.0), behind.when(is_drawn, place)]
@@ -202,7 +202,11 @@ fn draw<'s, 'b>(
 }
 
 /// The largest height of a box of this aspect ratio that has at most `most` pixels and is within the image.
-fn tallest<'s, 'b>(ratio: Expr<'s, 'b>, most: Expr<'s, 'b>, [height, width]: [Expr<'s, 'b>; 2]) -> Expr<'s, 'b> {
+fn tallest<'s, 'b>(
+    ratio: ArrayExpr<'s, 'b>,
+    most: ArrayExpr<'s, 'b>,
+    [height, width]: [ArrayExpr<'s, 'b>; 2],
+) -> ArrayExpr<'s, 'b> {
     let by_area = nearest((most / ratio).sqrt());
     // the kernel's margin is a float
     let by_width =
@@ -213,7 +217,11 @@ fn tallest<'s, 'b>(ratio: Expr<'s, 'b>, most: Expr<'s, 'b>, [height, width]: [Ex
 }
 
 /// Height and width of a box, a row more or less where rounding led out of the limits of its area.
-fn corrected<'s, 'b>(height: Expr<'s, 'b>, ratio: Expr<'s, 'b>, [least, most]: [Expr<'s, 'b>; 2]) -> [Expr<'s, 'b>; 2] {
+fn corrected<'s, 'b>(
+    height: ArrayExpr<'s, 'b>,
+    ratio: ArrayExpr<'s, 'b>,
+    [least, most]: [ArrayExpr<'s, 'b>; 2],
+) -> [ArrayExpr<'s, 'b>; 2] {
     let is_small = area(height, scaled(height, ratio)).lt(least);
     let height = (height + 1.0).when(is_small, height);
     let is_large = area(height, scaled(height, ratio)).gt(most);
@@ -222,18 +230,23 @@ fn corrected<'s, 'b>(height: Expr<'s, 'b>, ratio: Expr<'s, 'b>, [least, most]: [
 }
 
 /// Whether a box has pixels and covers enough of one of the objects.
-fn covers<'s, 'b>(crop: Crop<'s, 'b>, covered: Expr<'s, 'b>, objects: [Expr<'s, 'b>; 4]) -> Expr<'s, 'b> {
+fn covers<'s, 'b>(
+    crop: Crop<'s, 'b>,
+    covered: ArrayExpr<'s, 'b>,
+    objects: [ArrayExpr<'s, 'b>; 4],
+) -> ArrayExpr<'s, 'b> {
     let [y_min, x_min, y_max, x_max] = objects;
-    let wide = |x: Expr<'s, 'b>| {
+    let wide = |x: ArrayExpr<'s, 'b>| {
         x.with(|b| {
             let dims = b.dims(y_min.id).to_vec();
             b.broadcast(x.id, &dims, &[])
         })
     };
-    let length = |low: Expr<'s, 'b>, high: Expr<'s, 'b>, start: Expr<'s, 'b>, size: Expr<'s, 'b>| {
-        let end = high.apply2(ScalarOp::Minimum, wide(start + size));
-        (end - low.max(wide(start))).max(0.0)
-    };
+    let length =
+        |low: ArrayExpr<'s, 'b>, high: ArrayExpr<'s, 'b>, start: ArrayExpr<'s, 'b>, size: ArrayExpr<'s, 'b>| {
+            let end = high.apply2(ScalarOp::Minimum, wide(start + size));
+            (end - low.max(wide(start))).max(0.0)
+        };
     let common = area(length(y_min, y_max, crop.y, crop.height), length(x_min, x_max, crop.x, crop.width));
     let whole = area(y_max - y_min, x_max - x_min);
     let enough = whole.ge(1.0).and((common / whole).ge(wide(covered)));

@@ -3,7 +3,7 @@ use super::resize::Sampling;
 use super::sampling;
 use super::spans::ResampleKernel;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::math::expr::{Expr, formula};
+use crate::ops::math::expr::{ArrayExpr, formula};
 use crate::ops::math::special::compare_scalar;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -31,7 +31,7 @@ pub fn covered(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Ins
     })
 }
 
-fn smaller<'s, 'b>(x: Expr<'s, 'b>, y: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn smaller<'s, 'b>(x: ArrayExpr<'s, 'b>, y: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     x.apply2(ScalarOp::Minimum, y)
 }
 
@@ -73,7 +73,7 @@ pub fn moved(b: &mut Builder, how: &Moved, kernel: ResampleKernel, antialias: bo
 }
 
 /// How much a pixel counts at a distance.
-fn weight<'s, 'b>(kernel: ResampleKernel, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn weight<'s, 'b>(kernel: ResampleKernel, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     use std::f64::consts::PI;
     match kernel {
         ResampleKernel::Lanczos(radius) => {

@@ -1,7 +1,7 @@
 //! Modified Bessel functions of the first kind, orders 0 and 1.
 //!
 //! Source: Cephes's Chebyshev series for `i0e` and `i1e`; singles take the digits of the doubles' series that they can hold.
-use super::expr::{Expr, wide_formula};
+use super::expr::{ArrayExpr, wide_formula};
 use crate::diag::Result;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -23,7 +23,7 @@ pub const ROWS: &[OpRow] = &[
 pub(super) fn float(
     cx: &mut LowerCtx,
     types: &str,
-    f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> Expr<'s, 'b>,
+    f: impl for<'s, 'b> FnOnce([ArrayExpr<'s, 'b>; 1]) -> ArrayExpr<'s, 'b>,
 ) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let dtype = cx.b.dtype(x).to_string();
@@ -44,7 +44,7 @@ struct Series {
 
 impl Series {
     /// Near and far series at |x|: in |x|/2 - 2, and in 32/|x| - 2 over sqrt(|x|).
-    fn at<'s, 'b>(&self, a: Expr<'s, 'b>) -> (Expr<'s, 'b>, Expr<'s, 'b>) {
+    fn at<'s, 'b>(&self, a: ArrayExpr<'s, 'b>) -> (ArrayExpr<'s, 'b>, ArrayExpr<'s, 'b>) {
         let cut = |all: &'static [f64], singles: usize| {
             if a.dtype() == DType::F64 { all } else { &all[all.len() - singles..] }
         };
@@ -55,7 +55,7 @@ impl Series {
 }
 
 /// A Chebyshev series by Clenshaw's recurrence, half the first coefficient counted.
-pub(super) fn chebyshev<'s, 'b>(x: Expr<'s, 'b>, coefficients: &[f64]) -> Expr<'s, 'b> {
+pub(super) fn chebyshev<'s, 'b>(x: ArrayExpr<'s, 'b>, coefficients: &[f64]) -> ArrayExpr<'s, 'b> {
     let zero = x.number(0.0);
     let (mut b0, mut b1, mut b2) = (zero, zero, zero);
     for &c in coefficients {
@@ -66,14 +66,14 @@ pub(super) fn chebyshev<'s, 'b>(x: Expr<'s, 'b>, coefficients: &[f64]) -> Expr<'
 }
 
 /// e^-|x| I0(x).
-pub(super) fn i0e<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+pub(super) fn i0e<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let a = x.abs();
     let (near, far) = I0.at(a);
     near.when(a.le(8.0), far)
 }
 
 /// e^-|x| I1(x).
-pub(super) fn i1e<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+pub(super) fn i1e<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let a = x.abs();
     let (near, far) = I1.at(a);
     (near * a).when(a.le(8.0), far) * x.apply(ScalarOp::Sign)

@@ -7,7 +7,7 @@ use super::bessel_tables::{
     J0_NEAR, J0_OVER, J0_UNDER, J1_NEAR, J1_OVER, J1_UNDER, MODULUS_0, MODULUS_1, P0_OVER, P0_UNDER, P1_OVER, P1_UNDER,
     PHASE_0, PHASE_1, Q0_OVER, Q0_UNDER, Q1_OVER, Q1_UNDER, Y0_NEAR, Y0_OVER, Y0_UNDER, Y1_NEAR, Y1_OVER, Y1_UNDER,
 };
-use super::expr::Expr;
+use super::expr::ArrayExpr;
 use crate::ops::OpRow;
 use crate::ops::row::op;
 use crate::tensor::DType;
@@ -40,7 +40,7 @@ struct Order {
 
 impl Order {
     /// J (`is_second` false) or Y of large arguments.
-    fn far<'s, 'b>(&self, x: Expr<'s, 'b>, is_second: bool) -> Expr<'s, 'b> {
+    fn far<'s, 'b>(&self, x: ArrayExpr<'s, 'b>, is_second: bool) -> ArrayExpr<'s, 'b> {
         if x.dtype() != DType::F64 {
             let inverse = 1.0 / x;
             let modulus = x.rsqrt() * inverse.polynomial(self.modulus);
@@ -56,16 +56,16 @@ impl Order {
     }
 }
 
-fn quotient<'s, 'b>(z: Expr<'s, 'b>, over: &[f64], under: &[f64]) -> Expr<'s, 'b> {
+fn quotient<'s, 'b>(z: ArrayExpr<'s, 'b>, over: &[f64], under: &[f64]) -> ArrayExpr<'s, 'b> {
     z.polynomial(over) / z.polynomial(under)
 }
 
 /// The last argument of which the near formula is taken.
-fn limit(x: Expr) -> f64 {
+fn limit(x: ArrayExpr) -> f64 {
     if x.dtype() == DType::F64 { 5.0 } else { 2.0 }
 }
 
-fn j0<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn j0<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let y = x.abs();
     let z = y * y;
     let tiny = z * -0.25 + 1.0;
@@ -78,7 +78,7 @@ fn j0<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
     near.when(y.le(limit(x)), ORDER_0.far(y, false))
 }
 
-fn j1<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn j1<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let y = x.abs();
     let z = y * y;
     let near = if x.dtype() == DType::F64 {
@@ -90,7 +90,7 @@ fn j1<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
     near.when(y.le(limit(x)), (-far).when(x.lt(0.0), far))
 }
 
-fn y0<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn y0<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let z = x * x;
     let logarithm = x.ln() * j0(x) * FRAC_2_PI;
     let near = if x.dtype() == DType::F64 {
@@ -102,7 +102,7 @@ fn y0<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
 }
 
 /// At 0 singles are NaN, as TensorFlow's are, and doubles -∞.
-fn y1<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn y1<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let z = x * x;
     let logarithm = (j1(x) * x.ln() - 1.0 / x) * FRAC_2_PI;
     let (near, outside) = if x.dtype() == DType::F64 {

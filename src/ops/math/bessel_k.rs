@@ -2,7 +2,7 @@
 //!
 //! Source: Cephes's Chebyshev series; singles take the digits of the doubles' series that they can hold.
 use super::bessel::{chebyshev, float, i0e, i1e};
-use super::expr::{Expr, Operand};
+use super::expr::{ArrayExpr, Operand};
 use crate::ops::OpRow;
 use crate::ops::row::op;
 use crate::tensor::DType;
@@ -19,29 +19,29 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// K0, times `near` up to 2 and times `far` beyond; infinite at 0 and below.
-fn k0<'s, 'b>(x: Expr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> Expr<'s, 'b> {
+fn k0<'s, 'b>(x: ArrayExpr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let i0 = i0e(x) * x.abs().exp();
     let small = chebyshev(x * x - 2.0, digits(x, K0_NEAR, 7)) - i0 * (x * 0.5).ln();
     joined(x, small * near.like(x), large(x, digits(x, K0_FAR, 10)) * far.like(x))
 }
 
 /// K1, likewise.
-fn k1<'s, 'b>(x: Expr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> Expr<'s, 'b> {
+fn k1<'s, 'b>(x: ArrayExpr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let i1 = i1e(x) * x.abs().exp();
     let small = chebyshev(x * x - 2.0, digits(x, K1_NEAR, 7)) / x + i1 * (x * 0.5).ln();
     joined(x, small * near.like(x), large(x, digits(x, K1_FAR, 10)) * far.like(x))
 }
 
 /// The last `singles` terms of a series for singles, all of them for doubles.
-fn digits(x: Expr, all: &'static [f64], singles: usize) -> &'static [f64] {
+fn digits(x: ArrayExpr, all: &'static [f64], singles: usize) -> &'static [f64] {
     if x.dtype() == DType::F64 { all } else { &all[all.len() - singles..] }
 }
 
-fn large<'s, 'b>(x: Expr<'s, 'b>, series: &[f64]) -> Expr<'s, 'b> {
+fn large<'s, 'b>(x: ArrayExpr<'s, 'b>, series: &[f64]) -> ArrayExpr<'s, 'b> {
     chebyshev(8.0 / x - 2.0, series) * x.rsqrt()
 }
 
-fn joined<'s, 'b>(x: Expr<'s, 'b>, small: Expr<'s, 'b>, large: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn joined<'s, 'b>(x: ArrayExpr<'s, 'b>, small: ArrayExpr<'s, 'b>, large: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     small.except(x.le(0.0), f64::INFINITY).when(x.le(2.0), large)
 }
 

@@ -13,7 +13,7 @@ type Scope<'b> = RefCell<&'b mut Builder>;
 
 /// An array of the open computation. Operators broadcast; a number stands for an array of it.
 #[derive(Clone, Copy)]
-pub struct Expr<'s, 'b> {
+pub struct ArrayExpr<'s, 'b> {
     scope: &'s Scope<'b>,
     /// The instruction.
     pub id: InstId,
@@ -22,23 +22,23 @@ pub struct Expr<'s, 'b> {
 /// Second operand of an expression's arithmetic: another array, or a number.
 pub trait Operand<'s, 'b> {
     /// As an array of the type and sizes of `like`.
-    fn like(self, like: Expr<'s, 'b>) -> Expr<'s, 'b>;
+    fn like(self, like: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b>;
 }
 
-impl<'s, 'b> Operand<'s, 'b> for Expr<'s, 'b> {
-    fn like(self, _: Expr<'s, 'b>) -> Expr<'s, 'b> {
+impl<'s, 'b> Operand<'s, 'b> for ArrayExpr<'s, 'b> {
+    fn like(self, _: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         self
     }
 }
 
 impl<'s, 'b> Operand<'s, 'b> for f64 {
-    fn like(self, like: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    fn like(self, like: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         like.with(|b| b.full_like(like.id, self))
     }
 }
 
 impl<'s, 'b> Operand<'s, 'b> for u64 {
-    fn like(self, like: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    fn like(self, like: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         like.with(|b| {
             let number = b.constant(Tensor::scalar(self));
             let (number, dims) = (b.convert(number, b.dtype(like.id)), b.dims(like.id).to_vec());
@@ -47,16 +47,16 @@ impl<'s, 'b> Operand<'s, 'b> for u64 {
     }
 }
 
-impl<'s, 'b> Expr<'s, 'b> {
+impl<'s, 'b> ArrayExpr<'s, 'b> {
     /// Array that `f` builds from this one.
     pub fn with(self, f: impl FnOnce(&mut Builder) -> InstId) -> Self {
         let id = f(&mut self.scope.borrow_mut());
-        Expr { scope: self.scope, id }
+        ArrayExpr { scope: self.scope, id }
     }
     /// Several arrays that the builder makes of this.
     pub fn with_all<const N: usize>(self, f: impl FnOnce(&mut Builder) -> [InstId; N]) -> [Self; N] {
         let ids = f(&mut self.scope.borrow_mut());
-        ids.map(|id| Expr { scope: self.scope, id })
+        ids.map(|id| ArrayExpr { scope: self.scope, id })
     }
     /// Each element as one of another type.
     pub fn convert(self, dtype: DType) -> Self {
@@ -216,27 +216,27 @@ impl<'s, 'b> Expr<'s, 'b> {
 
 macro_rules! operators {
     ($($trait:ident $method:ident $op:ident),*) => {$(
-        impl<'s, 'b> $trait for Expr<'s, 'b> {
+        impl<'s, 'b> $trait for ArrayExpr<'s, 'b> {
             type Output = Self;
             fn $method(self, other: Self) -> Self {
                 self.apply2(ScalarOp::$op, other)
             }
         }
-        impl<'s, 'b> $trait<f64> for Expr<'s, 'b> {
+        impl<'s, 'b> $trait<f64> for ArrayExpr<'s, 'b> {
             type Output = Self;
             fn $method(self, other: f64) -> Self {
                 self.apply2(ScalarOp::$op, other)
             }
         }
-        impl<'s, 'b> $trait<u64> for Expr<'s, 'b> {
+        impl<'s, 'b> $trait<u64> for ArrayExpr<'s, 'b> {
             type Output = Self;
             fn $method(self, other: u64) -> Self {
                 self.apply2(ScalarOp::$op, other)
             }
         }
-        impl<'s, 'b> $trait<Expr<'s, 'b>> for f64 {
-            type Output = Expr<'s, 'b>;
-            fn $method(self, other: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        impl<'s, 'b> $trait<ArrayExpr<'s, 'b>> for f64 {
+            type Output = ArrayExpr<'s, 'b>;
+            fn $method(self, other: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
                 self.like(other).apply2(ScalarOp::$op, other)
             }
         }
@@ -244,7 +244,7 @@ macro_rules! operators {
 }
 operators! { Add add Add, Sub sub Subtract, Mul mul Multiply, Div div Divide }
 
-impl Neg for Expr<'_, '_> {
+impl Neg for ArrayExpr<'_, '_> {
     type Output = Self;
     fn neg(self) -> Self {
         self.apply(ScalarOp::Negate)
@@ -255,20 +255,20 @@ impl Neg for Expr<'_, '_> {
 pub fn formula<'b, const N: usize>(
     b: &'b mut Builder,
     arrays: [InstId; N],
-    f: impl for<'s> FnOnce([Expr<'s, 'b>; N]) -> Expr<'s, 'b>,
+    f: impl for<'s> FnOnce([ArrayExpr<'s, 'b>; N]) -> ArrayExpr<'s, 'b>,
 ) -> InstId {
     let scope = RefCell::new(b);
-    f(arrays.map(|id| Expr { scope: &scope, id })).id
+    f(arrays.map(|id| ArrayExpr { scope: &scope, id })).id
 }
 
 /// Several formulas over the same arrays.
 pub fn formulas<'b>(
     b: &'b mut Builder,
     arrays: &[InstId],
-    f: impl for<'s> FnOnce(Vec<Expr<'s, 'b>>) -> Result<Vec<Expr<'s, 'b>>>,
+    f: impl for<'s> FnOnce(Vec<ArrayExpr<'s, 'b>>) -> Result<Vec<ArrayExpr<'s, 'b>>>,
 ) -> Result<Vec<InstId>> {
     let scope = RefCell::new(b);
-    let results = f(arrays.iter().map(|&id| Expr { scope: &scope, id }).collect())?;
+    let results = f(arrays.iter().map(|&id| ArrayExpr { scope: &scope, id }).collect())?;
     Ok(results.into_iter().map(|y| y.id).collect())
 }
 
@@ -276,7 +276,7 @@ pub fn formulas<'b>(
 pub fn wide_formula<const N: usize>(
     b: &mut Builder,
     arrays: [InstId; N],
-    f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; N]) -> Expr<'s, 'b>,
+    f: impl for<'s, 'b> FnOnce([ArrayExpr<'s, 'b>; N]) -> ArrayExpr<'s, 'b>,
 ) -> InstId {
     let mut arrays = arrays;
     for i in 1..N {
@@ -301,7 +301,7 @@ pub fn iterate<const N: usize>(
     going: InstId,
     state: [InstId; N],
     limit: f64,
-    step: impl for<'s, 'b> Fn([Expr<'s, 'b>; N], Expr<'s, 'b>) -> (Expr<'s, 'b>, [Expr<'s, 'b>; N]),
+    step: impl for<'s, 'b> Fn([ArrayExpr<'s, 'b>; N], ArrayExpr<'s, 'b>) -> (ArrayExpr<'s, 'b>, [ArrayExpr<'s, 'b>; N]),
 ) -> [InstId; N] {
     let end = iterate_all(b, going, &state, limit, |state, round| {
         let (more, new) = step(std::array::from_fn(|i| state[i]), round);
@@ -316,7 +316,7 @@ pub fn iterate_all(
     going: InstId,
     state: &[InstId],
     limit: f64,
-    step: impl for<'s, 'b> Fn(&[Expr<'s, 'b>], Expr<'s, 'b>) -> (Expr<'s, 'b>, Vec<Expr<'s, 'b>>),
+    step: impl for<'s, 'b> Fn(&[ArrayExpr<'s, 'b>], ArrayExpr<'s, 'b>) -> (ArrayExpr<'s, 'b>, Vec<ArrayExpr<'s, 'b>>),
 ) -> Vec<InstId> {
     let round = b.scalar(DType::S32, 1.0);
     let start = b.tuple(&[&[round, going], state].concat());
@@ -334,8 +334,8 @@ pub fn iterate_all(
         let counted = b.convert(round, dtype);
         let counted = b.broadcast(counted, &dims, &[]);
         let scope = RefCell::new(&mut *b);
-        let expr = |id| Expr { scope: &scope, id };
-        let arrays: Vec<Expr> = old.iter().map(|&id| expr(id)).collect();
+        let expr = |id| ArrayExpr { scope: &scope, id };
+        let arrays: Vec<ArrayExpr> = old.iter().map(|&id| expr(id)).collect();
         let (more, new) = step(&arrays, expr(counted));
         parts.push(more.and(expr(going)).id);
         for (old, new) in arrays.iter().zip(&new) {

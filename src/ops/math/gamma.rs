@@ -3,7 +3,7 @@
 //! Source: the methods are those of XLA's own versions (`xla/hlo/builder/lib/math.cc`): Lanczos's series with g = 7 and nine
 //! coefficients, Cephes's power series and continued fraction for the incomplete gamma function, Lentz's method as given by
 //! Thompson and Barnett for the incomplete beta function, Johansson's form of the Euler-Maclaurin sum for zeta.
-use super::expr::{Expr, formula, iterate, wide_formula};
+use super::expr::{ArrayExpr, formula, iterate, wide_formula};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::row::op;
@@ -36,14 +36,20 @@ fn floats(cx: &LowerCtx) -> Result<()> {
     }
 }
 
-fn one(cx: &mut LowerCtx, f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> Expr<'s, 'b>) -> Result<Vec<Value>> {
+fn one(
+    cx: &mut LowerCtx,
+    f: impl for<'s, 'b> FnOnce([ArrayExpr<'s, 'b>; 1]) -> ArrayExpr<'s, 'b>,
+) -> Result<Vec<Value>> {
     floats(cx)?;
     let x = cx.arg(0)?;
     let y = wide_formula(cx.b, [x], f);
     cx.one(y)
 }
 
-fn two(cx: &mut LowerCtx, f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 2]) -> Expr<'s, 'b>) -> Result<Vec<Value>> {
+fn two(
+    cx: &mut LowerCtx,
+    f: impl for<'s, 'b> FnOnce([ArrayExpr<'s, 'b>; 2]) -> ArrayExpr<'s, 'b>,
+) -> Result<Vec<Value>> {
     floats(cx)?;
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     let z = wide_formula(cx.b, [x, y], f);
@@ -64,7 +70,7 @@ const LANCZOS: [f64; 8] = [
 ];
 
 /// ln of z + 7.5.
-fn ln_t<'s, 'b>(z: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn ln_t<'s, 'b>(z: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let base = LANCZOS_G + 0.5;
     base.ln() + (z / base).ln_1p()
 }
@@ -72,7 +78,7 @@ fn ln_t<'s, 'b>(z: Expr<'s, 'b>) -> Expr<'s, 'b> {
 /// ln |gamma(x)|: infinite at 0, -1, -2 … and at both infinities, exactly 0 at 1 and 2.
 ///
 /// ln gamma(z + 1) = ln(2 pi)/2 + (z + 1/2) ln t - t + ln A(z) with t = z + 7.5; below 1/2 gamma(x) gamma(1 - x) = pi / sin(pi x).
-pub fn lgamma<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+pub fn lgamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let reflect = x.lt(0.5);
     let z = (-x).when(reflect, x - 1.0);
     let mut series = x.number(LANCZOS_BASE);
@@ -95,7 +101,7 @@ pub fn lgamma<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
 }
 
 /// The derivative of ln gamma; NaN at 0, -1, -2 …
-pub fn digamma<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+pub fn digamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let reflect = x.lt(0.5);
     let z = (-x).when(reflect, x - 1.0);
     let (mut above, mut below) = (x.number(0.0), x.number(LANCZOS_BASE));
@@ -267,7 +273,7 @@ fn igammac(b: &mut Builder, a: InstId, x: InstId) -> InstId {
 }
 
 /// Derivative number n of digamma, n a natural number.
-fn polygamma<'s, 'b>(n: Expr<'s, 'b>, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn polygamma<'s, 'b>(n: ArrayExpr<'s, 'b>, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let next = n + 1.0;
     let sign = n.rem(2.0) * 2.0 - 1.0;
     let y = digamma(x).when(n.equals(0.0), sign * lgamma(next).exp() * zeta(next, x));
@@ -291,7 +297,7 @@ const ZETA: [f64; 12] = [
 ];
 
 /// Hurwitz's zeta function, the sum of (q + k)^-x: ten terms, then the Euler-Maclaurin formula.
-fn zeta<'s, 'b>(x: Expr<'s, 'b>, q: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn zeta<'s, 'b>(x: ArrayExpr<'s, 'b>, q: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let minus_x = -x;
     let mut place = q;
     let mut sum = q.pow(minus_x);

@@ -2,7 +2,7 @@
 //!
 //! Source: Cephes's quotients of polynomials.
 use super::bessel::float;
-use super::expr::Expr;
+use super::expr::ArrayExpr;
 use crate::ops::OpRow;
 use crate::ops::row::op;
 use std::f64::consts::{FRAC_PI_2, PI};
@@ -22,17 +22,17 @@ pub const ROWS: &[OpRow] = &[
 /// A quotient of two polynomials, highest powers first.
 type Quotient = [&'static [f64]; 2];
 
-fn quotient<'s, 'b>(x: Expr<'s, 'b>, [over, under]: Quotient) -> Expr<'s, 'b> {
+fn quotient<'s, 'b>(x: ArrayExpr<'s, 'b>, [over, under]: Quotient) -> ArrayExpr<'s, 'b> {
     x.polynomial(over) / x.polynomial(under)
 }
 
 /// The value of an odd function whose values of magnitudes are given.
-fn odd<'s, 'b>(x: Expr<'s, 'b>, of_magnitude: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn odd<'s, 'b>(x: ArrayExpr<'s, 'b>, of_magnitude: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     (-of_magnitude).when(x.lt(0.0), of_magnitude)
 }
 
 /// e^(-x²) times the integral of e^(t²) from 0 to x.
-fn dawson<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn dawson<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let y = x.abs();
     let square = y * y;
     let near = y * square.polynomial(DAWSON_NEAR[0]) / square.polynomial(DAWSON_NEAR[1]);
@@ -47,7 +47,7 @@ fn dawson<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
 }
 
 /// The integral of e^t / t from -∞ to x; NaN below 0.
-fn exponential<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn exponential<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     const EULER: f64 = 0.577_215_664_901_532_9;
     let near = x * quotient(x, EXPONENTIAL_NEAR) + EULER + x.ln();
     let inverse = 1.0 / x;
@@ -66,7 +66,7 @@ enum Part {
 }
 
 /// The integral of cos(πt²/2) or sin(πt²/2) from 0 to x.
-fn fresnel<'s, 'b>(x: Expr<'s, 'b>, part: Part) -> Expr<'s, 'b> {
+fn fresnel<'s, 'b>(x: ArrayExpr<'s, 'b>, part: Part) -> ArrayExpr<'s, 'b> {
     let y = x.abs();
     let square = y * y;
     let fourth = square * square;
@@ -89,7 +89,7 @@ fn fresnel<'s, 'b>(x: Expr<'s, 'b>, part: Part) -> Expr<'s, 'b> {
 }
 
 /// The integral of ln(t) / (1 - t) from 1 to x; NaN below 0.
-fn spence<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn spence<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     const AT_0: f64 = PI * PI / 6.0;
     let y = x.when(x.lt(2.0), 1.0 / x);
     let w = (-y).when(y.lt(0.5), y - 1.0);

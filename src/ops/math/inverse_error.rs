@@ -1,7 +1,7 @@
 //! The inverse error function, and the row of the inverse normal distribution.
 //!
 //! Source: Giles, "Approximating the erfinv function" (2010): polynomials in w = -ln(1 - x²), one for each range of w.
-use super::expr::{Expr, wide_formula};
+use super::expr::{ArrayExpr, wide_formula};
 use super::normal;
 use crate::diag::Result;
 use crate::ops::row::op;
@@ -17,7 +17,10 @@ pub const ROWS: &[OpRow] = &[
     op("Ndtri",  "x -> y", |cx| inverse(cx, |[x]| normal::quantile(x))).pointwise().dtypes(FLOATS),
 ];
 
-fn inverse(cx: &mut LowerCtx, f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> Expr<'s, 'b>) -> Result<Vec<Value>> {
+fn inverse(
+    cx: &mut LowerCtx,
+    f: impl for<'s, 'b> FnOnce([ArrayExpr<'s, 'b>; 1]) -> ArrayExpr<'s, 'b>,
+) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     match cx.b.dtype(x) {
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {}
@@ -28,7 +31,7 @@ fn inverse(cx: &mut LowerCtx, f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> E
 }
 
 /// The number whose error function is x; infinite at 1 and -1, NaN beyond.
-pub fn erfinv<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+pub fn erfinv<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let w = -(-(x * x)).ln_1p();
     let factor = if x.dtype() == DType::F64 {
         let (root, near) = (w.sqrt(), (w - 3.125).polynomial(&DOUBLE_NEAR));

@@ -2,11 +2,11 @@
 //!
 //! Source: Moshier's Cephes library, `ndtri.c`, whose method TensorFlow's kernel has: a rational function around 1/2, and two of
 //! 1 / sqrt(-2 ln p) for the tails, so that a probability keeps all its digits down to the least normal number.
-use super::expr::Expr;
+use super::expr::ArrayExpr;
 use std::f64::consts::PI;
 
 /// The number below which a normally distributed one lies with probability `p`: infinite at 0 and 1, NaN beyond.
-pub fn quantile<'s, 'b>(p: Expr<'s, 'b>) -> Expr<'s, 'b> {
+pub fn quantile<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let tail = (-2.0_f64).exp();
     let upper = p.gt(1.0 - tail);
     // The probability beyond the number, on its side.
@@ -19,14 +19,14 @@ pub fn quantile<'s, 'b>(p: Expr<'s, 'b>) -> Expr<'s, 'b> {
 }
 
 /// The number for the probability 1/2 + `d`, where |d| is at most 1/2 - e^-2.
-fn around_half<'s, 'b>(d: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn around_half<'s, 'b>(d: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let square = d * d;
     let ratio = square.polynomial(&MIDDLE_ABOVE) / square.polynomial(&MIDDLE_BELOW);
     (d + d * (square * ratio)) * (2.0 * PI).sqrt()
 }
 
 /// The distance from 0 beyond which a number lies with probability `p`, where that is at most e^-2.
-fn in_tail<'s, 'b>(p: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn in_tail<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let root = (p.ln() * -2.0).sqrt();
     let first = root - root.ln() / root;
     let z = 1.0 / root;

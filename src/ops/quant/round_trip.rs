@@ -2,7 +2,7 @@
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::math::expr::{Expr, formula};
+use crate::ops::math::expr::{ArrayExpr, formula};
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -81,9 +81,9 @@ impl Grid {
     }
 
     /// The values on the grid of the larger step: that at which the least or the largest integer still reaches its bound.
-    fn round<'s, 'b>(&self, [x, low, high]: [Expr<'s, 'b>; 3]) -> Expr<'s, 'b> {
+    fn round<'s, 'b>(&self, [x, low, high]: [ArrayExpr<'s, 'b>; 3]) -> ArrayExpr<'s, 'b> {
         let largest = if x.dtype() == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
-        let reach = |bound: Expr<'s, 'b>, integer: f64| (integer / bound).when((bound * integer).gt(0.0), largest);
+        let reach = |bound: ArrayExpr<'s, 'b>, integer: f64| (integer / bound).when((bound * integer).gt(0.0), largest);
         let (by_low, by_high) = (reach(low, self.least), reach(high, self.most));
         let from_low = by_low.lt(by_high);
         let scale = by_low.when(from_low, by_high);

@@ -7,7 +7,7 @@ use super::streams::{self, BLOCKS};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::math::expr::{Expr, formula, formulas, iterate};
+use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -112,11 +112,11 @@ fn drawn(b: &mut Builder, generator: &Generator, asked: &Asked, sizes: [Dim; 2])
 /// One block of every element: its stream, count, probability, whether by rejection and what is known beforehand; the sum of the
 /// geometric numbers, and the number so far.
 fn round<'s, 'b>(
-    [low, high, key, count, p, large, edge, sum, number]: [Expr<'s, 'b>; 9],
-) -> (Expr<'s, 'b>, [Expr<'s, 'b>; 9]) {
+    [low, high, key, count, p, large, edge, sum, number]: [ArrayExpr<'s, 'b>; 9],
+) -> (ArrayExpr<'s, 'b>, [ArrayExpr<'s, 'b>; 9]) {
     let stream = [low, high, key];
     let [second, first] = streams::doubles(stream);
-    let geometric = |u: Expr<'s, 'b>| (u.ln() / edge).apply(ScalarOp::Ceil);
+    let geometric = |u: ArrayExpr<'s, 'b>| (u.ln() / edge).apply(ScalarOp::Ceil);
     let sum = sum + geometric(first);
     let after = sum + geometric(second);
     let (one, two) = (sum.gt(count), after.gt(count));
@@ -128,7 +128,7 @@ fn round<'s, 'b>(
 }
 
 /// ln k! but for Stirling's formula.
-fn tail<'s, 'b>(k: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn tail<'s, 'b>(k: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let next = k + 1.0;
     let square = next * next;
     let mut y = (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / next;
@@ -140,7 +140,7 @@ fn tail<'s, 'b>(k: Expr<'s, 'b>) -> Expr<'s, 'b> {
 }
 
 /// Terms of the logarithm of the ratio that depend on the mode alone.
-fn of_mode<'s, 'b>(n: Expr<'s, 'b>, p: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn of_mode<'s, 'b>(n: ArrayExpr<'s, 'b>, p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let r = p / (1.0 - p);
     let m = ((n + 1.0) * p).floor();
     (m + 0.5) * ((m + 1.0) / (r * (n - m + 1.0))).ln() + tail(m) + tail(n - m)
@@ -148,10 +148,10 @@ fn of_mode<'s, 'b>(n: Expr<'s, 'b>, p: Expr<'s, 'b>) -> Expr<'s, 'b> {
 
 /// Whether an attempt of the rejection is taken, and its number.
 fn attempt<'s, 'b>(
-    [u, v]: [Expr<'s, 'b>; 2],
-    [n, p]: [Expr<'s, 'b>; 2],
-    of_mode: Expr<'s, 'b>,
-) -> (Expr<'s, 'b>, Expr<'s, 'b>) {
+    [u, v]: [ArrayExpr<'s, 'b>; 2],
+    [n, p]: [ArrayExpr<'s, 'b>; 2],
+    of_mode: ArrayExpr<'s, 'b>,
+) -> (ArrayExpr<'s, 'b>, ArrayExpr<'s, 'b>) {
     let deviation = (n * p * (1.0 - p)).sqrt();
     let b = deviation * 2.53 + 1.15;
     let a = b * 0.0248 + -0.0873 + p * 0.01;

@@ -7,7 +7,7 @@ use super::streams::{self, Streams};
 use super::{Generator, box_muller, from_key, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::math::expr::{Expr, formula, formulas, iterate};
+use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -55,9 +55,9 @@ fn drawn(b: &mut Builder, start: Streams<InstId>, alpha: InstId) -> Result<InstI
 /// One attempt of every element: its stream, `alpha - 1/3`, what is left of a block of normal and of uniform numbers and whether there is
 /// such, and the number.
 fn attempt<'s, 'b>(
-    [low, high, key, d, normal, has_normal, uniform, has_uniform, _]: [Expr<'s, 'b>; 9],
-    _round: Expr<'s, 'b>,
-) -> (Expr<'s, 'b>, [Expr<'s, 'b>; 9]) {
+    [low, high, key, d, normal, has_normal, uniform, has_uniform, _]: [ArrayExpr<'s, 'b>; 9],
+    _round: ArrayExpr<'s, 'b>,
+) -> (ArrayExpr<'s, 'b>, [ArrayExpr<'s, 'b>; 9]) {
     let stream = [low, high, key];
     let [first, second] = streams::doubles(stream);
     let [rest, fresh] = first.with_all(|b| box_muller(b, first.id, second.id));

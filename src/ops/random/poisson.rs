@@ -7,7 +7,7 @@ use super::streams::{self, Streams};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::math::expr::{Expr, formula, formulas, iterate};
+use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
 use crate::ops::math::gamma::lgamma;
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
@@ -59,9 +59,9 @@ fn drawn(
 
 /// One block of every element: its stream, the rate, e^-rate or ln(rate), and for rates below 10 the product so far; the number so far.
 fn round<'s, 'b>(
-    [low, high, key, rate, edge, product, count]: [Expr<'s, 'b>; 7],
+    [low, high, key, rate, edge, product, count]: [ArrayExpr<'s, 'b>; 7],
     highest: f64,
-) -> (Expr<'s, 'b>, [Expr<'s, 'b>; 7]) {
+) -> (ArrayExpr<'s, 'b>, [ArrayExpr<'s, 'b>; 7]) {
     let stream = [low, high, key];
     let [second, first] = streams::doubles(stream);
     let product = product * first;
@@ -77,11 +77,11 @@ fn round<'s, 'b>(
 
 /// Whether an attempt of the rejection is taken, and its number.
 fn attempt<'s, 'b>(
-    [u, v]: [Expr<'s, 'b>; 2],
-    rate: Expr<'s, 'b>,
-    log_rate: Expr<'s, 'b>,
+    [u, v]: [ArrayExpr<'s, 'b>; 2],
+    rate: ArrayExpr<'s, 'b>,
+    log_rate: ArrayExpr<'s, 'b>,
     highest: f64,
-) -> (Expr<'s, 'b>, Expr<'s, 'b>) {
+) -> (ArrayExpr<'s, 'b>, ArrayExpr<'s, 'b>) {
     let u = u - 0.5;
     let b = rate.sqrt() * 2.53 + 0.931;
     let a = b * 0.02483 + -0.059;

@@ -8,7 +8,7 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::expr::{Expr, formula, formulas, iterate_all};
+use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_all};
 use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::same;
@@ -140,13 +140,13 @@ fn keys(b: &mut Builder, seed: InstId, dims: &[Dim]) -> [InstId; 3] {
 
 /// Simon with words of `width` bits, as u64 whose other bits are 0.
 struct Cipher<'s, 'b> {
-    width: Expr<'s, 'b>,
-    mask: Expr<'s, 'b>,
+    width: ArrayExpr<'s, 'b>,
+    mask: ArrayExpr<'s, 'b>,
 }
 
 impl<'s, 'b> Cipher<'s, 'b> {
     /// With words of half the bits that TensorFlow takes for `last`: as many as the logarithm says, as doubles round it, 16 at least.
-    fn of(last: Expr<'s, 'b>) -> Self {
+    fn of(last: ArrayExpr<'s, 'b>) -> Self {
         let mut width = last.number(8.0);
         for bits in (16..64).step_by(2) {
             let fits = last.with(|b| {
@@ -160,27 +160,27 @@ impl<'s, 'b> Cipher<'s, 'b> {
         let mask = last.number(1.0).apply2(ScalarOp::ShiftLeft, width) - 1.0;
         Cipher { width, mask }
     }
-    fn masked(&self, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    fn masked(&self, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         x.and(self.mask)
     }
     /// Turned to the left by `by` bits.
-    fn left(&self, x: Expr<'s, 'b>, by: f64) -> Expr<'s, 'b> {
+    fn left(&self, x: ArrayExpr<'s, 'b>, by: f64) -> ArrayExpr<'s, 'b> {
         let high = x.apply2(ScalarOp::ShiftLeft, by);
         let low = x.apply2(ScalarOp::ShiftRightLogical, self.width - by);
         self.masked(high.or(low))
     }
     /// Turned to the right by `by` bits.
-    fn right(&self, x: Expr<'s, 'b>, by: f64) -> Expr<'s, 'b> {
+    fn right(&self, x: ArrayExpr<'s, 'b>, by: f64) -> ArrayExpr<'s, 'b> {
         let low = x.apply2(ScalarOp::ShiftRightLogical, by);
         let high = x.apply2(ScalarOp::ShiftLeft, self.width - by);
         self.masked(high.or(low))
     }
-    fn mix(&self, x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    fn mix(&self, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let product = self.left(x, 1.0).and(self.left(x, 8.0));
         xor(product, self.left(x, 2.0))
     }
     /// The key of each round: three are given, and each other one follows from those before it and a bit of a fixed sequence.
-    fn schedule(&self, keys: [Expr<'s, 'b>; 3], rounds: usize) -> Vec<Expr<'s, 'b>> {
+    fn schedule(&self, keys: [ArrayExpr<'s, 'b>; 3], rounds: usize) -> Vec<ArrayExpr<'s, 'b>> {
         let mut all = keys.map(|k| self.masked(k)).to_vec();
         let constant = self.masked(self.mask.number(f64::from(0xFFFF_FFFCu32)));
         let sequence = self.masked(self.mask.number(f64::from(0x192C_0EF5u32)));
@@ -197,7 +197,7 @@ impl<'s, 'b> Cipher<'s, 'b> {
         all
     }
     /// A number of two words, the first high, through all rounds.
-    fn encrypted(&self, value: Expr<'s, 'b>, keys: &[Expr<'s, 'b>]) -> Expr<'s, 'b> {
+    fn encrypted(&self, value: ArrayExpr<'s, 'b>, keys: &[ArrayExpr<'s, 'b>]) -> ArrayExpr<'s, 'b> {
         let mut left = self.masked(value.apply2(ScalarOp::ShiftRightLogical, self.width));
         let mut right = self.masked(value);
         for pair in keys.chunks_exact(2) {
@@ -208,7 +208,7 @@ impl<'s, 'b> Cipher<'s, 'b> {
     }
 }
 
-fn xor<'s, 'b>(x: Expr<'s, 'b>, y: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn xor<'s, 'b>(x: ArrayExpr<'s, 'b>, y: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     x.apply2(ScalarOp::Xor, y)
 }
 

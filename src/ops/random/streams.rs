@@ -6,7 +6,7 @@ use super::truncated_normal::raised;
 use super::{Generator, rounds, split, unit_f64};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::math::expr::Expr;
+use crate::ops::math::expr::ArrayExpr;
 use crate::ops::{LowerCtx, Value};
 use crate::tensor::DType;
 
@@ -73,14 +73,17 @@ pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [Dim; 2], b
 }
 
 /// The streams `by` blocks further on.
-pub(super) fn ahead<'s, 'b>([low, high, key]: Streams<Expr<'s, 'b>>, by: Expr<'s, 'b>) -> Streams<Expr<'s, 'b>> {
+pub(super) fn ahead<'s, 'b>(
+    [low, high, key]: Streams<ArrayExpr<'s, 'b>>,
+    by: ArrayExpr<'s, 'b>,
+) -> Streams<ArrayExpr<'s, 'b>> {
     let by = by.convert(DType::U64);
     let [low, high] = low.with_all(|b| raised(b, [low.id, high.id], by.id));
     [low, high, key]
 }
 
 /// Two uniform doubles of the next block of each stream, in the order of its words.
-pub(super) fn doubles<'s, 'b>([low, high, key]: Streams<Expr<'s, 'b>>) -> [Expr<'s, 'b>; 2] {
+pub(super) fn doubles<'s, 'b>([low, high, key]: Streams<ArrayExpr<'s, 'b>>) -> [ArrayExpr<'s, 'b>; 2] {
     low.with_all(|b| {
         let ([c0, c1], [c2, c3], key) = (split(b, low.id), split(b, high.id), split(b, key.id));
         let words = rounds(b, [c0, c1, c2, c3], key);

@@ -4,7 +4,7 @@ use super::{Generator, from_seed, rounds, split, unit_f32};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
 use crate::ops::LowerCtx;
-use crate::ops::math::expr::{Expr, iterate};
+use crate::ops::math::expr::{ArrayExpr, iterate};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -27,9 +27,9 @@ impl Words<InstId> {
     }
 }
 
-impl<'s, 'b> Words<Expr<'s, 'b>> {
+impl<'s, 'b> Words<ArrayExpr<'s, 'b>> {
     /// Word number `place`, a u64, as u32.
-    pub fn at(self, place: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    pub fn at(self, place: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let Words([key, low, high]) = self;
         let block = low + place.shift_right(2.0);
         let high = high + block.lt(low).convert(DType::U64);
@@ -38,18 +38,18 @@ impl<'s, 'b> Words<Expr<'s, 'b>> {
             rounds(b, [c0, c1, c2, c3], key)
         });
         let lane = place.and(place.number(3.0));
-        let pair = |first: usize, odd: Expr<'s, 'b>| words[first + 1].when(odd, words[first]);
+        let pair = |first: usize, odd: ArrayExpr<'s, 'b>| words[first + 1].when(odd, words[first]);
         let odd = lane.and(lane.number(1.0)).differs(0.0);
         pair(2, odd).when(lane.ge(2.0), pair(0, odd))
     }
     /// An f32 in 0..1 of word number `place`.
-    pub fn fraction(self, place: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    pub fn fraction(self, place: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let word = self.at(place);
         word.with(|b| unit_f32(b, word.id, 23))
     }
     /// An integer in `0..count`, an s32 above 0, and the place behind the words that it takes. Words are rejected that would make small
     /// integers more frequent.
-    pub fn below(self, count: Expr<'s, 'b>, place: Expr<'s, 'b>) -> [Expr<'s, 'b>; 2] {
+    pub fn below(self, count: ArrayExpr<'s, 'b>, place: ArrayExpr<'s, 'b>) -> [ArrayExpr<'s, 'b>; 2] {
         let count = count.convert(DType::U32);
         let power = count.and(count - 1.0).equals(0.0);
         let rejected = count.integer(u64::from(u32::MAX)).rem(count) + 1.0;

@@ -2,7 +2,7 @@
 use super::text::{Text, TextExpr, text_formulas};
 use crate::diag::{Error, Result};
 use crate::hlo::open::{Builder, InstId};
-use crate::ops::math::expr::Expr;
+use crate::ops::math::expr::ArrayExpr;
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
@@ -21,13 +21,13 @@ pub fn fingerprint(b: &mut Builder, text: &Text) -> Result<InstId> {
     made.into_iter().next().ok_or_else(|| Error::internal("lower", "no fingerprint"))
 }
 
-type Hash = for<'a, 's, 'b> fn(&'a TextExpr<'s, 'b>) -> Expr<'s, 'b>;
+type Hash = for<'a, 's, 'b> fn(&'a TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b>;
 
 /// The formulas with the largest length that each is for.
 const BY_LENGTH: [(u64, Hash); 7] =
     [(0, empty), (3, up_to_3), (7, up_to_7), (16, up_to_16), (32, up_to_32), (64, up_to_64), (u64::MAX, longer)];
 
-fn hash<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
+fn hash<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     if let Some(length) = s.fixed {
         let [.., (_, last)] = BY_LENGTH;
         return BY_LENGTH.iter().find(|(most, _)| length <= *most).map_or(last, |f| f.1)(s);
@@ -42,12 +42,12 @@ fn hash<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
     result
 }
 
-fn empty<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
+fn empty<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     s.length.integer(K2)
 }
 
-fn up_to_3<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
-    let byte = |at: Expr<'s, 'b>| {
+fn up_to_3<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
+    let byte = |at: ArrayExpr<'s, 'b>| {
         let bits = at.shift_left(3).and(at.integer(63));
         s.words[0].shift_right(bits).and(at.integer(0xff))
     };
@@ -57,13 +57,13 @@ fn up_to_3<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
     shift_mix((y * K2).xor(z * K0)) * K2
 }
 
-fn up_to_7<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
-    let low = |word: Expr<'s, 'b>| word.and(word.integer(0xffff_ffff));
+fn up_to_7<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
+    let low = |word: ArrayExpr<'s, 'b>| word.and(word.integer(0xffff_ffff));
     let n = s.length;
     mixed(n + low(s.word(0)).shift_left(3), low(s.word_before_end(4)), factor(n))
 }
 
-fn up_to_16<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
+fn up_to_16<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let mul = factor(s.length);
     let (a, b) = (s.word(0) + K2, s.word_before_end(8));
     let c = rotated(b, 37) * mul + a;
@@ -71,14 +71,14 @@ fn up_to_16<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
     mixed(c, d, mul)
 }
 
-fn up_to_32<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
+fn up_to_32<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let mul = factor(s.length);
     let (a, b) = (s.word(0) * K1, s.word(8));
     let (c, d) = (s.word_before_end(8) * mul, s.word_before_end(16) * K2);
     mixed(rotated(a + b, 43) + rotated(c, 30) + d, a + rotated(b + K2, 18) + c, mul)
 }
 
-fn up_to_64<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
+fn up_to_64<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let mul = factor(s.length);
     let (a, b) = (s.word(0) * K2, s.word(8));
     let (c, d) = (s.word_before_end(8) * mul, s.word_before_end(16) * K2);
@@ -93,16 +93,16 @@ fn up_to_64<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
 /// The state of the hash of long strings.
 #[derive(Clone, Copy)]
 struct State<'s, 'b> {
-    x: Expr<'s, 'b>,
-    y: Expr<'s, 'b>,
-    z: Expr<'s, 'b>,
-    v: [Expr<'s, 'b>; 2],
-    w: [Expr<'s, 'b>; 2],
+    x: ArrayExpr<'s, 'b>,
+    y: ArrayExpr<'s, 'b>,
+    z: ArrayExpr<'s, 'b>,
+    v: [ArrayExpr<'s, 'b>; 2],
+    w: [ArrayExpr<'s, 'b>; 2],
 }
 
 impl<'s, 'b> State<'s, 'b> {
     /// The state after a block, word `i` of which `word` gives. The factors are those of rounds, but for those of the last one.
-    fn after(self, word: impl Fn(u64) -> Expr<'s, 'b>, mul: Expr<'s, 'b>, nines: u64) -> Self {
+    fn after(self, word: impl Fn(u64) -> ArrayExpr<'s, 'b>, mul: ArrayExpr<'s, 'b>, nines: u64) -> Self {
         let State { x, y, z, v, w } = self;
         let x = rotated(x + y + v[0] + word(1), 37) * mul;
         let y = rotated(y + v[1] + word(6), 42) * mul;
@@ -114,8 +114,8 @@ impl<'s, 'b> State<'s, 'b> {
         State { x: z, y, z: x, v, w }
     }
 
-    fn when(self, condition: Expr<'s, 'b>, other: Self) -> Self {
-        let pick = |own: Expr<'s, 'b>, other: Expr<'s, 'b>| own.when(condition, other);
+    fn when(self, condition: ArrayExpr<'s, 'b>, other: Self) -> Self {
+        let pick = |own: ArrayExpr<'s, 'b>, other: ArrayExpr<'s, 'b>| own.when(condition, other);
         State {
             x: pick(self.x, other.x),
             y: pick(self.y, other.y),
@@ -127,7 +127,7 @@ impl<'s, 'b> State<'s, 'b> {
 }
 
 /// Rounds over all blocks of 64 bytes but the last, and one over the last 64 bytes of the string.
-fn longer<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
+fn longer<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let n = s.length;
     let zero = n.integer(0);
     let y = SEED.wrapping_mul(K1).wrapping_add(113);
@@ -150,25 +150,25 @@ fn longer<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
     mixed(first + shift_mix(y) * K0 + z, second + x, mul)
 }
 
-fn factor<'s, 'b>(length: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn factor<'s, 'b>(length: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     length.shift_left(1) + K2
 }
 
-fn rotated<'s, 'b>(x: Expr<'s, 'b>, right: u64) -> Expr<'s, 'b> {
+fn rotated<'s, 'b>(x: ArrayExpr<'s, 'b>, right: u64) -> ArrayExpr<'s, 'b> {
     x.shift_right(right).or(x.shift_left(64 - right))
 }
 
-fn shift_mix<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn shift_mix<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     x.xor(x.shift_right(47))
 }
 
-fn mixed<'s, 'b>(u: Expr<'s, 'b>, v: Expr<'s, 'b>, mul: Expr<'s, 'b>) -> Expr<'s, 'b> {
+fn mixed<'s, 'b>(u: ArrayExpr<'s, 'b>, v: ArrayExpr<'s, 'b>, mul: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let a = shift_mix(u.xor(v) * mul);
     shift_mix(v.xor(a) * mul) * mul
 }
 
 /// A weak hash of 32 bytes and two seeds.
-fn weak<'s, 'b>(words: [Expr<'s, 'b>; 4], a: Expr<'s, 'b>, b: Expr<'s, 'b>) -> [Expr<'s, 'b>; 2] {
+fn weak<'s, 'b>(words: [ArrayExpr<'s, 'b>; 4], a: ArrayExpr<'s, 'b>, b: ArrayExpr<'s, 'b>) -> [ArrayExpr<'s, 'b>; 2] {
     let [w, x, y, z] = words;
     let a = a + w;
     let b = rotated(b + a + z, 21);

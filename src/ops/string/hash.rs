@@ -2,7 +2,7 @@
 use super::text::{Text, TextExpr, text_formulas};
 use crate::diag::{Error, Result};
 use crate::hlo::open::{Builder, InstId};
-use crate::ops::math::expr::Expr;
+use crate::ops::math::expr::ArrayExpr;
 
 /// The words that the state of SipHash begins with, beside the key.
 const SIP: [u64; 4] = [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
@@ -28,9 +28,9 @@ pub fn hash_64(b: &mut Builder, text: &Text) -> Result<InstId> {
     made.into_iter().next().ok_or_else(|| Error::internal("lower", "no hash"))
 }
 
-type SipState<'s, 'b> = [Expr<'s, 'b>; 4];
+type SipState<'s, 'b> = [ArrayExpr<'s, 'b>; 4];
 
-fn sip<'s, 'b>(s: &TextExpr<'s, 'b>, key: [u64; 2]) -> Expr<'s, 'b> {
+fn sip<'s, 'b>(s: &TextExpr<'s, 'b>, key: [u64; 2]) -> ArrayExpr<'s, 'b> {
     let n = s.length;
     let start = [key[0] ^ SIP[0], key[1] ^ SIP[1], key[0] ^ SIP[2], key[1] ^ SIP[3]];
     let mut state = start.map(|word| n.integer(word));
@@ -52,19 +52,19 @@ fn sip<'s, 'b>(s: &TextExpr<'s, 'b>, key: [u64; 2]) -> Expr<'s, 'b> {
     state[0].xor(state[1]).xor(state[2]).xor(state[3])
 }
 
-fn absorbed<'s, 'b>(mut state: SipState<'s, 'b>, word: Expr<'s, 'b>) -> SipState<'s, 'b> {
+fn absorbed<'s, 'b>(mut state: SipState<'s, 'b>, word: ArrayExpr<'s, 'b>) -> SipState<'s, 'b> {
     state[3] = state[3].xor(word);
     state = round(round(state));
     state[0] = state[0].xor(word);
     state
 }
 
-fn picked<'s, 'b>(condition: Expr<'s, 'b>, x: SipState<'s, 'b>, y: SipState<'s, 'b>) -> SipState<'s, 'b> {
+fn picked<'s, 'b>(condition: ArrayExpr<'s, 'b>, x: SipState<'s, 'b>, y: SipState<'s, 'b>) -> SipState<'s, 'b> {
     std::array::from_fn(|i| x[i].when(condition, y[i]))
 }
 
 fn round<'s, 'b>([a, b, c, d]: SipState<'s, 'b>) -> SipState<'s, 'b> {
-    let left = |x: Expr<'s, 'b>, bits: u64| x.shift_left(bits).or(x.shift_right(64 - bits));
+    let left = |x: ArrayExpr<'s, 'b>, bits: u64| x.shift_left(bits).or(x.shift_right(64 - bits));
     let (a, c) = (a + b, c + d);
     let (b, d) = (left(b, 13).xor(a), left(d, 16).xor(c));
     let (a, c) = (left(a, 32) + d, c + b);
@@ -72,7 +72,7 @@ fn round<'s, 'b>([a, b, c, d]: SipState<'s, 'b>) -> SipState<'s, 'b> {
     [a, b, left(c, 32), d]
 }
 
-fn murmur<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
+fn murmur<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let n = s.length;
     let mut h = (n * MURMUR).xor(MURMUR_SEED);
     let whole = n.shift_right(3);
@@ -92,8 +92,8 @@ fn murmur<'s, 'b>(s: &TextExpr<'s, 'b>) -> Expr<'s, 'b> {
 }
 
 /// The fingerprint of two fingerprints.
-pub fn joined_fingerprint<'s, 'b>(first: Expr<'s, 'b>, second: Expr<'s, 'b>) -> Expr<'s, 'b> {
-    let mix = |x: Expr<'s, 'b>| x.xor(x.shift_right(47));
+pub fn joined_fingerprint<'s, 'b>(first: ArrayExpr<'s, 'b>, second: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
+    let mix = |x: ArrayExpr<'s, 'b>| x.xor(x.shift_right(47));
     let x = first.xor(MURMUR).xor(mix(second * MURMUR) * MURMUR) * MURMUR;
     mix(mix(x) * MURMUR)
 }

@@ -2,7 +2,7 @@
 use super::text::{MOST_BYTES, StringConstant, Text, TextExpr, output, text};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::open::InstId;
-use crate::ops::math::expr::{Expr, formulas};
+use crate::ops::math::expr::{ArrayExpr, formulas};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -123,11 +123,11 @@ struct Extent {
 
 /// The words of the text of a number of up to so many digits, and behind them its length.
 fn written<'s, 'b>(
-    magnitude: Expr<'s, 'b>,
-    negative: Expr<'s, 'b>,
+    magnitude: ArrayExpr<'s, 'b>,
+    negative: ArrayExpr<'s, 'b>,
     extent: &Extent,
     format: PrintfFormat,
-) -> Vec<Expr<'s, 'b>> {
+) -> Vec<ArrayExpr<'s, 'b>> {
     let Extent { digits, most } = *extent;
     let number = |n: u64| magnitude.integer(n);
     let minus = number(1).when(negative, 0);
@@ -162,7 +162,7 @@ fn written<'s, 'b>(
     let ending = TextExpr { words, length, most: room, fixed: None };
     let shown = if format.left { own } else { length };
     let start = number(room) - shown;
-    let mut out: Vec<Expr> = (0..most.div_ceil(8)).map(|k| ending.word_at(start + 8 * k)).collect();
+    let mut out: Vec<ArrayExpr> = (0..most.div_ceil(8)).map(|k| ending.word_at(start + 8 * k)).collect();
     if format.left {
         for i in 0..format.width {
             let space = number(u64::from(b' ')).when(own.le(i), 0);

@@ -3,7 +3,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::Dim;
 use crate::hlo::open::{Builder, InstId};
-use crate::ops::math::expr::{Expr, formulas};
+use crate::ops::math::expr::{ArrayExpr, formulas};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::symbolic::{fixed, known};
 use crate::tensor::{DType, Tensor, elements_of};
@@ -189,9 +189,9 @@ pub fn move_strings(row: &OpRow, cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The bytes of strings as operands of formulas.
 pub struct TextExpr<'s, 'b> {
     /// The words, at least one.
-    pub words: Vec<Expr<'s, 'b>>,
+    pub words: Vec<ArrayExpr<'s, 'b>>,
     /// The length of each string, `u64`.
-    pub length: Expr<'s, 'b>,
+    pub length: ArrayExpr<'s, 'b>,
     /// The length that no string exceeds.
     pub most: u64,
     /// The length that all strings have, where it is known.
@@ -200,14 +200,14 @@ pub struct TextExpr<'s, 'b> {
 
 impl<'s, 'b> TextExpr<'s, 'b> {
     /// The eight bytes of each string from byte `position` on.
-    pub fn word(&self, position: u64) -> Expr<'s, 'b> {
+    pub fn word(&self, position: u64) -> ArrayExpr<'s, 'b> {
         let (i, bits) = ((position / WORD) as usize, position % WORD * 8);
         let word = |i: usize| self.words.get(i).copied().unwrap_or(self.length.integer(0));
         if bits == 0 { word(i) } else { word(i).shift_right(bits).or(word(i + 1).shift_left(64 - bits)) }
     }
 
     /// The eight bytes of each string from byte `position` on, which may differ between strings.
-    pub fn word_at(&self, position: Expr<'s, 'b>) -> Expr<'s, 'b> {
+    pub fn word_at(&self, position: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let (i, bits) = (position.shift_right(3), position.and(position.integer(7)).shift_left(3));
         let zero = self.length.integer(0);
         let (mut low, mut high) = (zero, zero);
@@ -220,7 +220,7 @@ impl<'s, 'b> TextExpr<'s, 'b> {
     }
 
     /// The eight bytes of each string from `back` bytes before its end on; anything for shorter strings.
-    pub fn word_before_end(&self, back: u64) -> Expr<'s, 'b> {
+    pub fn word_before_end(&self, back: u64) -> ArrayExpr<'s, 'b> {
         match self.fixed {
             Some(length) => self.word(length.saturating_sub(back)),
             None => self.word_at(self.length - back),
@@ -235,7 +235,7 @@ impl<'s, 'b> TextExpr<'s, 'b> {
 pub fn text_formulas<'b>(
     b: &'b mut Builder,
     texts: &[&Text],
-    f: impl for<'s> FnOnce(Vec<TextExpr<'s, 'b>>) -> Result<Vec<Expr<'s, 'b>>>,
+    f: impl for<'s> FnOnce(Vec<TextExpr<'s, 'b>>) -> Result<Vec<ArrayExpr<'s, 'b>>>,
 ) -> Result<Vec<InstId>> {
     let mut arrays = Vec::new();
     for text in texts {
@@ -247,7 +247,7 @@ pub fn text_formulas<'b>(
     formulas(b, &arrays, |mut rest| {
         let mut operands = Vec::with_capacity(texts.len());
         for (text, fixed) in texts.iter().zip(fixed) {
-            let mut own: Vec<Expr> = rest.drain(..text.words.len().max(1) + 1).collect();
+            let mut own: Vec<ArrayExpr> = rest.drain(..text.words.len().max(1) + 1).collect();
             let Some(length) = own.pop() else { continue };
             operands.push(TextExpr { words: own, length, most: text.most, fixed });
         }

@@ -5,7 +5,7 @@
 mod rules;
 mod sparse;
 
-use super::math::expr::{Expr, formulas};
+use super::math::expr::{ArrayExpr, formulas};
 use super::row::op;
 use super::shape::nothing;
 use super::{LowerCtx, OpRow, Value};
@@ -55,23 +55,23 @@ pub const ROWS: &[&[OpRow]] = &[&[
 struct Terms<'n, 's, 'b> {
     node: &'n Node,
     names: &'n [&'static str],
-    values: Vec<Expr<'s, 'b>>,
+    values: Vec<ArrayExpr<'s, 'b>>,
 }
 
 /// The new values of the variables in their order.
-type Rule = for<'n, 's, 'b> fn(&Terms<'n, 's, 'b>) -> Result<Vec<Expr<'s, 'b>>>;
+type Rule = for<'n, 's, 'b> fn(&Terms<'n, 's, 'b>) -> Result<Vec<ArrayExpr<'s, 'b>>>;
 
 impl<'s, 'b> Terms<'_, 's, 'b> {
     /// The operand called `name`.
-    fn get(&self, name: &str) -> Result<Expr<'s, 'b>> {
+    fn get(&self, name: &str) -> Result<ArrayExpr<'s, 'b>> {
         self.find(name).ok_or_else(|| Error::internal("ops", format!("{} has no input `{name}`", self.node.op)))
     }
     /// The operand called `name`, which not every op of the rule has.
-    fn find(&self, name: &str) -> Option<Expr<'s, 'b>> {
+    fn find(&self, name: &str) -> Option<ArrayExpr<'s, 'b>> {
         self.names.iter().position(|n| *n == name).and_then(|i| self.values.get(i)).copied()
     }
     /// The gradient.
-    fn gradient(&self) -> Result<Expr<'s, 'b>> {
+    fn gradient(&self) -> Result<ArrayExpr<'s, 'b>> {
         self.find("delta").map_or_else(|| self.get("grad"), Ok)
     }
     /// A boolean attribute.

@@ -1,16 +1,16 @@
 //! The rules of optimizers. Source: `core/kernels/training_ops.cc`, which its CPU kernels follow.
 use super::Terms;
 use crate::diag::Result;
-use crate::ops::math::expr::Expr;
+use crate::ops::math::expr::ArrayExpr;
 
-type Values<'s, 'b> = Result<Vec<Expr<'s, 'b>>>;
+type Values<'s, 'b> = Result<Vec<ArrayExpr<'s, 'b>>>;
 
 pub(super) fn gradient_descent<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     Ok(vec![t.get("var")? - t.get("alpha")? * t.gradient()?])
 }
 
 /// A step with a penalty of `l1 |x| + l2 x^2 / 2`: `x` drawn towards 0 by `l1 * rate` and divided.
-fn shrunk<'s, 'b>(t: &Terms<'_, 's, 'b>, x: Expr<'s, 'b>, rate: Expr<'s, 'b>) -> Result<Expr<'s, 'b>> {
+fn shrunk<'s, 'b>(t: &Terms<'_, 's, 'b>, x: ArrayExpr<'s, 'b>, rate: ArrayExpr<'s, 'b>) -> Result<ArrayExpr<'s, 'b>> {
     let (l1, l2) = (t.get("l1")?, t.get("l2")?);
     let drawn = x.sign() * (x.abs() - rate * l1).max(0.0);
     let none = l1.le(0.0);
@@ -118,7 +118,7 @@ pub(super) fn ftrl<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     // TensorFlow has a second form of the same with everything multiplied by the rate
     let (rate, inverse) =
         if t.flag("multiply_linear_by_lr", false) { (lr, lr.number(1.0)) } else { (lr.number(1.0), 1.0 / lr) };
-    let raised = |x: Expr<'s, 'b>| x.pow(x.number(0.0) + power);
+    let raised = |x: ArrayExpr<'s, 'b>| x.pow(x.number(0.0) + power);
     let (before, after) = (raised(old), raised(accum));
     let linear = t.get("linear")? + pulled * rate - (after - before) * inverse * var;
     let drawn = l1 * rate * linear.sign() - linear;
@@ -128,7 +128,7 @@ pub(super) fn ftrl<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
 }
 
 /// The first moment, and 1 where the gradient has its sign, else -1.
-fn agreement<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Result<(Expr<'s, 'b>, Expr<'s, 'b>)> {
+fn agreement<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Result<(ArrayExpr<'s, 'b>, ArrayExpr<'s, 'b>)> {
     let (grad, beta) = (t.gradient()?, t.get("beta")?);
     let m = t.get("m")? * beta + grad * (1.0 - beta);
     Ok((m, grad.sign() * m.sign()))

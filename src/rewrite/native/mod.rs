@@ -27,7 +27,7 @@ use crate::ops;
 use crate::ops::fact::Fact;
 use crate::ops::symbols::{DimId, InferredDim};
 use crate::package::{pool, shared_library};
-use crate::prepare::{Bound, Request};
+use crate::prepare::{DimBound, Request};
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
 use crate::util::pieces::Pieces;
@@ -301,7 +301,7 @@ impl Scene<'_> {
     }
 
     /// The bounds of an open size, if it has some.
-    fn bound(&self, id: DimId) -> Option<&Bound> {
+    fn bound(&self, id: DimId) -> Option<&DimBound> {
         self.library.bounds.of_size(id)
     }
 

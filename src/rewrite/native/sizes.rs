@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{Program, Signature};
 use crate::infer::{Facts, Given};
 use crate::ops::symbols::DimId;
-use crate::prepare::{self, Bound, FeedSpec, Request, ResolvedRequest};
+use crate::prepare::{self, DimBound, FeedSpec, Request, ResolvedRequest};
 use crate::tensor::Size;
 use std::collections::HashMap;
 
@@ -120,7 +120,7 @@ impl GivenFeeds {
 /// The bounds of sizes that are open in the facts of a program.
 pub struct OpenSizeBounds {
     /// By the numbers of the sizes.
-    all: Vec<Option<Bound>>,
+    all: Vec<Option<DimBound>>,
 }
 
 impl OpenSizeBounds {
@@ -135,14 +135,14 @@ impl OpenSizeBounds {
         let bound = |(id, ends): (usize, (Option<u64>, Option<u64>))| {
             let (a, b) = (ends.0?, ends.1?);
             let name = named.get(&id).map_or_else(|| format!("size_{id}"), |name| name.to_string());
-            (b > 0).then(|| Bound { name: Some(name), least: a.min(b), most: a.max(b) })
+            (b > 0).then(|| DimBound { name: Some(name), least: a.min(b), most: a.max(b) })
         };
         let ends = told(|s| s.least).into_iter().zip(told(|s| s.most));
         OpenSizeBounds { all: ends.enumerate().map(bound).collect() }
     }
 
     /// The bounds of an open size; `None` where it has none.
-    pub fn of_size(&self, id: DimId) -> Option<&Bound> {
+    pub fn of_size(&self, id: DimId) -> Option<&DimBound> {
         self.all.get(id.0 as usize)?.as_ref()
     }
 }

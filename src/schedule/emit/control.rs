@@ -1,5 +1,5 @@
 //! Loops and branches between kernels.
-use super::{Emitter, Value};
+use super::{Emitter, ValueBuffers};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId};
 use crate::kernel::Step;
@@ -8,7 +8,7 @@ use crate::schedule::refuse;
 
 impl<'a> Emitter<'a> {
     /// State lives in buffers of its own; what a round could not write there is copied at its end.
-    pub(in crate::schedule) fn while_loop(&mut self, id: InstId, cond: CompId, body: CompId) -> Result<Value> {
+    pub(in crate::schedule) fn while_loop(&mut self, id: InstId, cond: CompId, body: CompId) -> Result<ValueBuffers> {
         let init = self.value(self.scope.comp[id].operands[0])?;
         let kept = loop_state::kept(&self.module.comps[body]);
         // What no round changes is read where it is; memory that nothing reads behind the loop becomes the loop's.
@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Each branch leaves its result in the same buffers.
-    pub(in crate::schedule) fn conditional(&mut self, id: InstId, branches: &[CompId]) -> Result<Value> {
+    pub(in crate::schedule) fn conditional(&mut self, id: InstId, branches: &[CompId]) -> Result<ValueBuffers> {
         let operands = self.scope.comp[id].operands.clone();
         let selector = self.value(operands[0])?;
         let selector = *selector.leaves.first().ok_or_else(|| refuse(self.scope.comp, id, ""))?;

@@ -1,5 +1,5 @@
 //! A family of kernels, and what it is asked for.
-use super::{Emitter, Value};
+use super::{Emitter, ValueBuffers};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::schedule::plan::Planner;
@@ -25,5 +25,5 @@ pub struct Root<'s> {
     /// The instruction inside the kernel that decides its method; the root itself where none is fused into it.
     pub anchor: InstId,
     /// The memory of the result.
-    pub out: &'s Value,
+    pub out: &'s ValueBuffers,
 }

@@ -2,7 +2,7 @@
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, InstId, Literal, Shape};
 use crate::kernel::{BufId, Buffer, BufferLocation, Kernel, KernelId, Step};
-use crate::schedule::emit::{Emitter, Value};
+use crate::schedule::emit::{Emitter, ValueBuffers};
 use crate::schedule::loops::copies;
 use crate::schedule::memory::layout::Layout;
 use crate::schedule::plan::placement::{Placement, is_read_in_parts};
@@ -19,13 +19,13 @@ impl<'a> Emitter<'a> {
         self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Stack })
     }
 
-    pub(in crate::schedule) fn fresh(&mut self, shape: &Shape) -> Value {
+    pub(in crate::schedule) fn fresh(&mut self, shape: &Shape) -> ValueBuffers {
         let leaves = shape.leaves().iter().map(|a| self.buffer(a.dtype, a.elements())).collect();
-        Value { leaves, layout: None }
+        ValueBuffers { leaves, layout: None }
     }
 
     /// Memory for the array that loops of this computation make, where its readers want it.
-    pub(in crate::schedule) fn place(&mut self, id: InstId) -> Result<Value> {
+    pub(in crate::schedule) fn place(&mut self, id: InstId) -> Result<ValueBuffers> {
         if let Some(value) = self.scope.placed.remove(&id) {
             return Ok(value);
         }
@@ -48,7 +48,7 @@ impl<'a> Emitter<'a> {
                 }
                 let layout = value.layout(&comp.array(whole).dims).part(axis, before);
                 self.scope.placed.insert(whole, value.clone());
-                Ok(Value { layout: Some(layout), ..value })
+                Ok(ValueBuffers { layout: Some(layout), ..value })
             }
         }
     }
@@ -64,7 +64,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Memory for an array with zeros around it, which are written at once.
-    pub(in crate::schedule) fn with_margin(&mut self, shape: &ArrayShape, low: &[u64], high: &[u64]) -> Result<Value> {
+    pub(in crate::schedule) fn with_margin(
+        &mut self,
+        shape: &ArrayShape,
+        low: &[u64],
+        high: &[u64],
+    ) -> Result<ValueBuffers> {
         let whole: Vec<u64> = shape.dims.iter().zip(low).zip(high).map(|((n, a), b)| n + a + b).collect();
         crate::tensor::element_count(&whole)
             .ok_or_else(|| Error::user(Code::TooLarge, "an array with its padding has too many elements"))?;
@@ -72,11 +77,11 @@ impl<'a> Emitter<'a> {
         let buf = self.buffer(shape.dtype, layout.elements(&shape.dims));
         let kernel = copies::margin(buf, shape, &layout, self.lanes(shape.dtype));
         self.launch(kernel);
-        Ok(Value { leaves: vec![buf], layout: Some(layout) })
+        Ok(ValueBuffers { leaves: vec![buf], layout: Some(layout) })
     }
 
-    pub(in crate::schedule) fn literal(&mut self, literal: &Literal) -> Value {
-        Value { leaves: literal.leaves().into_iter().map(|t| self.constant(t)).collect(), layout: None }
+    pub(in crate::schedule) fn literal(&mut self, literal: &Literal) -> ValueBuffers {
+        ValueBuffers { leaves: literal.leaves().into_iter().map(|t| self.constant(t)).collect(), layout: None }
     }
 
     pub(in crate::schedule) fn constant(&mut self, t: &Tensor) -> BufId {
@@ -109,7 +114,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The root's leaves become the caller's results: in place where they are intermediate buffers, else copied.
-    pub(in crate::schedule) fn results(&mut self, root: &Value) -> Result<()> {
+    pub(in crate::schedule) fn results(&mut self, root: &ValueBuffers) -> Result<()> {
         if root.leaves.len() != self.program.results.len() {
             return Err(Error::internal("schedule", "the root does not fit the results"));
         }

@@ -31,7 +31,7 @@ use crate::target::Target;
 use crate::util::id_vec::IdVec;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
-pub use value::Value;
+pub use value::ValueBuffers;
 use values::Values;
 use weights::ConstantPool;
 
@@ -97,10 +97,10 @@ pub fn emit(
     let mut args = Vec::new();
     for (i, t) in s.program.args.iter().enumerate() {
         let buffer = Buffer { dtype: t.dtype, elements: t.elements(), place: BufferLocation::Arg(i) };
-        args.push(Value { leaves: vec![s.program.buffers.push(buffer)], layout: None });
+        args.push(ValueBuffers { leaves: vec![s.program.buffers.push(buffer)], layout: None });
     }
     let state = s.variables();
-    args.extend(state.iter().map(|&buf| Value { leaves: vec![buf], layout: None }));
+    args.extend(state.iter().map(|&buf| ValueBuffers { leaves: vec![buf], layout: None }));
     let mut root = s.computation(module.entry, args, Params::Borrowed)?;
     let next = s.next_values(&mut root, &state)?;
     s.results(&root)?;
@@ -146,9 +146,9 @@ pub struct EmitScope<'a> {
     pub(in crate::schedule) fusion: Fusion,
     pub(in crate::schedule) values: Values,
     /// Concatenations that have memory before their turn comes, because a part is written into it.
-    pub(in crate::schedule) placed: HashMap<InstId, Value>,
+    pub(in crate::schedule) placed: HashMap<InstId, ValueBuffers>,
     /// Copies with margins of values that have none.
-    pub(in crate::schedule) padded: HashMap<InstId, Value>,
+    pub(in crate::schedule) padded: HashMap<InstId, ValueBuffers>,
     /// In the body of a loop: the memory of the state that a next value may be written to.
     pub(in crate::schedule) states: HashMap<InstId, BufId>,
     /// All memory of the loop's state.
@@ -185,14 +185,19 @@ impl<'a> EmitScope<'a> {
     }
 
     /// Notes where the value of an instruction is.
-    pub(in crate::schedule) fn set_value(&mut self, id: InstId, value: Value) {
+    pub(in crate::schedule) fn set_value(&mut self, id: InstId, value: ValueBuffers) {
         self.values.set(id, value, self.stages.lifetimes.last_read(id));
     }
 }
 
 impl<'a> Emitter<'a> {
     /// The steps of a computation. It may write to the memory of its parameters where they are `Params::Owned`.
-    pub(in crate::schedule) fn computation(&mut self, id: CompId, params: Vec<Value>, owner: Params) -> Result<Value> {
+    pub(in crate::schedule) fn computation(
+        &mut self,
+        id: CompId,
+        params: Vec<ValueBuffers>,
+        owner: Params,
+    ) -> Result<ValueBuffers> {
         let (comp, stages) = (&self.module.comps[id], self.plan.stages(id, owner)?);
         let states = match (owner, &params[..]) {
             (Params::Owned, [state]) => operand_reuse::targets(comp, state),
@@ -235,7 +240,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Where a value is.
-    pub(in crate::schedule) fn value(&mut self, id: InstId) -> Result<Value> {
+    pub(in crate::schedule) fn value(&mut self, id: InstId) -> Result<ValueBuffers> {
         if let Some(v) = self.scope.values.get(id) {
             return Ok(v.clone());
         }
@@ -254,7 +259,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A call between kernels: its arguments are values, its results those of `out`.
-    pub(in crate::schedule) fn call(&mut self, to: CallTarget, args: &[InstId], out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn call(&mut self, to: CallTarget, args: &[InstId], out: &ValueBuffers) -> Result<()> {
         let args = self.leaves(args)?;
         self.steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
         Ok(())
@@ -277,13 +282,13 @@ impl<'a> Emitter<'a> {
             Op::Constant(_) if id != comp.root => return Ok(()),
             _ if self.scope.stages.stored.contains(&id) => return Ok(()),
             Op::Constant(literal) => self.literal(literal),
-            Op::Tuple => Value { leaves: self.leaves(&inst.operands)?, layout: None },
+            Op::Tuple => ValueBuffers { leaves: self.leaves(&inst.operands)?, layout: None },
             Op::GetTupleElement(index) => {
                 let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| refuse(comp, id, ""))?;
                 let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
                 let count = parts[*index].leaves().len();
                 let whole = self.value(inst.operands[0])?;
-                Value { leaves: whole.leaves[before..before + count].to_vec(), layout: None }
+                ValueBuffers { leaves: whole.leaves[before..before + count].to_vec(), layout: None }
             }
             Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => self.value(inst.operands[0])?,
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
@@ -292,7 +297,7 @@ impl<'a> Emitter<'a> {
             }
             Op::While { cond, body } => self.while_loop(id, *cond, *body)?,
             Op::Conditional(branches) => self.conditional(id, branches)?,
-            Op::AfterAll => Value::default(),
+            Op::AfterAll => ValueBuffers::default(),
             Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
             // The same elements in the same order: another view of the same memory.
             Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier
@@ -322,7 +327,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Notes what results need of a value, where they need less than all.
-    pub(in crate::schedule) fn note_needed(&mut self, id: InstId, value: &Value) {
+    pub(in crate::schedule) fn note_needed(&mut self, id: InstId, value: &ValueBuffers) {
         let needed = self.plan.needed();
         if !needed.is_empty() {
             self.regions.note(&self.scope.comp[id].shape, value, needed.get(self.scope.id, id));
@@ -330,7 +335,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Whether a step launches a kernel that touches `value`, or other steps.
-    pub(in crate::schedule) fn touches(&self, step: &Step, value: &Value) -> bool {
+    pub(in crate::schedule) fn touches(&self, step: &Step, value: &ValueBuffers) -> bool {
         match step {
             Step::Launch(kernel) => self.program.kernels[*kernel].buffers().iter().any(|b| value.leaves.contains(b)),
             Step::Call(call) => call.buffers().any(|b| value.leaves.contains(&b)),
@@ -339,7 +344,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The kernels that fill `out` with root `id`.
-    pub(in crate::schedule) fn kernels(&mut self, id: InstId, out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn kernels(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
         let stages = self.scope.stages;
         let recipe = stages.recipes.get(&id).ok_or_else(|| Error::internal("schedule", "a root has no recipe"))?;
         let family = self.families.iter().find(|family| family.name == recipe.family);

@@ -3,15 +3,15 @@
 //! by element then copies no list, and the sum of a skip connection moves two arrays and not three. Margins of zeros stay where they are.
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::{BufId, BufferLocation};
-use crate::schedule::emit::{Emitter, Value};
+use crate::schedule::emit::{Emitter, ValueBuffers};
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::fuse::{Role, demand};
+use crate::schedule::plan::fuse::{RowRole, demand};
 use crate::schedule::plan::loop_state;
 use crate::schedule::plan::placement::Placement;
 use std::collections::{HashMap, HashSet};
 
 /// The memory of the state that each next value may be written to.
-pub fn targets(comp: &Computation, state: &Value) -> HashMap<InstId, BufId> {
+pub fn targets(comp: &Computation, state: &ValueBuffers) -> HashMap<InstId, BufId> {
     let Some(parts) = comp.params.first().and_then(|&p| comp[p].shape.as_tuple()) else { return HashMap::new() };
     let first = |part: usize| parts[..part].iter().map(|p| p.leaves().len()).sum::<usize>();
     let leaf = |(id, part): (InstId, usize)| Some((id, *state.leaves.get(first(part))?));
@@ -28,7 +28,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Memory that has something else in it and that `id` may be written over; none where a part of `id` lies elsewhere already.
-    pub(in crate::schedule) fn taken(&self, id: InstId) -> Option<Value> {
+    pub(in crate::schedule) fn taken(&self, id: InstId) -> Option<ValueBuffers> {
         if self.scope.placed.contains_key(&id) {
             return None;
         }
@@ -36,7 +36,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The memory of the operands of an update that may become its result.
-    fn reused(&self, id: InstId) -> Option<Value> {
+    fn reused(&self, id: InstId) -> Option<ValueBuffers> {
         let inst = &self.scope.comp[id];
         let count = match inst.op {
             Op::DynamicUpdateSlice => 1,
@@ -54,11 +54,11 @@ impl<'a> Emitter<'a> {
         }
         // What else the update reads must lie elsewhere: it reads while it writes.
         let others = self.sources(&inst.operands[count..]);
-        (!others.iter().any(|b| leaves.contains(b))).then_some(Value { leaves, layout: None })
+        (!others.iter().any(|b| leaves.contains(b))).then_some(ValueBuffers { leaves, layout: None })
     }
 
     /// The memory of an operand that the kernel of `id`, pointwise or a product, may write over.
-    fn over_operand(&self, id: InstId) -> Option<Value> {
+    fn over_operand(&self, id: InstId) -> Option<ValueBuffers> {
         let comp = self.scope.comp;
         let shape = comp[id].shape.as_array()?;
         let anchor = self.scope.fusion.anchor[id].map(|a| &comp[a].op);
@@ -90,7 +90,7 @@ impl<'a> Emitter<'a> {
                 && self.reads_in_step(id, *buf)
         };
         let buf = self.sources(&comp[id].operands).into_iter().find(free)?;
-        Some(Value { leaves: vec![buf], layout: self.scope.values.layout(buf)?.cloned() })
+        Some(ValueBuffers { leaves: vec![buf], layout: self.scope.values.layout(buf)?.cloned() })
     }
 
     /// The buffers that the instructions `ids` are computed from, through inlined ones.
@@ -111,11 +111,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// The memory of the old value that `id` is the next value of, where it may be written to already.
-    fn next_in_place(&self, id: InstId) -> Option<Value> {
+    fn next_in_place(&self, id: InstId) -> Option<ValueBuffers> {
         let &buf = self.scope.states.get(&id)?;
         let free =
             self.scope.stages.placements[id] == Placement::Dense && self.dies(buf, id) && self.reads_in_step(id, buf);
-        free.then(|| Value { leaves: vec![buf], layout: None })
+        free.then(|| ValueBuffers { leaves: vec![buf], layout: None })
     }
 
     /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
@@ -125,10 +125,10 @@ impl<'a> Emitter<'a> {
         let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
         let rows = self.scope.fusion.rows[id];
         let mut seen = HashSet::new();
-        let mut open = vec![(id, Role::Full)];
+        let mut open = vec![(id, RowRole::Full)];
         while let Some((at, role)) = open.pop() {
             if let Some(value) = self.scope.values.get(at).filter(|_| at != id) {
-                if value.leaves.contains(&buf) && role != Role::Full {
+                if value.leaves.contains(&buf) && role != RowRole::Full {
                     return false;
                 }
                 continue;
@@ -142,10 +142,10 @@ impl<'a> Emitter<'a> {
             for (i, &o) in comp[at].operands.iter().enumerate() {
                 let request = match rows {
                     Some(rows) => demand(comp, at, i, role, rows),
-                    None if one_by_one && elements(o) == elements(id) => Role::Full,
-                    None => Role::Free,
+                    None if one_by_one && elements(o) == elements(id) => RowRole::Full,
+                    None => RowRole::Free,
                 };
-                if request != Role::Free {
+                if request != RowRole::Free {
                     open.push((o, request));
                 } else if self.sources(&[o]).contains(&buf) {
                     return false;

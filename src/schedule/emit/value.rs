@@ -6,14 +6,14 @@ use crate::schedule::memory::layout::Layout;
 
 /// An HLO value in memory: one buffer an array, tuples flattened.
 #[derive(Clone, Debug, Default)]
-pub struct Value {
+pub struct ValueBuffers {
     /// A buffer for each.
     pub leaves: Vec<BufId>,
     /// Where an array's elements lie when it is not dense.
     pub layout: Option<Layout>,
 }
 
-impl Value {
+impl ValueBuffers {
     /// The buffer of a dense array.
     pub fn only(&self) -> Result<BufId> {
         match self.layout {

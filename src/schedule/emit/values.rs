@@ -1,5 +1,5 @@
 //! Where the values of a computation are, by instruction and by buffer.
-use super::Value;
+use super::ValueBuffers;
 use crate::hlo::InstId;
 use crate::kernel::BufId;
 use crate::schedule::memory::layout::Layout;
@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 /// does not depend on how many they are.
 #[derive(Default)]
 pub struct Values {
-    all: HashMap<InstId, Value>,
+    all: HashMap<InstId, ValueBuffers>,
     buffers: HashMap<BufId, Shared>,
 }
 
@@ -24,7 +24,7 @@ struct Shared {
 
 impl Values {
     /// The value of an instruction.
-    pub fn get(&self, id: InstId) -> Option<&Value> {
+    pub fn get(&self, id: InstId) -> Option<&ValueBuffers> {
         self.all.get(&id)
     }
 
@@ -34,12 +34,12 @@ impl Values {
     }
 
     /// Takes the value of an instruction out.
-    pub fn take(mut self, id: InstId) -> Option<Value> {
+    pub fn take(mut self, id: InstId) -> Option<ValueBuffers> {
         self.all.remove(&id)
     }
 
     /// Sets the value of an instruction that has none, and which instructions read until position `last_read`.
-    pub fn set(&mut self, id: InstId, value: Value, last_read: usize) {
+    pub fn set(&mut self, id: InstId, value: ValueBuffers, last_read: usize) {
         for &buf in &value.leaves {
             match self.buffers.entry(buf) {
                 Entry::Vacant(slot) => {

@@ -5,7 +5,7 @@ use crate::diag::{Error, Result};
 use crate::hlo::{Computation, InstId};
 use crate::kernel::{BufId, Buffer, BufferAccess, BufferLocation};
 use crate::schedule::emit::Emitter;
-use crate::schedule::emit::value::Value;
+use crate::schedule::emit::value::ValueBuffers;
 use crate::schedule::plan::ComputationPlan;
 use std::collections::HashMap;
 
@@ -35,9 +35,9 @@ impl<'a> Emitter<'a> {
         &self,
         comp: &Computation,
         stages: &ComputationPlan,
-        params: &[Value],
+        params: &[ValueBuffers],
     ) -> HashMap<InstId, BufId> {
-        let values: HashMap<InstId, &Value> = comp.params.iter().copied().zip(params).collect();
+        let values: HashMap<InstId, &ValueBuffers> = comp.params.iter().copied().zip(params).collect();
         let target = |&(next, old): &(InstId, InstId)| Some((next, *values.get(&old)?.leaves.first()?));
         stages.updates.iter().filter_map(target).collect()
     }
@@ -45,7 +45,7 @@ impl<'a> Emitter<'a> {
     /// Takes what variables get off the root's value: that, and the variables that get it.
     pub(in crate::schedule) fn next_values(
         &self,
-        root: &mut Value,
+        root: &mut ValueBuffers,
         state: &[BufId],
     ) -> Result<(Vec<BufId>, Vec<BufId>)> {
         let changed = self.program.state.iter().zip(state).filter(|(v, _)| v.changed);

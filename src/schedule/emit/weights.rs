@@ -1,5 +1,5 @@
 //! Constants by place in the object.
-use crate::schedule::families::contraction::loops::packings::Source;
+use crate::schedule::families::contraction::loops::packings::ConstantAddress;
 use bytes::Bytes;
 use foldhash::HashMap;
 
@@ -16,7 +16,7 @@ pub struct ConstantPool {
 #[derive(PartialEq, Eq, Hash)]
 enum Known {
     Numbers(Bytes),
-    Array(Source),
+    Array(ConstantAddress),
 }
 
 impl ConstantPool {
@@ -26,7 +26,8 @@ impl ConstantPool {
     }
     /// The offset of these bytes, which are added unless they are there.
     pub fn add(&mut self, bytes: &Bytes) -> u64 {
-        let own = if self.replaceable { Known::Array(Source(bytes.clone())) } else { Known::Numbers(bytes.clone()) };
+        let own =
+            if self.replaceable { Known::Array(ConstantAddress(bytes.clone())) } else { Known::Numbers(bytes.clone()) };
         *self.known.entry(own).or_insert_with(|| {
             let at = self.top.next_multiple_of(64);
             self.top = at + bytes.len() as u64;

@@ -7,14 +7,14 @@ use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants;
 
 /// A `dot` as a contraction, and the sizes of the axes of its result.
-pub(in crate::schedule) struct Product {
+pub(in crate::schedule) struct DotProduct {
     pub c: Contraction,
     batch: Vec<u64>,
     rows: Vec<u64>,
     columns: Vec<u64>,
 }
 
-impl Product {
+impl DotProduct {
     /// The coordinates of an element of the result.
     pub(in crate::schedule) fn place(&self, k: &Kernel, b: &Index, r: &Index, c: &Index) -> Vec<Index> {
         let mut at = Vec::new();
@@ -45,7 +45,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The contraction of the dot `id`, whose left side is in `left`.
-    pub(in crate::schedule) fn product(&mut self, id: InstId, left: BufId) -> Result<Product> {
+    pub(in crate::schedule) fn product(&mut self, id: InstId, left: BufId) -> Result<DotProduct> {
         let comp = self.scope.comp;
         let inst = &comp[id];
         let Op::Dot(d) = &inst.op else { return Err(refuse(comp, id, "")) };
@@ -88,7 +88,7 @@ impl<'a> Emitter<'a> {
         if is_kept && self.facts(&c).is_read_in_columns(self.target) {
             c.right = Right::Buffer(self.value(inst.operands[1])?.only()?);
         }
-        Ok(Product { c, batch: dims.0, rows: dims.1, columns: dims.2 })
+        Ok(DotProduct { c, batch: dims.0, rows: dims.1, columns: dims.2 })
     }
 
     /// The right side: its value where it is constant.

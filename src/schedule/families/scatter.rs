@@ -20,7 +20,7 @@ impl<'a> Emitter<'a> {
         let (operands, indices, updates) = (&comp[id].operands[..n], comp[id].operands[n], &comp[id].operands[n + 1..]);
         let dims = comp.array(operands[0]).dims.clone();
         for (&operand, &leaf) in operands.iter().zip(&out.leaves) {
-            let leaf = Value { leaves: vec![leaf], layout: None };
+            let leaf = ValueBuffers { leaves: vec![leaf], layout: None };
             self.start_from(id, operand, &leaf)?;
         }
         let update_dims = comp.array(updates[0]).dims.clone();

@@ -6,7 +6,7 @@ pub(in crate::schedule) use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, 
 pub(in crate::schedule) use crate::scalar::ScalarOp;
 pub(in crate::schedule) use crate::schedule::emit::family::{Family, Root};
 pub(in crate::schedule) use crate::schedule::emit::label::label;
-pub(in crate::schedule) use crate::schedule::emit::{Emitter, value::Value};
+pub(in crate::schedule) use crate::schedule::emit::{Emitter, value::ValueBuffers};
 pub(in crate::schedule) use crate::schedule::loops::element::Elements;
 pub(in crate::schedule) use crate::schedule::loops::idioms::assigned;
 pub(in crate::schedule) use crate::schedule::loops::idioms::both;

@@ -55,9 +55,9 @@ pub enum Setup {
     /// A depthwise window.
     Depthwise(Window),
     /// How a convolution by Winograd's method is cut.
-    Winograd(winograd::Setup),
+    Winograd(winograd::WinogradSetup),
     /// A producer fused into its consumer, and the blocking of the producer where that is a convolution by Winograd's method.
-    FusedProducer(FusedProducer, Option<winograd::Setup>),
+    FusedProducer(FusedProducer, Option<winograd::WinogradSetup>),
 }
 
 impl Setup {
@@ -117,7 +117,7 @@ impl Planner<'_> {
 
     /// Winograd's method for convolution `key`, where that is its way. Weights are transformed at compile time where that was asked
     /// for; along both axes of a window, too, where the constants may still grow by them.
-    pub fn winograd(&mut self, context: &PlanContext<'_>, key: Key) -> Option<winograd::Setup> {
+    pub fn winograd(&mut self, context: &PlanContext<'_>, key: Key) -> Option<winograd::WinogradSetup> {
         let Op::Convolution(d) = &context.comp[key.1].op else { return None };
         let Algorithm::Winograd(w) = &context.convolutions[&key.1].algorithm else { return None };
         let more = w.grown_bytes();
@@ -127,6 +127,6 @@ impl Planner<'_> {
             self.spare_bytes -= more;
         }
         let room = self.choices.rooms.get(&key).copied();
-        Some(winograd::Setup::new((**w).clone(), d, is_known, room, self.target))
+        Some(winograd::WinogradSetup::new((**w).clone(), d, is_known, room, self.target))
     }
 }

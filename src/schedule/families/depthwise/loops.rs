@@ -232,7 +232,7 @@ impl<'a> Emitter<'a> {
                     Sum { buf: sums.buf, at: number.scale(sums.channels as i64).add(&channel), adds: false }
                 });
                 let from = channel.clone();
-                let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
+                let place = TilePosition { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
                 let inside = self.depthwise_tile(&mut e, root, &c, &place, &input, &run)?;
                 let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
                 if !whole && groups > 1 {
@@ -285,7 +285,7 @@ impl<'a> Emitter<'a> {
         e: &mut Elements,
         Root { id, anchor, out }: Root<'_>,
         c: &Depthwise<'_>,
-        place: &Place<'_>,
+        place: &TilePosition<'_>,
         input: &View,
         run: &Run,
     ) -> Result<Vec<Stmt>> {
@@ -334,7 +334,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// Where a tile lies.
-pub(in crate::schedule) struct Place<'l> {
+pub(in crate::schedule) struct TilePosition<'l> {
     pub batch: VarId,
     /// Loops over all spatial axes but the last.
     pub outer: &'l [VarId],

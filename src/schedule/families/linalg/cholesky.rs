@@ -4,7 +4,7 @@
 //! by column in vectors, divided by its pivot. The other factor is its adjoint, so that it is turned round at the end, and what
 //! was computed on the way is the same. The order of terms is that of the textbook, for each element.
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::families::linalg::matrices::{Matrices, Side, conjugate, less_product, root_of_real};
+use crate::schedule::families::linalg::matrices::{ColumnBlock, Matrices, conjugate, less_product, root_of_real};
 use crate::schedule::families::linalg::recipe::MOST_VECTORS;
 use crate::schedule::loops::nest::in_vectors;
 use crate::schedule::loops::prelude::*;
@@ -64,7 +64,7 @@ impl Matrices {
         }));
         let root = root_of_real(k, pivot.value, self.wide);
         body.push(pivot.set(root));
-        for side in Side::all(n, MOST_VECTORS, lanes) {
+        for side in ColumnBlock::all(n, MOST_VECTORS, lanes) {
             let (tile, lane) = (k.var(side.tiles), k.var(side.lanes));
             let sums = k.reg(self.wide, side.lanes, side.vectors);
             let of_tile = Index::var(tile).scale(side.columns() as i64).offset(side.first as i64);

@@ -9,7 +9,7 @@ use crate::tensor::DTypeClass;
 
 /// Columns side by side whose sums are taken at once.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::schedule) struct Side {
+pub(in crate::schedule) struct ColumnBlock {
     /// The first column of the first tile.
     pub first: u64,
     /// Tiles one after another.
@@ -20,16 +20,16 @@ pub(in crate::schedule) struct Side {
     pub lanes: u64,
 }
 
-impl Side {
+impl ColumnBlock {
     /// Columns of a tile.
     pub(in crate::schedule) fn columns(&self) -> u64 {
         self.vectors * self.lanes
     }
     /// Covers `columns` with tiles of so many vectors, then of one, then of narrower ones.
-    pub(in crate::schedule) fn all(columns: u64, vectors: u64, lanes: u64) -> Vec<Side> {
-        let wide = Side { first: 0, tiles: columns / (vectors * lanes), vectors, lanes };
+    pub(in crate::schedule) fn all(columns: u64, vectors: u64, lanes: u64) -> Vec<ColumnBlock> {
+        let wide = ColumnBlock { first: 0, tiles: columns / (vectors * lanes), vectors, lanes };
         let done = wide.tiles * wide.columns();
-        let one = |c: Cut| Side { first: done + c.first, tiles: c.blocks, vectors: 1, lanes: c.lanes };
+        let one = |c: Cut| ColumnBlock { first: done + c.first, tiles: c.blocks, vectors: 1, lanes: c.lanes };
         let rest = Width { lanes, masks: false }.cut(columns - done).into_iter().map(one);
         std::iter::once(wide).filter(|side| side.tiles > 0).chain(rest).collect()
     }
@@ -81,7 +81,7 @@ pub(in crate::schedule) struct Matrices {
 
 impl Matrices {
     /// The matrices of an array of `shape` in `out`, with a loop variable of `k` for each axis of the batch.
-    pub(in crate::schedule) fn new(k: &mut Kernel, shape: &ArrayShape, out: &Value) -> Result<Matrices> {
+    pub(in crate::schedule) fn new(k: &mut Kernel, shape: &ArrayShape, out: &ValueBuffers) -> Result<Matrices> {
         let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.var(n)).collect();
         let (stored, wide) = (shape.dtype, shape.dtype.computed());
         Ok(Matrices { buf: out.only()?, dims: shape.dims.clone(), batch, stored, wide })

@@ -1,6 +1,6 @@
 //! `triangular-solve`, by substitution: some unknowns after others, of many right-hand sides at a time where those lie side by side.
 use crate::hlo::attrs::Transpose;
-use crate::schedule::families::linalg::matrices::{Matrices, Side, conjugate, less_product};
+use crate::schedule::families::linalg::matrices::{ColumnBlock, Matrices, conjugate, less_product};
 use crate::schedule::families::linalg::recipe::Solve;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::scalar_loops::{Local, count, nested, s64};
@@ -104,14 +104,14 @@ impl<'a> Emitter<'a> {
         }
         let system = System { a, b, left_side, lower, unit_diagonal, transpose_a, n };
         let columns = dims[if left_side { dims.len() - 1 } else { dims.len() - 2 }];
-        for side in Side::all(columns, vectors, lanes) {
+        for side in ColumnBlock::all(columns, vectors, lanes) {
             self.solve_part(id, &system, side, out)?;
         }
         Ok(())
     }
 
     /// The right-hand sides of `side`.
-    fn solve_part(&mut self, id: InstId, s: &System, side: Side, out: &Value) -> Result<()> {
+    fn solve_part(&mut self, id: InstId, s: &System, side: ColumnBlock, out: &ValueBuffers) -> Result<()> {
         let mut e = self.elements(id);
         let x = Matrices::new(&mut e.k, self.scope.comp.array(id), out)?;
         let (tile, lane) = (e.k.var(side.tiles), e.k.var(side.lanes));

@@ -32,14 +32,20 @@ pub const UPDATE: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// One loop nest over the elements of `id`.
-    pub(in crate::schedule) fn pointwise(&mut self, id: InstId, out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn pointwise(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
         let dims = self.scope.comp.array(id).dims.clone();
         let layout = out.layout(&dims);
         self.fill(id, id, &dims, |at| layout.at(at), out)
     }
 
     /// The scalar `from` in every element of an array of `dims`.
-    pub(in crate::schedule) fn splat(&mut self, root: InstId, from: InstId, dims: &[u64], out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn splat(
+        &mut self,
+        root: InstId,
+        from: InstId,
+        dims: &[u64],
+        out: &ValueBuffers,
+    ) -> Result<()> {
         if dims.contains(&0) {
             return Ok(());
         }
@@ -60,7 +66,7 @@ impl<'a> Emitter<'a> {
         from: InstId,
         dims: &[u64],
         place: impl Fn(&[Index]) -> Index,
-        out: &Value,
+        out: &ValueBuffers,
     ) -> Result<()> {
         if dims.contains(&0) {
             return Ok(());
@@ -94,7 +100,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Copies the operand of an update into the result, unless it is there.
-    pub(in crate::schedule) fn start_from(&mut self, id: InstId, operand: InstId, out: &Value) -> Result<()> {
+    pub(in crate::schedule) fn start_from(&mut self, id: InstId, operand: InstId, out: &ValueBuffers) -> Result<()> {
         if self.scope.values.get(operand).is_some_and(|v| v.leaves == out.leaves) {
             return Ok(());
         }

@@ -1,5 +1,5 @@
 //! Loops of reductions of the innermost dimension: lanes hold partial results.
-use super::loops::{Fold, terms};
+use super::loops::{ReductionLoop, terms};
 use crate::diag::Error;
 use crate::schedule::loops::prelude::*;
 
@@ -9,7 +9,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn fold_in_lanes(
         &mut self,
         e: &mut Elements,
-        f: &Fold,
+        f: &ReductionLoop,
         axes: &[usize],
         at: &[Index],
         reg: RegId,

@@ -10,7 +10,7 @@ use crate::schedule::plan::fuse::forward;
 const MOST_TAPS: u64 = 9;
 
 /// A reduction or window for which a kernel is written.
-pub(super) struct Fold<'c> {
+pub(super) struct ReductionLoop<'c> {
     pub root: Root<'c>,
     /// The arrays that are folded together.
     pub inputs: &'c [InstId],
@@ -20,7 +20,7 @@ pub(super) struct Fold<'c> {
     pub recipe: &'c Reduction,
 }
 
-impl Fold<'_> {
+impl ReductionLoop<'_> {
     /// The type of registers for partial results of `dtype`: sums of floats of 16 bits and less are kept in f32.
     fn register_dtype(&self, dtype: DType) -> DType {
         if self.recipe.simple.is_some() { dtype.computed() } else { dtype }
@@ -63,7 +63,7 @@ impl<'a> Emitter<'a> {
             (Lanes::ShortRows | Lanes::Results, _) => (axis, width.cut(minor)),
             (Lanes::Terms | Lanes::None | Lanes::Windows, _) => (axis, ONE.cut(minor)),
         };
-        let fold = Fold { root, inputs, inits, op: &inst.op, recipe };
+        let fold = ReductionLoop { root, inputs, inits, op: &inst.op, recipe };
         let across = (recipe.lanes == Lanes::Terms).then_some(width.lanes);
         // each cut has a kernel of its own
         for cut in cuts {
@@ -73,7 +73,14 @@ impl<'a> Emitter<'a> {
     }
 
     /// Writes the kernel for the results in one cut of dimension `axis`.
-    fn reduce_cut(&mut self, f: &Fold, dims: &[u64], axis: usize, cut: Cut, across: Option<u64>) -> Result<()> {
+    fn reduce_cut(
+        &mut self,
+        f: &ReductionLoop,
+        dims: &[u64],
+        axis: usize,
+        cut: Cut,
+        across: Option<u64>,
+    ) -> Result<()> {
         let comp = self.scope.comp;
         let mut e = self.elements(f.root.id);
         // an epilogue that is long, as that of short rows is, stands there once
@@ -119,7 +126,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The statements that fold and store result `at`, or vectors of results from there on.
-    fn reduced(&mut self, e: &mut Elements, f: &Fold, at: &[Index], vectors: &Vectors) -> Result<Vec<Stmt>> {
+    fn reduced(&mut self, e: &mut Elements, f: &ReductionLoop, at: &[Index], vectors: &Vectors) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let count = vectors.side.map_or(1, |side| e.k.vars[side]);
         let held = f.inputs.iter().map(|&i| f.register_dtype(comp.array(i).dtype));
@@ -188,7 +195,7 @@ impl<'a> Emitter<'a> {
     fn fold_each(
         &mut self,
         e: &mut Elements,
-        f: &Fold,
+        f: &ReductionLoop,
         at: &[Index],
         regs: &[RegId],
         vectors: &Vectors,

@@ -4,7 +4,7 @@ use crate::diag::Error;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::SIDE_BY_SIDE;
 use crate::schedule::plan::fold::simple_fold;
-use crate::schedule::plan::fuse::{Role, Rows, demand};
+use crate::schedule::plan::fuse::{RowRole, Rows, demand};
 use std::collections::{BTreeSet, HashMap};
 
 /// The columns of a row as whole vectors and a tail.
@@ -30,7 +30,7 @@ struct Row<'p> {
     cut: Cut,
     /// The buffer of each value that is kept for later passes.
     buffers: HashMap<InstId, BufId>,
-    out: Value,
+    out: ValueBuffers,
     held: Option<&'p Held>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Emitter<'a> {
         id: InstId,
         r: Rows,
         row: Index,
-        out: &Value,
+        out: &ValueBuffers,
         held: Option<&Held>,
     ) -> Result<(Elements, Vec<Stmt>)> {
         let comp = self.scope.comp;
@@ -116,13 +116,13 @@ impl<'a> Emitter<'a> {
             self.hoist(&mut k, pass, &mut body)?;
             self.pass(&mut k, pass, id, &mut body)?;
         }
-        if self.scope.fusion.role[id] == Role::Row {
+        if self.scope.fusion.role[id] == RowRole::Row {
             let value = self.row_value(&mut k, id)?;
             let dims = &comp.array(id).dims;
             let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], dims, &k.e.k.vars);
             body.push(k.out.view(dims)?.store(&at, value));
         }
-        let full = passes.members.iter().filter(|&&m| self.scope.fusion.role[m] == Role::Full).count() as u64;
+        let full = passes.members.iter().filter(|&&m| self.scope.fusion.role[m] == RowRole::Full).count() as u64;
         k.e.k.flops += r.rows * r.columns * full.max(1);
         Ok((k.e, body))
     }
@@ -152,7 +152,7 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         for &m in &k.passes.members {
             let role = self.scope.fusion.role[m];
-            let shared = matches!(comp[m].op, Op::Broadcast(_)) && demand(comp, m, 0, role, k.r) == Role::Row;
+            let shared = matches!(comp[m].op, Op::Broadcast(_)) && demand(comp, m, 0, role, k.r) == RowRole::Row;
             if !shared || k.passes.after(m) != pass {
                 continue;
             }
@@ -169,7 +169,7 @@ impl<'a> Emitter<'a> {
     /// The loops of one pass over a row.
     fn pass(&mut self, k: &mut Row, pass: usize, root: InstId, body: &mut Vec<Stmt>) -> Result<()> {
         let comp = self.scope.comp;
-        let stores = self.scope.fusion.role[root] == Role::Full && pass == k.passes.after(root);
+        let stores = self.scope.fusion.role[root] == RowRole::Full && pass == k.passes.after(root);
         let mut folds = Vec::new();
         let side = if k.cut.whole >= 2 * SIDE_BY_SIDE { SIDE_BY_SIDE } else { k.cut.whole.clamp(1, 2) };
         for &m in &k.passes.members {

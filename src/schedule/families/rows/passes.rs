@@ -1,7 +1,7 @@
 //! The passes of a row kernel: which reductions each pass computes, and which values it keeps for later passes.
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
-use crate::schedule::plan::fuse::{Fusion, Role, Rows, demand};
+use crate::schedule::plan::fuse::{Fusion, RowRole, Rows, demand};
 use std::collections::{BTreeMap, HashMap};
 
 /// Values that cost more than this to compute again are kept. A load costs 1, an addition 1, an exponential 20.
@@ -50,11 +50,11 @@ pub fn passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: 
     let full = |m: InstId| {
         let operands = comp[m].operands.iter().enumerate();
         operands
-            .filter(move |(i, o)| inside(**o) && demand(comp, m, *i, fusion.role[m], r) == Role::Full)
+            .filter(move |(i, o)| inside(**o) && demand(comp, m, *i, fusion.role[m], r) == RowRole::Full)
             .map(|(_, &o)| o)
     };
     let mut price: HashMap<InstId, u64> = HashMap::new();
-    for &m in p.members.iter().filter(|&&m| fusion.role[m] == Role::Full) {
+    for &m in p.members.iter().filter(|&&m| fusion.role[m] == RowRole::Full) {
         let operands: u64 = full(m).map(|o| price.get(&o).copied().unwrap_or(1)).sum();
         price.insert(m, (operands + cost(&comp[m].op)).clamp(1, 1000));
     }
@@ -68,7 +68,7 @@ pub fn passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: 
                 open.extend(full(m));
             }
         }
-        if fusion.role[root] == Role::Full && pass == p.after(root) {
+        if fusion.role[root] == RowRole::Full && pass == p.after(root) {
             open.push(root);
         }
         while let Some(m) = open.pop() {

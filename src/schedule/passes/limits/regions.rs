@@ -2,11 +2,13 @@
 //! where they lie.
 use crate::hlo::Shape;
 use crate::kernel::BufId;
-use crate::schedule::emit::value::Value;
+use crate::schedule::emit::value::ValueBuffers;
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::demand::{DemandBound, Need};
+use crate::schedule::plan::demand::{Bound, Need};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+
+pub use self::NeededRegion as Region;
 
 /// Elements of a buffer outside of which none is needed: those whose distance from `origin`, modulo `period`, is below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub struct Regions {
 
 impl Regions {
     /// Notes what is needed of a value: all of it where that is not known.
-    pub fn note(&mut self, shape: &Shape, value: &Value, needs: Option<&[Need]>) {
+    pub fn note(&mut self, shape: &Shape, value: &ValueBuffers, needs: Option<&[Need]>) {
         for (i, (leaf, &buf)) in shape.leaves().iter().zip(&value.leaves).enumerate() {
             match needs.and_then(|needs| needs.get(i)) {
                 Some(Some(need)) => self.join(buf, NeededRegion::of(&leaf.dims, &value.layout(&leaf.dims), need)),
@@ -75,13 +77,13 @@ impl Regions {
 
 impl NeededRegion {
     /// The regions of an array of `dims`, one for each axis of which less than all is needed.
-    fn of(dims: &[u64], layout: &Layout, need: &[Option<DemandBound>]) -> Vec<NeededRegion> {
+    fn of(dims: &[u64], layout: &Layout, need: &[Option<Bound>]) -> Vec<NeededRegion> {
         let bounded = (0..dims.len()).filter(|&axis| dims[axis] > 1);
         bounded.filter_map(|axis| NeededRegion::along(axis, dims, layout, need.get(axis).copied()??)).collect()
     }
 
     /// The region along one axis; `None` where the array has no period along it.
-    fn along(axis: usize, dims: &[u64], layout: &Layout, bound: DemandBound) -> Option<NeededRegion> {
+    fn along(axis: usize, dims: &[u64], layout: &Layout, bound: Bound) -> Option<NeededRegion> {
         let stride = layout.strides[axis];
         let others = (0..dims.len()).filter(|&a| a != axis && dims[a] > 1).map(|a| layout.strides[a]);
         let outer: Vec<i64> = others.filter(|&s| s >= stride).collect();

@@ -68,19 +68,19 @@ impl SearchBudget {
 
 /// A computation, and the call that runs it.
 #[derive(Clone, Copy)]
-pub struct CallFrame<'a> {
+pub struct Frame<'a> {
     /// The module.
     pub module: &'a Module,
     /// The computation.
     pub comp: &'a Computation,
     /// The computation that calls it, and there the call; `None` of the entry, and where parameters are not the operands of a call.
-    pub caller: Option<(&'a CallFrame<'a>, &'a Inst)>,
+    pub caller: Option<(&'a Frame<'a>, &'a Inst)>,
 }
 
 /// A search that is tried at the instruction that makes a value.
-type Find<'f, T> = &'f mut dyn FnMut(&CallFrame, &Inst, &mut SearchBudget) -> Option<T>;
+type Find<'f, T> = &'f mut dyn FnMut(&Frame, &Inst, &mut SearchBudget) -> Option<T>;
 
-impl CallFrame<'_> {
+impl Frame<'_> {
     /// Runs `find` at the instruction that makes a value, through calls, fusions and tuples.
     pub fn at_source<T>(&self, id: InstId, looks: &mut SearchBudget, find: Find<T>) -> Option<T> {
         let inst = &self.comp[id];
@@ -90,7 +90,7 @@ impl CallFrame<'_> {
                 None => find(self, inst, looks),
             },
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
-                let inner = CallFrame { comp: &self.module.comps[*callee], caller: Some((self, inst)), ..*self };
+                let inner = Frame { comp: &self.module.comps[*callee], caller: Some((self, inst)), ..*self };
                 inner.at_source(inner.comp.root, looks, find)
             }
             Op::GetTupleElement(index) => self.at_source(inst.operands[0], looks, &mut |frame, tuple, looks| {

@@ -2,23 +2,18 @@
 //! operand behind them.
 use crate::hlo::{InstId, Literal, Op};
 use crate::scalar::{Direction, ScalarOp};
-use crate::schedule::plan::demand::DemandBound;
-use crate::schedule::plan::demand::amount::{Amounts, CallFrame, SearchBudget};
+use crate::schedule::plan::demand::Bound;
+use crate::schedule::plan::demand::amount::{Amounts, Frame, SearchBudget};
 use crate::schedule::plan::demand::operands::reshaped;
 use crate::tensor::DType;
 
 /// Along each axis of a `pred` array a bound behind which it is false.
-pub fn bounds(frame: &CallFrame, pred: InstId, amounts: &mut Amounts) -> Vec<Option<DemandBound>> {
+pub fn bounds(frame: &Frame, pred: InstId, amounts: &mut Amounts) -> Vec<Option<Bound>> {
     let rank = frame.comp[pred].shape.as_array().map_or(0, |a| a.rank());
     context(frame, pred, amounts, &mut SearchBudget::new()).unwrap_or_else(|| vec![None; rank])
 }
 
-fn context(
-    frame: &CallFrame,
-    pred: InstId,
-    amounts: &mut Amounts,
-    looks: &mut SearchBudget,
-) -> Option<Vec<Option<DemandBound>>> {
+fn context(frame: &Frame, pred: InstId, amounts: &mut Amounts, looks: &mut SearchBudget) -> Option<Vec<Option<Bound>>> {
     frame.at_source(pred, looks, &mut |frame, inst, looks| {
         let dims = &inst.shape.as_array()?.dims;
         let inner =
@@ -42,7 +37,7 @@ fn context(
                 let axis = axis_of(frame, inst.operands[place], looks)?;
                 let size = amounts.number(frame.amount(inst.operands[limit], looks)?);
                 let mut bounds = vec![None; dims.len()];
-                *bounds.get_mut(axis)? = Some(DemandBound { size, times: 1, more });
+                *bounds.get_mut(axis)? = Some(Bound { size, times: 1, more });
                 Some(bounds)
             }
             Op::Broadcast(to) => {
@@ -60,7 +55,7 @@ fn context(
 }
 
 /// A bound that holds where two do: the smaller one where they are of one size.
-pub fn both_of(a: Option<DemandBound>, b: Option<DemandBound>) -> Option<DemandBound> {
+pub fn both_of(a: Option<Bound>, b: Option<Bound>) -> Option<Bound> {
     match (a, b) {
         (Some(a), Some(b)) if a.size == b.size && (b.times < a.times || (b.times == a.times && b.more < a.more)) => {
             Some(b)
@@ -70,7 +65,7 @@ pub fn both_of(a: Option<DemandBound>, b: Option<DemandBound>) -> Option<DemandB
 }
 
 /// The axis along which elements of an array are their own positions.
-fn axis_of(frame: &CallFrame, id: InstId, looks: &mut SearchBudget) -> Option<usize> {
+fn axis_of(frame: &Frame, id: InstId, looks: &mut SearchBudget) -> Option<usize> {
     frame.at_source(id, looks, &mut |frame, inst, looks| match &inst.op {
         Op::Iota(axis) => Some(*axis),
         Op::Broadcast(to) => to.get(axis_of(frame, inst.operands[0], looks)?).copied(),

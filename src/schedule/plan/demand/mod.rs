@@ -14,13 +14,13 @@ use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
 use crate::lower::Count;
 use crate::scalar::ScalarOp;
 use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Methods};
-use amount::{CallFrame, SearchBudget};
+use amount::{Frame, SearchBudget};
 use operands::of_array;
 use std::collections::HashMap;
 
 /// Elements along an axis that are needed: those below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DemandBound {
+pub struct Bound {
     /// The number of the amount in [`Demand::amounts`] that is the size.
     pub size: usize,
     /// How many for each of the size.
@@ -30,7 +30,7 @@ pub struct DemandBound {
 }
 
 /// For each axis of an array how many elements are needed, all where there is no bound; `None`: nothing of it.
-pub type Need = Option<Vec<Option<DemandBound>>>;
+pub type Need = Option<Vec<Option<Bound>>>;
 
 /// The elements that are needed of each array of each instruction.
 #[derive(Clone, Debug, Default)]
@@ -53,13 +53,13 @@ impl Demand {
         }
         let entry = module.entry();
         let leaves = entry[entry.root].shape.leaves();
-        let frame = CallFrame { module, comp: entry, caller: None };
+        let frame = Frame { module, comp: entry, caller: None };
         let mut bound = |count: &Option<Count>| {
             let amount = match (*count)? {
                 Count::Parameter(number) => Amount::Argument(number),
                 Count::Part(part) => frame.amount(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?,
             };
-            Some(DemandBound { size: walk.needed.amounts.number(amount), times: 1, more: 0 })
+            Some(Bound { size: walk.needed.amounts.number(amount), times: 1, more: 0 })
         };
         let root = leaves.iter().enumerate().map(|(i, leaf)| match results.get(i) {
             Some(axes) if axes.len() == leaf.rank() => Some(axes.iter().map(&mut bound).collect()),
@@ -89,7 +89,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Adds what a computation needs whose root is needed so; gives what is needed of its parameters.
-    fn computation(&mut self, frame: &CallFrame, id: CompId, root: Vec<Need>) -> Vec<Vec<Need>> {
+    fn computation(&mut self, frame: &Frame, id: CompId, root: Vec<Need>) -> Vec<Vec<Need>> {
         let comp = frame.comp;
         let mut own = self.needed.comps.remove(&id).unwrap_or_default();
         join(own.entry(comp.root).or_default(), root);
@@ -117,13 +117,13 @@ impl Walk<'_> {
         let Some(Algorithm::Winograd(w)) = self.methods.comp(id).get(&inst).map(|c| &c.algorithm) else { return needs };
         for along in &w.along {
             let axis = &mut axes[d.output_spatial[along.axis]];
-            *axis = axis.and_then(|b| Some(DemandBound { more: b.more.checked_add(along.beyond())?, ..b }));
+            *axis = axis.and_then(|b| Some(Bound { more: b.more.checked_add(along.beyond())?, ..b }));
         }
         needs
     }
 
     /// The demand of an instruction on its operands.
-    fn operands(&mut self, frame: &CallFrame, inst: &Inst, needs: &[Need]) -> Vec<Vec<Need>> {
+    fn operands(&mut self, frame: &Frame, inst: &Inst, needs: &[Need]) -> Vec<Vec<Need>> {
         let (module, comp) = (frame.module, frame.comp);
         let shape = |i: usize| &comp[inst.operands[i]].shape;
         match &inst.op {
@@ -140,14 +140,14 @@ impl Walk<'_> {
             }
             Op::Copy | Op::OptimizationBarrier => vec![needs.to_vec()],
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
-                let inner = CallFrame { module, comp: &module.comps[*callee], caller: Some((frame, inst)) };
+                let inner = Frame { module, comp: &module.comps[*callee], caller: Some((frame, inst)) };
                 self.computation(&inner, *callee, needs.to_vec())
             }
             Op::While { cond, body } => vec![self.while_loop(module, *cond, *body, needs)],
             Op::Conditional(branches) => {
                 let selector = vec![whole(shape(0))];
                 let of = |b: &CompId| {
-                    let inner = CallFrame { module, comp: &module.comps[*b], caller: None };
+                    let inner = Frame { module, comp: &module.comps[*b], caller: None };
                     self.computation(&inner, *b, needs.to_vec()).into_iter().next().unwrap_or_default()
                 };
                 selector.into_iter().chain(branches.iter().map(of)).collect()
@@ -159,7 +159,7 @@ impl Walk<'_> {
                 let rank = shape(0).as_array().map_or(0, |a| a.rank());
                 let mut kept = axes.into_iter();
                 let of = (0..rank).map(|a| if dims.contains(&a) { None } else { kept.next().flatten() });
-                let of: Vec<Option<DemandBound>> = of.collect();
+                let of: Vec<Option<Bound>> = of.collect();
                 let of = |i| if i < count { vec![Some(of.clone())] } else { whole(shape(i)) };
                 (0..inst.operands.len()).map(of).collect()
             }
@@ -176,9 +176,9 @@ impl Walk<'_> {
     }
 
     /// The demand of a `select` on its second operand: nothing where the first is false.
-    fn chosen(&mut self, frame: &CallFrame, select: &Inst, axes: &[Option<DemandBound>]) -> Vec<Option<DemandBound>> {
+    fn chosen(&mut self, frame: &Frame, select: &Inst, axes: &[Option<Bound>]) -> Vec<Option<Bound>> {
         let of_mask = masks::bounds(frame, select.operands[0], &mut self.needed.amounts);
-        let nearer = |(i, bound): (usize, &Option<DemandBound>)| {
+        let nearer = |(i, bound): (usize, &Option<Bound>)| {
             let mask = of_mask.get(i).copied().flatten();
             masks::both_of(mask, *bound)
         };
@@ -189,7 +189,7 @@ impl Walk<'_> {
     fn while_loop(&mut self, module: &Module, cond: CompId, body: CompId, needs: &[Need]) -> Vec<Need> {
         let root = module.comps[cond].root;
         let mut state = needs.to_vec();
-        let inside = |comp: CompId| CallFrame { module, comp: &module.comps[comp], caller: None };
+        let inside = |comp: CompId| Frame { module, comp: &module.comps[comp], caller: None };
         let of_cond = self.computation(&inside(cond), cond, whole(&module.comps[cond][root].shape));
         join(&mut state, of_cond.into_iter().next().unwrap_or_default());
         for round in 0.. {
@@ -246,12 +246,12 @@ fn join(all: &mut Vec<Need>, more: Vec<Need>) {
 }
 
 /// A bound that neither of two is above; `None` where none is known.
-fn larger(a: DemandBound, b: DemandBound) -> Option<DemandBound> {
-    (a.size == b.size).then(|| DemandBound { size: a.size, times: a.times.max(b.times), more: a.more.max(b.more) })
+fn larger(a: Bound, b: Bound) -> Option<Bound> {
+    (a.size == b.size).then(|| Bound { size: a.size, times: a.times.max(b.times), more: a.more.max(b.more) })
 }
 
 /// The bounds without those along `axes`, which are needed whole.
-fn without(mut bounds: Vec<Option<DemandBound>>, axes: &[usize]) -> Vec<Option<DemandBound>> {
+fn without(mut bounds: Vec<Option<Bound>>, axes: &[usize]) -> Vec<Option<Bound>> {
     axes.iter().filter(|&&a| a < bounds.len()).collect::<Vec<_>>().into_iter().for_each(|&a| bounds[a] = None);
     bounds
 }
@@ -283,7 +283,7 @@ ENTRY e {
   ROOT r = (f32[4]) tuple(k)
 }
 ";
-        let bound = DemandBound { size: 0, times: 1, more: 0 };
+        let bound = Bound { size: 0, times: 1, more: 0 };
         assert_eq!(needs(top, "get-tuple-element"), [Some(vec![Some(bound)])]);
         assert_eq!(needs(top, "topk"), [Some(vec![None]), None]);
     }

@@ -1,10 +1,10 @@
 //! Demand of instructions with array results on their operands, axis by axis.
 use crate::hlo::attrs::{ConvDims, DotDims, GatherDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{Computation, Inst, InstId, Op};
-use crate::schedule::plan::demand::{DemandBound, Need, whole, without};
+use crate::schedule::plan::demand::{Bound, Need, whole, without};
 
 /// The demand of an instruction with an array result on operand `i`, an array too where anything but all of it is.
-pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<DemandBound>], i: usize) -> Vec<Need> {
+pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usize) -> Vec<Need> {
     let shape = &comp[inst.operands[i]].shape;
     let all = whole(shape);
     let Some(operand) = shape.as_array() else { return all };
@@ -28,7 +28,7 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<DemandBound>], i
             let size = |&o: &InstId| comp[o].shape.as_array().map_or(0, |a| a.dims.get(*axis).copied().unwrap_or(0));
             let before: u64 = inst.operands[..i].iter().map(size).sum();
             let mut of = same();
-            of[*axis] = at(*axis).map(|b| DemandBound { more: b.more.saturating_sub(before), ..b });
+            of[*axis] = at(*axis).map(|b| Bound { more: b.more.saturating_sub(before), ..b });
             of
         }
         Op::Slice(all) => all.iter().zip(axes).map(|(s, b)| sliced(s, (*b)?)).collect(),
@@ -52,13 +52,7 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<DemandBound>], i
     vec![Some(of)]
 }
 
-fn dot(
-    d: &DotDims,
-    at: &dyn Fn(usize) -> Option<DemandBound>,
-    i: usize,
-    rank: usize,
-    result: usize,
-) -> Vec<Option<DemandBound>> {
+fn dot(d: &DotDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank: usize, result: usize) -> Vec<Option<Bound>> {
     let (batch, contracting) = match i {
         0 => (&d.lhs_batch, &d.lhs_contracting),
         _ => (&d.rhs_batch, &d.rhs_contracting),
@@ -79,12 +73,7 @@ fn dot(
     (0..rank).map(of).collect()
 }
 
-fn convolution(
-    d: &ConvDims,
-    at: &dyn Fn(usize) -> Option<DemandBound>,
-    i: usize,
-    rank: usize,
-) -> Vec<Option<DemandBound>> {
+fn convolution(d: &ConvDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank: usize) -> Vec<Option<Bound>> {
     let mut of = vec![None; rank];
     match i {
         0 => {
@@ -103,12 +92,12 @@ fn convolution(
     of
 }
 
-fn windows(axes: &[Option<DemandBound>], window: &[WindowDim]) -> Vec<Option<DemandBound>> {
+fn windows(axes: &[Option<Bound>], window: &[WindowDim]) -> Vec<Option<Bound>> {
     window.iter().zip(axes).map(|(w, b)| reached((*b)?, w)).collect()
 }
 
 /// The elements over which the windows below a bound lie.
-fn reached(b: DemandBound, w: &WindowDim) -> Option<DemandBound> {
+fn reached(b: Bound, w: &WindowDim) -> Option<Bound> {
     let (stride, holes) = (i64::try_from(w.stride).ok()?, w.lhs_dilate.max(1));
     let before_last = i64::try_from(w.reach()?).ok()?.checked_sub(1)?;
     let last = i64::try_from(b.more).ok()?.checked_sub(1)?.checked_mul(stride)?;
@@ -116,35 +105,35 @@ fn reached(b: DemandBound, w: &WindowDim) -> Option<DemandBound> {
     let times = b.times.checked_mul(w.stride)?.div_ceil(holes);
     // `last` is -1 where no more than `times` elements for each of the size are read
     let more = if last < 0 { 0 } else { last.unsigned_abs().div_ceil(holes).checked_add(1)? };
-    Some(DemandBound { times, more, ..b })
+    Some(Bound { times, more, ..b })
 }
 
-fn sliced(s: &SliceDim, b: DemandBound) -> Option<DemandBound> {
+fn sliced(s: &SliceDim, b: Bound) -> Option<Bound> {
     let stride = s.stride.max(1);
     let times = b.times.checked_mul(stride)?;
     // the last element that is kept is `stride` times the number of those before it behind the first
     let more = b.more.checked_mul(stride)?.checked_add(s.start)?.checked_add(1)?.saturating_sub(stride);
-    Some(DemandBound { times, more, ..b })
+    Some(Bound { times, more, ..b })
 }
 
-fn unpadded(p: &PadDim, b: DemandBound) -> Option<DemandBound> {
+fn unpadded(p: &PadDim, b: Bound) -> Option<Bound> {
     let more = i64::try_from(b.more).ok()?.checked_sub(p.low)?;
-    (p.interior == 0).then(|| DemandBound { more: more.max(0) as u64, ..b })
+    (p.interior == 0).then(|| Bound { more: more.max(0) as u64, ..b })
 }
 
 /// The bounds in an array from which a box is taken that begins anywhere in it.
-fn moved(axes: &[Option<DemandBound>], part: &[u64], array: &[u64]) -> Vec<Option<DemandBound>> {
-    let behind = |b: DemandBound, most: u64| Some(DemandBound { more: b.more.checked_add(most)?, ..b });
+fn moved(axes: &[Option<Bound>], part: &[u64], array: &[u64]) -> Vec<Option<Bound>> {
+    let behind = |b: Bound, most: u64| Some(Bound { more: b.more.checked_add(most)?, ..b });
     axes.iter().zip(part.iter().zip(array)).map(|(b, (part, all))| behind((*b)?, all.saturating_sub(*part))).collect()
 }
 
 fn gather(
     d: &GatherDims,
-    at: &dyn Fn(usize) -> Option<DemandBound>,
+    at: &dyn Fn(usize) -> Option<Bound>,
     i: usize,
     dims: &[u64],
     result: usize,
-) -> Vec<Option<DemandBound>> {
+) -> Vec<Option<Bound>> {
     let mut of = vec![None; dims.len()];
     if i == 0 {
         let kept =
@@ -165,7 +154,7 @@ fn gather(
 
 /// Bounds of the operand of a reshape from `to` to `dims`: groups of axes with equally many elements are looked at by themselves, and a
 /// bound of the first axis of one becomes one of the first axis there.
-pub fn reshaped(axes: &[Option<DemandBound>], dims: &[u64], to: &[u64]) -> Vec<Option<DemandBound>> {
+pub fn reshaped(axes: &[Option<Bound>], dims: &[u64], to: &[u64]) -> Vec<Option<Bound>> {
     let mut of = vec![None; to.len()];
     let real = |dims: &[u64]| (0..dims.len()).filter(|&a| dims[a] != 1).collect::<Vec<_>>();
     let (from, into) = (real(dims), real(to));
@@ -194,7 +183,7 @@ pub fn reshaped(axes: &[Option<DemandBound>], dims: &[u64], to: &[u64]) -> Vec<O
         let times = bound.times.checked_mul(have).filter(|n| n % want == 0);
         let more = bound.more.checked_mul(have);
         if let (Some(times), Some(more)) = (times, more) {
-            of[other] = Some(DemandBound { times: times / want, more: more.div_ceil(want), ..bound });
+            of[other] = Some(Bound { times: times / want, more: more.div_ceil(want), ..bound });
         }
     }
     of

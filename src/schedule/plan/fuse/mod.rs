@@ -15,7 +15,7 @@ mod rows;
 use crate::hlo::{Computation, ElementMapping, InstId, Module, Op};
 use crate::util::id_vec::{Id, IdVec};
 pub use path::{Move, forward};
-pub use rows::{FEW_COLUMNS, Role, Rows, demand};
+pub use rows::{FEW_COLUMNS, RowRole, Rows, demand};
 use std::collections::HashSet;
 
 /// Most instructions that one kernel takes in.
@@ -42,7 +42,7 @@ pub struct Fusion {
     /// The rows of a root that is a row kernel.
     pub rows: IdVec<InstId, Option<Rows>>,
     /// The role of an instruction inside a row kernel.
-    pub role: IdVec<InstId, Role>,
+    pub role: IdVec<InstId, RowRole>,
     /// The position of each instruction in post order.
     position: IdVec<InstId, usize>,
 }
@@ -63,7 +63,7 @@ impl Fusion {
 
     /// Whether an instruction is a value of each row in the row kernel `root`.
     pub fn is_in_rows(&self, id: InstId, root: InstId) -> bool {
-        id == root || self.decision[id] == FusionDecision::Inlined(Some(root)) && self.role[id] != Role::Free
+        id == root || self.decision[id] == FusionDecision::Inlined(Some(root)) && self.role[id] != RowRole::Free
     }
 
     /// The instructions of row kernel `root` that are values of each row, in post order.
@@ -148,7 +148,7 @@ pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
         anchor: ids().map(|_| None).collect(),
         path: ids().map(|_| Vec::new()).collect(),
         rows: ids().map(|_| None).collect(),
-        role: ids().map(|_| Role::Free).collect(),
+        role: ids().map(|_| RowRole::Free).collect(),
         position,
     };
     let n = comp.insts.len();

@@ -23,7 +23,7 @@ pub struct Rows {
 
 /// The role of an instruction inside a row kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum RowRole {
     /// One element for each of the row's.
     Full,
     /// One element for each row.
@@ -65,22 +65,22 @@ fn by_row(comp: &Computation, user: InstId, operand: InstId, map: &[usize], r: R
 }
 
 /// The role that `user`, itself in `role`, requires of its operand number `i`.
-pub fn demand(comp: &Computation, user: InstId, i: usize, role: Role, r: Rows) -> Role {
+pub fn demand(comp: &Computation, user: InstId, i: usize, role: RowRole, r: Rows) -> RowRole {
     let inst = &comp[user];
     let operand = inst.operands[i];
     let count = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
     match (role, &inst.op) {
-        (Role::Free, _) => Role::Free,
+        (RowRole::Free, _) => RowRole::Free,
         (_, op) if linear(op) => {
             if count(operand) == count(user) {
                 role
             } else {
-                Role::Free
+                RowRole::Free
             }
         }
-        (Role::Full, Op::Broadcast(map)) if by_row(comp, user, operand, map, r) => Role::Row,
-        (Role::Row, Op::Reduce { .. }) if i == 0 => Role::Full,
-        (Role::Full | Role::Row, _) => Role::Free,
+        (RowRole::Full, Op::Broadcast(map)) if by_row(comp, user, operand, map, r) => RowRole::Row,
+        (RowRole::Row, Op::Reduce { .. }) if i == 0 => RowRole::Full,
+        (RowRole::Full | RowRole::Row, _) => RowRole::Free,
     }
 }
 
@@ -89,17 +89,17 @@ impl Planner<'_> {
     pub(super) fn start_rows(&mut self, id: InstId) {
         if let Some(rows) = row_form(self.module, self.comp, id) {
             self.fusion.rows[id] = Some(rows);
-            self.fusion.role[id] = Role::Row;
+            self.fusion.role[id] = RowRole::Row;
         }
     }
 
     /// Whether an instruction belongs to its row kernel by its role.
     pub(super) fn rowwise(&self, id: InstId) -> bool {
-        self.fusion.role[id] != Role::Free
+        self.fusion.role[id] != RowRole::Free
     }
 
     /// The role that all readers of `id` require of it, if they agree.
-    fn asked(&self, id: InstId, r: Rows, role: &dyn Fn(InstId) -> Role) -> Option<Role> {
+    fn asked(&self, id: InstId, r: Rows, role: &dyn Fn(InstId) -> RowRole) -> Option<RowRole> {
         let mut all = self.uses(id).map(|(u, i)| demand(self.comp, u, i, role(u), r));
         let first = all.next()?;
         all.all(|x| x == first).then_some(first)
@@ -112,19 +112,21 @@ impl Planner<'_> {
             return false;
         }
         let role = match self.elements(root) {
-            Some(n) if Some(n) == r.rows.checked_mul(r.columns) => Role::Full,
-            Some(n) if n == r.rows => Role::Row,
+            Some(n) if Some(n) == r.rows.checked_mul(r.columns) => RowRole::Full,
+            Some(n) if n == r.rows => RowRole::Row,
             _ => return false,
         };
         let mut roles = HashMap::from([(root, role)]);
         for &m in self.members[root.index()].iter().chain([&id]) {
-            let Some(role) = self.asked(m, r, &|u| roles.get(&u).copied().unwrap_or(Role::Free)) else { return false };
+            let Some(role) = self.asked(m, r, &|u| roles.get(&u).copied().unwrap_or(RowRole::Free)) else {
+                return false;
+            };
             roles.insert(m, role);
         }
-        if roles.get(&id) != Some(&Role::Row) {
+        if roles.get(&id) != Some(&RowRole::Row) {
             return false;
         }
-        let of = |m: &InstId| roles.get(m).copied().unwrap_or(Role::Free);
+        let of = |m: &InstId| roles.get(m).copied().unwrap_or(RowRole::Free);
         let all: Vec<InstId> = self.members[root.index()].iter().copied().chain([root, id]).collect();
         if all.iter().any(|&m| self.is_alone_at_length(m, of(&m), r)) {
             return false;
@@ -137,9 +139,9 @@ impl Planner<'_> {
     }
 
     /// Whether `id` would be computed at length for one element of each short row.
-    fn is_alone_at_length(&self, id: InstId, role: Role, r: Rows) -> bool {
+    fn is_alone_at_length(&self, id: InstId, role: RowRole, r: Rows) -> bool {
         let is_long = matches!(self.comp[id].op, Op::Elementwise(op) if op.is_long());
-        role == Role::Row && is_long && r.rows > 1 && r.columns <= FEW_COLUMNS
+        role == RowRole::Row && is_long && r.rows > 1 && r.columns <= FEW_COLUMNS
     }
 
     /// Whether `id` becomes part of the row kernel `root`; `None`: as it would be with any kernel.
@@ -147,15 +149,15 @@ impl Planner<'_> {
         let r = self.fusion.rows[root]?;
         let role = self.asked(id, r, &|u| self.fusion.role[u])?;
         let op = &self.comp[id].op;
-        if role == Role::Free || self.members[root.index()].len() >= LARGEST_GROUP {
+        if role == RowRole::Free || self.members[root.index()].len() >= LARGEST_GROUP {
             return None;
         }
-        let reduction = role == Role::Row && row_form(self.module, self.comp, id) == Some(r);
+        let reduction = role == RowRole::Row && row_form(self.module, self.comp, id) == Some(r);
         let memory = self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory);
         if !reduction && (!inlineable(op) || memory) {
             return None;
         }
-        if role == Role::Full && linear(op) && self.is_epilogue(id) || self.is_alone_at_length(id, role, r) {
+        if role == RowRole::Full && linear(op) && self.is_epilogue(id) || self.is_alone_at_length(id, role, r) {
             return Some(FusionDecision::Materialised);
         }
         self.fusion.role[id] = role;

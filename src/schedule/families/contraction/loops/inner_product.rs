@@ -64,11 +64,11 @@ impl<'a> Emitter<'a> {
         let mut body = Vec::new();
         for share in shares(&mut e.k, tile, width, most) {
             let first = share.at.scale(most as i64);
-            let left = Side { buf: c.left, from: a.add(&first.scale(step)), step, count: share.count };
+            let left = VectorSide { buf: c.left, from: a.add(&first.scale(step)), step, count: share.count };
             let mut inside = Vec::new();
             for column0 in (0..n).step_by(block as usize) {
                 let (from, count) = (Index::constant((column0 * run) as i64), block.min(n - column0));
-                let right = Side { buf: packed, from, step: run as i64, count };
+                let right = VectorSide { buf: packed, from, step: run as i64, count };
                 let (sums, totals) = sums(&mut e, c.dtype, &sum, &left, &right, lanes);
                 inside.extend(sums);
                 for (i, total) in totals.into_iter().enumerate() {
@@ -122,7 +122,7 @@ fn lying_by_column(sum: &[Axis], columns: u64) -> Vec<Axis> {
 
 /// One side of sums along lanes: `count` of its rows or columns, `step` apart, the first from `from` on.
 #[derive(Clone, Debug)]
-pub(in crate::schedule) struct Side {
+pub(in crate::schedule) struct VectorSide {
     pub buf: BufId,
     pub from: Index,
     pub step: i64,
@@ -135,8 +135,8 @@ pub(in crate::schedule) fn sums(
     e: &mut Elements,
     dtype: DType,
     sum: &[Axis],
-    left: &Side,
-    right: &Side,
+    left: &VectorSide,
+    right: &VectorSide,
     lanes: u64,
 ) -> (Vec<Stmt>, Vec<ExprId>) {
     let (rows, n) = (left.count, right.count);

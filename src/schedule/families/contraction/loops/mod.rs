@@ -18,11 +18,11 @@ use crate::kernel::Atom;
 use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
-use crate::schedule::families::contraction::loops::pack::Panels;
+use crate::schedule::families::contraction::loops::pack::RightPanels;
 use crate::schedule::families::contraction::loops::tiling::Tiling;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
-use crate::schedule::families::contraction::recipe::{Method, Product, Read, RightSide, TileConstraint};
+use crate::schedule::families::contraction::recipe::{Product, ProductMethod, Read, RightSide, TileConstraint};
 use crate::schedule::loops::grid::{Grid, chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::forward;
@@ -160,16 +160,16 @@ impl<'a> Emitter<'a> {
         k: &mut Kernel,
         c: &Contraction,
         sum: &[Axis],
-        method: &Method,
+        method: &ProductMethod,
         batch: VarId,
-    ) -> Result<(Panels, Vec<Stmt>)> {
+    ) -> Result<(RightPanels, Vec<Stmt>)> {
         let (columns, tile) = (method.panel, method.tile.columns());
         Ok(match (method.read, &c.right) {
             (Read::InPlace { batch }, &Right::Buffer(buf)) => {
-                (Panels { buf, term: tile, in_place: Some(c.b0), batch, panel: tile, scales: None }, Vec::new())
+                (RightPanels { buf, term: tile, in_place: Some(c.b0), batch, panel: tile, scales: None }, Vec::new())
             }
             (Read::Transposed { panel, batch }, &Right::Buffer(buf)) => {
-                (Panels { buf, term: 1, in_place: None, batch, panel, scales: None }, Vec::new())
+                (RightPanels { buf, term: 1, in_place: None, batch, panel, scales: None }, Vec::new())
             }
             (Read::Stack, &Right::Buffer(buf)) => self.pack_on_stack(k, c, buf, sum, batch, tile),
             _ => (self.pack(c, sum, columns, product(&c.columns).div_ceil(columns), method.numbers)?, Vec::new()),

@@ -16,7 +16,7 @@ const FEW_TERMS: u64 = 16;
 
 /// The right side in panels, each `[sum][columns of a panel]`.
 #[derive(Clone, Copy, Debug)]
-pub struct Panels {
+pub struct RightPanels {
     /// The buffer that holds the panels.
     pub buf: BufId,
     /// How far a term is from the next: the columns of a panel.
@@ -69,13 +69,13 @@ impl Emitter<'_> {
         panel: u64,
         panels: u64,
         order: PanelOrder,
-    ) -> Result<Panels> {
+    ) -> Result<RightPanels> {
         let (n, k) = (product(&c.columns), product(sum));
         let own = has_own(&c.batch);
         let batch = if own { product(&c.batch) } else { 1 };
         let shape = PanelShape { batch, panels, panel, order };
         let dtype = self.right_type(c);
-        let made = |buf: BufId, scales: Option<BufId>| Panels {
+        let made = |buf: BufId, scales: Option<BufId>| RightPanels {
             buf,
             term: panel,
             in_place: None,
@@ -124,7 +124,7 @@ impl Emitter<'_> {
         sum: &[Axis],
         b: VarId,
         panel: u64,
-    ) -> (Panels, Vec<Stmt>) {
+    ) -> (RightPanels, Vec<Stmt>) {
         let (terms, batch) = (product(sum), product(&c.batch));
         let panels = product(&c.columns).div_ceil(panel);
         let dtype = self.program.buffers[from].dtype;
@@ -136,7 +136,7 @@ impl Emitter<'_> {
         let ([p, round], body) =
             source.panels(k, &Destination { buf, dtype, first: Index::default() }, b, dims, few, lanes);
         let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
-        (Panels { buf, term: panel, in_place: None, batch: 0, panel: terms * panel, scales: None }, body)
+        (RightPanels { buf, term: panel, in_place: None, batch: 0, panel: terms * panel, scales: None }, body)
     }
 
     /// The panels of a constant.

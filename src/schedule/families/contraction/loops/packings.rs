@@ -8,27 +8,27 @@ use std::cell::RefCell;
 
 /// The panels that were made; none by default.
 #[derive(Debug, Default)]
-pub struct Packings(RefCell<HashMap<(Source, Numbers), Bytes>>);
+pub struct Packings(RefCell<HashMap<(ConstantAddress, Numbers), Bytes>>);
 
 /// A constant by where its bytes lie, which stay there as long as this does.
 #[derive(Clone, Debug)]
-pub(in crate::schedule) struct Source(pub(in crate::schedule) Bytes);
+pub(in crate::schedule) struct ConstantAddress(pub(in crate::schedule) Bytes);
 
-impl Source {
+impl ConstantAddress {
     fn place(&self) -> (*const u8, usize) {
         (self.0.as_ptr(), self.0.len())
     }
 }
 
-impl PartialEq for Source {
+impl PartialEq for ConstantAddress {
     fn eq(&self, other: &Self) -> bool {
         self.place() == other.place()
     }
 }
 
-impl Eq for Source {}
+impl Eq for ConstantAddress {}
 
-impl std::hash::Hash for Source {
+impl std::hash::Hash for ConstantAddress {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.place().hash(state);
     }
@@ -38,7 +38,7 @@ impl Packings {
     /// The panels of `t`.
     pub(in crate::schedule) fn packed(&self, t: &Tensor, numbers: Numbers) -> Bytes {
         let mut made = self.0.borrow_mut();
-        made.entry((Source(t.bytes.clone()), numbers)).or_insert_with_key(|(_, numbers)| numbers.of(t)).clone()
+        made.entry((ConstantAddress(t.bytes.clone()), numbers)).or_insert_with_key(|(_, numbers)| numbers.of(t)).clone()
     }
 }
 

@@ -2,11 +2,11 @@
 use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::pack::Panels;
+use crate::schedule::families::contraction::loops::pack::RightPanels;
 use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch;
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
-use crate::schedule::families::contraction::recipe::Method;
+use crate::schedule::families::contraction::recipe::ProductMethod;
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
 use crate::schedule::loops::grid::{Grid, Share};
 use crate::schedule::loops::prelude::*;
@@ -17,9 +17,9 @@ pub(super) struct Tiling<'t> {
     pub c: &'t Contraction,
     /// The loops over rows.
     pub rows: &'t [Axis],
-    pub method: &'t Method,
+    pub method: &'t ProductMethod,
     /// The right side.
-    pub packed: Panels,
+    pub packed: RightPanels,
     pub grid: Grid,
     /// The extent of the row axis along which tiles follow one another.
     pub extent: u64,
@@ -41,8 +41,8 @@ impl<'t> Tiling<'t> {
         k: &mut Kernel,
         c: &'t Contraction,
         rows: &'t [Axis],
-        method: &'t Method,
-        packed: Panels,
+        method: &'t ProductMethod,
+        packed: RightPanels,
         batch: VarId,
     ) -> Tiling<'t> {
         let tile = method.tile;

@@ -1,7 +1,7 @@
 //! Products of few rows with a right side that lies turned, the terms of a column side by side, such as the keys that the query
 //! of one position meets: sums along those terms, where they lie. Packed for lanes along columns, all of it would be read and
 //! written for few multiply-adds.
-use crate::schedule::families::contraction::loops::inner_product::{Side, sums};
+use crate::schedule::families::contraction::loops::inner_product::{VectorSide, sums};
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, StackRows};
 use crate::schedule::families::contraction::recipe::axis::Axis;
@@ -20,7 +20,7 @@ impl Emitter<'_> {
         StackRows { buf, width }: StackRows,
     ) -> Vec<Stmt> {
         let step = part.rows.get(1).map_or(0, |row| row.0);
-        let rows = Side { buf: c.left, from: part.a.clone(), step, count: part.rows.len() as u64 };
+        let rows = VectorSide { buf: c.left, from: part.a.clone(), step, count: part.rows.len() as u64 };
         // the columns pass, the rows stay
         let swapped: Vec<Axis> = sum.iter().map(|x| Axis { a: x.b, b: x.a, ..*x }).collect();
         let run = sum.last().map_or(1, |x| x.extent);
@@ -36,7 +36,7 @@ impl Emitter<'_> {
             let round = e.k.var(rounds);
             let column = Index::var(round).scale(count as i64).offset(first as i64);
             let from = part.b.add(&column.scale(apart as i64));
-            let columns = Side { buf: part.packed, from, step: apart as i64, count };
+            let columns = VectorSide { buf: part.packed, from, step: apart as i64, count };
             let (mut inside, totals) = sums(e, c.dtype, &swapped, &columns, &rows, lanes);
             for (i, value) in totals.into_iter().enumerate() {
                 let (j, r) = (i as u64 / rows.count, i as u64 % rows.count);

@@ -91,7 +91,7 @@ pub struct TileConstraint<'s> {
 
 /// How it is made.
 #[derive(Clone, Debug)]
-pub struct Method {
+pub struct ProductMethod {
     /// The name of the contraction in tuned choices.
     pub form: String,
     /// The register tile.
@@ -158,7 +158,13 @@ impl Product<'_> {
     }
 
     /// Chooses the method of the contraction for these loops over rows and sums; `given` holds what has been decided before.
-    pub fn method(&self, rows: &[Axis], sum: &[Axis], given: Option<&TileConstraint<'_>>, target: &Target) -> Method {
+    pub fn method(
+        &self,
+        rows: &[Axis],
+        sum: &[Axis],
+        given: Option<&TileConstraint<'_>>,
+        target: &Target,
+    ) -> ProductMethod {
         let (n, k) = (product(self.columns), product(sum));
         let size = self.left.0.bytes() as u64;
         let dtype = self.dtype.accumulator();
@@ -213,7 +219,7 @@ impl Product<'_> {
         let is_known =
             matches!(self.side, RightSide::Constant | RightSide::Stored { .. }) && numbers == PanelOrder::Plain;
         let panel = if is_known { register_tile::packed_columns(target, &tile, dtype, &form) } else { panel };
-        Method { form, tile, numbers, panel, read, order, is_in_bands }
+        ProductMethod { form, tile, numbers, panel, read, order, is_in_bands }
     }
 
     /// Whether the right side is best read where it lies, if it is in memory: column after column, by few rows.

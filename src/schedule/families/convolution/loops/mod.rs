@@ -216,7 +216,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The operand where it has enough zeros around it, or a copy that has.
-    fn with_room(&mut self, id: InstId, operand: InstId, d: &ConvDims, margins: &[(u64, u64)]) -> Result<Value> {
+    fn with_room(&mut self, id: InstId, operand: InstId, d: &ConvDims, margins: &[(u64, u64)]) -> Result<ValueBuffers> {
         let rank = self.scope.comp.array(operand).rank();
         let mut all = [vec![0; rank], vec![0; rank]];
         for (&(low, high), &axis) in margins.iter().zip(&d.input_spatial) {
@@ -231,7 +231,7 @@ impl<'a> Emitter<'a> {
         id: InstId,
         operand: InstId,
         margins: &[Vec<u64>; 2],
-    ) -> Result<Value> {
+    ) -> Result<ValueBuffers> {
         let shape = self.scope.comp.array(operand).clone();
         let value = self.value(operand)?;
         let fits = |layout: &Layout| {
@@ -265,7 +265,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A copy with base dilation and padding written out.
-    fn dilated(&mut self, id: InstId, operand: InstId, d: &ConvDims) -> Result<Value> {
+    fn dilated(&mut self, id: InstId, operand: InstId, d: &ConvDims) -> Result<ValueBuffers> {
         let shape = self.scope.comp.array(operand).clone();
         let value = self.value(operand)?;
         let from = value.view(&shape.dims)?;
@@ -290,6 +290,6 @@ impl<'a> Emitter<'a> {
         let store = Stmt::Store { buf: to, index: linear(&at, &dims), value: x };
         nest::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
         self.launch(k);
-        Ok(Value { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
+        Ok(ValueBuffers { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
     }
 }

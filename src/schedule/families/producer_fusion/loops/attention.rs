@@ -26,7 +26,7 @@ impl<'a> Emitter<'a> {
         let number = in_block(&mut e, block.tiles[0]);
         let strip =
             LocalRows { held: LocalSide::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
-        let sink = Value { leaves: vec![from], layout: None };
+        let sink = ValueBuffers { leaves: vec![from], layout: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.place(k, b, r, c);
         let root = Root { id: block.scores, anchor: first, out: &sink };
         let make = self.nest(&mut e, root, &made.c, Some(&strip), &place)?;
@@ -63,7 +63,7 @@ impl<'a> Emitter<'a> {
         let (near, row) = (e.k.var(block.height), e.k.var(block.rows.rows));
         let at = Index::var(near).scale(block.stride as i64);
         let held = rows::Held { operand: block.scores, from, to, at };
-        let out = Value { leaves: vec![to], layout: None };
+        let out = ValueBuffers { leaves: vec![to], layout: None };
         let r = block.rows;
         let (mut e, inside) = self.row(e, block.left, r, Index::var(row), &out, Some(&held))?;
         e.fixed.remove(&block.scores);

@@ -2,7 +2,7 @@
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
-use crate::schedule::families::producer_fusion::loops::line_buffer::{Band, Chunks, RowStatements, Rows};
+use crate::schedule::families::producer_fusion::loops::line_buffer::{Chunks, PanelRows, RowBand, RowStatements};
 use crate::schedule::families::producer_fusion::recipe::{DepthwiseChain, span};
 use crate::schedule::loops::prelude::*;
 
@@ -19,7 +19,7 @@ impl<'a> Emitter<'a> {
         let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
         let (held, stride) = (span(w), operand.dims[d.input_spatial[1]] * panel);
         let buf = self.on_stack(DType::F32, held * stride);
-        let rows = Rows { buf, held, stride, width: self.width(DType::F32) };
+        let rows = PanelRows { buf, held, stride, width: self.width(DType::F32) };
         let mut e = self.elements(id);
         let made = self.strip(&mut e, chain, &rows, d)?;
         let extent = result.dims[d.output_spatial[0]];
@@ -31,7 +31,7 @@ impl<'a> Emitter<'a> {
         let input = View { buf, layout, ring: Some(held) };
         let row = WindowRow { batch: made.batch, row: reader, panel: Some((made.panel, panel)), sums };
         let read = self.window_row(&mut e, root, &input, &chain.window, &row)?;
-        let band = Band { own: extent / chain.bands, span: span(w), stride: w.stride };
+        let band = RowBand { own: extent / chain.bands, span: span(w), stride: w.stride };
         let chunks = Chunks::new(&mut e.k, made.batch, made.panel, chain.bands);
         let fresh = chunks.is_fresh(&mut e.k);
         let t = e.k.var(band.rows());
@@ -58,7 +58,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// One row of one panel of the producer.
-    fn strip(&mut self, e: &mut Elements, chain: &DepthwiseChain, rows: &Rows, d: &ConvDims) -> Result<RowStatements> {
+    fn strip(
+        &mut self,
+        e: &mut Elements,
+        chain: &DepthwiseChain,
+        rows: &PanelRows,
+        d: &ConvDims,
+    ) -> Result<RowStatements> {
         let producer = chain.producer;
         let first = self.scope.fusion.anchor[producer].unwrap_or(producer);
         let input = self.padded(producer, first, self.scope.comp[first].operands[0])?;
@@ -66,7 +72,7 @@ impl<'a> Emitter<'a> {
         let form = Some(chain.form.clone());
         let strip = LocalRows { held: LocalSide::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);
-        let sink = Value { leaves: vec![rows.buf], layout: Some(layout) };
+        let sink = ValueBuffers { leaves: vec![rows.buf], layout: Some(layout) };
         let root = Root { id: producer, anchor: first, out: &sink };
         let ([batch, row], nest) = self.product_rows(e, root, &input, &strip)?;
         let body = vec![each(nest.grid.tile, LoopKind::Seq, nest.body)];

@@ -8,7 +8,7 @@ use crate::schedule::memory::layout::Layout;
 
 /// The rows of a band: of the result, and those that its windows read. Step `t` makes a row, and from the last row of the first
 /// window on every `stride`th is followed by a result.
-pub(in crate::schedule) struct Band {
+pub(in crate::schedule) struct RowBand {
     /// Rows of the result.
     pub own: u64,
     /// Rows of a window.
@@ -17,7 +17,7 @@ pub(in crate::schedule) struct Band {
     pub stride: u64,
 }
 
-impl Band {
+impl RowBand {
     pub(in crate::schedule) fn rows(&self) -> u64 {
         (self.own - 1) * self.stride + self.span
     }
@@ -133,7 +133,7 @@ pub(in crate::schedule) struct RowStatements {
 }
 
 /// Rows of one panel of channels in memory, in elements.
-pub(in crate::schedule) struct Rows {
+pub(in crate::schedule) struct PanelRows {
     pub buf: BufId,
     /// The number of rows that the memory holds.
     pub held: u64,
@@ -143,7 +143,7 @@ pub(in crate::schedule) struct Rows {
     pub width: Width,
 }
 
-impl Rows {
+impl PanelRows {
     /// Where the pixels of a row lie behind so many that are not there. Rows and the channels of other panels are added by those
     /// that know them.
     pub(in crate::schedule) fn layout(&self, d: &ConvDims, panel: u64, before: i64) -> Layout {

@@ -11,7 +11,7 @@ use crate::schedule::families::contraction::loops::Nest;
 use crate::schedule::families::contraction::loops::local_rows::LocalRows;
 use crate::schedule::families::contraction::loops::operands::Coordinates;
 use crate::schedule::families::convolution::recipe::phases::Phase;
-use crate::schedule::families::depthwise::loops::Place;
+use crate::schedule::families::depthwise::loops::TilePosition;
 use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::families::plane_sums::loops::Sum;
 use crate::schedule::families::producer_fusion::recipe::FusedProducer;
@@ -98,7 +98,7 @@ impl<'a> Emitter<'a> {
                     let channel = column.at.scale(row.panel.map_or(0, |(_, most)| most as i64)).add(&from);
                     let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
                     let sum = row.sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
-                    let place = Place { batch: row.batch, outer: &[row.row], first, channel, from, lanes, sum };
+                    let place = TilePosition { batch: row.batch, outer: &[row.row], first, channel, from, lanes, sum };
                     let inside = self.depthwise_tile(e, root, &c, &place, input, &run)?;
                     body.extend(guarded(&mut e.k, &[&column, &pixels], vec![part.loops(block, lane, inside)]));
                 }

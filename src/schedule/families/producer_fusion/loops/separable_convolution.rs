@@ -26,7 +26,7 @@ impl<'a> Emitter<'a> {
         let left = View::new(row, layout.clone());
         let ([batch, line], nest) = self.product_rows(&mut e, root, &left, &strip)?;
         e.forget();
-        let sink = Value { leaves: vec![row], layout: Some(layout) };
+        let sink = ValueBuffers { leaves: vec![row], layout: Some(layout) };
         let of_window = WindowRow { batch, row: line, panel: None, sums: None };
         let made = Root { id: producer, anchor: window, out: &sink };
         let mut body = self.window_row(&mut e, made, &input, &separable.window, &of_window)?;

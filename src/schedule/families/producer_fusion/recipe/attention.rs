@@ -9,7 +9,7 @@ use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::fuse::{Fusion, Move, Role, Rows, demand};
+use crate::schedule::plan::fuse::{Fusion, Move, RowRole, Rows, demand};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
 use crate::target::machine::{L2_SCORE, L3_SCORE, WORTH_SHARING};
@@ -62,7 +62,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let PlanContext { comp, users, target, .. } = *context;
     let anchor = dot_kernel(comp, fusion, id)?;
     let left = comp[anchor].operands[0];
-    let full = fusion.is_made(left) && fusion.role[left] == Role::Full;
+    let full = fusion.is_made(left) && fusion.role[left] == RowRole::Full;
     let alone = users[left] == [anchor] && left != comp.root && comp[anchor].operands[1] != left;
     let rows = fusion.rows[left].filter(|_| full && alone)?;
     let scores = operand_of_rows(comp, fusion, users, left, rows)?;
@@ -152,7 +152,7 @@ fn operand_of_rows(
     let is_full = |id: InstId, user: InstId| {
         let operands = comp[user].operands.iter().enumerate().filter(|(_, o)| **o == id);
         let mut request = operands.map(|(i, _)| demand(comp, user, i, fusion.role[user], rows));
-        is_member(user) && request.all(|role| role == Role::Full)
+        is_member(user) && request.all(|role| role == RowRole::Full)
     };
     let members = fusion.members_of_rows(comp, left);
     members.into_iter().flat_map(|m| comp[m].operands.iter().copied()).find(|&o| {

@@ -13,7 +13,7 @@ use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::families::winograd::recipe::points::apart;
-use crate::schedule::families::winograd::recipe::{self as method, Cut, Rows, Winograd};
+use crate::schedule::families::winograd::recipe::{self as method, KernelSplit, ProductRows, Winograd};
 use crate::schedule::loops::grid::{chunked, guarded, shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::choices::Key;
@@ -53,15 +53,15 @@ struct Conv<'c> {
     pooled: Option<&'c Pooling>,
     /// The channels that it reads.
     input: &'c [Plane],
-    out: &'c Value,
+    out: &'c ValueBuffers,
 }
 
 /// The products of rows with weights that lie in panels.
 struct Products<'c> {
     c: Contraction,
-    rows: &'c Rows,
+    rows: &'c ProductRows,
     packed: BufId,
-    sums: Value,
+    sums: ValueBuffers,
 }
 
 /// A convolution by Winograd's method.
@@ -81,7 +81,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn winograd(
         &mut self,
         Root { id, anchor, out }: Root<'_>,
-        setup: &method::Setup,
+        setup: &method::WinogradSetup,
         pooled: Option<&Pooling>,
     ) -> Result<()> {
         let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
@@ -91,16 +91,16 @@ impl<'a> Emitter<'a> {
         let conv = Conv { ids, key, d, w, is_known: setup.is_known, may_be_known, pooled, input, out };
         let first = self.program.buffers.len();
         match &setup.cut {
-            Cut::Strips(strips) => self.winograd_strips(&conv, strips)?,
-            Cut::Blocks(blocks) => self.winograd_blocks(&conv, blocks)?,
-            Cut::Panels(panels) => {
+            KernelSplit::Strips(strips) => self.winograd_strips(&conv, strips)?,
+            KernelSplit::Blocks(blocks) => self.winograd_blocks(&conv, blocks)?,
+            KernelSplit::Panels(panels) => {
                 let inputs = self.winograd_inputs(&conv);
                 self.winograd_panels(&conv, panels, &inputs)?;
             }
-            Cut::Whole(panels) => {
+            KernelSplit::Whole(panels) => {
                 let inputs = self.winograd_inputs(&conv);
                 let of_sums = apart(w.rows() * w.outputs);
-                let sums = Value { leaves: vec![self.buffer(DType::F32, w.points() * of_sums)], layout: None };
+                let sums = ValueBuffers { leaves: vec![self.buffer(DType::F32, w.points() * of_sums)], layout: None };
                 match panels {
                     Some(panels) => self.winograd_products(&conv, panels, &inputs, &sums, of_sums)?,
                     None => self.known_products(&conv, &inputs, &sums, of_sums)?,
@@ -120,7 +120,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         conv: &Conv<'_>,
         TransformedInputs { buf: left, layout: inputs }: &TransformedInputs,
-        sums: &Value,
+        sums: &ValueBuffers,
         of_sums: u64,
     ) -> Result<()> {
         let (w, rows) = (conv.w, inputs.rows(conv.d, conv.w));
@@ -138,7 +138,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         mut k: Kernel,
         w: &Winograd,
-        rows: &Rows,
+        rows: &ProductRows,
         flops: u64,
         loops: &[VarId],
         body: Vec<Stmt>,
@@ -194,7 +194,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut Elements,
         conv: &Conv<'_>,
-        Products { c, rows: Rows { axes: rows, tile, .. }, sums, .. }: &Products<'_>,
+        Products { c, rows: ProductRows { axes: rows, tile, .. }, sums, .. }: &Products<'_>,
         right: &RegisterBlock,
     ) -> Result<Vec<Stmt>> {
         let width = rows.last().map_or(1, |x| x.extent);

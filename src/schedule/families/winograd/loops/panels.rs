@@ -4,7 +4,7 @@ use super::transform::PointMemory;
 use super::weights::WeightColumns;
 use super::{Conv, PointProducts, Products, Right, products};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
-use crate::schedule::families::winograd::recipe::Panels;
+use crate::schedule::families::winograd::recipe::ProductPanels;
 use crate::schedule::families::winograd::recipe::points::apart;
 use crate::schedule::loops::grid::{guarded, numbered, shares};
 use crate::schedule::loops::prelude::*;
@@ -14,9 +14,9 @@ impl<'a> Emitter<'a> {
     pub(super) fn winograd_products(
         &mut self,
         conv: &Conv<'_>,
-        panels: &Panels,
+        panels: &ProductPanels,
         TransformedInputs { buf: left, layout: inputs }: &TransformedInputs,
-        sums: &Value,
+        sums: &ValueBuffers,
         of_sums: u64,
     ) -> Result<()> {
         let (w, panel) = (conv.w, panels.rows.panel());
@@ -67,7 +67,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Memory for the weights of a row of points.
-    fn for_row(&mut self, conv: &Conv<'_>, panels: &Panels, of_row: u64) -> BufId {
+    fn for_row(&mut self, conv: &Conv<'_>, panels: &ProductPanels, of_row: u64) -> BufId {
         match panels.on_stack[1] {
             true => self.on_stack(DType::F32, of_row),
             false => self.for_weights(conv, panels.groups * panels.parts * of_row),
@@ -78,7 +78,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn winograd_panels(
         &mut self,
         conv: &Conv<'_>,
-        panels: &Panels,
+        panels: &ProductPanels,
         TransformedInputs { buf: left, layout: inputs }: &TransformedInputs,
     ) -> Result<()> {
         let (w, panel) = (conv.w, panels.rows.panel());
@@ -95,7 +95,8 @@ impl<'a> Emitter<'a> {
         let right = Right::Buffer(packed);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
         let c = products(w, memory, panels.rows.axes.clone(), panel, &inputs.terms(conv.d, w));
-        let products = Products { c, rows: &panels.rows, packed, sums: Value { leaves: vec![sums], layout: None } };
+        let products =
+            Products { c, rows: &panels.rows, packed, sums: ValueBuffers { leaves: vec![sums], layout: None } };
 
         let mut e = self.elements(conv.ids.0);
         let (group, of_it) = (e.k.var(panels.groups), e.k.var(of_group));

@@ -23,7 +23,7 @@ impl<'a> Emitter<'a> {
         let memory = PointProducts { left: inputs, right: Right::Buffer(packed), of_inputs, of_sums };
         // only one panel of the sums is there at a time
         let c = products(w, memory, rows.axes.clone(), rows.panel(), &piece.sum);
-        Ok(Products { c, rows, packed, sums: Value { leaves: vec![sums], layout: None } })
+        Ok(Products { c, rows, packed, sums: ValueBuffers { leaves: vec![sums], layout: None } })
     }
 
     /// Panel after panel of a piece whose inputs are there, from a point of its memory on: its products at all points, and what `back`

@@ -1,7 +1,7 @@
 //! Winograd's method along one axis block by block, where the window has taps along another one too: some lines that lie one behind
 //! the other along that, and some tiles of each, are transformed, multiplied and transformed back before the next ones begin.
 //! Lines that two blocks read are transformed twice.
-use super::{Piece, Rows, TRANSFORM, Winograd};
+use super::{Piece, ProductRows, TRANSFORM, Winograd};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover};
 use crate::schedule::plan::MOST_STACK;
@@ -51,7 +51,7 @@ fn one(d: &ConvDims, w: &Winograd, made: [u64; 2], few: u64, target: &Target) ->
     let line = read[1] * w.inputs;
     let piece = Piece {
         tiles: [read[0] * read[1], made[0] * made[1]],
-        rows: Rows::new(w, &[(made[0], window.stride * line), (made[1], w.inputs)], w.outputs, target),
+        rows: ProductRows::new(w, &[(made[0], window.stride * line), (made[1], w.inputs)], w.outputs, target),
         sum: vec![(window.size, window.rhs_dilate * line), (along.groups * w.inputs, 1)],
     };
     let cover = Cover { height: made[0], width: made[1], columns: w.outputs, sum: w.terms(), stride: 4 * w.inputs };

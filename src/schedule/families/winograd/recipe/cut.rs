@@ -1,84 +1,84 @@
 //! How a convolution by Winograd's method is cut into kernels: three of them, or, where what is between those would leave the
 //! second-level cache or there is less room, all in one, piece by piece or panel by panel.
-use super::{Blocks, Panels, Strips, Winograd, blocks, panels, strips};
+use super::{Blocks, ProductPanels, Strips, Winograd, blocks, panels, strips};
 use crate::hlo::attrs::ConvDims;
 use crate::target::Target;
 use std::fmt;
 
 /// How it is cut into kernels.
 #[derive(Clone, Debug)]
-pub enum Cut {
+pub enum KernelSplit {
     /// Three kernels: all inputs are transformed, multiplied, transformed back. The weights are transformed for the panels that
     /// are multiplied, unless they are known.
-    Whole(Option<Panels>),
+    Whole(Option<ProductPanels>),
     /// Strip after strip in one kernel: some tiles one after another.
     Strips(Strips),
     /// Block after block in one kernel: some lines, and some tiles of each.
     Blocks(Blocks),
     /// All inputs are transformed, then panels of channels one after another have their weights transformed, are multiplied and
     /// transformed back.
-    Panels(Panels),
+    Panels(ProductPanels),
 }
 
 /// A convolution that is done this way, and how.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct WinogradSetup {
     /// The convolution.
     pub w: Winograd,
     /// Whether weights of several axes, or of pieces, are transformed at compile time.
     pub is_known: bool,
     /// How it is cut.
-    pub cut: Cut,
+    pub cut: KernelSplit,
 }
 
-impl Setup {
+impl WinogradSetup {
     /// The kernels of `w`, which may take so much memory for themselves, if that is bounded.
-    pub fn new(w: Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &Target) -> Setup {
+    pub fn new(w: Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &Target) -> WinogradSetup {
         let cut = if w.is_line() { of_line(&w, d, room, target) } else { of_square(&w, d, is_known, room, target) };
-        Setup { w, is_known, cut }
+        WinogradSetup { w, is_known, cut }
     }
 
     /// Whether weights that are transformed at each call could be transformed at compile time, had that been asked for.
     pub fn may_be_known(&self) -> bool {
-        !self.w.is_line() || matches!(self.cut, Cut::Strips(_) | Cut::Blocks(_))
+        !self.w.is_line() || matches!(self.cut, KernelSplit::Strips(_) | KernelSplit::Blocks(_))
     }
 }
 
-fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> Cut {
+fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> KernelSplit {
     if let Some(strips) = strips::of_line(w, room, target) {
-        return Cut::Strips(strips);
+        return KernelSplit::Strips(strips);
     }
     if let Some(blocks) = blocks::choose(d, w, room, target) {
-        return Cut::Blocks(blocks);
+        return KernelSplit::Blocks(blocks);
     }
     let panels = panels::of_line(w, d, room, target);
-    panels.map_or_else(|| Cut::Whole(Some(panels::whole(w, d, target))), Cut::Panels)
+    panels.map_or_else(|| KernelSplit::Whole(Some(panels::whole(w, d, target))), KernelSplit::Panels)
 }
 
-fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &Target) -> Cut {
+fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &Target) -> KernelSplit {
     let strips = strips::of_square(w, is_known, room, target);
     let panels = room.filter(|_| !is_known).and_then(|room| panels::of_square(w, d, room, target));
     let bytes = strips.as_ref().map_or(u64::MAX, |strips| strips.bytes(w, is_known));
     match (panels.filter(|panels| panels.bytes(w) < bytes), strips) {
-        (Some(panels), _) => Cut::Panels(panels),
-        (None, Some(strips)) => Cut::Strips(strips),
-        (None, None) => Cut::Whole((!is_known).then(|| panels::whole(w, d, target))),
+        (Some(panels), _) => KernelSplit::Panels(panels),
+        (None, Some(strips)) => KernelSplit::Strips(strips),
+        (None, None) => KernelSplit::Whole((!is_known).then(|| panels::whole(w, d, target))),
     }
 }
 
-impl fmt::Display for Setup {
+impl fmt::Display for WinogradSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let axes: Vec<String> = self.w.along.iter().map(|a| format!("{}:{}", a.axis, a.size)).collect();
         let weights = if self.is_known { "known" } else { "transformed" };
         let stack = |is: bool| if is { " on the stack" } else { "" };
         let (cut, rows) = match &self.cut {
-            Cut::Whole(panels) => ("whole".to_string(), panels.as_ref().map(|p| &p.rows)),
-            Cut::Strips(s) => {
+            KernelSplit::Whole(panels) => ("whole".to_string(), panels.as_ref().map(|p| &p.rows)),
+            KernelSplit::Strips(s) => {
                 let of = format!("{} bands of {} strips of {} tiles", s.bands, s.own, s.tiles * s.lines);
                 (format!("{of}{}", stack(s.on_stack)), Some(&s.piece.rows))
             }
-            Cut::Blocks(b) => (format!("blocks of {} by {}", b.made[0], b.made[1]), Some(&b.piece.rows)),
-            Cut::Panels(p) => (format!("panels in {} groups{}", p.groups, stack(p.on_stack[0])), Some(&p.rows)),
+            KernelSplit::Blocks(b) => (format!("blocks of {} by {}", b.made[0], b.made[1]), Some(&b.piece.rows)),
+            KernelSplit::Panels(p) => (format!("panels in {} groups{}", p.groups, stack(p.on_stack[0])), Some(&p.rows)),
         };
         let products = rows.map_or(String::new(), |rows| format!(", products {}", rows.tile));
         write!(f, "axes {}, weights {weights}, {cut}{products}", axes.join(" "))

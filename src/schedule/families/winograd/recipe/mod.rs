@@ -10,9 +10,9 @@ pub mod points;
 mod strips;
 
 pub use blocks::Blocks;
-pub use cut::{Cut, Setup};
-pub use panels::Panels;
-pub use pieces::{Inputs, Piece, Rows};
+pub use cut::{KernelSplit, WinogradSetup};
+pub use panels::ProductPanels;
+pub use pieces::{Inputs, Piece, ProductRows};
 pub use strips::Strips;
 
 use crate::hlo::attrs::{ConvDims, WindowDim};

@@ -1,7 +1,7 @@
 //! Panels of channels whose weights are transformed on the way, a row of points after the other, and multiplied with all tiles.
 //! Where there is little room and there are few tiles they are transformed back at once: then the sums of one panel are there at a
 //! time, of each of some groups of panels, or on the stack.
-use super::{Inputs, Rows, Winograd, apart};
+use super::{Inputs, ProductRows, Winograd, apart};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::plan::MOST_STACK;
 use crate::target::Target;
@@ -21,9 +21,9 @@ const WEIGHTS_SIXTEENTHS: u64 = 4;
 
 /// How the products are done.
 #[derive(Clone, Debug)]
-pub struct Panels {
+pub struct ProductPanels {
     /// The rows of products, and their tile.
-    pub rows: Rows,
+    pub rows: ProductRows,
     /// Groups of panels, each of which has memory for one.
     pub groups: u64,
     /// Parts of the rows of points of each, which have memory for their own weights.
@@ -32,7 +32,7 @@ pub struct Panels {
     pub on_stack: [bool; 2],
 }
 
-impl Panels {
+impl ProductPanels {
     /// Bytes of workspace that the panels take where they are transformed back at once.
     pub fn bytes(&self, w: &Winograd) -> u64 {
         let of_group = of_panel(w, self.rows.panel()).into_iter().zip(self.on_stack);
@@ -47,16 +47,16 @@ fn of_panel(w: &Winograd, panel: u64) -> [u64; 2] {
 }
 
 /// All tiles are multiplied by one kernel, of which all sums are kept.
-pub fn whole(w: &Winograd, d: &ConvDims, target: &Target) -> Panels {
+pub fn whole(w: &Winograd, d: &ConvDims, target: &Target) -> ProductPanels {
     let all = Inputs::new(w).rows(d, w);
-    let mut rows = Rows::new(w, &all, w.outputs, target);
+    let mut rows = ProductRows::new(w, &all, w.outputs, target);
     let mut groups = w.outputs.div_ceil(rows.panel());
     if !w.is_line() {
         groups = groups.min(FEW_GROUPS);
         if groups * HALVES * w.row_points() * 4 * w.terms() * rows.panel()
             > target.caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
         {
-            rows = Rows::new(w, &all, w.outputs.min(NARROW * rows.tile.lanes), target);
+            rows = ProductRows::new(w, &all, w.outputs.min(NARROW * rows.tile.lanes), target);
         }
     }
     let on_stack = of_panel(w, rows.panel())[1] <= MOST_STACK;
@@ -67,33 +67,33 @@ pub fn whole(w: &Winograd, d: &ConvDims, target: &Target) -> Panels {
         ENOUGH_PANELS.. => 1,
         _ => HALVES,
     };
-    Panels { rows, groups, parts, on_stack: [false, on_stack] }
+    ProductPanels { rows, groups, parts, on_stack: [false, on_stack] }
 }
 
 /// Along both axes, of panels that are wide or narrow, in more or fewer groups, those that leave more room.
-pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &Target) -> Option<Panels> {
+pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &Target) -> Option<ProductPanels> {
     let all = Inputs::new(w).rows(d, w);
     let cut = |(vectors, most_groups): (u64, u64)| {
-        let rows = Rows::new(w, &all, w.outputs.min(vectors * target.lanes(4)), target);
+        let rows = ProductRows::new(w, &all, w.outputs.min(vectors * target.lanes(4)), target);
         let [sums, weights] = of_panel(w, rows.panel());
         let on_stack = [sums <= MOST_STACK, sums + weights <= MOST_STACK];
         let panels = w.outputs.div_ceil(rows.panel());
         let groups = if on_stack[1] { panels } else { panels.min(most_groups) };
         // weights that are read a vector of columns at a time: 2.4 MB take a net a fifth more time, 0.6 MB none
         let is_near = vectors > 1 || 36 * w.inputs * w.outputs <= target.caches.l2;
-        is_near.then_some(Panels { rows, groups, parts: 1, on_stack })
+        is_near.then_some(ProductPanels { rows, groups, parts: 1, on_stack })
     };
     let all = (1..=NARROW).rev().flat_map(|vectors| (FEWEST_GROUPS..=FEW_GROUPS).rev().map(move |n| (vectors, n)));
     all.filter_map(cut).min_by_key(|panels| panels.bytes(w).saturating_sub(room))
 }
 
 /// Along one axis panels whose sums fit on the stack, where there is less room than all sums take.
-pub fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> Option<Panels> {
+pub fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> Option<ProductPanels> {
     let widths = (1..=NARROW).rev().map(|vectors| w.outputs.min(vectors * target.lanes(4)));
     let fits = |columns: &u64| 4 * w.points() * apart(w.rows() * columns) <= MOST_STACK;
     let columns = widths.into_iter().find(fits).filter(|_| w.is_bounded(room))?;
-    let rows = Rows::new(w, &Inputs::new(w).rows(d, w), columns, target);
+    let rows = ProductRows::new(w, &Inputs::new(w).rows(d, w), columns, target);
     let [sums, weights] = of_panel(w, rows.panel());
     let groups = w.outputs.div_ceil(rows.panel());
-    Some(Panels { rows, groups, parts: 1, on_stack: [true, sums + weights <= MOST_STACK] })
+    Some(ProductPanels { rows, groups, parts: 1, on_stack: [true, sums + weights <= MOST_STACK] })
 }

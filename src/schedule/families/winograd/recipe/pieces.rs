@@ -8,7 +8,7 @@ use crate::tensor::DType;
 
 /// The rows of products, and the tile that they are made in.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct ProductRows {
     /// The number of rows along each axis, and the distance between two.
     pub axes: Vec<Axis>,
     /// The register tile.
@@ -17,17 +17,17 @@ pub struct Rows {
     pub form: String,
 }
 
-impl Rows {
+impl ProductRows {
     /// Rows of products with so many columns: how many there are along each axis, and how far apart.
-    pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &Target) -> Rows {
+    pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &Target) -> ProductRows {
         let all: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
         let mut axes = merged(&all);
         if axes.is_empty() {
             axes.push(Axis { extent: 1, a: 0, b: 0 });
         }
-        let cover = Rows::cover(w, &axes, columns);
+        let cover = ProductRows::cover(w, &axes, columns);
         let form = register_tile::form(target, DType::F32, cover, product(&axes), w.points());
-        Rows { tile: register_tile::best(target, DType::F32, cover, &form), axes, form }
+        ProductRows { tile: register_tile::best(target, DType::F32, cover, &form), axes, form }
     }
 
     fn cover(w: &Winograd, axes: &[Axis], columns: u64) -> Cover {
@@ -48,7 +48,7 @@ pub struct Piece {
     /// Tiles that it reads, and that it makes.
     pub tiles: [u64; 2],
     /// The rows of its products.
-    pub rows: Rows,
+    pub rows: ProductRows,
     /// The terms of each: how many along each axis, and how far apart.
     pub sum: Vec<(u64, u64)>,
 }

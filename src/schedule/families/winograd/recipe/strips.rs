@@ -3,7 +3,7 @@
 //! of all images, and bands of strips, each with memory of its own, are the chunks; that of a small strip is on the stack. Along
 //! one axis a strip is of a line, or of a few short lines, and on the stack.
 use super::panels::NARROW;
-use super::{OF_SQUARE, Piece, Rows, Winograd};
+use super::{OF_SQUARE, Piece, ProductRows, Winograd};
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover};
 use crate::schedule::plan::MOST_STACK;
 use crate::target::Target;
@@ -74,7 +74,7 @@ pub fn of_line(w: &Winograd, room: Option<u64>, target: &Target) -> Option<Strip
         let tiles = all_tiles.div_ceil(of_line);
         let lines = if of_line == 1 { (most / tiles).clamp(1, all_lines) } else { 1 };
         let reads = tiles + groups - 1;
-        let rows = Rows::new(w, &[(lines, reads * w.inputs), (tiles, w.inputs)], w.outputs, target);
+        let rows = ProductRows::new(w, &[(lines, reads * w.inputs), (tiles, w.inputs)], w.outputs, target);
         let piece = Piece { tiles: [lines * reads, lines * tiles], rows, sum: vec![(w.terms(), 1)] };
         Strips { lines, tiles, of_line, own: 1, bands: all_lines.div_ceil(lines) * of_line, on_stack: true, piece }
     };
@@ -102,7 +102,7 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Targe
     let widths = if room.is_some() && narrow < w.outputs { vec![w.outputs, narrow] } else { vec![w.outputs] };
     let cuts = (1..=MOST_TILES.min(w.rows())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
     for (tiles, width) in cuts {
-        let rows = Rows::new(w, &[(tiles, w.inputs)], width, target);
+        let rows = ProductRows::new(w, &[(tiles, w.inputs)], width, target);
         let cover = Cover { height: 1, width: tiles, columns: width, sum: w.inputs, stride: 4 * w.inputs };
         let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;

@@ -12,7 +12,7 @@ use super::steps::Steps;
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Resized, Shape, open};
 use crate::lower::{Lowered, OpenLowered, Traced};
-use crate::symbolic::trace::{ExprId, Guard, Record, Relation, SizeNumber};
+use crate::symbolic::trace::{Guard, Record, Relation, SizeNumber, TraceId};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Size, Tensor};
 use std::cell::{Cell, RefCell};
@@ -47,7 +47,7 @@ struct Expressions {
     record: Record,
     /// The numbers of the record's variables among the sizes of the function.
     places: BTreeMap<SizeNumber, usize>,
-    known: Mutex<HashMap<ExprId, Option<Extent>>>,
+    known: Mutex<HashMap<TraceId, Option<Extent>>>,
 }
 
 impl Expressions {
@@ -229,7 +229,7 @@ impl Once {
         args: &[Vec<Option<usize>>],
     ) -> Option<Lowered> {
         let failed = Cell::new(false);
-        let known: RefCell<HashMap<ExprId, Option<i64>>> = RefCell::default();
+        let known: RefCell<HashMap<TraceId, Option<i64>>> = RefCell::default();
         let signed = |d: Dim| {
             let Some(id) = d.expr() else { return d.at_hand() };
             let n = *known.borrow_mut().entry(id).or_insert_with(|| value(d));
