@@ -1,5 +1,5 @@
 //! Ops of two arrays that broadcast.
-use super::special::{compare_scalar, wide2, zero_where_zero};
+use super::special::{compare_scalar, wide, wide2, zero_where_zero};
 use super::unary::conj;
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -96,10 +96,8 @@ pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     }
     let dtype = b.dtype(x);
     if dtype.is_float() {
-        return wide2(b, x, y, |b, x, y| {
-            let q = b.div(x, y);
-            b.unary(ScalarOp::Floor, q)
-        });
+        let q = quotient(b, x, y);
+        return wide(b, q, |b, q| b.unary(ScalarOp::Floor, q));
     }
     let (x, y) = b.broadcast_together(x, y);
     let q = b.div(x, y);
@@ -113,10 +111,15 @@ pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     b.select(off, down, q)
 }
 
+/// The quotient in the type of its operands. TensorFlow's kernels round it to f16 or bf16 before they round it to a whole number.
+fn quotient(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    wide2(b, x, y, Builder::div)
+}
+
 /// The quotient rounded towards zero.
 fn truncate_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
-    wide2(b, x, y, |b, x, y| {
-        let q = b.div(x, y);
+    let q = quotient(b, x, y);
+    wide(b, q, |b, q| {
         if !b.dtype(q).is_float() {
             return q;
         }

@@ -155,6 +155,11 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
             reversal: false,
         });
     }
+    if window.iter().any(|w: &WindowDim| w.size.is_zero()) {
+        // no window fits into the image, and no element has a part in the gradient
+        let zeros = cx.b.full(cx.dtype(2)?, &filter, 0.0);
+        return cx.one(zeros);
+    }
     let dims = ConvDims {
         window,
         input_batch: layout.feature,
