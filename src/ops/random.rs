@@ -15,8 +15,8 @@ mod three_fry;
 mod truncated_normal;
 mod words;
 
-pub(in crate::ops) use cuts::{Cut, boundaries, fixed_seeds};
-pub(in crate::ops) use words::Words;
+pub(in crate::ops) use cuts::{AxisCut, boundaries, fixed_seeds};
+pub(in crate::ops) use words::StreamState;
 
 use super::row::op;
 use super::shape::from_first;

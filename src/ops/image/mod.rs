@@ -3,7 +3,7 @@ mod color;
 mod combined_nms;
 mod crop;
 mod crop_grad;
-mod distorted;
+mod distortion;
 mod draw;
 mod glimpse;
 mod nms;
@@ -23,7 +23,7 @@ pub const ROWS: &[&[OpRow]] = &[
     combined_nms::ROWS,
     crop::ROWS,
     crop_grad::ROWS,
-    distorted::ROWS,
+    distortion::ROWS,
     draw::ROWS,
     glimpse::ROWS,
     nms::ROWS,

@@ -8,7 +8,7 @@ use crate::graph::Node;
 use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::random::{Cut, boundaries};
+use crate::ops::random::{AxisCut, boundaries};
 use crate::ops::row::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::InferredDim;
@@ -76,17 +76,17 @@ fn pool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// How the rows and columns of input 0 are cut.
-fn cuts(cx: &LowerCtx) -> Result<[Cut; 2]> {
+fn cuts(cx: &LowerCtx) -> Result<[AxisCut; 2]> {
     let (dims, ratios) = (cx.dims(0)?, ratios(cx.node)?);
     if dims.len() != 4 {
         return Err(cx.mismatch(format!("images must be [batch, rows, columns, features], not {dims:?}")));
     }
-    let one = |i: usize| -> Result<Cut> {
+    let one = |i: usize| -> Result<AxisCut> {
         let size = dims[AXES[i]].known();
         let parts = parts(size, ratios[i]);
         let parts =
             parts.ok_or_else(|| cx.mismatch(format!("a ratio of {} for an axis of {size} elements", ratios[i])))?;
-        Ok(Cut { size, parts })
+        Ok(AxisCut { size, parts })
     };
     Ok([one(0)?, one(1)?])
 }
@@ -104,7 +104,7 @@ fn ends(cx: &mut LowerCtx, sequence: InstId, size: Dim) -> [InstId; 2] {
 }
 
 /// The elements of each window along `axis`, on an axis of their own behind it, and whether there is one at each place.
-fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: Cut, sequence: InstId) -> [InstId; 2] {
+fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisCut, sequence: InstId) -> [InstId; 2] {
     let [start, end] = ends(cx, sequence, Dim::from(cut.size));
     // the first window may have an element less than the others, and another one more
     let taps = cut.least() + 2;

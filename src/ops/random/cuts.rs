@@ -17,12 +17,12 @@ use crate::tensor::DType;
 
 /// Length of an axis and the number of windows that it is cut into.
 #[derive(Clone, Copy)]
-pub(in crate::ops) struct Cut {
+pub(in crate::ops) struct AxisCut {
     pub size: u64,
     pub parts: u64,
 }
 
-impl Cut {
+impl AxisCut {
     /// Size of the smaller windows; the others have one element more.
     pub fn least(self) -> u64 {
         self.size / self.parts
@@ -36,7 +36,7 @@ pub(in crate::ops) fn fixed_seeds(node: &Node) -> Option<[i64; 2]> {
 }
 
 /// Boundaries `s64[parts + 1]` of the windows along each axis, from 0 to the size of the axis.
-pub(in crate::ops) fn boundaries(cx: &mut LowerCtx, cuts: [Cut; 2]) -> Result<[InstId; 2]> {
+pub(in crate::ops) fn boundaries(cx: &mut LowerCtx, cuts: [AxisCut; 2]) -> Result<[InstId; 2]> {
     let mut generator = match fixed_seeds(cx.node) {
         Some(seeds) => seeded(cx.b, seeds),
         None => hidden(cx)?,
@@ -55,7 +55,7 @@ fn seeded(b: &mut Builder, [key, counter]: [i64; 2]) -> Generator {
     Generator { key: word(key), counter: [word(0), word(counter)], algorithm: Algorithm::Philox }
 }
 
-fn one(cx: &mut LowerCtx, generator: &Generator, cut: Cut, pseudo_random: bool) -> Result<InstId> {
+fn one(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut, pseudo_random: bool) -> Result<InstId> {
     let zero = cx.b.full(DType::S64, &dims![1], 0.0);
     match pseudo_random {
         true => {
@@ -73,7 +73,7 @@ fn one(cx: &mut LowerCtx, generator: &Generator, cut: Cut, pseudo_random: bool) 
 }
 
 /// Inner boundaries at equal distances from a random start, rounded up.
-fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: Cut) -> Result<InstId> {
+fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut) -> Result<InstId> {
     let (size, parts, least) = (cut.size as f64, cut.parts as f64, cut.least() as f64);
     let distance = size / parts;
     // beyond these starts the first or the last window has another size than the two
@@ -92,7 +92,7 @@ fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: Cut) -> Result<InstId> 
 }
 
 /// Sizes of the windows: the larger ones first, then exchanged at random.
-fn shuffled(cx: &mut LowerCtx, generator: &Generator, cut: Cut) -> Result<InstId> {
+fn shuffled(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut) -> Result<InstId> {
     let (parts, larger) = (Dim::from(cut.parts), cut.size % cut.parts);
     let order = match cut.parts {
         1 => cx.b.iota(DType::S32, &[parts], 0),

@@ -10,27 +10,27 @@ use crate::tensor::DType;
 
 /// Key and counter (low and high word) of a stream, u64 scalars each.
 #[derive(Clone, Copy)]
-pub(in crate::ops) struct Words<T>(pub [T; 3]);
+pub(in crate::ops) struct StreamState<T>(pub [T; 3]);
 
-impl Words<InstId> {
+impl StreamState<InstId> {
     /// The stream that the seeds in input `i` begin.
     pub fn seeded(cx: &mut LowerCtx, i: usize) -> Result<Self> {
         let seed = cx.arg(i)?;
-        from_seed(cx, seed).map(Words::of)
+        from_seed(cx, seed).map(StreamState::of)
     }
     /// A stream of its own for one draw from the generator that no handle names.
     pub fn hidden(cx: &mut LowerCtx) -> Result<Self> {
-        hidden(cx).map(Words::of)
+        hidden(cx).map(StreamState::of)
     }
     fn of(generator: Generator) -> Self {
-        Words([generator.key, generator.counter[0], generator.counter[1]])
+        StreamState([generator.key, generator.counter[0], generator.counter[1]])
     }
 }
 
-impl<'s, 'b> Words<ArrayExpr<'s, 'b>> {
+impl<'s, 'b> StreamState<ArrayExpr<'s, 'b>> {
     /// Word number `place`, a u64, as u32.
     pub fn at(self, place: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-        let Words([key, low, high]) = self;
+        let StreamState([key, low, high]) = self;
         let block = low + place.shift_right(2.0);
         let high = high + block.lt(low).convert(DType::U64);
         let words = block.with_all(|b| {
@@ -55,14 +55,14 @@ impl<'s, 'b> Words<ArrayExpr<'s, 'b>> {
         let rejected = count.integer(u64::from(u32::MAX)).rem(count) + 1.0;
         let rejected = rejected.except(power, 0.0);
         let word = self.at(place);
-        let Words(stream) = self;
+        let StreamState(stream) = self;
         let [word, place] = word.with_all(|b| {
             let going = b.compare(crate::scalar::Direction::Lt, word.id, rejected.id);
             let [key, low, high] = stream.map(|part| part.id);
             let state = [word.id, place.id, rejected.id, key, low, high];
             let end = iterate(b, going, state, f64::from(i32::MAX), |[_, place, rejected, key, low, high], _| {
                 let place = place + 1.0;
-                let word = Words([key, low, high]).at(place);
+                let word = StreamState([key, low, high]).at(place);
                 (word.lt(rejected), [word, place, rejected, key, low, high])
             });
             [end[0], end[1]]

@@ -8,7 +8,7 @@ use crate::graph::TfType;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{ArrayExpr, formulas, iterate_all};
-use crate::ops::random::Words;
+use crate::ops::random::StreamState;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
@@ -20,11 +20,11 @@ const RESULTS: &str = "s8, u8, s16, s32, s64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("SampleDistortedBoundingBox", "image_size bounding_boxes -> begin size bboxes", |cx| { let words = Words::hidden(cx)?; sample(cx, words) })
+    op("SampleDistortedBoundingBox", "image_size bounding_boxes -> begin size bboxes", |cx| { let words = StreamState::hidden(cx)?; sample(cx, words) })
         .shape(shape).draws().dtypes(RESULTS),
-    op("SampleDistortedBoundingBoxV2", "image_size bounding_boxes min_object_covered -> begin size bboxes", |cx| { let words = Words::hidden(cx)?; sample(cx, words) })
+    op("SampleDistortedBoundingBoxV2", "image_size bounding_boxes min_object_covered -> begin size bboxes", |cx| { let words = StreamState::hidden(cx)?; sample(cx, words) })
         .shape(shape).draws().dtypes(RESULTS),
-    op("StatelessSampleDistortedBoundingBox", "image_size bounding_boxes min_object_covered seed -> begin size bboxes", |cx| { let words = Words::seeded(cx, 3)?; sample(cx, words) })
+    op("StatelessSampleDistortedBoundingBox", "image_size bounding_boxes min_object_covered seed -> begin size bboxes", |cx| { let words = StreamState::seeded(cx, 3)?; sample(cx, words) })
         .shape(shape).dtypes(RESULTS),
 ];
 
@@ -133,7 +133,7 @@ fn objects(cx: &mut LowerCtx, [height, width]: [InstId; 2]) -> Result<[InstId; 4
     }))
 }
 
-fn sample(cx: &mut LowerCtx, Words(stream): Words<InstId>) -> Result<Vec<Value>> {
+fn sample(cx: &mut LowerCtx, StreamState(stream): StreamState<InstId>) -> Result<Vec<Value>> {
     let limits = Limits::parse(cx)?;
     let image = image_size(cx)?;
     let objects = objects(cx, image)?;
@@ -153,7 +153,7 @@ fn sample(cx: &mut LowerCtx, Words(stream): Words<InstId>) -> Result<Vec<Value>>
 
 /// One attempt: whether it failed, and the box, the whole image in that case, with the place in the stream behind it.
 fn attempt<'s, 'b>(limits: &Limits, state: &[ArrayExpr<'s, 'b>]) -> (ArrayExpr<'s, 'b>, Vec<ArrayExpr<'s, 'b>>) {
-    let words = Words([state[5], state[6], state[7]]);
+    let words = StreamState([state[5], state[6], state[7]]);
     let (height, width, covered) = (state[8], state[9], state[10]);
     let (crop, fits, place) = draw(limits, words, [height, width], state[4]);
     let good = fits.and(covers(crop, covered, [state[11], state[12], state[13], state[14]]));
@@ -167,7 +167,7 @@ fn attempt<'s, 'b>(limits: &Limits, state: &[ArrayExpr<'s, 'b>]) -> (ArrayExpr<'
 /// A box within the limits, whether there is one, and the place in the stream behind what was drawn.
 fn draw<'s, 'b>(
     limits: &Limits,
-    words: Words<ArrayExpr<'s, 'b>>,
+    words: StreamState<ArrayExpr<'s, 'b>>,
     [height, width]: [ArrayExpr<'s, 'b>; 2],
     place: ArrayExpr<'s, 'b>,
 ) -> (Crop<'s, 'b>, ArrayExpr<'s, 'b>, ArrayExpr<'s, 'b>) {
