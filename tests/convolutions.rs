@@ -120,7 +120,7 @@ fn squares_keep_the_bound_of_direct_sums() {
             let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
             let (_, program) = compile::plan(lowered.clone(), "t", "t", &target).expect("kernels");
             let in_three = program.kernels.values().filter(|k| k.label.starts_with("tiles of")).count();
-            let all = program.kernels.values().filter(|k| k.direct_flops > Some(0)).count();
+            let all = program.kernels.values().filter(|k| k.direct_flops() > Some(0)).count();
             chosen += in_three;
             strips += all - in_three;
             if large {
@@ -219,7 +219,7 @@ fn lines_keep_the_bound_of_direct_sums() {
             let mut target =
                 Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
             let plan = |target: &Target| compile::plan(lowered.clone(), "t", "t", target).expect("kernels").1;
-            let is_tiled = |p: &Program| p.kernels.values().any(|k| k.direct_flops.is_some());
+            let is_tiled = |p: &Program| p.kernels.values().any(|k| k.direct_flops().is_some());
             let mut program = plan(&target);
             if !is_tiled(&program) {
                 // where direct sums are expected to be faster, this is the other way
@@ -289,7 +289,7 @@ fn pools_take_what_tiles_make() {
             let run = |hlo: &str| {
                 let lowered = compile::wrap(text::parse(hlo).expect("sound HLO")).expect("arrays in and out");
                 let program = compile::plan(lowered, "t", "t", &target).expect("kernels").1;
-                assert!(program.kernels.values().any(|k| k.direct_flops.is_some()), "by Winograd's method");
+                assert!(program.kernels.values().any(|k| k.direct_flops().is_some()), "by Winograd's method");
                 let made = tfaot::kernel::evaluate(&program, std::slice::from_ref(&x), MOST).expect("the kernels run");
                 (program, made)
             };

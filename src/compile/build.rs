@@ -254,8 +254,8 @@ impl Scheduler<'_> {
             let mut target = target.clone();
             target.tuning.panels = std::mem::take(panels);
             let program = schedule::build_with(lowered, &own, self.source, &target, &self.packings)?;
-            for (form, size) in program.kernels.values().filter_map(|k| Some((&k.chosen.as_ref()?.0, k.panels?))) {
-                target.tuning.panels.add(form, size);
+            for product in program.kernels.values().filter_map(|k| k.product()) {
+                target.tuning.panels.add(&product.form, product.panels);
             }
             programs.push(kernel::Program { reduced: self.reduced, ..program });
             *panels = target.tuning.panels;

@@ -5,7 +5,7 @@ use crate::util::id_vec::{Id, IdVec};
 impl Kernel {
     /// Counts operations: those that are done, and those of direct sums.
     pub fn add_flops(&mut self, [done, direct]: [u64; 2]) {
-        self.direct_flops = Some(self.direct_flops.unwrap_or(self.flops) + direct);
+        self.set_direct_flops(Some(self.direct_flops().unwrap_or(self.flops) + direct));
         self.flops += done;
     }
 
@@ -25,15 +25,8 @@ impl Kernel {
         self.body.extend(second.body.iter().map(|s| numbers.stmt(s)));
         let new: Vec<String> = second.insts.into_iter().filter(|i| !self.insts.contains(i)).collect();
         self.insts.extend(new);
-        self.direct_flops = match (self.direct_flops, other.direct_flops) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(self.flops).saturating_add(b.unwrap_or(other.flops))),
-        };
+        self.append_provenance(other);
         self.flops = self.flops.saturating_add(other.flops);
-        if self.chosen.is_none() {
-            (self.chosen, self.panels) = (second.chosen, second.panels);
-        }
-        self.method = self.method.take().or(second.method);
     }
 
     /// Makes the loop over the chunks part of the body.

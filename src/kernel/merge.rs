@@ -41,7 +41,7 @@ impl Kernel {
 
     fn is_loops_of_stores(&self) -> bool {
         let is_plain = self.regs.is_empty() && self.range.is_none() && self.limit.is_none() && self.streamed.is_none();
-        is_plain && self.chosen.is_none() && self.method.is_none() && self.direct_flops.is_none()
+        is_plain && self.provenance.is_none()
     }
 }
 

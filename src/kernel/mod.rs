@@ -12,6 +12,7 @@ mod exchange;
 pub mod index;
 mod merge;
 mod padded_arrays;
+mod provenance;
 mod write_partition;
 mod sized_work;
 pub mod state;
@@ -30,6 +31,7 @@ pub use exchange::{Exchange, Movement, ranks};
 pub use index::{Atom, Index};
 pub use memory_traffic::Touched;
 pub use padded_arrays::PaddedOffsets;
+pub use provenance::{ProductChoice, Provenance};
 pub use state::VariableSlot;
 pub use text::{lines, print};
 pub use tiles::{Span, TileRows, TileSums};
@@ -38,7 +40,7 @@ pub use weights_file::{HEADER_BYTES, KEY_BYTES, Places, WeightsFile};
 pub use work::shared;
 
 use crate::scalar::ScalarOp;
-use crate::target::{Choice, Method, PairSums, PanelSize, Reduced};
+use crate::target::{PairSums, Reduced};
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
@@ -270,16 +272,10 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// Floating-point operations of one launch.
     pub flops: u64,
-    /// Floating-point operations that direct sums would take, where the kernel is part of another method (Winograd's).
-    pub direct_flops: Option<u64>,
     /// Constants that it reads once from the first to the last, and from far away where nothing asked for them before.
     pub streamed: Option<BufId>,
-    /// The product's name in tuning tables and the loop order and tile sizes chosen, where there was a choice.
-    pub chosen: Option<(String, Choice)>,
-    /// How the constants of that product were packed.
-    pub panels: Option<PanelSize>,
-    /// The convolution's name in tuning tables and the algorithm chosen, where there was a choice.
-    pub method: Option<(String, Method)>,
+    /// Decisions that led to the kernel, where there were any. No code depends on them.
+    pub provenance: Option<Box<Provenance>>,
 }
 
 /// One step of a call.

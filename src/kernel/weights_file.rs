@@ -180,14 +180,7 @@ impl Bundle {
             write!(out, "\n{types:?} {:?}\n{:?}\n", state.collect::<Vec<_>>(), program.buffers)?;
             for kernel in program.kernels.values() {
                 // names are for people
-                let nameless = Kernel {
-                    label: String::new(),
-                    insts: Vec::new(),
-                    chosen: None,
-                    panels: None,
-                    method: None,
-                    ..kernel.clone()
-                };
+                let nameless = Kernel { label: String::new(), insts: Vec::new(), provenance: None, ..kernel.clone() };
                 writeln!(out, "{nameless:?}")?;
             }
             writeln!(out, "{:?}", program.steps)?;

@@ -90,7 +90,7 @@ impl<'a> KernelProfile<'a> {
             launches: time.launches,
             bytes: time.launches * (touched.constants + touched.values),
             flops: time.launches * kernel.flops,
-            direct_flops: time.launches * kernel.direct_flops.unwrap_or(kernel.flops),
+            direct_flops: time.launches * kernel.direct_flops().unwrap_or(kernel.flops),
             roofline_ms: time.launches as f64 * roofline.least_ms(kernel.flops, touched),
             nodes: named.into_iter().map(str::to_string).collect(),
         }

@@ -8,7 +8,7 @@
 //!
 //! `schedule/families/contraction/recipe/register_tile.rs` lists all register tiles with their predicted times; the row of a target's [`Tuning`] for a product, or
 //! its trial, takes the place of the best; `schedule/families/convolution/recipe/algorithm.rs` asks it in the same way for the algorithm of a convolution.
-//! A kernel has the product that it computes and the choice (`Kernel::chosen`, `Kernel::method`). The whole graph is compiled
+//! A kernel has the product that it computes and the choice (`kernel::Provenance`). The whole graph is compiled
 //! once for each position in those lists and profiled, and each product takes what is faster by more than measurements vary.
 use super::profile;
 use crate::codegen::Launches;
@@ -120,10 +120,10 @@ fn times(lowered: &Lowered, target: &Target) -> Result<(Timed<Choice>, Timed<Met
     let (mut products, mut convolutions) = (Timed::new(), Timed::new());
     for (kernel, time) in program.kernels.values().zip(least) {
         let ms = time.time.as_secs_f64() * 1e3;
-        if let Some((form, choice)) = &kernel.chosen {
-            products.entry(form.clone()).or_insert((*choice, 0.0)).1 += ms;
+        if let Some(product) = kernel.product() {
+            products.entry(product.form.clone()).or_insert((product.choice, 0.0)).1 += ms;
         }
-        if let Some((form, method)) = &kernel.method {
+        if let Some((form, method)) = kernel.convolution() {
             convolutions.entry(form.clone()).or_insert((*method, 0.0)).1 += ms;
         }
     }

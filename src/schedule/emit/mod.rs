@@ -354,7 +354,7 @@ impl<'a> Emitter<'a> {
         let (comp, first) = (self.scope.id, self.program.kernels.len());
         (family.emit)(self, Root { id, anchor, out }, &recipe.setup)?;
         if let Some(convolution) = self.plan.convolutions(comp).get(&convolution) {
-            self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&convolution.named));
+            self.program.kernels.values_mut().skip(first).for_each(|k| k.set_convolution(convolution.named.clone()));
         }
         Ok(())
     }

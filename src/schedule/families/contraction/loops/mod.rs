@@ -14,7 +14,7 @@ pub(in crate::schedule) mod sums;
 mod tiling;
 pub(in crate::schedule) mod transposed_right;
 
-use crate::kernel::Atom;
+use crate::kernel::{Atom, ProductChoice};
 use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
@@ -51,7 +51,7 @@ fn note_work(k: &mut Kernel, c: &Contraction, rows: &[Axis], sum: &[Axis]) {
         None => all * product(sum),
     };
     k.flops += 2 * product(&c.columns) * terms;
-    k.direct_flops = c.direct_flops;
+    k.set_direct_flops(c.direct_flops);
 }
 
 impl<'a> Emitter<'a> {
@@ -126,8 +126,11 @@ impl<'a> Emitter<'a> {
         note_work(&mut e.k, c, &rows, &sum);
         if strip.is_none_or(|s| s.form.is_some()) {
             let Tile { high, wide, vectors, lanes } = method.tile;
-            e.k.chosen = Some((method.form, Choice { high, wide, vectors, lanes, order: method.order }));
-            e.k.panels = Some(PanelSize { columns: method.panel, lanes });
+            e.k.set_product(ProductChoice {
+                form: method.form,
+                choice: Choice { high, wide, vectors, lanes, order: method.order },
+                panels: PanelSize { columns: method.panel, lanes },
+            });
         }
         Ok(Nest { grid, order: method.order, in_bands: method.is_in_bands, packs, body })
     }

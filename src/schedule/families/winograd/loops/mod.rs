@@ -5,7 +5,7 @@
 use self::tiles::TransformedInputs;
 use self::weights::{PanelRow, WeightColumns};
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::BufferLocation;
+use crate::kernel::{BufferLocation, ProductChoice};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
@@ -144,9 +144,13 @@ impl<'a> Emitter<'a> {
         body: Vec<Stmt>,
     ) {
         let Tile { high, wide, vectors, lanes } = rows.tile;
-        k.chosen = Some((rows.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
-        k.panels = Some(PanelSize { columns: rows.tile.columns(), lanes });
-        (k.flops, k.direct_flops) = (flops, Some(w.direct_flops()));
+        k.set_product(ProductChoice {
+            form: rows.form.clone(),
+            choice: Choice { high, wide, vectors, lanes, order: LoopOrder::Panels },
+            panels: PanelSize { columns: rows.tile.columns(), lanes },
+        });
+        k.flops = flops;
+        k.set_direct_flops(Some(w.direct_flops()));
         chunked(&mut k, loops, body);
         self.launch(k);
     }

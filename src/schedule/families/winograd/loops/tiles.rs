@@ -105,7 +105,8 @@ impl<'a> Emitter<'a> {
             &first,
             &PointMemory { buf, first: to, apart: inputs.point },
         );
-        (k.flops, k.direct_flops) = (w.transform_flops()[0] * w.tiles_read() * w.inputs, Some(0));
+        k.flops = w.transform_flops()[0] * w.tiles_read() * w.inputs;
+        k.set_direct_flops(Some(0));
         chunked(&mut k, &loops, body);
         self.launch(k);
         TransformedInputs { buf, layout: inputs }
@@ -121,7 +122,8 @@ impl<'a> Emitter<'a> {
         let sums = PointMemory { buf: sums, first, apart };
         let all = Columns { first: Index::default(), count: w.outputs };
         let body = self.results_of_tile(&mut e, conv, &spot, all, &sums)?;
-        (e.k.flops, e.k.direct_flops) = (w.transform_flops()[1] * w.rows() * w.outputs, Some(0));
+        e.k.flops = w.transform_flops()[1] * w.rows() * w.outputs;
+        e.k.set_direct_flops(Some(0));
         chunked(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())

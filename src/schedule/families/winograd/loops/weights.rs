@@ -95,7 +95,8 @@ impl<'a> Emitter<'a> {
             let of = conv.weights_of_row(&mut k, &source, &Index::var(row), &to, lanes);
             body.extend(guarded(&mut k, &[&columns], of));
         }
-        (k.flops, k.direct_flops) = (w.weight_flops(), Some(0));
+        k.flops = w.weight_flops();
+        k.set_direct_flops(Some(0));
         chunked(&mut k, &[row, p], body);
         self.launch(k);
         Ok(packed)
