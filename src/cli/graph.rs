@@ -167,7 +167,7 @@ pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     Ok(all)
 }
 
-/// The same of what is written to be used elsewhere: without `--cpu` and `--features`, the processors of [`portable_cpus`].
+/// Targets of files that are used on other machines: without `--cpu` and `--features`, the processors of [`portable_cpus`].
 pub fn portable_targets(args: &TargetArgs) -> Result<Vec<Target>> {
     if !args.cpu.is_empty() || args.features.is_some() {
         return targets(args);

@@ -18,14 +18,14 @@ pub fn load(file: &str, dims: &[String]) -> Result<Module> {
     compile::module_for(&bytes.into(), &request).map(|source| source.module).map_err(|e| e.in_file(file))
 }
 
-/// The same, verified.
+/// Loads a module as [`load`] does, and verifies it.
 pub fn load_sound(file: &str, dims: &[String]) -> Result<Module> {
     let module = load(file, dims)?;
     verify::verify(&module).map_err(|e| e.in_file(file))?;
     Ok(module)
 }
 
-/// The same, with instructions in the place of calls that are known.
+/// Loads and verifies a module, and replaces custom calls that are known by instructions.
 pub fn load_whole(file: &str, dims: &[String]) -> Result<Module> {
     let mut module = load_sound(file, dims)?;
     compile::write_known_calls(&mut module).map_err(|e| e.in_file(file))?;

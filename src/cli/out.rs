@@ -38,7 +38,7 @@ pub fn text(text: &str) -> Result<()> {
     bytes(text.as_bytes())
 }
 
-/// The same for what is no text.
+/// Writes bytes that are no text to standard output.
 pub fn bytes(bytes: &[u8]) -> Result<()> {
     progress::clear();
     let mut stdout = std::io::stdout().lock();

@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<Object> {
     })
 }
 
-/// The one of `all` that is called so. Errors: `Code::OtherWeights`.
+/// The element of `all` whose name is `text`. Errors: `Code::OtherWeights`.
 fn named<T: Copy>(text: &str, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T> {
     let found = all.iter().copied().find(|&t| name(t) == text);
     found.ok_or_else(|| Error::user(Code::OtherWeights, format!("the metadata name a type `{text}` that is not known")))

@@ -17,7 +17,7 @@ pub enum DeviceKind {
 /// A parsed device name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// As it was written.
+    /// The device name as the graph has it.
     pub name: String,
     /// The kind.
     pub kind: DeviceKind,

@@ -79,11 +79,11 @@ pub struct FlowNode<'p> {
 /// One edge; the port of a control edge is [`CONTROL`] at both ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// Where it starts.
+    /// The node where the edge starts.
     pub src: u32,
     /// The output.
     pub src_port: i32,
-    /// Where it ends.
+    /// The node where the edge ends.
     pub dst: u32,
     /// The input.
     pub dst_port: i32,

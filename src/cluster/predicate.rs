@@ -19,9 +19,9 @@ pub enum Predicate {
     Not(Pred),
     /// A value that a loop carries: alive at the start, and as long as the step holds.
     AndRec {
-        /// At the start.
+        /// The predicate in the first iteration.
         start: Pred,
-        /// In each iteration before.
+        /// Operand that further iterations add to the predicate.
         step: Pred,
         /// The frames around, as name ids.
         path: Box<[u32]>,

@@ -55,14 +55,14 @@ impl Seen {
             marked: false,
         }
     }
-    /// The same with the clusters of its nodes.
+    /// The snapshot with the cluster of each node.
     pub(super) fn marked(mut self, marks: &[Result<u32, Left>]) -> Seen {
         for (node, mark) in self.nodes.iter_mut().zip(marks) {
             node.cluster = mark.as_ref().ok().copied();
         }
         self
     }
-    /// The same without the nodes that passes took out; the numbers of edges' ends no longer hold.
+    /// The snapshot without the nodes that passes removed; the node numbers in its edges are no longer valid.
     pub(super) fn without_gone(mut self, flow: &Flow) -> Seen {
         let mut n = 0;
         self.nodes.retain(|_| {

@@ -5,7 +5,7 @@ use crate::diag::{Code, Error};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// "This op has no meaning on this type."
+/// Internal error: the op is not defined on this type.
 pub fn no_meaning(op: ScalarOp, dtype: DType) -> Error {
     Error::user(Code::HloInvalid, format!("`{}` has no meaning on {dtype}", op.name()))
 }
@@ -64,7 +64,7 @@ pub fn select(f: &mut FunctionEmitter, cond: &Val, x: &Val, y: &Val) -> Val {
     f.ins(&format!("select {p} {}, {ty} {}, {ty} {}", cond.text, x.text, y.text), x.dtype, x.lanes)
 }
 
-/// The same bits as a type of the same width.
+/// Reinterprets the bits of `x` as another type of the same width.
 pub fn reinterpret(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let (a, b) = (x.ty(), value_type(to, x.lanes));
     if a == b {

@@ -10,7 +10,7 @@ use crate::diag::Result;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// A complex number in parts.
+/// A complex number as its real and imaginary parts.
 #[derive(Clone)]
 struct C {
     re: Val,

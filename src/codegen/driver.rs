@@ -180,7 +180,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// One function of all parts, by their numbers, which finds the arguments of the call in the closure.
+    /// Emits one function that runs a part by its number, and finds the arguments of the call in the closure.
     fn together(&mut self, parts: &[Vec<Step>]) {
         let n = self.fresh();
         let name = self.program.name.clone();
@@ -279,7 +279,7 @@ impl<'a> Driver<'a> {
         );
     }
 
-    /// Asks other ranks; where one of them fails the call of the program ends.
+    /// Emits an exchange with other ranks; where one of them fails the call of the program ends.
     fn exchange(&mut self, call: &Call, to: &Exchange) {
         let args: Vec<String> = call.args.iter().map(|&b| self.address(b)).collect();
         let results: Vec<String> = call.results.iter().map(|&b| self.address(b)).collect();

@@ -56,7 +56,7 @@ static ERFC: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::erfc));
 static SOFTPLUS: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::softplus));
 static MISH: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::mish));
 
-/// The shorter way of an op, and the expression that it is of; `tables` says whether [`math::is_table`].
+/// A shorter form of an op, with the expression that it is applied to; `tables` says whether [`math::is_table`].
 pub fn shorter(kernel: &Kernel, tables: bool, op: ScalarOp, args: &[ExprId]) -> Option<(Idiom, ExprId)> {
     match op {
         ScalarOp::Multiply => match swish_of(kernel, args) {
@@ -111,7 +111,7 @@ fn is_last(kernel: &Kernel, of: &Parts, args: &[ExprId], x: ExprId) -> bool {
     matches!(of.0.last(), Some(Part::Op(op, parts)) if are_parts_in_any_order(kernel, of, op, parts, args, x))
 }
 
-/// The same where sums and products come in either order.
+/// Whether an op with arguments `args` matches `op` of `parts`; operands of commutative ops match in either order.
 fn are_parts_in_any_order(
     kernel: &Kernel,
     of: &Parts,

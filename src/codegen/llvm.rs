@@ -1,4 +1,4 @@
-//! The one place that speaks to LLVM: text in, object or assembly out.
+//! Interface to LLVM, the only one: takes LLVM IR as text, gives an object or assembly.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::{Arch, Target};
 use crate::util::parallel;

@@ -233,7 +233,7 @@ pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
     Ok(Assembly { text: llvm::assembly(&text.whole(), target)?, functions: functions.symbols })
 }
 
-/// The same as text, without weights.
+/// The code of a program in one of the textual forms, without weights.
 ///
 /// # Errors
 /// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.

@@ -309,7 +309,7 @@ impl Driver<'_> {
         self.next
     }
 
-    /// Whether the actual sizes of an array are the program's.
+    /// Emits a test whether the actual sizes of an array are those of the program.
     fn are_whole(&mut self, axes: &[Option<usize>], dims: &[u64]) -> String {
         let pairs: Vec<(usize, u64)> = axes.iter().zip(dims).filter_map(|(axis, &n)| Some(((*axis)?, n))).collect();
         let same: Vec<String> = pairs.into_iter().map(|(s, n)| self.test("eq", &size(s), n)).collect();

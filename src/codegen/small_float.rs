@@ -17,7 +17,7 @@ const INFINITY: u64 = 0x7F80_0000;
 const NAN: u64 = 0x7FC0_0000;
 
 impl FloatFormat {
-    /// Bits without the sign.
+    /// Number of bits without the sign.
     fn width(&self) -> u32 {
         self.exponent_bits + self.mantissa_bits
     }

@@ -2,7 +2,7 @@
 use super::{Code, Diagnostic};
 use std::collections::HashMap;
 
-/// So many nodes of a group are named.
+/// Number of nodes of a group that are named in its message.
 pub const NAMED: usize = 3;
 
 /// Problems with one cause.
@@ -10,7 +10,7 @@ pub const NAMED: usize = 3;
 pub struct Group {
     /// The first of them; what it says but for names, numbers and shapes holds for all.
     pub first: Diagnostic,
-    /// The others, in their order.
+    /// The other diagnostics of the group, in their order.
     pub others: Vec<Diagnostic>,
 }
 

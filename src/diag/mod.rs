@@ -40,7 +40,7 @@ pub struct Diagnostic {
     pub code: Code,
     /// One lower-case sentence without a full stop.
     pub message: String,
-    /// Where it happened.
+    /// The place in the input that the diagnostic is about.
     pub place: Box<Location>,
     /// Facts that explain it, a line each.
     pub notes: Vec<String>,

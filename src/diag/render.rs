@@ -6,7 +6,7 @@ pub fn render(d: &Diagnostic) -> String {
     as_sort("error", d)
 }
 
-/// The same for what does not stop anything.
+/// A warning as several lines without a final line break.
 pub fn render_warning(d: &Diagnostic) -> String {
     as_sort("warning", d)
 }

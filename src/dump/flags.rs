@@ -23,13 +23,13 @@ pub struct DumpFlags {
     pub disable_metadata: bool,
     /// Only modules whose name has a part that fits.
     pub module_re: Option<Regex>,
-    /// Also between passes, where the name of the one before or behind fits.
+    /// Modules are also dumped before and after passes whose name matches this.
     pub pass_re: Option<Regex>,
     /// Only pipelines whose name fits.
     pub pipeline_re: Option<Regex>,
     /// File names begin with the time.
     pub include_timestamp: bool,
-    /// So many modules at most.
+    /// Most modules that are dumped.
     pub max_modules: Option<u64>,
     /// The switch over all of it.
     pub enabled: bool,

@@ -20,7 +20,7 @@ impl DumpNames {
     pub fn stamped(&self, suffix: &str) -> String {
         self.name(&self.stamp, suffix)
     }
-    /// The same without it.
+    /// The name of a file, without the time.
     pub fn plain(&self, suffix: &str) -> String {
         self.name("", suffix)
     }

@@ -3,9 +3,9 @@ use super::Node;
 
 /// The attribute of a table's handle that has its keys, written by the importer.
 pub const KEYS: &str = "keys";
-/// The one that has a value for each key.
+/// Attribute with the value of each key.
 pub const VALUES: &str = "values";
-/// The one that says why nothing is known of the contents.
+/// Attribute with the reason why the contents of the table are not known.
 pub const CONTENTS_UNKNOWN: &str = "contents_unknown";
 
 /// Whether a node gives the handle of a lookup table.

@@ -263,7 +263,7 @@ pub enum FftKind {
 /// How `triangular-solve` reads its matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transpose {
-    /// As it is.
+    /// The matrix as it is.
     No,
     /// Transposed.
     Yes,

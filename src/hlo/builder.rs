@@ -291,7 +291,7 @@ impl<D: SizeRepr> Builder<D> {
     pub fn carry(&mut self, count: usize) -> usize {
         std::mem::replace(&mut self.carrying, count)
     }
-    /// The place at which the module is, to take another way from there.
+    /// A checkpoint of the module, to which it can be rolled back.
     pub fn mark(&self) -> BuilderCheckpoint {
         let (insts, comps) = (self.current().insts.len(), self.module.comps.len());
         let (found, claims) = (self.found.len(), self.claims().len());
@@ -512,7 +512,7 @@ impl<D: SizeRepr> Builder<D> {
             }
         }
     }
-    /// The same elements with other sizes.
+    /// A reshape of `x` to the sizes `dims`.
     pub fn reshape(&mut self, x: InstId, dims: &[D]) -> InstId {
         if are_same(self.dims(x), dims) {
             return x;

@@ -21,7 +21,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// So many of each.
+    /// The devices of a module with so many replicas, each of so many partitions.
     ///
     /// # Errors
     /// `Code::SeveralDevices` for none, and for more than an object has tables for.

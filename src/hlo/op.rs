@@ -105,7 +105,7 @@ macro_rules! hlo_ops {
                     Op::Foreign(_) => Arity::AtLeast(0),
                 }
             }
-            /// How its elements follow from those of its operands.
+            /// How the elements of the op's result follow from those of its operands.
             pub fn elements(&self) -> ElementMapping {
                 match self {
                     $(Op::$variant { .. } => $elements,)*

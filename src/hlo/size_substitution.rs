@@ -9,9 +9,9 @@ use std::cell::RefCell;
 /// The functions that make sizes of another type of each size.
 #[derive(Clone, Copy)]
 pub struct Resized<'a, D: SizeRepr, E: SizeRepr> {
-    /// Of one that is not negative.
+    /// The new value of a size that is not negative.
     pub size: &'a dyn Fn(D) -> E,
-    /// Of one that may be negative.
+    /// The new value of a size that may be negative.
     pub signed: &'a dyn Fn(D::Signed) -> E::Signed,
 }
 

@@ -1,4 +1,4 @@
-//! The one place where sizes are checked before anything computes with them: behind it, products of sizes, strides, margins and
+//! Checks of sizes before anything computes with them: behind it, products of sizes, strides, margins and
 //! offsets of the arrays of a module fit into 64 bits, and into the signed 64 bits of indices.
 use super::attrs::WindowDim;
 use super::{Computation, Inst, InstId, Module, Op};

@@ -1,4 +1,4 @@
-//! The one place that maps files into memory.
+//! Mapping of files into memory, for all of the crate.
 use bytes::Bytes;
 use std::fs::File;
 

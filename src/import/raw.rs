@@ -204,7 +204,7 @@ impl RawGraph {
         }
         Ok(graph)
     }
-    /// The same functions and versions around other nodes.
+    /// A graph with other nodes, and the functions and versions of this one.
     pub fn with_nodes(&self, nodes: Vec<RawNode>) -> RawGraph {
         RawGraph { nodes, functions: self.functions.clone(), library: self.library.clone(), rest: self.rest.clone() }
     }

@@ -115,7 +115,7 @@ impl<'a> WireField<'a> {
     pub fn raw(&self) -> Result<&'a [u8]> {
         if let WireValue::Bytes(part) = self.value { Ok(part) } else { Err(self.wrong("bytes")) }
     }
-    /// The same as a share of the file.
+    /// The bytes of a string, bytes or message field, sharing the file's memory.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.

@@ -19,7 +19,7 @@ fn parameter(comp: &Computation, mut id: InstId) -> Option<usize> {
     None
 }
 
-/// The one binary op that a computation of two parameters applies to them in order.
+/// The binary op that a computation applies to its two parameters, if it does nothing else.
 pub(super) fn simple_op(comp: &Computation) -> Option<ScalarOp> {
     let root = comp.insts.get(comp.root)?;
     let Op::Elementwise(op) = root.op else { return None };

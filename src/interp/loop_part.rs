@@ -24,7 +24,7 @@ pub fn known_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Te
     known_value_through_loops(b, id).map(SymbolicArray::pinned)
 }
 
-/// The same with the elements that follow from sizes.
+/// The value of an array, as [`known_through_loops`] finds it, with the expressions of elements that follow from sizes.
 pub fn known_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
     if let Some(known) = trace::is_recording().then(|| known_value(b, id)).flatten() {
         return Some(known);

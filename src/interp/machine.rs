@@ -45,7 +45,7 @@ pub type LowerForSizes<'a> = &'a dyn Fn(&[u64]) -> Result<(Rc<Module>, Vec<u64>)
 pub(super) struct EvaluatedSizes<'a> {
     /// Values that the sizes were assumed to have when the module was lowered.
     pub(super) found: Vec<u64>,
-    /// The same function for others.
+    /// Lowers the function again for other values of these sizes.
     pub(super) lower: LowerForSizes<'a>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Machine<'a> {
             random: Cell::new(1),
         }
     }
-    /// The same as one device among others.
+    /// The machine as one device of several.
     pub(super) fn with_rank(self, rank: Rank<'a>) -> Self {
         Machine { rank: Some(rank), ..self }
     }

@@ -55,7 +55,7 @@ pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Liter
 /// The instructions that loops may run where the caller does not say: about a minute of work.
 pub const MAX_STEPS: u64 = 50_000_000;
 
-/// The same where loops may run `max_steps` instructions.
+/// Evaluates a computation whose loops may run `max_steps` instructions.
 ///
 /// # Errors
 /// Those of [`evaluate`].

@@ -6,7 +6,7 @@ use crate::util::meetings::Meetings;
 /// A device among others.
 #[derive(Clone, Copy)]
 pub(super) struct Rank<'a> {
-    /// Where it meets the others.
+    /// Meeting point with the other devices.
     pub(super) meetings: &'a Meetings<Vec<Literal>>,
     /// All of them.
     pub(super) devices: Devices,

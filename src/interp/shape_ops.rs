@@ -36,7 +36,7 @@ pub(super) fn broadcast(x: &Tensor, shape: &ArrayShape, map: &[usize]) -> Result
     Ok(pick(x, dims, 0, &steps))
 }
 
-/// The same elements with other sizes.
+/// The elements of `x` in row-major order as an array of `shape`.
 pub(super) fn reshape(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     let n = x.len() as u64;
     if n == shape.elements() {
@@ -62,7 +62,7 @@ fn physical(shape: &ArrayShape) -> Result<Option<Vec<usize>>> {
     Ok(if order.is_sorted() { None } else { Some(order) })
 }
 
-/// The same bytes in memory, read with another shape and layout.
+/// The bytes of `x` in memory, read with another shape and layout.
 pub(super) fn bitcast(x: &Tensor, from: &ArrayShape, to: &ArrayShape) -> Result<Tensor> {
     let bytes = to.bytes();
     if x.bytes.len() as u64 != bytes {

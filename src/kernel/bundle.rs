@@ -14,7 +14,7 @@ const ALIGN: u64 = 64;
 pub struct Face {
     /// The name in C; prefix of every symbol.
     pub name: String,
-    /// Where it came from.
+    /// The file that the model came from.
     pub source: String,
     /// The functions; never empty.
     pub entries: Vec<EntryPoint>,

@@ -51,7 +51,7 @@ pub struct Call {
     pub to: CallTarget,
     /// The arrays that it reads.
     pub args: Vec<BufId>,
-    /// Where its results go.
+    /// Buffers that the results are written to.
     pub results: Vec<BufId>,
 }
 

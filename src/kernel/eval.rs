@@ -23,7 +23,7 @@ pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Ten
     evaluate_on(program, args, &mut Vec::new(), most)
 }
 
-/// The same of a program with variables: `state` has their values, before and behind the call.
+/// The results of a call of a program with variables: `state` has their values, before and behind the call.
 ///
 /// # Errors
 /// Those of [`evaluate`].

@@ -18,7 +18,7 @@ pub enum Movement {
     Permute(Vec<[u32; 2]>),
     /// Nothing: the result is `rank / divisor % modulus`, a u32.
     Rank {
-        /// Of each replica how many partitions, or 1.
+        /// Partitions of a replica for the number of the replica; 1 for that of the partition.
         divisor: u32,
         /// How many different numbers there are.
         modulus: u32,

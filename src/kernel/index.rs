@@ -123,7 +123,7 @@ impl Index {
         }
         Index::atom(Atom::Div(Box::new(self.clone()), n))
     }
-    /// Of a sum that is not negative: `(x, step)` where `self = x·step + small`, `0 <= small < step` and `step` divides `n`,
+    /// Drops the low part of a sum that is not negative: `(x, step)` where `self = x·step + small`, `0 <= small < step` and `step` divides `n`,
     /// for the largest such step. So `self / n` is `x / (n / step)` without the small part, such as vector lanes.
     fn coarse(&self, n: i64, extents: &Extents) -> (Index, i64) {
         let mut steps: Vec<i64> = self.terms.iter().map(|t| gcd(t.1, n)).filter(|&g| g > 1).collect();

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Bytes that a launch needs from outside of its registers and stack, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Of constants.
+    /// Bytes of constants.
     pub constants: u64,
-    /// Of arguments, results and what kernels hand on.
+    /// Bytes of arguments, results and arrays between kernels.
     pub values: u64,
 }
 

@@ -116,7 +116,7 @@ pub enum Stmt {
     For {
         /// The variable.
         var: VarId,
-        /// How it runs.
+        /// How the iterations run.
         kind: LoopKind,
         /// The statements of one iteration.
         body: Vec<Stmt>,

@@ -8,9 +8,9 @@ const ALIGN: u64 = 64;
 /// The first byte in the workspace of each array that is not passed on as it is: those with an axis that varies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PaddedOffsets {
-    /// Of each argument.
+    /// Offset of the copy of each argument.
     pub args: Vec<Option<u64>>,
-    /// Of each result.
+    /// Offset of the copy of each result.
     pub results: Vec<Option<u64>>,
     /// Bytes of workspace that a call needs, the program's own among them.
     pub bytes: u64,

@@ -129,7 +129,7 @@ fn misfit(why: &str) -> crate::diag::Error {
 }
 
 impl Bundle {
-    /// The same as [`Bundle::pooled`] with constants in a file; `places` are those of an object that is there.
+    /// Pools constants as [`Bundle::pooled`] does, but into a file; `places` are those of an object that is there.
     ///
     /// # Errors
     /// `Code::OtherWeights` where the constants do not fit into those places.

@@ -50,7 +50,7 @@ pub struct ArgDef {
 pub enum ArgKind {
     /// One tensor.
     One(ArgType),
-    /// As many tensors as the attribute `count` says.
+    /// A list of tensors whose length is the attribute `count`.
     Many {
         /// The attribute with the number.
         count: &'static str,
@@ -161,7 +161,7 @@ impl OpDef {
     pub fn type_bits(&self, node: &Node) -> u64 {
         self.inputs.iter().chain(&self.outputs).fold(0, |bits, arg| bits | arg_bits(self, arg, node))
     }
-    /// The same for the inputs alone.
+    /// The bits ([`type_bit`]) of all types of inputs of `node`.
     pub fn input_bits(&self, node: &Node) -> u64 {
         self.inputs.iter().fold(0, |bits, arg| bits | arg_bits(self, arg, node))
     }

@@ -65,7 +65,7 @@ pub fn broadcast(x: &Tensor, dims: &[u64], map: &[usize]) -> Tensor {
     Tensor::new(x.dtype, dims.to_vec(), out)
 }
 
-/// The one value of an array whose elements all have the same bytes, as a scalar; `None` for empty arrays.
+/// The scalar that every element of an array is; `None` where elements differ, and for empty arrays.
 fn splat(x: &Tensor) -> Option<Tensor> {
     let width = x.dtype.bytes();
     let first = x.bytes.get(..width)?;
@@ -84,7 +84,7 @@ pub fn from_weight(editor: &Editor, id: InstId) -> bool {
     editor.constant(at).is_some_and(|t| editor.module().is_weight(t))
 }
 
-/// The one value of a stored array that nothing may replace.
+/// The scalar that every element of a stored array is, unless its numbers may be replaced.
 pub fn stored_splat(editor: &Editor, id: InstId) -> Option<Tensor> {
     editor.constant(id).filter(|t| !editor.module().is_weight(t)).and_then(splat)
 }

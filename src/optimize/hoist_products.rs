@@ -147,7 +147,7 @@ fn once(editor: &mut Editor, l: &mut Loop, p: &Product, step: InstId) {
     l.body.insts[p.dot].operands = vec![part];
 }
 
-/// All products are made before the loop.
+/// Moves all products of the rounds before the loop, as one product.
 fn at_once(editor: &mut Editor, l: &mut Loop, p: &Product) {
     let right = right(editor, l, p);
     let left = editor.add_shaped(Op::Reshape, &[l.starts[p.sequence]], Shape::Array(p.left.clone()));

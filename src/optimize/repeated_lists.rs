@@ -179,7 +179,7 @@ fn is_counted(l: &Loop, i: usize) -> bool {
     }
 }
 
-/// The number that a scalar is.
+/// The value of a constant integer scalar.
 fn number(editor: &Editor, id: InstId) -> Option<i64> {
     editor.constant(id).filter(|t| t.dims.is_empty() && t.dtype.is_integer())?.get_i64(0)
 }

@@ -98,7 +98,7 @@ impl Linear {
         }
         Some(Linear { at, path, axis, features: usize::try_from(features).ok()? })
     }
-    /// The same with weights times `s`, one factor a feature; `None` where a weight would overflow.
+    /// The op with its weights multiplied by `s`, which has a factor for each feature; `None` where a weight would overflow.
     fn scaled(&self, editor: &mut Editor, s: &[f32]) -> Result<Option<InstId>> {
         let weights = editor.operand(self.at, 1);
         let feature = match editor.op(self.at) {

@@ -79,7 +79,7 @@ struct Regrouped {
 }
 
 impl Regrouped {
-    /// The same from its end.
+    /// The inverse regrouping.
     fn reversed(&self) -> Regrouped {
         let mut order = vec![0; self.order.len()];
         for (to, &from) in self.order.iter().enumerate() {

@@ -132,7 +132,7 @@ impl Folder {
         let _mark = TemporaryPath::of(folder.path(), &mut all);
         Ok(Folder { folder, _mark })
     }
-    /// Where it is.
+    /// The path of the temporary file.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -5,7 +5,7 @@ use crate::opdef::{self, Effect, effect};
 use crate::ops;
 use std::collections::BTreeMap;
 
-/// So many nodes are named.
+/// Most nodes that a warning names.
 const MOST_NAMED: usize = 3;
 
 /// One diagnostic for each sort of effect that is left out: of `skipped`, which were cut off, and of the nodes of `program`.

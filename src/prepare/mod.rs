@@ -121,7 +121,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The same for exactly these sizes.
+    /// The function for exactly these sizes.
     pub fn at(&self, sizes: &[u64]) -> Prepared {
         let mut fixed = Prepared { sizes: Vec::new(), ..self.clone() };
         if self.sizes.is_empty() {
@@ -190,7 +190,7 @@ impl Used {
     }
 }
 
-/// The same with variables; `used` are the bindings that bound something.
+/// Prepares a program with variables; `used` collects the bindings that bound something.
 fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared> {
     let program = if request.is_checked { effects::with_conditions_alone(program) } else { program };
     let names = NodesByName::new(&program);

@@ -22,7 +22,7 @@ pub struct Baseline {
 pub struct FigureComparison {
     /// The figure's name.
     pub what: &'static str,
-    /// How it is written.
+    /// The unit that the figure is written in.
     pub unit: FigureUnit,
     /// Then.
     pub was: Option<f64>,

@@ -288,7 +288,7 @@ pub struct BufferReport {
     pub shape: String,
     /// The buffer's size in bytes.
     pub bytes: u64,
-    /// Where it lies.
+    /// The memory that the buffer lies in.
     pub place: LocationReport,
     /// The first byte at that place, or the number of the argument or result.
     pub at: u64,

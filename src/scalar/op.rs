@@ -37,7 +37,7 @@ macro_rules! scalar_ops {
             Compare(Direction, CompareKind),
             /// A value of another type: float to integer truncates and saturates, NaN gives 0; integers wrap; to `pred` is `x != 0`.
             Convert(DType),
-            /// The same bits as another type of the same width.
+            /// The bits of a value, read as another type of the same width.
             BitcastConvert(DType),
             /// Rounds to fewer exponent and mantissa bits, to nearest even; overflow gives infinity.
             ReducePrecision {

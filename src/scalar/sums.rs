@@ -22,7 +22,7 @@ impl SumParts {
         SumParts { groups: std::iter::once(0..units).collect(), most: units.max(1) }
     }
 
-    /// Of each of `outputs` sums of `units` times `unit` terms in floats. Sums of many terms are made of nearly equal
+    /// How each of `outputs` sums of `units` times `unit` floats is split. Sums of many terms are made of nearly equal
     /// parts, multiples of eight terms where a unit is one term. Where a part of all sums is too little for two threads and
     /// the whole is not, it is made of two halves. Such sums are more accurate than one after another, and they are the
     /// sums of TensorFlow on two threads, whose matrix products Eigen divides so (`TensorContractionThreadPool.h`).

@@ -78,7 +78,7 @@ pub const WORTH_SHARING: u64 = 6_000;
 /// Cycles that a score of attention takes through the third level: there and back as what a product makes, and again as what its
 /// row's reductions leave. A million of them took 0.3 ms.
 pub const L3_SCORE: f64 = 1.0;
-/// The same through the second level: one thread is as fast with as without it, two are 1 or 2 % faster.
+/// Cycles that a score of attention takes through the second level: one thread is as fast with as without it, two are 1 or 2 % faster.
 pub const L2_SCORE: f64 = 0.1;
 /// Vector operations in the time that a vector of weights takes from the third level, where one from the second takes one.
 pub const L3_VECTOR: f64 = 6.0;

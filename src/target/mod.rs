@@ -114,7 +114,7 @@ impl Target {
             plans: None,
         })
     }
-    /// The same machine, for code of this precision.
+    /// The machine as the target of code of this precision.
     ///
     /// # Errors
     /// `Code::NoBf16Math` where the machine can't.

@@ -3,22 +3,22 @@
 /// How constants of contractions and tables of gathers are stored; arithmetic stays that of the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WeightType {
-    /// As they are.
+    /// Floats of 32 bits, as in the model.
     #[default]
     F32,
     /// Rounded to bfloat16: 8 bits of mantissa, half a unit of which is 2^-9 of the number.
     Bf16,
-    /// As bytes from -127 to 127 times an f32 scale for each feature that a contraction makes, or each row of a table.
+    /// Bytes from -127 to 127 times an f32 scale for each feature that a contraction makes, or each row of a table.
     Int8,
 }
 
 /// In what products of contractions with constants are computed; sums are f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MathType {
-    /// Of f32 factors.
+    /// Factors of f32.
     #[default]
     F32,
-    /// Of factors that are rounded to bfloat16 before.
+    /// Factors rounded to bfloat16.
     Bf16,
 }
 
@@ -32,7 +32,7 @@ pub struct Precision {
 }
 
 impl WeightType {
-    /// As `--weights` has it.
+    /// The type's name in `--weights`.
     pub const fn name(self) -> &'static str {
         match self {
             WeightType::F32 => "f32",
@@ -43,7 +43,7 @@ impl WeightType {
 }
 
 impl MathType {
-    /// As `--math` has it.
+    /// The type's name in `--math`.
     pub const fn name(self) -> &'static str {
         match self {
             MathType::F32 => "f32",

@@ -45,7 +45,7 @@ pub struct Sizes {
     pub all: Vec<Size>,
     /// For each argument the size of each axis by its number in `all`; `None`: it is fixed.
     pub args: Vec<Vec<Option<usize>>>,
-    /// The same of each result.
+    /// For each result the size of each axis by its number in `all`; `None`: it is fixed.
     pub results: Vec<Vec<Option<usize>>>,
 }
 

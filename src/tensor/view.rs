@@ -27,7 +27,7 @@ impl Tensor {
     pub fn from_vec<T: Pod + Send>(dtype: DType, dims: Vec<u64>, values: Vec<T>) -> Tensor {
         Tensor::new(dtype, dims, Bytes::from_owner(Owned(values)))
     }
-    /// The same elements with other sizes; their number must agree.
+    /// A tensor of the same elements with other sizes; the number of elements must agree.
     pub fn with_dims(&self, dims: Vec<u64>) -> Tensor {
         Tensor::new(self.dtype, dims, self.bytes.clone())
     }

@@ -36,7 +36,7 @@ struct Meeting<T> {
 }
 
 impl<T: Clone> Meetings<T> {
-    /// Of so many ranks.
+    /// A meeting point of `count` ranks.
     pub fn new(count: usize) -> Self {
         let state = State { open: HashMap::new(), waiting: HashSet::new(), ended: 0, apart: None };
         Meetings { count, state: Mutex::new(state), changed: Condvar::new() }

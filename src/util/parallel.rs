@@ -1,4 +1,4 @@
-//! The same work on each of several items, by as many threads as there are processors.
+//! Work on several items in parallel, by as many threads as there are processors.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Applies `work` to each item on several threads and returns the results in the items' order; each thread takes the next item when it is done

@@ -67,7 +67,7 @@ impl TimeChange {
         })
     }
 
-    /// The same for people, with `digits` digits of a millisecond.
+    /// The change as lines for people, with `digits` digits of a millisecond.
     pub fn lines(&self, digits: usize) -> Vec<String> {
         let one = |what: &str, i: usize| {
             let (was, now) = (self.was[i], self.now[i]);

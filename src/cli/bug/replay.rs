@@ -28,7 +28,7 @@ impl PartialEq for Ending {
 }
 
 impl Ending {
-    /// Of a command in `folder`, where the graph is called `graph`.
+    /// How a command in `folder`, whose graph is called `graph`, ended.
     fn of(output: &Output, folder: &Path, graph: &str) -> Ending {
         let folder = folder.display().to_string();
         let neutral = |text: &str| text.replace(&format!("{folder}/"), "").replace(&folder, ".").replace(graph, "{}");

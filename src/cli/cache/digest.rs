@@ -21,7 +21,7 @@ pub fn of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
     *blake3::hash(hashes.as_flattened()).as_bytes()
 }
 
-/// The same bytes in parts of equal length but for the last.
+/// Cuts the bytes of `pieces` into parts of equal length; the last may be shorter.
 fn parts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<&'a [u8]>> {
     let (mut all, mut room) = (Vec::new(), 0);
     for mut piece in pieces {

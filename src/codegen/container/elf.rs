@@ -11,9 +11,9 @@ pub const MAGIC: &[u8] = b"\x7fELF";
 /// The section of a model's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// How its name begins while it has no bytes: LLVM gives none to `.bss`.
+    /// Prefix of the section's name while it has no bytes; LLVM gives `.bss` none.
     empty_prefix: &'static str,
-    /// How its name begins in the end.
+    /// Prefix of the section's name in the finished object.
     prefix: &'static str,
     /// The flags of its header.
     flags: u32,
@@ -69,7 +69,7 @@ const SHF_WRITE: u32 = 1;
 const SHF_ALLOC: u32 = 2;
 const SHF_X86_64_LARGE: u32 = 0x1000_0000;
 
-/// Where fields are that depend on the width of addresses, and how wide they are.
+/// Offsets and widths of the fields that depend on the width of addresses.
 struct Layout {
     /// Where the header of the file says where the headers of sections begin, and which of them has the names.
     e_shoff: usize,

@@ -12,7 +12,7 @@ use crate::tensor::DType;
 /// (e^r - 1 - r) / r² for |r| <= ln2/2, rising powers.
 const EXP_F32: [f64; 5] = [0.499_999_94, 0.166_665_2, 0.041_668_396, 0.008_368_797, 0.001_381_443_3];
 
-/// The low bits of n + this are those of the exponent of 2^n in f32.
+/// Constant c such that the low bits of the float n + c are the exponent field of 2^n in f32.
 const EXPONENT: f64 = 12_582_912.0 + 127.0;
 
 /// An f32 x = n·ln2 + r, n whole, |r| <= ln2/2.
@@ -23,7 +23,7 @@ struct Reduced {
     r: Val,
 }
 
-/// Of an |x| below 2^20; all parts of NaN are NaN.
+/// Reduces the argument of an f32 exponential, for |x| below 2^20; all parts of NaN are NaN.
 fn reduce_f32(f: &mut FunctionEmitter, x: &Val) -> Reduced {
     let biased = fma(f, x, &number(x, std::f64::consts::LOG2_E), &number(x, EXPONENT));
     let n = sub(f, &biased, &number(x, EXPONENT));

@@ -96,7 +96,7 @@ pub fn log_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     ends(f, x, &log)
 }
 
-/// `log` with what x = 0, infinity, NaN and below 0 give.
+/// Replaces `log` by the results for x = 0, infinity, NaN and negative x.
 fn ends(f: &mut FunctionEmitter, x: &Val, log: &Val) -> Val {
     let at_end = fcmp(f, "oeq", x, &number(x, f64::INFINITY));
     let y = select(f, &at_end, x, log);

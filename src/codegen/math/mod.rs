@@ -101,14 +101,14 @@ fn polynomial(f: &mut FunctionEmitter, x: &Val, coefficients: &[f64]) -> Val {
     sum
 }
 
-/// The same by Estrin's scheme: neighbours are joined with x, then those with x², and so on, so that few steps wait for one
+/// A polynomial by Estrin's scheme: neighbours are joined with x, then those with x², and so on, so that few steps wait for one
 /// another.
 fn in_pairs(f: &mut FunctionEmitter, x: &Val, coefficients: &[f64]) -> Val {
     let terms = coefficients.iter().map(|&c| number(x, c)).collect();
     joined_in_pairs(f, x, terms)
 }
 
-/// The same of coefficients that differ from lane to lane.
+/// A polynomial by Estrin's scheme, with coefficients that differ from lane to lane.
 fn joined_in_pairs(f: &mut FunctionEmitter, x: &Val, mut terms: Vec<Val>) -> Val {
     let mut power = x.clone();
     while terms.len() > 1 {

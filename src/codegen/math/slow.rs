@@ -21,7 +21,7 @@ const SINES: &str = "@tfaot.sines";
 /// Up to here angles are small enough for vectors of f32.
 pub const MOST_F32: f64 = 131_072.0;
 
-/// Of the angles `x`, with those of `y` that need not be replaced.
+/// Sines (phase 0) or cosines (phase 1) of the angles `x` that are too large for vectors of f32; elsewhere the elements of `y`.
 pub fn sines(f: &mut FunctionEmitter, x: &Val, y: &Val, phase: u64) -> Val {
     let [from, to] = [x, y].map(|v| f.in_memory(v));
     f.line(&format!("call void {SINES}(ptr {from}, ptr {to}, i64 {}, i64 {phase})", x.lanes));
@@ -267,7 +267,7 @@ const PRODUCT: &str = "define internal i128 @tfaot.product(i64 %x, i64 %y) #1 {
 }
 ";
 
-/// The same of four products of half the bits.
+/// The 128-bit product of two 64-bit integers, made of four products of 32 bits.
 const PRODUCT_OF_HALVES: &str = "define internal i128 @tfaot.product(i64 %x, i64 %y) #1 {
   %x0 = and i64 %x, 4294967295
   %y0 = and i64 %y, 4294967295

@@ -264,7 +264,7 @@ pub(super) enum NotDense {
     TooLarge,
     /// One element that stands for so many bytes.
     Repeated(u64),
-    /// So many bytes, for a constant of this shape.
+    /// The number of bytes of a constant does not match its shape.
     Count(usize, ArrayShape),
 }
 

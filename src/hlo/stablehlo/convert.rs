@@ -210,7 +210,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         }
         Ok(Vec::new())
     }
-    /// The results of one operation.
+    /// Converts an operation and returns its results.
     fn op(&mut self, op: &'a Operation, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
         let operands = op.operands.iter().map(|v| scope.get(op, v)).collect::<Result<Vec<_>>>()?;
         if op.name.starts_with("check.") {

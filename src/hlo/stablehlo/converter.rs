@@ -76,7 +76,7 @@ impl SymbolScope {
 
 /// Makes instructions of functions.
 pub(super) struct Converter<'a, 'h> {
-    /// Where they go.
+    /// Receiver of the instructions that operations become.
     pub host: &'h mut dyn Host,
     /// The assertions that are checked.
     pub checks: ShapeAssertions,

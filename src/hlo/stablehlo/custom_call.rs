@@ -4,7 +4,7 @@ use super::tree::{MlirAttr, Operation};
 use crate::hlo::proto::quoted;
 use crate::hlo::{ArrayShape, CompId, Shape, XlaLayout};
 
-/// The names of what is handed on.
+/// Attributes whose value is handed to the callee.
 const CONFIG: &[&str] = &["mhlo.backend_config", "backend_config"];
 
 /// The names of the interfaces of custom calls, from number 2 on; the first is what a call without a name has.

@@ -34,9 +34,9 @@ pub struct Argument {
 /// How many elements an axis has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AxisSize {
-    /// So many.
+    /// This number of elements.
     Fixed(u64),
-    /// As many as all axes with this name.
+    /// The size that all axes with this name have in common.
     Named(String),
     /// Nothing says how many.
     Open,

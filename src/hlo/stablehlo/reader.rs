@@ -19,7 +19,7 @@ impl<'a> TextReader<'a> {
         reader.skip();
         reader
     }
-    /// The text that is left.
+    /// The text that has not been read yet.
     pub fn rest(&self) -> &'a str {
         &self.src[self.pos..]
     }

@@ -26,7 +26,7 @@ fn free(region: &RegionBlock, out: &mut BTreeSet<String>) {
 
 /// The values around an operation that its regions read.
 struct Captured {
-    /// Names with how many values each.
+    /// Names of results, each with its number of values.
     counts: Vec<(String, usize)>,
     /// The values.
     values: Vec<InstId>,

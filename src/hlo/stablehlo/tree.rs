@@ -32,7 +32,7 @@ pub(super) struct Operation {
     pub types: Vec<Shape>,
 }
 
-/// The one block of a region.
+/// A region's block; regions have one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RegionBlock {
     pub args: Vec<(String, Shape)>,
@@ -44,7 +44,7 @@ impl Operation {
     pub fn attr(&self, names: &[&str]) -> Option<&MlirAttr> {
         names.iter().find_map(|n| self.attrs.iter().find(|a| a.0 == *n)).map(|a| &a.1)
     }
-    /// Whether control ends here, and the operands are what the region gives.
+    /// Whether the operation ends its region, its operands being the region's results.
     pub fn is_return(&self) -> bool {
         matches!(self.name.as_str(), "return" | "func.return" | "stablehlo.return" | "sdy.return")
     }

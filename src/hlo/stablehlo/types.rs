@@ -140,7 +140,7 @@ impl<'a> TextReader<'a> {
 
 /// The types behind an operation's colon.
 pub(super) struct OpSignature {
-    /// Of the results; where `listed`, of operands or results, whichever the operation writes.
+    /// Types of the results; where `listed`, those of operands or results, whichever the operation writes.
     pub results: Vec<Shape>,
     /// No arrow was written.
     pub listed: bool,

@@ -182,7 +182,7 @@ fn sizes(shape: &ArrayShape) -> Check {
     Ok(())
 }
 
-/// Rule 3.
+/// Rule 3: an op has as many operands as its opcode takes.
 fn operand_count(op: &Op, n: usize) -> Check {
     match op.arity() {
         arity if arity.allows(n) => Ok(()),

@@ -65,7 +65,7 @@ pub struct Defined<'p> {
     program: &'p Program,
     /// By buffer.
     holds: Vec<bool>,
-    /// The same buffers by space and first byte, with their last one.
+    /// Buffers whose contents are defined, by space and first byte, with their last byte.
     at: BTreeMap<(u64, u64), (u64, BufId)>,
     /// Each change since the beginning: the buffer that held a value then and did not before, or the other way round.
     journal: Vec<BufId>,

@@ -44,7 +44,7 @@ impl Norm {
     fn stored(&self, b: &mut Builder, x: InstId) -> InstId {
         b.convert(x, self.stored)
     }
-    /// A number a channel, in every element.
+    /// Broadcasts one number per channel to every element.
     fn spread(&self, b: &mut Builder, x: InstId) -> InstId {
         b.broadcast(x, &self.dims, &[self.axis])
     }

@@ -85,7 +85,7 @@ fn order(shape: &Shape) -> Result<Option<Vec<usize>>> {
     Ok(Some(order).filter(|order| !order.is_sorted()))
 }
 
-/// The same array without a layout.
+/// The shape without its layout.
 fn plain(shape: &Shape) -> Shape {
     match shape {
         Shape::Array(a) => Shape::array(a.dtype, a.dims.clone()),

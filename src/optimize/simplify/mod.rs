@@ -26,7 +26,7 @@ pub fn simplify(module: &mut Module) -> Result<Changed> {
     rewrite(module, root)
 }
 
-/// The value that `id` is simpler as, if a rule knows one.
+/// A simpler instruction with the value of `id`, if a rule finds one.
 fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     if let Some(empty) = empty(editor, id) {
         return Ok(Some(empty));

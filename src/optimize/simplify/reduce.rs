@@ -89,7 +89,7 @@ fn untupled(editor: &mut Editor, id: InstId, comp: CompId) -> Option<CompId> {
     Some(editor.add_computation(plain))
 }
 
-/// The same by an op that gives an array, in a tuple.
+/// Replaces a fold that returns a tuple of one array by `op`, which returns the array, and a tuple of it.
 fn of_one(editor: &mut Editor, id: InstId, op: Op) -> Result<InstId> {
     let operands = editor.operands(id).to_vec();
     let folded = editor.add(op, &operands)?;

@@ -25,7 +25,7 @@ pub fn convolution(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result
 
 /// The result of moving a slice through an instruction.
 enum Through {
-    /// The same op on these slices of its operands; `None` where an operand is not cut.
+    /// The op is applied to these slices of its operands; `None`: the operand is taken whole.
     Operands(Vec<Option<Vec<SliceDim>>>),
     /// A slice.
     Stays,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 /// More variables on one path of a diagram are refused, so that nothing recurses deeper.
 const MOST_DEEP: u32 = 400;
 
-/// No more nodes are made.
+/// Limit on the number of nodes of a diagram.
 const MOST_NODES: usize = 1 << 20;
 
 /// A formula.

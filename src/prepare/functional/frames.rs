@@ -16,7 +16,7 @@ pub const TOP: usize = 0;
 pub struct LoopVariable {
     /// The `Merge` whose output is the variable's value in each iteration.
     pub merge: NodeId,
-    /// Brings its first value.
+    /// Enter node with the variable's first value.
     pub enter: NodeId,
     /// Brings the value of the next round.
     pub next: NodeId,
@@ -27,7 +27,7 @@ pub struct LoopVariable {
 pub struct LoopFrame {
     /// The name that all of its `Enter`s have.
     pub name: String,
-    /// The frame around it.
+    /// Index of the surrounding frame.
     pub parent: usize,
     /// How many frames are around it.
     pub depth: usize,

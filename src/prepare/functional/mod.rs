@@ -58,7 +58,7 @@ struct Flow<'a> {
     order_of: IdVec<NodeId, Order>,
     /// The side effects in each frame.
     effects: Vec<Vec<NodeOrLoop>>,
-    /// Where things with effects were done.
+    /// Regions in which each unit with effects runs.
     done: HashMap<NodeOrLoop, Vec<Path>>,
     /// The names of functions that are taken.
     names: HashSet<Arc<str>>,

@@ -350,7 +350,7 @@ impl Flow<'_> {
         if region.effects.contains(&unit) { self.live.formulas.first(f) } else { None }
     }
 
-    /// The test behind a number.
+    /// The test with this number.
     pub fn test(&self, number: u32) -> Option<liveness::Test> {
         self.live.tests.get(number as usize).copied()
     }

@@ -49,7 +49,7 @@ struct Pair {
     is_early: bool,
     /// The kernel that becomes both.
     kept: KernelId,
-    /// The other one.
+    /// The kernel that is appended to `kept`, and removed.
     gone: KernelId,
     merged: Kernel,
 }

@@ -207,7 +207,7 @@ impl<'a> Reader<'_, 'a> {
         self.depth -= 1;
         Ok(())
     }
-    /// A region whose values are counted from `first` on.
+    /// Reads a region whose values are numbered from `first` on.
     fn region(&mut self, at: &mut Cursor<'a>, first: u64) -> Result<Block> {
         match at.number()? {
             0 => Ok(Block::default()),

@@ -30,7 +30,7 @@ const WORDS: &[(u64, &[&str])] = &[
     (16, &["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"]),
 ];
 
-/// The other attributes that hold something.
+/// Codes of attributes that have a content, but are no enumerations.
 mod attribute {
     pub const ARRAY: u64 = 1;
     pub const BOOLEAN: u64 = 2;

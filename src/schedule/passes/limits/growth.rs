@@ -48,7 +48,7 @@ impl RangeFacts {
         out
     }
 
-    /// The one value that something which grows with `var` has here, above 0, and how it grows.
+    /// The value above 0 that grows with `var`, if there is exactly one here, and how it grows.
     pub fn fixed(&self, var: VarId, extents: &Extents) -> Option<(i64, Growth)> {
         let mut alone = self.within.iter().filter(|(_, low, high)| *low > 0 && high - low == 1);
         alone.find_map(|(x, low, _)| Some((*low, self.growth(x, var, extents)?)))

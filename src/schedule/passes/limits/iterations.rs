@@ -60,7 +60,7 @@ impl TripCount {
 pub struct Forms {
     /// Each of them.
     pub all: BTreeMap<TripCount, i64>,
-    /// So many rounds before the limit may store nothing that is needed, for what they store depends on other variables too.
+    /// Rounds before the limit that may store nothing that is needed, for what they store depends on other variables too.
     loose: i64,
     /// Whether what is stored has bounds along several axes, so that inner loops may end early too.
     several: bool,

@@ -219,7 +219,7 @@ impl Planner<'_> {
         self.uses[id].iter().copied()
     }
 
-    /// The one root of all readers.
+    /// The kernel root that all readers of `id` are computed with, if it is the same for all.
     fn common_root(&self, id: InstId) -> Option<InstId> {
         let mut roots = self.uses(id).map(|(user, _)| self.fusion.root_of(user));
         let root = roots.next()??;
