@@ -270,6 +270,9 @@ impl LowerCtx<'_> {
     /// # Errors
     /// `DynamicShape` in a computation of scalars, where sizes are fixed.
     pub fn found(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
+        if most.is_zero() {
+            return Ok(most);
+        }
         let known = interp::known_value(self.b, count);
         if let Some(&[size]) = known.as_ref().and_then(|known| known.sizes.as_deref()) {
             return Ok(size.max(Dim::from(0)).min(most));
