@@ -5,7 +5,7 @@
 use super::args::{ClusterArgs, Emit};
 use super::clustering::analyze;
 use super::{ExitStatus, compile as verb, dump, graph, out};
-use crate::cluster::Left;
+use crate::cluster::ExclusionReason;
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
 /// A cluster that is to be compiled.
-struct Wanted {
+struct ClusterJob {
     /// The cluster's name.
     name: String,
     /// The function that the user marked.
@@ -36,7 +36,7 @@ struct Wanted {
 }
 
 /// A cluster that was compiled.
-struct Made {
+struct ClusterBuild {
     part: ClusterBorder,
     built: Compiled,
     /// Symbols that the user of the object must define.
@@ -99,10 +99,10 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
 }
 
 /// The clusters of a graph, and for each node the number of its cluster.
-fn wanted(scene: &Analysis) -> (Vec<Wanted>, Vec<Option<u32>>) {
-    let mut all: Vec<Wanted> = Vec::new();
+fn wanted(scene: &Analysis) -> (Vec<ClusterJob>, Vec<Option<u32>>) {
+    let mut all: Vec<ClusterJob> = Vec::new();
     for cluster in &scene.found.clusters {
-        all.push(Wanted { name: cluster.name.clone(), function: None, nodes: cluster.nodes });
+        all.push(ClusterJob { name: cluster.name.clone(), function: None, nodes: cluster.nodes });
     }
     let verdicts: HashMap<&str, _> = scene.found.nodes.iter().map(|v| (v.name.as_str(), &v.cluster)).collect();
     let nodes = &scene.program.graph.nodes;
@@ -110,9 +110,9 @@ fn wanted(scene: &Analysis) -> (Vec<Wanted>, Vec<Option<u32>>) {
     for (id, node) in nodes.iter() {
         member[id.index()] = match verdicts.get(&*node.name) {
             Some(Ok(at)) => Some(*at),
-            Some(Err(Left::OwnCluster(function))) => {
+            Some(Err(ExclusionReason::OwnCluster(function))) => {
                 let function = Some(function.to_string());
-                all.push(Wanted { name: node.name.to_string(), function, nodes: 1 });
+                all.push(ClusterJob { name: node.name.to_string(), function, nodes: 1 });
                 Some(all.len() as u32 - 1)
             }
             Some(Err(_)) | None => None,
@@ -122,7 +122,7 @@ fn wanted(scene: &Analysis) -> (Vec<Wanted>, Vec<Option<u32>>) {
 }
 
 /// Errors: `Code::BadOption` for a name in `--only` that no cluster has.
-fn chosen(only: &[String], wanted: &[Wanted]) -> Result<()> {
+fn chosen(only: &[String], wanted: &[ClusterJob]) -> Result<()> {
     let Some(missing) = only.iter().find(|name| !wanted.iter().any(|w| w.name == **name)) else { return Ok(()) };
     let told = format!("there is no cluster `{missing}`");
     let known: Vec<&str> = wanted.iter().take(8).map(|w| w.name.as_str()).collect();
@@ -136,11 +136,11 @@ fn is_asked(only: &[String], name: &str) -> bool {
 }
 
 /// C names of the clusters, all different.
-fn identifiers(prefix: Option<&str>, wanted: &[Wanted]) -> Result<Vec<String>> {
+fn identifiers(prefix: Option<&str>, wanted: &[ClusterJob]) -> Result<Vec<String>> {
     if let Some(prefix) = prefix {
         graph::model_name(Some(prefix), std::path::Path::new(""))?;
     }
-    let of = |w: &Wanted| match prefix {
+    let of = |w: &ClusterJob| match prefix {
         Some(prefix) => format!("{prefix}_{}", w.name),
         None => w.name.clone(),
     };
@@ -157,7 +157,7 @@ fn made(
     inside: &dyn Fn(NodeId) -> bool,
     name: &str,
     targets: &[Target],
-) -> Result<Made> {
+) -> Result<ClusterBuild> {
     let mut part = report::part(&scene.program, &scene.facts, inside)?;
     if part.fetches.is_empty() && part.variables.is_empty() {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
@@ -195,7 +195,7 @@ fn made(
     let others: Vec<Emit> = args.files.emit.iter().copied().filter(|e| *e != Emit::Hlo).collect();
     files.extend(verb::contents(&others, &built, &ClassName::of_model(name), None)?);
     let needs = verb::needs(&built);
-    Ok(Made { part, built, needs, files })
+    Ok(ClusterBuild { part, built, needs, files })
 }
 
 /// The module as XLA would be given it: text, and HloProto.
@@ -208,7 +208,7 @@ fn module_files(lowered: &Lowered, name: &str) -> Result<Vec<(String, Pieces)>> 
     ])
 }
 
-fn piece(wanted: &Wanted, made: &Made) -> ClusterObject {
+fn piece(wanted: &ClusterJob, made: &ClusterBuild) -> ClusterObject {
     ClusterObject {
         cluster: wanted.name.clone(),
         function: wanted.function.clone(),

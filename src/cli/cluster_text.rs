@@ -1,5 +1,5 @@
 //! Clusters as a table, as a JSON document, and compared with those of another time.
-use crate::cluster::{Body, Clustering, Left, RefusedEdge, Verdict};
+use crate::cluster::{Body, Clustering, ExclusionReason, RefusedEdge, Verdict};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -187,7 +187,7 @@ pub fn explanation(found: &Clustering, node: &Verdict) -> String {
             let _ = writeln!(
                 text,
                 "{}: {}\n\n{} {}: {}\nWhat helps: {}",
-                if let Left::OwnCluster(_) = why { "is a cluster of its own" } else { "is in no cluster" },
+                if let ExclusionReason::OwnCluster(_) = why { "is a cluster of its own" } else { "is in no cluster" },
                 why.text(&node.op),
                 why.code().id(),
                 row.slug,

@@ -69,7 +69,7 @@ impl DumpedProgram<'_> {
     }
 
     fn dump(&self, file: &RawGraph, found: &mut Clustering, bodies: &mut [Body]) -> Result<()> {
-        let Some(place) = Place::of_environment() else {
+        let Some(place) = DumpDestination::of_environment() else {
             out::note("warning: graphs are not dumped: TF_DUMP_GRAPH_PREFIX names no folder");
             return Ok(());
         };
@@ -105,33 +105,35 @@ fn written(path: &Path, format: Option<&str>) -> Result<RawGraph> {
 }
 
 /// Where dumps go.
-enum Place {
+enum DumpDestination {
     Folder(PathBuf),
     StandardError,
 }
 
-impl Place {
+impl DumpDestination {
     /// The destination in `TF_DUMP_GRAPH_PREFIX`, as TensorFlow reads it; `None` where it is empty.
-    fn of_environment() -> Option<Place> {
+    fn of_environment() -> Option<DumpDestination> {
         let prefix = std::env::var("TF_DUMP_GRAPH_PREFIX").unwrap_or_default();
         match prefix.to_ascii_lowercase().as_str() {
             "" => None,
-            "-" => Some(Place::StandardError),
+            "-" => Some(DumpDestination::StandardError),
             "sponge" | "test_undeclared_outputs_dir" => Some(
                 std::env::var_os("TEST_UNDECLARED_OUTPUTS_DIR")
-                    .map_or(Place::StandardError, |folder| Place::Folder(folder.into())),
+                    .map_or(DumpDestination::StandardError, |folder| DumpDestination::Folder(folder.into())),
             ),
-            _ => Some(Place::Folder(prefix.into())),
+            _ => Some(DumpDestination::Folder(prefix.into())),
         }
     }
 
     fn write(&self, dumps: Vec<(String, Vec<u8>)>) -> Result<()> {
         match self {
-            Place::Folder(folder) => {
+            DumpDestination::Folder(folder) => {
                 let paths = files::write_all(folder, &dumps)?;
                 paths.iter().for_each(|path| out::note(format_args!("Dumped Graph to {}", path.display())));
             }
-            Place::StandardError => dumps.iter().for_each(|(_, bytes)| out::note(String::from_utf8_lossy(bytes))),
+            DumpDestination::StandardError => {
+                dumps.iter().for_each(|(_, bytes)| out::note(String::from_utf8_lossy(bytes)))
+            }
         }
         Ok(())
     }

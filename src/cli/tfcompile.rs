@@ -60,7 +60,7 @@ pub fn run(args: &TfcompileArgs) -> Result<ExitStatus> {
 }
 
 /// The flags of a compile, each valid.
-struct Asked<'a> {
+struct TfcompileOptions<'a> {
     graph: &'a Path,
     class: ClassName,
     name: String,
@@ -68,7 +68,7 @@ struct Asked<'a> {
     xla: XlaArgs,
 }
 
-fn checked(args: &TfcompileArgs) -> Result<Asked<'_>> {
+fn checked(args: &TfcompileArgs) -> Result<TfcompileOptions<'_>> {
     let graph = required("graph", args.graph.as_deref())?;
     required("cpp_class", Some(args.cpp_class.as_str()).filter(|c| !c.is_empty()))?;
     let without = [
@@ -97,7 +97,7 @@ fn checked(args: &TfcompileArgs) -> Result<Asked<'_>> {
     let (target, weights, math) = (Some(args.target_triple.clone()), args.weights, args.math);
     let targets = graph::targets(&TargetArgs { target, cpu, features, weights, math, ..TargetArgs::default() })?;
     let xla = XlaArgs { xla_flags: Some(args.xla.join(" ")) };
-    Ok(Asked { graph, class, name, targets, xla })
+    Ok(TfcompileOptions { graph, class, name, targets, xla })
 }
 
 fn required<T>(flag: &str, value: Option<T>) -> Result<T> {

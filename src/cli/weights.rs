@@ -8,7 +8,7 @@ use super::recorded_options::RecordedOptions;
 use super::{ExitStatus, compile as compiling, graph};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
-use crate::kernel::Places;
+use crate::kernel::WeightsLayout;
 use crate::package::files;
 use crate::target::{MathType, Precision, Target, Tuning, WeightType};
 use serde::Deserialize;
@@ -36,7 +36,7 @@ struct File {
     places: Offsets,
 }
 
-/// [`Places`] as the metadata have them.
+/// [`WeightsLayout`] as the metadata have them.
 #[derive(Deserialize)]
 struct Offsets {
     bytes: u64,
@@ -80,7 +80,7 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     let (mut functions, _) = graph::functions(&graph_args)?;
     compile::in_file(&mut functions);
     progress::step("laying out");
-    let places = Places { programs: places.programs, starts: places.starts, bytes: places.bytes };
+    let places = WeightsLayout { programs: places.programs, starts: places.starts, bytes: places.bytes };
     let bundle = compile::weights(functions, &object.name, &targets, &places);
     let bundle = bundle.map_err(|e| graph::in_file(e, &graph_args))?;
     if bundle.face.file.as_ref().map(|file| file.key_text()) != Some(key) {

@@ -1,5 +1,5 @@
 //! Nodes that tfaot compiles and TensorFlow's clustering leaves out: loops, conditions, and ops that XLA has no kernel for.
-use super::reason::Left;
+use super::reason::ExclusionReason;
 use crate::graph::{Function, Node, NodeId, Program, is_handle};
 use crate::opdef;
 use crate::ops;
@@ -21,7 +21,7 @@ pub enum CheckPolicy {
 }
 
 /// Why a node is not lowered: the reason, or `None` where XLA's reason is as good.
-type Refusal = Option<Left>;
+type Refusal = Option<ExclusionReason>;
 
 /// Decides by the op definitions of the lowering which nodes clusters beyond XLA may have. Nodes that change variables or draw
 /// random numbers are refused; functions are looked at once.
@@ -90,7 +90,7 @@ fn needed(function: &Function) -> IdVec<NodeId, bool> {
 pub struct Effects<'p> {
     program: &'p Program,
     checks: CheckPolicy,
-    known: HashMap<Arc<str>, Option<Left>>,
+    known: HashMap<Arc<str>, Option<ExclusionReason>>,
 }
 
 impl<'p> Effects<'p> {
@@ -100,42 +100,44 @@ impl<'p> Effects<'p> {
     }
 
     /// The first effect of a function that keeps it out of compiled code.
-    pub fn of_function(&mut self, name: &Arc<str>) -> Option<Left> {
+    pub fn of_function(&mut self, name: &Arc<str>) -> Option<ExclusionReason> {
         self.function(name, 0)
     }
 
     /// The effect of a node, or of what it calls, that keeps it out of compiled code.
-    fn of_node(&mut self, node: &Node, depth: usize) -> Option<Left> {
+    fn of_node(&mut self, node: &Node, depth: usize) -> Option<ExclusionReason> {
         match opdef::effect(&node.op) {
-            Some(effect) if self.checks == CheckPolicy::Kept || !effect.is_check() => return Some(Left::NotElided),
+            Some(effect) if self.checks == CheckPolicy::Kept || !effect.is_check() => {
+                return Some(ExclusionReason::NotElided);
+            }
             _ => {}
         }
         if let Some(row) = ops::find(&node.op) {
             if row.draws_in(node) {
-                return Some(Left::StatefulRandom);
+                return Some(ExclusionReason::StatefulRandom);
             }
             if !row.writes.is_empty() {
-                return Some(Left::ResourceInFunction);
+                return Some(ExclusionReason::ResourceInFunction);
             }
         }
         node.called().iter().find_map(|name| self.function(name, depth))
     }
 
-    fn function(&mut self, name: &Arc<str>, depth: usize) -> Option<Left> {
+    fn function(&mut self, name: &Arc<str>, depth: usize) -> Option<ExclusionReason> {
         if let Some(known) = self.known.get(name) {
             return known.clone();
         }
         let function = self.program.functions.get(name)?;
         if depth >= MAX_DEPTH {
-            return Some(Left::CallDepth(name.clone()));
+            return Some(ExclusionReason::CallDepth(name.clone()));
         }
         self.known.insert(name.clone(), None);
         let effect = function.graph.nodes.values().find_map(|node| {
             let why = self.of_node(node, depth + 1)?;
-            if matches!(why, Left::InFunction { .. }) {
+            if matches!(why, ExclusionReason::InFunction { .. }) {
                 return Some(why);
             }
-            Some(Left::InFunction {
+            Some(ExclusionReason::InFunction {
                 function: name.clone(),
                 node: node.name.clone(),
                 op: node.op.clone(),

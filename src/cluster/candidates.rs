@@ -4,9 +4,9 @@ use super::compilable::Compilable;
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
 use super::flow::{CONTROL, Flow, OpClass};
-use super::reason::Left;
+use super::reason::ExclusionReason;
 use super::table;
-use super::{Options, placement::Placed};
+use super::{Options, placement::NodeDevices};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, Program};
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The candidates of a graph.
 pub struct Candidates {
     /// Why a node is none; `None`: it is one.
-    pub left: Vec<Option<Left>>,
+    pub left: Vec<Option<ExclusionReason>>,
     /// Whether the node asks to be compiled.
     pub asks: Vec<bool>,
 }
@@ -26,7 +26,7 @@ pub struct Candidates {
 pub fn find<'p>(
     flow: &Flow<'p>,
     order: &[u32],
-    placed: &Placed,
+    placed: &NodeDevices,
     options: &Options,
     args: &mut ConstantArgs,
     compilable: &mut Compilable<'p>,
@@ -40,14 +40,14 @@ pub fn find<'p>(
     for &n in order {
         let at = n as usize;
         if fuel <= 0 {
-            found.left[at] = Some(Left::Fuel);
+            found.left[at] = Some(ExclusionReason::Fuel);
             continue;
         }
         found.asks[at] = asks(flow, n, placed.level_is_on);
         let verdict = judge(flow, n, placed, options, found.asks[at], compilable, beyond.as_mut())
             .and_then(|()| listed(flow, n, allowed.as_ref()))
             .and_then(|()| stateful_constant(flow, n, marks[at]))
-            .and_then(|()| if drives_loop_constants(flow, n) { Err(Left::LoopConstant) } else { Ok(()) });
+            .and_then(|()| if drives_loop_constants(flow, n) { Err(ExclusionReason::LoopConstant) } else { Ok(()) });
         match verdict {
             Ok(()) => fuel -= 1,
             Err(left) => found.left[at] = Some(marked(flow, n, left)),
@@ -58,12 +58,12 @@ pub fn find<'p>(
 
 /// Why a call that was marked with `jit_compile=True` is in no cluster of the pass, where `left` says that its function can't be
 /// in one: TensorFlow compiles the function by itself, and by other rules.
-fn marked(flow: &Flow, n: u32, left: Left) -> Left {
+fn marked(flow: &Flow, n: u32, left: ExclusionReason) -> ExclusionReason {
     let called = flow.nodes[n as usize].node.and_then(|node| marked_function(flow.program, node));
-    let (Some(function), Left::InFunction { .. }) = (called, &left) else { return left };
+    let (Some(function), ExclusionReason::InFunction { .. }) = (called, &left) else { return left };
     match Compilable::whole(flow.program).node(flow, n) {
-        Ok(()) => Left::OwnCluster(function),
-        Err(why) => Left::MarkedInVain(Box::new(why)),
+        Ok(()) => ExclusionReason::OwnCluster(function),
+        Err(why) => ExclusionReason::MarkedInVain(Box::new(why)),
     }
 }
 
@@ -97,24 +97,24 @@ pub fn asks(flow: &Flow, n: u32, level_is_on: bool) -> bool {
 fn judge<'p>(
     flow: &Flow<'p>,
     n: u32,
-    placed: &Placed,
+    placed: &NodeDevices,
     options: &Options,
     asks: bool,
     compilable: &mut Compilable<'p>,
     beyond: Option<&mut Beyond<'p>>,
-) -> Result<(), Left> {
+) -> Result<(), ExclusionReason> {
     if flag(flow, n, "_XlaCompile") == Some(false) {
-        return Err(Left::Refused);
+        return Err(ExclusionReason::Refused);
     }
     if options.left_out.contains(flow.name(n)) {
-        return Err(Left::LeftOut);
+        return Err(ExclusionReason::LeftOut);
     }
     let device = placed.device(n);
     if device.kind == DeviceKind::Unknown {
-        return Err(Left::NoDevice(device.name.clone()));
+        return Err(ExclusionReason::NoDevice(device.name.clone()));
     }
     if !placed.should_compile(options, asks, device.kind) {
-        return Err(Left::Off);
+        return Err(ExclusionReason::Off);
     }
     if options.what_if.iter().any(|op| op == flow.op(n)) {
         return Ok(());
@@ -126,15 +126,15 @@ fn judge<'p>(
     })
 }
 
-fn listed(flow: &Flow, n: u32, allowed: Option<&HashSet<&str>>) -> Result<(), Left> {
+fn listed(flow: &Flow, n: u32, allowed: Option<&HashSet<&str>>) -> Result<(), ExclusionReason> {
     match allowed {
-        Some(list) if !list.contains(flow.op(n)) => Err(Left::NotListed),
+        Some(list) if !list.contains(flow.op(n)) => Err(ExclusionReason::NotListed),
         Some(_) | None => Ok(()),
     }
 }
 
 /// A stateful op whose value must be known at compile time stays outside, but for stacks and TensorArrays.
-fn stateful_constant(flow: &Flow, n: u32, marked: bool) -> Result<(), Left> {
+fn stateful_constant(flow: &Flow, n: u32, marked: bool) -> Result<(), ExclusionReason> {
     if !marked {
         return Ok(());
     }
@@ -143,7 +143,7 @@ fn stateful_constant(flow: &Flow, n: u32, marked: bool) -> Result<(), Left> {
     let stateful = of_function.unwrap_or(kind.def.is_some_and(|d| d.stateful));
     let kept = kind.row.and_then(|r| r.resource);
     let kept = matches!(kept, Some((_, table::Resource::Stack | table::Resource::TensorArray)));
-    if stateful && !kept { Err(Left::StatefulConstant) } else { Ok(()) }
+    if stateful && !kept { Err(ExclusionReason::StatefulConstant) } else { Ok(()) }
 }
 
 /// An identity behind the body side of a loop's Switch that constants wait for.

@@ -1,7 +1,7 @@
 //! Whether XLA can compile a node: its kernel, its types, the functions that it calls.
 use super::beyond_xla::{CheckPolicy, Effects};
 use super::flow::{Flow, OpClass};
-use super::reason::Left;
+use super::reason::ExclusionReason;
 use super::signature;
 use super::table::{OpRegistration, Resource};
 use crate::graph::{Attr, FuncRef, Function, Node, Program};
@@ -37,7 +37,7 @@ pub struct Compilable<'p> {
     /// Whether it is asked of functions that the user marked: all that has a kernel is let through, variables too.
     whole: bool,
     /// By function: how deep its calls nest, or what stops it.
-    known: HashMap<Arc<str>, Result<usize, Left>>,
+    known: HashMap<Arc<str>, Result<usize, ExclusionReason>>,
     open: Vec<Arc<str>>,
     effects: Effects<'p>,
 }
@@ -73,11 +73,11 @@ impl<'p> Compilable<'p> {
     }
 
     /// Whether node `n` of a top-level graph can be compiled, or what stops it.
-    pub fn node(&mut self, flow: &Flow<'p>, n: u32) -> Result<(), Left> {
-        let Some(node) = flow.nodes[n as usize].node else { return Err(Left::GraphArgument) };
+    pub fn node(&mut self, flow: &Flow<'p>, n: u32) -> Result<(), ExclusionReason> {
+        let Some(node) = flow.nodes[n as usize].node else { return Err(ExclusionReason::GraphArgument) };
         let kind = flow.kind_of_node(n);
         if matches!(kind.op, "_Arg" | "_Retval") {
-            return Err(Left::GraphArgument);
+            return Err(ExclusionReason::GraphArgument);
         }
         let from_ref = kind.class == OpClass::Identity
             && flow.ins(n).any(|e| e.src_port >= 0 && is_ref(flow.nodes[e.src as usize].node, e.src_port as usize));
@@ -86,11 +86,11 @@ impl<'p> Compilable<'p> {
     }
 
     /// How deep the calls of a node nest, or what stops it.
-    fn check(&mut self, site: &Site) -> Result<usize, Left> {
+    fn check(&mut self, site: &Site) -> Result<usize, ExclusionReason> {
         let node = site.node;
         for attr in ["_scoped_allocator", "_forward_from"] {
             if node.attr(attr).is_some() {
-                return Err(Left::Attribute(attr));
+                return Err(ExclusionReason::Attribute(attr));
             }
         }
         let mut depth = 0;
@@ -115,89 +115,91 @@ impl<'p> Compilable<'p> {
         Ok(depth)
     }
 
-    fn filters(&self, site: &Site) -> Result<(), Left> {
+    fn filters(&self, site: &Site) -> Result<(), ExclusionReason> {
         if self.whole {
             return Ok(());
         }
         let op = &*site.node.op;
         let strict = !self.lenient;
         if strict && STATEFUL_RANDOM.contains(&op) {
-            return Err(Left::StatefulRandom);
+            return Err(ExclusionReason::StatefulRandom);
         }
         if strict && matches!(op, "ControlTrigger" | "Assert" | "CheckNumerics") {
-            return Err(Left::NotElided);
+            return Err(ExclusionReason::NotElided);
         }
         match op {
-            "CollectiveReduceV2" => return Err(Left::Collective),
-            "Where" if self.exclude_where => return Err(Left::DynamicShape),
-            "Unique" => return Err(Left::DynamicShape),
+            "CollectiveReduceV2" => return Err(ExclusionReason::Collective),
+            "Where" if self.exclude_where => return Err(ExclusionReason::DynamicShape),
+            "Unique" => return Err(ExclusionReason::DynamicShape),
             _ => {}
         }
         let bits = signature::bits(self.program, site.node, site.def);
         if strict && bits & type_bit(VARIANT) != 0 {
-            return Err(Left::Variant);
+            return Err(ExclusionReason::Variant);
         }
         match site.row.and_then(|r| r.resource) {
-            Some((_, Resource::Stack)) => return Err(Left::StackOrTensorArray),
-            Some((_, Resource::TensorArray)) if strict => return Err(Left::StackOrTensorArray),
+            Some((_, Resource::Stack)) => return Err(ExclusionReason::StackOrTensorArray),
+            Some((_, Resource::TensorArray)) if strict => return Err(ExclusionReason::StackOrTensorArray),
             _ => {}
         }
         let inputs = signature::input_bits(self.program, site.node, site.def);
         if !self.open.is_empty() && inputs & type_bit(RESOURCE) != 0 {
-            return Err(Left::ResourceInFunction);
+            return Err(ExclusionReason::ResourceInFunction);
         }
         if strict && SLOW.contains(&op) {
-            return Err(Left::Slow);
+            return Err(ExclusionReason::Slow);
         }
         Ok(())
     }
 
-    fn call(&mut self, node: &Node) -> Result<usize, Left> {
+    fn call(&mut self, node: &Node) -> Result<usize, ExclusionReason> {
         if self.program.functions.contains_key(&node.op) {
             return self.function(&FuncRef { name: node.op.clone(), attrs: node.attrs.clone() });
         }
         self.attr(node, "f")
     }
 
-    fn attr(&mut self, node: &Node, name: &'static str) -> Result<usize, Left> {
+    fn attr(&mut self, node: &Node, name: &'static str) -> Result<usize, ExclusionReason> {
         match node.func(name) {
             Some(f) => self.function(f),
-            None => Err(Left::Attribute(name)),
+            None => Err(ExclusionReason::Attribute(name)),
         }
     }
 
     /// How deep the calls of a function nest, itself counted, or what stops it.
-    fn function(&mut self, f: &FuncRef) -> Result<usize, Left> {
+    fn function(&mut self, f: &FuncRef) -> Result<usize, ExclusionReason> {
         let answer = match self.known.get(&f.name) {
             Some(known) => known.clone(),
             None => {
                 let Some(function) = self.program.functions.get(&f.name) else {
-                    return Err(Left::MissingFunction(f.name.clone()));
+                    return Err(ExclusionReason::MissingFunction(f.name.clone()));
                 };
                 if self.open.contains(&f.name) || self.open.len() + 1 >= MAX_DEPTH {
-                    return Err(Left::CallDepth(f.name.clone()));
+                    return Err(ExclusionReason::CallDepth(f.name.clone()));
                 }
                 self.open.push(f.name.clone());
                 let answer = self.body(function);
                 self.open.pop();
                 // A verdict about depth depends on who calls.
-                if !matches!(answer, Err(Left::CallDepth(_))) {
+                if !matches!(answer, Err(ExclusionReason::CallDepth(_))) {
                     self.known.insert(f.name.clone(), answer.clone());
                 }
                 answer
             }
         };
         match answer {
-            Ok(depth) if self.open.len() + depth >= MAX_DEPTH => Err(Left::CallDepth(f.name.clone())),
+            Ok(depth) if self.open.len() + depth >= MAX_DEPTH => Err(ExclusionReason::CallDepth(f.name.clone())),
             other => other,
         }
     }
 
-    fn body(&mut self, function: &Function) -> Result<usize, Left> {
+    fn body(&mut self, function: &Function) -> Result<usize, ExclusionReason> {
         let graph = &function.graph;
-        let inside = |left: Left, node: &Node| match left {
-            deep @ (Left::InFunction { .. } | Left::CallDepth(_) | Left::MissingFunction(_)) => deep,
-            left => Left::InFunction {
+        let inside = |left: ExclusionReason, node: &Node| match left {
+            deep @ (ExclusionReason::InFunction { .. }
+            | ExclusionReason::CallDepth(_)
+            | ExclusionReason::MissingFunction(_)) => deep,
+            left => ExclusionReason::InFunction {
                 function: function.name.clone(),
                 node: node.name.clone(),
                 op: node.op.clone(),
@@ -213,7 +215,9 @@ impl<'p> Compilable<'p> {
             let site = Site { node, class, def, row, from_ref };
             let checked = self.check(&site).map_err(|left| match left {
                 // Strings are nearly always the message of an assertion, which is what keeps the function out.
-                Left::StringConstant => self.effects.of_function(&function.name).unwrap_or_else(|| inside(left, node)),
+                ExclusionReason::StringConstant => {
+                    self.effects.of_function(&function.name).unwrap_or_else(|| inside(left, node))
+                }
                 left => inside(left, node),
             });
             depth = depth.max(checked?);
@@ -222,7 +226,7 @@ impl<'p> Compilable<'p> {
             let from = &graph.nodes[ret.node];
             let of = signature::output_type(self.program, from, opdef::find(&from.op), ret.port as usize);
             if of == Some(opdef::STRING) {
-                let why = Left::Dtype { attr: "T", found: opdef::STRING, op: "_Retval" };
+                let why = ExclusionReason::Dtype { attr: "T", found: opdef::STRING, op: "_Retval" };
                 return Err(inside(why, from));
             }
         }
@@ -236,23 +240,23 @@ fn is_ref(node: Option<&Node>, port: usize) -> bool {
 }
 
 /// Whether the device has a kernel for the node.
-fn kernel(site: &Site) -> Result<(), Left> {
-    let Some(row) = site.row.filter(|r| !r.kernels.is_empty()) else { return Err(Left::NoKernel) };
-    let Some(def) = site.def else { return Err(Left::NoKernel) };
+fn kernel(site: &Site) -> Result<(), ExclusionReason> {
+    let Some(row) = site.row.filter(|r| !r.kernels.is_empty()) else { return Err(ExclusionReason::NoKernel) };
+    let Some(def) = site.def else { return Err(ExclusionReason::NoKernel) };
     if def.name == "Const" && def.attr_types(site.node, "dtype").is_some_and(|t| t == [opdef::STRING]) {
-        return Err(Left::StringConstant);
+        return Err(ExclusionReason::StringConstant);
     }
     if site.from_ref {
-        return Err(Left::Reference);
+        return Err(ExclusionReason::Reference);
     }
     let label = site.node.str("_kernel").unwrap_or("");
-    let mut why = Left::NoKernel;
+    let mut why = ExclusionReason::NoKernel;
     for kernel in row.kernels.iter().filter(|k| k.label == label) {
         let misfit = kernel.types.iter().find_map(|&(attr, allowed)| match def.attr_types(site.node, attr) {
-            None => Some(Left::Attribute(attr)),
+            None => Some(ExclusionReason::Attribute(attr)),
             Some(types) => {
                 let found = types.into_iter().find(|&t| type_bit(t) & allowed == 0)?;
-                Some(Left::Dtype { attr, found, op: def.name })
+                Some(ExclusionReason::Dtype { attr, found, op: def.name })
             }
         });
         match misfit {

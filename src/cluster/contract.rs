@@ -9,7 +9,7 @@ use super::cycles::Cycles;
 use super::deadness::Deadness;
 use super::flow::{CONTROL, Flow, OpClass, SINK};
 use super::frames::Frames;
-use super::placement::Placed;
+use super::placement::NodeDevices;
 use super::predicate::Pred;
 use super::reason;
 use super::resources::{self, Unsafe};
@@ -58,7 +58,7 @@ pub struct MergeFacts<'a, 'p> {
     /// Loop frames of the graph.
     pub frames: &'a Frames,
     /// Device assignments of the nodes.
-    pub placed: &'a Placed,
+    pub placed: &'a NodeDevices,
     /// Options of the clustering pass.
     pub options: &'a Options,
     /// When nodes are alive; `None`: not looked at.

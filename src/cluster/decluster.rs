@@ -5,16 +5,16 @@
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
 use super::flow::{CONTROL, Edge, Flow, OpClass};
-use super::placement::Placed;
-use super::reason::Left;
+use super::placement::NodeDevices;
+use super::reason::ExclusionReason;
 use super::signature;
 use crate::opdef::{ArgDef, INT32, RESOURCE, STRING, type_bit};
 
 /// The cluster of each node, or why it is in none; copies of nodes are added at the end.
-pub type Marks = Vec<Result<u32, Left>>;
+pub type Marks = Vec<Result<u32, ExclusionReason>>;
 
 /// Takes nodes out.
-pub fn run(flow: &mut Flow, placed: &mut Placed, args: &mut ConstantArgs, marks: &mut Marks) {
+pub fn run(flow: &mut Flow, placed: &mut NodeDevices, args: &mut ConstantArgs, marks: &mut Marks) {
     copy_host_values(flow, placed, marks);
     free_constants(flow, placed, args, marks);
     free_shapes(flow, marks);
@@ -28,7 +28,7 @@ fn is_shape_op(op: &str) -> bool {
     matches!(op, "Shape" | "Rank" | "Size")
 }
 
-fn copy_host_values(flow: &mut Flow, placed: &mut Placed, marks: &mut Marks) {
+fn copy_host_values(flow: &mut Flow, placed: &mut NodeDevices, marks: &mut Marks) {
     let order = flow.post_order();
     let mut out = vec![false; flow.nodes.len()];
     for &n in &order {
@@ -46,12 +46,12 @@ fn copy_host_values(flow: &mut Flow, placed: &mut Placed, marks: &mut Marks) {
     }
 }
 
-fn copy_outside(flow: &mut Flow, placed: &mut Placed, marks: &mut Marks, n: u32) {
+fn copy_outside(flow: &mut Flow, placed: &mut NodeDevices, marks: &mut Marks, n: u32) {
     let own = cluster(marks, n);
     let (ins, outs) = (flow.nodes[n as usize].ins.clone(), flow.nodes[n as usize].outs.clone());
     let Some(node) = flow.nodes[n as usize].node else { return };
     let copy = flow.add(format!("{}/declustered", flow.name(n)).into(), node);
-    marks.push(Err(Left::HostValue));
+    marks.push(Err(ExclusionReason::HostValue));
     placed.of.push(placed.of[n as usize]);
     for id in ins {
         if let Some(e) = flow.edges[id as usize] {
@@ -69,7 +69,7 @@ fn copy_outside(flow: &mut Flow, placed: &mut Placed, marks: &mut Marks, n: u32)
         for id in flow.nodes[n as usize].ins.clone() {
             flow.disconnect(id);
         }
-        marks[n as usize] = Err(Left::HostValue);
+        marks[n as usize] = Err(ExclusionReason::HostValue);
     }
 }
 
@@ -117,7 +117,7 @@ fn is_host(flow: &Flow, n: u32, port: i32, side: Side) -> bool {
     }
 }
 
-fn free_constants(flow: &Flow, placed: &Placed, args: &mut ConstantArgs, marks: &mut Marks) {
+fn free_constants(flow: &Flow, placed: &NodeDevices, args: &mut ConstantArgs, marks: &mut Marks) {
     let inside = |e: Edge| cluster(marks, e.src).is_some() && cluster(marks, e.src) == cluster(marks, e.dst);
     let wanted = constants::analyse(flow, args, &inside);
     for n in flow.post_order().into_iter().rev().filter(|&n| wanted[n as usize]) {
@@ -130,7 +130,7 @@ fn free_constants(flow: &Flow, placed: &Placed, args: &mut ConstantArgs, marks: 
         }
         let from_elsewhere = || flow.ins(n).any(|e| e.src > 1 && placed.of[e.src as usize] != placed.of[n as usize]);
         if flow.class(n) != OpClass::Constant || from_elsewhere() {
-            marks[n as usize] = Err(Left::OutsideConstant);
+            marks[n as usize] = Err(ExclusionReason::OutsideConstant);
         }
     }
 }
@@ -139,7 +139,7 @@ fn free_shapes(flow: &Flow, marks: &mut Marks) {
     for n in flow.post_order().into_iter().rev().filter(|&n| is_shape_op(flow.op(n))) {
         let Some(own) = cluster(marks, n) else { continue };
         if flow.ins(n).all(|e| cluster(marks, e.src) != Some(own)) {
-            marks[n as usize] = Err(Left::OutsideShape);
+            marks[n as usize] = Err(ExclusionReason::OutsideShape);
         }
     }
 }

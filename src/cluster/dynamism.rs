@@ -5,8 +5,8 @@
 //! left of the input behind the beginning.
 use super::devices::DeviceTable;
 use super::flow::{CONTROL, Edge, Flow, OpClass, SOURCE};
-use super::placement::Placed;
-use super::reason::Left;
+use super::placement::NodeDevices;
+use super::reason::ExclusionReason;
 use crate::diag::Result;
 use crate::graph::{Attr, Node, TfType};
 use crate::tensor::{DType, Tensor};
@@ -164,8 +164,8 @@ fn blank() -> Node {
 pub fn apply<'p>(
     flow: &mut Flow<'p>,
     planned: &'p [ReplacementNodes],
-    placed: &mut Placed,
-    marks: &mut Vec<Result<u32, Left>>,
+    placed: &mut NodeDevices,
+    marks: &mut Vec<Result<u32, ExclusionReason>>,
 ) -> Result<()> {
     for made in planned {
         let n = made.slice;
@@ -180,7 +180,7 @@ pub fn apply<'p>(
         }
         connect(flow, made, first);
         replace(flow, n, first + last as u32);
-        marks[n as usize] = Err(Left::Remade);
+        marks[n as usize] = Err(ExclusionReason::Remade);
     }
     if !planned.is_empty() {
         flow.fix_ends();

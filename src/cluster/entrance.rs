@@ -33,7 +33,7 @@ pub struct GraphCut {
 
 /// A saved program after the steps before the pass.
 #[derive(Debug)]
-pub struct Brought {
+pub struct ImportedProgram {
     /// Assumptions that were made, a sentence each.
     pub assumed: Vec<String>,
     /// Nodes of the file that are not in the graph any more: name, op, and whether they were expanded (else cut off).
@@ -45,8 +45,8 @@ pub struct Brought {
 /// # Errors
 /// `BadGraph` for devices that are no names of devices; `UnknownTensor` for feeds and fetches that are not there;
 /// `TooLarge` where inlining makes too many nodes.
-pub fn bring(program: &mut Program, cut: &GraphCut) -> Result<Brought> {
-    let mut brought = Brought { assumed: Vec::new(), gone: Vec::new() };
+pub fn bring(program: &mut Program, cut: &GraphCut) -> Result<ImportedProgram> {
+    let mut brought = ImportedProgram { assumed: Vec::new(), gone: Vec::new() };
     // A fetch may name a call, which inlining takes away: it is cut to first. Else the ends stand last, as in a session.
     let early = cut.fetches.iter().any(|fetch| names_call(program, fetch));
     if early {
@@ -85,7 +85,7 @@ fn names_call(program: &Program, fetch: &str) -> bool {
 }
 
 /// Cuts the graph to what its fetches need, and tells of it.
-fn cut_off(program: &mut Program, cut: &GraphCut, brought: &mut Brought) -> Result<()> {
+fn cut_off(program: &mut Program, cut: &GraphCut, brought: &mut ImportedProgram) -> Result<()> {
     let gone = prune(&mut program.graph, cut)?;
     brought.assumed.push(format!("{} nodes that no fetch needs are cut off", gone.len()));
     brought.gone.extend(gone.into_iter().map(|(name, op)| (name, op, false)));

@@ -117,7 +117,7 @@ impl<'p> Flow<'p> {
     pub fn import(program: &'p Program, graph: &'p Graph) -> Result<Flow<'p>> {
         let mut flow = Flow::empty(program);
         flow.numbers = vec![u32::MAX; graph.nodes.len()];
-        let mut waiting = Waiting::new(graph, graph.nodes.len() as u32);
+        let mut waiting = ImportQueue::new(graph, graph.nodes.len() as u32);
         let mut back = Vec::new();
         while let Some(id) = waiting.next() {
             let node = &graph.nodes[id];
@@ -152,7 +152,7 @@ impl<'p> Flow<'p> {
     /// imported graph (its ends, then copies of constants) has the last numbers there; who imports its dump numbers it earlier.
     pub fn session_order(&self, graph: &Graph) -> Vec<u32> {
         let appended = first_appended(graph);
-        let mut waiting = Waiting::new(graph, appended);
+        let mut waiting = ImportQueue::new(graph, appended);
         let mut order = Vec::with_capacity(self.nodes.len());
         while let Some(id) = waiting.next() {
             order.push(self.numbers[id.0 as usize]);
@@ -358,17 +358,17 @@ fn first_appended(graph: &Graph) -> u32 {
 
 /// Nodes in the order of TensorFlow's importer: of those whose inputs exist, the first of the file. A Merge at the head of
 /// a loop does not wait for NextIteration.
-struct Waiting {
+struct ImportQueue {
     ready: BinaryHeap<Reverse<u32>>,
     missing: Vec<i64>,
     users: Vec<Vec<u32>>,
 }
 
-impl Waiting {
+impl ImportQueue {
     /// The nodes before `end`, which do not wait for those behind.
-    fn new(graph: &Graph, end: u32) -> Waiting {
+    fn new(graph: &Graph, end: u32) -> ImportQueue {
         let mut waiting =
-            Waiting { ready: BinaryHeap::new(), missing: Vec::new(), users: vec![Vec::new(); graph.nodes.len()] };
+            ImportQueue { ready: BinaryHeap::new(), missing: Vec::new(), users: vec![Vec::new(); graph.nodes.len()] };
         for (id, node) in graph.nodes.iter().take(end as usize) {
             let inputs = node.inputs.iter().map(|e| e.node).filter(|from| from.0 < end);
             let controls = node.controls.iter().copied().filter(|from| from.0 < end);

@@ -6,10 +6,10 @@ use super::contract::{self, Clusters, MergeFacts, constant_dims};
 use super::devices::DeviceKind;
 use super::flow::Flow;
 use super::frames::Frames;
-use super::placement::Placed;
-use super::reason::Left;
+use super::placement::NodeDevices;
+use super::reason::ExclusionReason;
 use super::resources::{self, Unsafe};
-use super::snapshot::Seen;
+use super::snapshot::GraphSnapshot;
 use super::{
     Cluster, Clustering, Entrance, Options, RefusedEdge, Until, Verdict, clone_constants, deadness, decluster,
     dynamism, scoping,
@@ -27,13 +27,13 @@ pub fn run(program: &Program, graph: &Graph, options: &Options) -> Result<Cluste
     let mut flow = Flow::import(program, graph)?;
     let mut scopes = HashMap::new();
     let mut copies = Vec::new();
-    if options.entrance == Entrance::Saved && Placed::of(&flow, options)?.level_is_on {
+    if options.entrance == Entrance::Saved && NodeDevices::of(&flow, options)?.level_is_on {
         flow.fix_ends();
         copies = clone_constants::run(&mut flow)?;
         scopes = scoping::run(&flow);
     }
     flow.fix_ends();
-    let mut seen = options.seen.then(|| Seen::of(&flow, graph));
+    let mut seen = options.seen.then(|| GraphSnapshot::of(&flow, graph));
     let mut clustering = marked(program, graph, options, flow, scopes, &mut seen)?;
     clustering.copies = copies;
     clustering.seen = seen;
@@ -47,18 +47,18 @@ fn marked(
     options: &Options,
     flow: Flow,
     scopes: HashMap<u32, String>,
-    seen: &mut Option<Seen>,
+    seen: &mut Option<GraphSnapshot>,
 ) -> Result<Clustering> {
     if let Some(by) = stops_pass(&flow) {
-        return Ok(answer(graph, &flow, |_| Err(Left::PassStopped(by.clone())), Vec::new()));
+        return Ok(answer(graph, &flow, |_| Err(ExclusionReason::PassStopped(by.clone())), Vec::new()));
     }
-    let placed = Placed::of(&flow, options)?;
+    let placed = NodeDevices::of(&flow, options)?;
     let mut args = ConstantArgs::default();
     let order = flow.session_order(graph);
     let candidates = candidates::find(&flow, &order, &placed, options, &mut args, &mut Compilable::new(program))?;
     let taken = flow.op_nodes().filter(|&n| candidates.left[n as usize].is_none()).count() as u64;
     let frames = Frames::of(&flow)?;
-    let left = |n: u32| candidates.left[n as usize].clone().map_or(Err(Left::LoopsCross), Err);
+    let left = |n: u32| candidates.left[n as usize].clone().map_or(Err(ExclusionReason::LoopsCross), Err);
     if taken == 0 {
         return Ok(answer(graph, &flow, left, Vec::new()));
     }
@@ -81,8 +81,9 @@ fn marked(
     let (mut marks, all) = name(&flow, &placed, options, &candidates, &mut clusters);
     drop(clusters);
     *seen = seen.take().map(|seen| seen.marked(&marks));
-    let named =
-        |flow: &Flow, marks: &[Result<u32, Left>]| answer(graph, flow, |n| marks[n as usize].clone(), all.clone());
+    let named = |flow: &Flow, marks: &[Result<u32, ExclusionReason>]| {
+        answer(graph, flow, |n| marks[n as usize].clone(), all.clone())
+    };
     let mut clustering = named(&flow, &marks);
     if options.until == Until::Declustered || seen.is_some() {
         // What follows makes nodes that live no longer than the plan.
@@ -90,7 +91,7 @@ fn marked(
         let (mut flow, mut placed) = (flow, placed);
         dynamism::apply(&mut flow, &planned, &mut placed, &mut marks)?;
         if seen.is_some() && !planned.is_empty() {
-            clustering.remade = Some(Seen::of(&flow, graph).marked(&marks).without_gone(&flow));
+            clustering.remade = Some(GraphSnapshot::of(&flow, graph).marked(&marks).without_gone(&flow));
         }
         if options.until == Until::Declustered {
             decluster::run(&mut flow, &mut placed, &mut ConstantArgs::default(), &mut marks);
@@ -117,7 +118,7 @@ fn stops_pass(flow: &Flow) -> Option<Arc<str>> {
 fn answer(
     graph: &Graph,
     flow: &Flow,
-    verdict: impl Fn(u32) -> Result<u32, Left>,
+    verdict: impl Fn(u32) -> Result<u32, ExclusionReason>,
     clusters: Vec<Cluster>,
 ) -> Clustering {
     let copies = flow.op_nodes().skip(flow.numbers.len());
@@ -136,14 +137,14 @@ fn refused(flow: &Flow, clusters: &mut Clusters) -> Vec<RefusedEdge> {
 /// The verdict of each node, and the clusters that are kept.
 fn name(
     flow: &Flow,
-    placed: &Placed,
+    placed: &NodeDevices,
     options: &Options,
     candidates: &Candidates,
     clusters: &mut Clusters,
-) -> (Vec<Result<u32, Left>>, Vec<Cluster>) {
-    let mut marks: Vec<Result<u32, Left>> = vec![Err(Left::GraphArgument); flow.nodes.len()];
+) -> (Vec<Result<u32, ExclusionReason>>, Vec<Cluster>) {
+    let mut marks: Vec<Result<u32, ExclusionReason>> = vec![Err(ExclusionReason::GraphArgument); flow.nodes.len()];
     let mut kept: Vec<Cluster> = Vec::new();
-    let mut number: HashMap<u32, Result<u32, Left>> = HashMap::new();
+    let mut number: HashMap<u32, Result<u32, ExclusionReason>> = HashMap::new();
     for n in flow.op_nodes() {
         marks[n as usize] = match &candidates.left[n as usize] {
             Some(left) => Err(left.clone()),
@@ -166,18 +167,18 @@ fn name(
 /// The number of a cluster, or why it is dropped.
 fn keep(
     cluster: &contract::GrowingCluster,
-    placed: &Placed,
+    placed: &NodeDevices,
     options: &Options,
     kept: &mut Vec<Cluster>,
-) -> Result<u32, Left> {
+) -> Result<u32, ExclusionReason> {
     let device = placed.devices.choose(&cluster.devices).map(|d| &placed.devices.all[d as usize]);
     let kind = device.map_or(DeviceKind::Unknown, |d| d.kind);
     if !placed.should_compile(options, cluster.asks, kind) {
-        return Err(Left::ClusterOff);
+        return Err(ExclusionReason::ClusterOff);
     }
     let least = options.flags.min_cluster_size;
     if cluster.effective < least && !cluster.functional && !cluster.asks {
-        return Err(Left::TooSmall { size: cluster.effective, least });
+        return Err(ExclusionReason::TooSmall { size: cluster.effective, least });
     }
     kept.push(Cluster {
         name: format!("cluster_{}", kept.len()),
@@ -189,7 +190,7 @@ fn keep(
 }
 
 /// Large constants that others use, and Fills that only others use.
-fn taken_out(flow: &Flow, clusters: &mut Clusters, n: u32) -> Option<Left> {
+fn taken_out(flow: &Flow, clusters: &mut Clusters, n: u32) -> Option<ExclusionReason> {
     let large = flow.op(n) == "Const" && {
         let dims = flow.nodes[n as usize].node.and_then(constant_dims).unwrap_or_default();
         dims.iter().fold(1u64, |all, &d| all.saturating_mul(d)) > MOST_ELEMENTS
@@ -201,7 +202,7 @@ fn taken_out(flow: &Flow, clusters: &mut Clusters, n: u32) -> Option<Left> {
     let own = clusters.of(n).map(|c| c.first);
     let mut outside = flow.outs(n).map(|e| clusters.of(e.dst).map(|c| c.first) != own);
     if large {
-        return outside.any(|out| out).then_some(Left::LargeConstant);
+        return outside.any(|out| out).then_some(ExclusionReason::LargeConstant);
     }
-    outside.all(|out| out).then_some(Left::OutsideFill)
+    outside.all(|out| out).then_some(ExclusionReason::OutsideFill)
 }

@@ -47,11 +47,11 @@ mod table;
 
 pub use beyond_xla::CheckPolicy;
 pub use candidates::{MUST, marked_function};
-pub use entrance::{Brought, GraphCut, bring, is_dump};
+pub use entrance::{GraphCut, ImportedProgram, bring, is_dump};
 pub use flags::{ClusteringFlags, JitLevel};
 pub use functions::{Body, called, cluster_functions};
-pub use reason::{EdgeReason, Left};
-pub use snapshot::{Seen, SeenNode};
+pub use reason::{EdgeReason, ExclusionReason};
+pub use snapshot::{GraphSnapshot, SnapshotNode};
 
 use crate::diag::Result;
 use crate::graph::{Function, Graph, Program};
@@ -122,7 +122,7 @@ pub struct Verdict {
     /// The node's op.
     pub op: String,
     /// The index of its cluster, or why it is in none.
-    pub cluster: Result<u32, Left>,
+    pub cluster: Result<u32, ExclusionReason>,
 }
 
 /// A cluster.
@@ -172,9 +172,9 @@ pub struct Clustering {
     /// The nodes that could have been clustered; each takes one of the flags' fuel.
     pub candidates: u64,
     /// The graph that the pass was handed, where it was asked for.
-    pub seen: Option<Seen>,
+    pub seen: Option<GraphSnapshot>,
     /// The graph after Slices were made anew, where some were and it was asked for.
-    pub remade: Option<Seen>,
+    pub remade: Option<GraphSnapshot>,
 }
 
 /// A copy of a constant.

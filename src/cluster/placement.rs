@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use std::collections::HashSet;
 
 /// The devices of a graph's nodes.
-pub struct Placed {
+pub struct NodeDevices {
     /// All devices.
     pub devices: DeviceTable,
     /// By node; 0 for `_SOURCE` and `_SINK`.
@@ -16,9 +16,9 @@ pub struct Placed {
     pub level_is_on: bool,
 }
 
-impl Placed {
+impl NodeDevices {
     /// The devices of `flow`. Errors: `BadGraph` for a node whose device is not a full name.
-    pub fn of(flow: &Flow, options: &Options) -> Result<Placed> {
+    pub fn of(flow: &Flow, options: &Options) -> Result<NodeDevices> {
         let mut devices = DeviceTable::default();
         let mut of = Vec::with_capacity(flow.nodes.len());
         // Names are shared by nearly all nodes: the last one is most likely the next one.
@@ -48,7 +48,7 @@ impl Placed {
         let used: HashSet<u16> = flow.op_nodes().map(|n| of[n as usize]).collect();
         let gpus = used.iter().filter(|&&d| devices.all[d as usize].kind == DeviceKind::Gpu).count();
         let level_is_on = options.level(gpus == 1) == JitLevel::On;
-        Ok(Placed { devices, of, level_is_on })
+        Ok(NodeDevices { devices, of, level_is_on })
     }
     /// The device of node `n`.
     pub fn device(&self, n: u32) -> &Device {

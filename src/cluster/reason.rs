@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Why a node is in no cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum ExclusionReason {
     /// A node carried `_XlaAlreadyClustered`, or TPUExecute: the pass leaves the whole graph alone.
     PassStopped(Arc<str>),
     /// Loops of the graph cross each other: the pass gives up.
@@ -53,12 +53,12 @@ pub enum Left {
         /// The inner node's op.
         op: Arc<str>,
         /// The reason why the inner node can't be compiled.
-        why: Box<Left>,
+        why: Box<ExclusionReason>,
     },
     /// The node calls this function, which is marked with `jit_compile=True`: a cluster of its own.
     OwnCluster(Arc<str>),
     /// The node is marked with `jit_compile=True`, and TensorFlow refuses to run it.
-    MarkedInVain(Box<Left>),
+    MarkedInVain(Box<ExclusionReason>),
     /// The op draws from a random generator of its own.
     StatefulRandom,
     /// An effect that XLA would drop.
@@ -108,68 +108,72 @@ pub enum Left {
     Expanded,
 }
 
-impl Left {
+impl ExclusionReason {
     /// The code.
     pub fn code(&self) -> Code {
         match self {
-            Left::PassStopped(_) => Code::AlreadyClustered,
-            Left::LoopsCross => Code::LoopsCross,
-            Left::Off | Left::ClusterOff => Code::ClusteringOff,
-            Left::Refused => Code::XlaCompileFalse,
-            Left::LeftOut => Code::LeftOut,
-            Left::NoDevice(_) => Code::NoCompilationDevice,
-            Left::Fuel => Code::FuelSpent,
-            Left::GraphArgument => Code::GraphArgument,
-            Left::Attribute(_) => Code::BadAttr,
-            Left::NoKernel => Code::NoXlaKernel,
-            Left::Dtype { .. } | Left::StringConstant => Code::NoXlaType,
-            Left::Reference => Code::ReferenceInput,
-            Left::MissingFunction(_) | Left::CallDepth(_) => Code::BadFunction,
-            Left::InFunction { .. } | Left::MarkedInVain(_) => Code::FunctionNotCompilable,
-            Left::OwnCluster(_) => Code::OwnCluster,
-            Left::StatefulRandom => Code::StatefulRandom,
-            Left::NotElided | Left::Collective => Code::EffectKept,
-            Left::DynamicShape => Code::DynamicShape,
-            Left::Variant => Code::VariantTensor,
-            Left::StackOrTensorArray => Code::StackOrTensorArray,
-            Left::ResourceInFunction => Code::ResourceInFunction,
-            Left::Slow => Code::SlowUnderXla,
-            Left::NotListed => Code::NotInAllowList,
-            Left::StatefulConstant => Code::StatefulConstant,
-            Left::LoopConstant => Code::LoopConstant,
-            Left::TooSmall { .. } => Code::ClusterTooSmall,
-            Left::LargeConstant | Left::OutsideFill | Left::HostValue | Left::OutsideConstant | Left::OutsideShape => {
-                Code::Declustered
-            }
-            Left::Pruned => Code::NotFetched,
-            Left::Expanded | Left::Remade => Code::ExpandedNode,
+            ExclusionReason::PassStopped(_) => Code::AlreadyClustered,
+            ExclusionReason::LoopsCross => Code::LoopsCross,
+            ExclusionReason::Off | ExclusionReason::ClusterOff => Code::ClusteringOff,
+            ExclusionReason::Refused => Code::XlaCompileFalse,
+            ExclusionReason::LeftOut => Code::LeftOut,
+            ExclusionReason::NoDevice(_) => Code::NoCompilationDevice,
+            ExclusionReason::Fuel => Code::FuelSpent,
+            ExclusionReason::GraphArgument => Code::GraphArgument,
+            ExclusionReason::Attribute(_) => Code::BadAttr,
+            ExclusionReason::NoKernel => Code::NoXlaKernel,
+            ExclusionReason::Dtype { .. } | ExclusionReason::StringConstant => Code::NoXlaType,
+            ExclusionReason::Reference => Code::ReferenceInput,
+            ExclusionReason::MissingFunction(_) | ExclusionReason::CallDepth(_) => Code::BadFunction,
+            ExclusionReason::InFunction { .. } | ExclusionReason::MarkedInVain(_) => Code::FunctionNotCompilable,
+            ExclusionReason::OwnCluster(_) => Code::OwnCluster,
+            ExclusionReason::StatefulRandom => Code::StatefulRandom,
+            ExclusionReason::NotElided | ExclusionReason::Collective => Code::EffectKept,
+            ExclusionReason::DynamicShape => Code::DynamicShape,
+            ExclusionReason::Variant => Code::VariantTensor,
+            ExclusionReason::StackOrTensorArray => Code::StackOrTensorArray,
+            ExclusionReason::ResourceInFunction => Code::ResourceInFunction,
+            ExclusionReason::Slow => Code::SlowUnderXla,
+            ExclusionReason::NotListed => Code::NotInAllowList,
+            ExclusionReason::StatefulConstant => Code::StatefulConstant,
+            ExclusionReason::LoopConstant => Code::LoopConstant,
+            ExclusionReason::TooSmall { .. } => Code::ClusterTooSmall,
+            ExclusionReason::LargeConstant
+            | ExclusionReason::OutsideFill
+            | ExclusionReason::HostValue
+            | ExclusionReason::OutsideConstant
+            | ExclusionReason::OutsideShape => Code::Declustered,
+            ExclusionReason::Pruned => Code::NotFetched,
+            ExclusionReason::Expanded | ExclusionReason::Remade => Code::ExpandedNode,
         }
     }
 
     /// Whether nodes that check values or print, in functions that it calls, are what keeps the node out.
     pub fn is_for_checks(&self) -> bool {
-        let Left::InFunction { op, why, .. } = self else { return false };
-        **why == Left::NotElided && opdef::effect(op).is_some_and(Effect::is_check)
+        let ExclusionReason::InFunction { op, why, .. } = self else { return false };
+        **why == ExclusionReason::NotElided && opdef::effect(op).is_some_and(Effect::is_check)
     }
 
     /// One sentence about a node of op `op`.
     pub fn text(&self, op: &str) -> String {
         match self {
-            Left::PassStopped(by) => {
+            ExclusionReason::PassStopped(by) => {
                 format!("the graph was clustered before: `{by}` says so, and the pass leaves it alone")
             }
-            Left::LoopsCross => "the frames of loops cross each other, and the pass forms no clusters at all".into(),
-            Left::Off => "clustering is off for its device and the node does not ask for it".into(),
-            Left::ClusterOff => "clustering is off for the device of its cluster".into(),
-            Left::Refused => "`_XlaCompile` is false on it".into(),
-            Left::LeftOut => "clusters are formed without it, as was asked".into(),
-            Left::NoDevice(device) => format!("nothing is compiled for its device `{device}`"),
-            Left::Fuel => "--tf_xla_clustering_fuel was spent before it".into(),
-            Left::GraphArgument => "arguments and results of a graph are in no cluster".into(),
-            Left::Attribute(attr) if attr.starts_with('_') => format!("its attribute `{attr}` forbids it"),
-            Left::Attribute(attr) => format!("its attribute `{attr}` is missing"),
-            Left::NoKernel => format!("XLA has no kernel for `{op}`"),
-            Left::Dtype { attr, found, op } => {
+            ExclusionReason::LoopsCross => {
+                "the frames of loops cross each other, and the pass forms no clusters at all".into()
+            }
+            ExclusionReason::Off => "clustering is off for its device and the node does not ask for it".into(),
+            ExclusionReason::ClusterOff => "clustering is off for the device of its cluster".into(),
+            ExclusionReason::Refused => "`_XlaCompile` is false on it".into(),
+            ExclusionReason::LeftOut => "clusters are formed without it, as was asked".into(),
+            ExclusionReason::NoDevice(device) => format!("nothing is compiled for its device `{device}`"),
+            ExclusionReason::Fuel => "--tf_xla_clustering_fuel was spent before it".into(),
+            ExclusionReason::GraphArgument => "arguments and results of a graph are in no cluster".into(),
+            ExclusionReason::Attribute(attr) if attr.starts_with('_') => format!("its attribute `{attr}` forbids it"),
+            ExclusionReason::Attribute(attr) => format!("its attribute `{attr}` is missing"),
+            ExclusionReason::NoKernel => format!("XLA has no kernel for `{op}`"),
+            ExclusionReason::Dtype { attr, found, op } => {
                 let takes = table::find(op).map_or(Vec::new(), |row| table::types_of(row, attr));
                 format!(
                     "XLA's kernel of `{op}` takes `{attr}` of {}, not {}",
@@ -177,45 +181,55 @@ impl Left {
                     opdef::type_name(*found)
                 )
             }
-            Left::StringConstant => "XLA has no strings".into(),
-            Left::Reference => "its input is a reference to a variable of TensorFlow 1".into(),
-            Left::MissingFunction(name) => format!("the library has no function `{name}`"),
-            Left::CallDepth(name) => format!("calls nest deeper than fifty, or `{name}` calls itself"),
-            Left::InFunction { function, node, op, why } => {
+            ExclusionReason::StringConstant => "XLA has no strings".into(),
+            ExclusionReason::Reference => "its input is a reference to a variable of TensorFlow 1".into(),
+            ExclusionReason::MissingFunction(name) => format!("the library has no function `{name}`"),
+            ExclusionReason::CallDepth(name) => format!("calls nest deeper than fifty, or `{name}` calls itself"),
+            ExclusionReason::InFunction { function, node, op, why } => {
                 format!("it calls `{function}`, whose node `{node}` ({op}) is not compiled: {}", why.text(op))
             }
-            Left::OwnCluster(function) => {
+            ExclusionReason::OwnCluster(function) => {
                 format!("`{function}` is marked with jit_compile=True: TensorFlow compiles it as a cluster of its own")
             }
-            Left::MarkedInVain(why) => {
+            ExclusionReason::MarkedInVain(why) => {
                 format!("it is marked with jit_compile=True, and TensorFlow refuses to run it: {}", why.text(op))
             }
-            Left::StatefulRandom => format!("`{op}` draws from a generator of its own; its stateless kin are compiled"),
-            Left::NotElided => format!("`{op}` has an effect that compiled code would drop"),
-            Left::Collective => format!("`{op}` talks to other processes"),
-            Left::DynamicShape => {
+            ExclusionReason::StatefulRandom => {
+                format!("`{op}` draws from a generator of its own; its stateless kin are compiled")
+            }
+            ExclusionReason::NotElided => format!("`{op}` has an effect that compiled code would drop"),
+            ExclusionReason::Collective => format!("`{op}` talks to other processes"),
+            ExclusionReason::DynamicShape => {
                 format!("the size of what `{op}` returns depends on values, and XLA fixes sizes when it compiles")
             }
-            Left::Variant => "it takes or returns a variant, such as a TensorList".into(),
-            Left::StackOrTensorArray => "stacks and TensorArrays of TensorFlow 1 are not compiled".into(),
-            Left::ResourceInFunction => "it uses a variable inside a function".into(),
-            Left::Slow => format!("XLA's code for `{op}` is slow or inaccurate"),
-            Left::NotListed => format!("`{op}` is not in --tf_xla_ops_to_cluster"),
-            Left::StatefulConstant => "another op needs its value when it is compiled, and it is stateful".into(),
-            Left::LoopConstant => "it holds back the constants of a loop until the loop runs".into(),
-            Left::TooSmall { size, least } => {
+            ExclusionReason::Variant => "it takes or returns a variant, such as a TensorList".into(),
+            ExclusionReason::StackOrTensorArray => "stacks and TensorArrays of TensorFlow 1 are not compiled".into(),
+            ExclusionReason::ResourceInFunction => "it uses a variable inside a function".into(),
+            ExclusionReason::Slow => format!("XLA's code for `{op}` is slow or inaccurate"),
+            ExclusionReason::NotListed => format!("`{op}` is not in --tf_xla_ops_to_cluster"),
+            ExclusionReason::StatefulConstant => {
+                "another op needs its value when it is compiled, and it is stateful".into()
+            }
+            ExclusionReason::LoopConstant => "it holds back the constants of a loop until the loop runs".into(),
+            ExclusionReason::TooSmall { size, least } => {
                 format!("its cluster has {size} effective nodes, and --tf_xla_min_cluster_size asks for {least}")
             }
-            Left::LargeConstant => "a constant of more than 16,384 elements that others use stays outside".into(),
-            Left::OutsideFill => "only nodes outside of its cluster use it".into(),
-            Left::HostValue => "nodes outside want its value in host memory, so it is computed outside too".into(),
-            Left::OutsideConstant => {
+            ExclusionReason::LargeConstant => {
+                "a constant of more than 16,384 elements that others use stays outside".into()
+            }
+            ExclusionReason::OutsideFill => "only nodes outside of its cluster use it".into(),
+            ExclusionReason::HostValue => {
+                "nodes outside want its value in host memory, so it is computed outside too".into()
+            }
+            ExclusionReason::OutsideConstant => {
                 "XLA would compile anew for each of its values, and what it is computed from is outside".into()
             }
-            Left::OutsideShape => "it asks for the shape of something outside".into(),
-            Left::Remade => "it was made anew below `static_shaped_slice`, so that where it begins may change".into(),
-            Left::Pruned => "nothing that is fetched needs it".into(),
-            Left::Expanded => "it was inlined or lowered; the nodes that it became are in the list".into(),
+            ExclusionReason::OutsideShape => "it asks for the shape of something outside".into(),
+            ExclusionReason::Remade => {
+                "it was made anew below `static_shaped_slice`, so that where it begins may change".into()
+            }
+            ExclusionReason::Pruned => "nothing that is fetched needs it".into(),
+            ExclusionReason::Expanded => "it was inlined or lowered; the nodes that it became are in the list".into(),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Snapshot of the graph that the pass was handed: nodes under TensorFlow's numbers, with the edges that its earlier steps left.
 use super::Clustering;
 use super::flow::{CONTROL, Flow};
-use super::reason::Left;
+use super::reason::ExclusionReason;
 use crate::graph::{Graph, Node, NodeId};
 use std::collections::HashMap;
 
 /// A graph as the pass sees it.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct GraphSnapshot {
     /// `_SOURCE`, `_SINK`, and the nodes in the order of their numbers.
-    pub nodes: Vec<SeenNode>,
+    pub nodes: Vec<SnapshotNode>,
     /// Edges by the numbers of their ends, those at `_SOURCE` and `_SINK` included.
     pub edges: Vec<(u32, u32)>,
     /// Whether the pass came to form clusters: there was a candidate, and nothing stopped it before.
@@ -18,7 +18,7 @@ pub struct Seen {
 
 /// A node of it.
 #[derive(Clone, Debug)]
-pub struct SeenNode {
+pub struct SnapshotNode {
     /// The node's name.
     pub name: String,
     /// The node of the graph that it is, or is a copy of; `None` for `_SOURCE` and `_SINK`.
@@ -33,14 +33,14 @@ pub struct SeenNode {
     pub inputs: Vec<String>,
 }
 
-impl Seen {
+impl GraphSnapshot {
     /// `flow`, which was imported from `graph`.
-    pub(super) fn of(flow: &Flow, graph: &Graph) -> Seen {
+    pub(super) fn of(flow: &Flow, graph: &Graph) -> GraphSnapshot {
         let places: HashMap<*const _, NodeId> = graph.nodes.iter().map(|(id, n)| (std::ptr::from_ref(n), id)).collect();
         let node = |n: u32| {
             let node = flow.nodes[n as usize].node;
             let of = node.and_then(|node| places.get(&std::ptr::from_ref(node)).copied());
-            SeenNode {
+            SnapshotNode {
                 name: flow.name(n).to_string(),
                 of,
                 made: node.filter(|_| of.is_none()).map(|node| Box::new(node.clone())),
@@ -49,21 +49,21 @@ impl Seen {
                 inputs: inputs(flow, n),
             }
         };
-        Seen {
+        GraphSnapshot {
             nodes: (0..flow.nodes.len() as u32).map(node).collect(),
             edges: flow.edges.iter().flatten().map(|e| (e.src, e.dst)).collect(),
             marked: false,
         }
     }
     /// The snapshot with the cluster of each node.
-    pub(super) fn marked(mut self, marks: &[Result<u32, Left>]) -> Seen {
+    pub(super) fn marked(mut self, marks: &[Result<u32, ExclusionReason>]) -> GraphSnapshot {
         for (node, mark) in self.nodes.iter_mut().zip(marks) {
             node.cluster = mark.as_ref().ok().copied();
         }
         self
     }
     /// The snapshot without the nodes that passes removed; the node numbers in its edges are no longer valid.
-    pub(super) fn without_gone(mut self, flow: &Flow) -> Seen {
+    pub(super) fn without_gone(mut self, flow: &Flow) -> GraphSnapshot {
         let mut n = 0;
         self.nodes.retain(|_| {
             n += 1;

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub type Idiom = fn(&mut FunctionEmitter, &Val) -> Val;
 
 /// A part of a formula.
-enum Part {
+enum FormulaNode {
     /// The argument of the formula.
     Argument,
     /// The bits of a constant.
@@ -23,38 +23,38 @@ enum Part {
 
 /// A formula, its parts before what is made of them.
 #[derive(Default)]
-struct Parts(Vec<Part>);
+struct FormulaNodes(Vec<FormulaNode>);
 
-impl Parts {
-    fn push(&mut self, part: Part) -> usize {
+impl FormulaNodes {
+    fn push(&mut self, part: FormulaNode) -> usize {
         self.0.push(part);
         self.0.len() - 1
     }
 }
 
-impl ScalarBuilder for Parts {
+impl ScalarBuilder for FormulaNodes {
     type Value = usize;
 
     fn number(&mut self, value: f64) -> usize {
-        self.push(Part::Number(u64::from((value as f32).to_bits())))
+        self.push(FormulaNode::Number(u64::from((value as f32).to_bits())))
     }
 
     fn op(&mut self, op: ScalarOp, args: &[usize]) -> usize {
-        self.push(Part::Op(op, args.to_vec()))
+        self.push(FormulaNode::Op(op, args.to_vec()))
     }
 }
 
 /// The parts of a formula of f32.
-fn parts_of(formula: fn(&mut Parts, usize) -> usize) -> Parts {
-    let mut parts = Parts::default();
-    let x = parts.push(Part::Argument);
+fn parts_of(formula: fn(&mut FormulaNodes, usize) -> usize) -> FormulaNodes {
+    let mut parts = FormulaNodes::default();
+    let x = parts.push(FormulaNode::Argument);
     formula(&mut parts, x);
     parts
 }
 
-static ERFC: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::erfc));
-static SOFTPLUS: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::softplus));
-static MISH: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::mish));
+static ERFC: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::erfc));
+static SOFTPLUS: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::softplus));
+static MISH: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::mish));
 
 /// A shorter form of an op, with the expression that it is applied to; `tables` says whether [`math::is_table`].
 pub fn shorter(kernel: &Kernel, tables: bool, op: ScalarOp, args: &[ExprId]) -> Option<(Idiom, ExprId)> {
@@ -107,14 +107,14 @@ fn mish_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
 }
 
 /// Whether an op of these arguments that is named as the last one of a formula is the formula's.
-fn is_last(kernel: &Kernel, of: &Parts, args: &[ExprId], x: ExprId) -> bool {
-    matches!(of.0.last(), Some(Part::Op(op, parts)) if are_parts_in_any_order(kernel, of, op, parts, args, x))
+fn is_last(kernel: &Kernel, of: &FormulaNodes, args: &[ExprId], x: ExprId) -> bool {
+    matches!(of.0.last(), Some(FormulaNode::Op(op, parts)) if are_parts_in_any_order(kernel, of, op, parts, args, x))
 }
 
 /// Whether an op with arguments `args` matches `op` of `parts`; operands of commutative ops match in either order.
 fn are_parts_in_any_order(
     kernel: &Kernel,
-    of: &Parts,
+    of: &FormulaNodes,
     op: &ScalarOp,
     parts: &[usize],
     args: &[ExprId],
@@ -128,16 +128,16 @@ fn are_parts_in_any_order(
 }
 
 /// Whether expressions are these parts of a formula of `x`, one for one.
-fn are_parts(kernel: &Kernel, of: &Parts, parts: &[usize], exprs: &[ExprId], x: ExprId) -> bool {
+fn are_parts(kernel: &Kernel, of: &FormulaNodes, parts: &[usize], exprs: &[ExprId], x: ExprId) -> bool {
     parts.len() == exprs.len() && parts.iter().zip(exprs).all(|(&part, &expr)| is_part(kernel, of, part, expr, x))
 }
 
 /// Whether an expression is a part of a formula of `x`, in f32.
-fn is_part(kernel: &Kernel, of: &Parts, part: usize, expr: ExprId, x: ExprId) -> bool {
+fn is_part(kernel: &Kernel, of: &FormulaNodes, part: usize, expr: ExprId, x: ExprId) -> bool {
     match (&of.0[part], &kernel.exprs[expr]) {
-        (Part::Argument, _) => expr == x,
-        (Part::Number(number), Expr::Const(DType::F32, bits)) => number == bits,
-        (Part::Op(op, parts), Expr::Op(own, args, DType::F32 | DType::Pred)) if op == own => {
+        (FormulaNode::Argument, _) => expr == x,
+        (FormulaNode::Number(number), Expr::Const(DType::F32, bits)) => number == bits,
+        (FormulaNode::Op(op, parts), Expr::Op(own, args, DType::F32 | DType::Pred)) if op == own => {
             are_parts_in_any_order(kernel, of, op, parts, args, x)
         }
         _ => false,

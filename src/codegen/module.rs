@@ -106,7 +106,7 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -
         let is_only = variants.len() == 1;
         let is_seen = is_only && face.ranks.is_none();
         let linkage = Linkage { visibility: if is_seen { "" } else { "internal " }, is_only, attributes: 2 * i };
-        let own = Own { programs, target, linkage };
+        let own = TargetPrograms { programs, target, linkage };
         let functions = functions(&mut kernels, own, &mut lines)?;
         drivers(&mut out, face, own, &functions, launches);
         attributes += &groups(target, linkage.attributes);
@@ -218,7 +218,7 @@ impl KernelFunctions {
 
 /// The programs of a target.
 #[derive(Clone, Copy)]
-struct Own<'a> {
+struct TargetPrograms<'a> {
     programs: &'a [Program],
     target: &'a Target,
     linkage: Linkage,
@@ -227,7 +227,7 @@ struct Own<'a> {
 /// The functions of each program's kernels.
 fn functions(
     kernels: &mut Vec<(String, String)>,
-    own: Own,
+    own: TargetPrograms,
     lines: &mut Option<LineTable>,
 ) -> Result<Vec<KernelFunctions>> {
     let mut known = HashMap::new();
@@ -236,8 +236,8 @@ fn functions(
 }
 
 /// The feature test and the drivers of a target.
-fn drivers(out: &mut String, face: &Face, own: Own, functions: &[KernelFunctions], launches: Launches) {
-    let Own { programs, target, linkage } = own;
+fn drivers(out: &mut String, face: &Face, own: TargetPrograms, functions: &[KernelFunctions], launches: Launches) {
+    let TargetPrograms { programs, target, linkage } = own;
     let (is_only, plain) = (linkage.is_only, linkage.attributes + 1);
     let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
     let supported_visibility = if is_only { "" } else { "internal " };

@@ -6,7 +6,7 @@ use crate::diag::{Error, Result};
 use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
 use crate::kernel::state::lay_out;
-use crate::kernel::{self, Bundle, EntryPoint, Face, PaddedOffsets, Places};
+use crate::kernel::{self, Bundle, EntryPoint, Face, PaddedOffsets, WeightsLayout};
 use crate::lower::{Count, Lowered, StateVariable};
 use crate::package::names;
 use crate::schedule::Packings;
@@ -99,7 +99,7 @@ pub fn build_all(
 ///
 /// # Errors
 /// Those of [`build_all`] but for those of code; `Code::OtherWeights` where the object is of other functions.
-pub fn weights(functions: Functions, name: &str, targets: &[Target], places: &Places) -> Result<Bundle> {
+pub fn weights(functions: Functions, name: &str, targets: &[Target], places: &WeightsLayout) -> Result<Bundle> {
     let scheduled = Scheduled::of(functions, name, "", targets, &mut [])?;
     Bundle::new(scheduled.face, scheduled.variants).in_file(&scheduled.initial, Some(places))
 }

@@ -44,7 +44,7 @@ impl Devices {
 
 /// The ranks that a collective joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum CollectiveGroups {
     /// Lists of ranks that exchange values, in the order of their parts.
     Groups(Vec<Vec<u32>>),
     /// Sender and receiver of each transfer.
@@ -69,13 +69,13 @@ enum Mode {
 /// # Errors
 /// `Code::HloInvalid` for numbers of devices that there are not, for groups of several sizes, and where a device stands in no group and
 /// has to have a result.
-pub fn joined(f: &Foreign, devices: Devices) -> Result<Joined> {
+pub fn joined(f: &Foreign, devices: Devices) -> Result<CollectiveGroups> {
     let invalid = |told: &str| Error::user(Code::HloInvalid, format!("{}: {told}", f.opcode));
     let mode = mode(f).map_err(invalid)?;
     if is_permute(f) {
         let text = f.attr("source_target_pairs").unwrap_or("{}");
         let pairs = lists(text).ok_or_else(|| invalid("source_target_pairs are no pairs"))?;
-        return pairs_of(&pairs, mode, devices).map(Joined::Pairs).map_err(invalid);
+        return pairs_of(&pairs, mode, devices).map(CollectiveGroups::Pairs).map_err(invalid);
     }
     let text = f.attr("replica_groups").unwrap_or("{}");
     let written = lists(text).ok_or_else(|| invalid("replica_groups are no groups"))?;
@@ -94,7 +94,7 @@ pub fn joined(f: &Foreign, devices: Devices) -> Result<Joined> {
             return Err(invalid("a device stands in no group"));
         }
     }
-    Ok(Joined::Groups(groups))
+    Ok(CollectiveGroups::Groups(groups))
 }
 
 /// Whether an opcode is a collective: what a device gives depends on what others have.
@@ -256,7 +256,7 @@ fn iota(text: &str) -> Option<Vec<Vec<i64>>> {
 mod tests {
     use super::*;
 
-    fn of(opcode: &str, attrs: &[(&str, &str)], replicas: u64, partitions: u64) -> Result<Joined> {
+    fn of(opcode: &str, attrs: &[(&str, &str)], replicas: u64, partitions: u64) -> Result<CollectiveGroups> {
         let attrs = attrs.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let f = Foreign { opcode: opcode.to_string(), attrs, calls: Vec::new() };
         joined(&f, Devices::of([replicas, partitions])?)
@@ -264,7 +264,7 @@ mod tests {
 
     fn groups(attrs: &[(&str, &str)], replicas: u64, partitions: u64) -> Vec<Vec<u32>> {
         match of("all-reduce", attrs, replicas, partitions) {
-            Ok(Joined::Groups(groups)) => groups,
+            Ok(CollectiveGroups::Groups(groups)) => groups,
             other => panic!("{other:?}"),
         }
     }
@@ -293,6 +293,6 @@ mod tests {
             assert!(of("all-gather", &[("replica_groups", text)], 4, 1).is_err(), "{text}");
         }
         let pairs = of("collective-permute", &[("source_target_pairs", "{{0,1},{3,0}}")], 4, 1);
-        assert_eq!(pairs.ok(), Some(Joined::Pairs(vec![[0, 1], [3, 0]])));
+        assert_eq!(pairs.ok(), Some(CollectiveGroups::Pairs(vec![[0, 1], [3, 0]])));
     }
 }

@@ -5,10 +5,10 @@ use super::rank::Rank;
 use super::{apply, shape_ops};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{Foreign, SliceDim};
-use crate::hlo::groups::{Joined, is_collective, joined};
+use crate::hlo::groups::{CollectiveGroups, is_collective, joined};
 use crate::hlo::{ArrayShape, CompId, Literal, Shape};
 use crate::tensor::Tensor;
-use crate::util::meetings::Apart;
+use crate::util::meetings::MeetingError;
 
 /// The value of a collective; `None` for other opcodes and where there is one device.
 ///
@@ -24,14 +24,14 @@ pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &S
     };
     let own: Vec<Literal> = operands.0.iter().map(|&l| l.clone()).collect();
     match joined(f, rank.devices)? {
-        Joined::Pairs(pairs) => {
+        CollectiveGroups::Pairs(pairs) => {
             let mut ends: Vec<u32> = pairs.iter().flatten().copied().collect();
             ends.sort_unstable();
             ends.dedup();
             let from = pairs.iter().find(|pair| pair[1] == rank.rank).map(|pair| pair[0]);
             received(rank, &ends, from, own).map(|values| Some(as_declared(values, shape)))
         }
-        Joined::Groups(groups) => {
+        CollectiveGroups::Groups(groups) => {
             let group = groups.iter().find(|group| group.contains(&rank.rank));
             if f.opcode == "collective-broadcast" {
                 let (group, from) = group.map_or((&[][..], None), |g| (&g[..], g.first().copied()));
@@ -40,7 +40,7 @@ pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &S
             let group = group.ok_or_else(|| invalid("a device stands in no group"))?;
             let me = group.iter().position(|&r| r == rank.rank).unwrap_or(0);
             let all = met(rank, group, own)?;
-            let whole = Whole { m, f, all: &all, me };
+            let whole = GroupOperands { m, f, all: &all, me };
             whole.value(shape).map(Some)
         }
     }
@@ -50,8 +50,8 @@ pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &S
 fn met(rank: Rank, group: &[u32], own: Vec<Literal>) -> Result<Vec<Vec<Literal>>> {
     rank.meetings.exchange(rank.rank, group, own).map_err(|apart| {
         let told = match apart {
-            Apart::Failed => "another rank failed",
-            Apart::Waiting => "all ranks that are left wait for others, which are somewhere else in the module",
+            MeetingError::Failed => "another rank failed",
+            MeetingError::Waiting => "all ranks that are left wait for others, which are somewhere else in the module",
         };
         Error::user(Code::RankFailed, told)
     })
@@ -82,14 +82,14 @@ fn as_declared(mut values: Vec<Literal>, shape: &Shape) -> Literal {
 }
 
 /// The operands of all devices of a group, of which this is number `me`.
-struct Whole<'a> {
+struct GroupOperands<'a> {
     m: &'a Machine<'a>,
     f: &'a Foreign,
     all: &'a [Vec<Literal>],
     me: usize,
 }
 
-impl Whole<'_> {
+impl GroupOperands<'_> {
     fn value(&self, shape: &Shape) -> Result<Literal> {
         let split = self.f.attr("dimensions").is_some();
         let count = self.all.first().map_or(0, Vec::len);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes that a launch needs from outside of its registers and stack, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct MemoryTraffic {
     /// Bytes of constants.
     pub constants: u64,
     /// Bytes of arguments, results and arrays between kernels.
@@ -15,8 +15,8 @@ pub struct Touched {
 impl Kernel {
     /// Bytes of memory that a launch touches: of each buffer as many elements as its indices can name, at most as many as lie between the least
     /// and the largest of them.
-    pub fn touched(&self, buffers: &IdVec<BufId, Buffer>) -> Touched {
-        let mut sum = Touched::default();
+    pub fn touched(&self, buffers: &IdVec<BufId, Buffer>) -> MemoryTraffic {
+        let mut sum = MemoryTraffic::default();
         for (buffer, spans) in self.accesses() {
             let Buffer { dtype, elements, place } = buffers[buffer];
             let (mut named, mut low, mut high) = (0u64, i64::MAX, i64::MIN);
@@ -104,6 +104,6 @@ mod tests {
         let index = Index::var(i).scale(20).add(&Index::var(j).scale(2));
         k.body = vec![Stmt::Store { buf: out, index, value }];
         let touched = k.touched(&buffers);
-        assert_eq!(touched, Touched { constants: 30 * 4, values: (3 + 30) * 4 });
+        assert_eq!(touched, MemoryTraffic { constants: 30 * 4, values: (3 + 30) * 4 });
     }
 }

@@ -114,19 +114,19 @@ fn merged(kernel: &Kernel, x: &[Stmt], y: &[Stmt], open: &[VarId]) -> Option<Vec
 
 /// An element that a round touches.
 #[derive(Clone, PartialEq, Eq)]
-struct Touched {
+struct ElementAccess {
     buf: BufId,
     index: Index,
     is_written: bool,
 }
 
 /// The elements that stores write, and that the values stored read.
-fn touched(kernel: &Kernel, stores: &[Stmt]) -> Vec<Touched> {
+fn touched(kernel: &Kernel, stores: &[Stmt]) -> Vec<ElementAccess> {
     let mut all = Vec::new();
     let (mut open, mut seen): (Vec<ExprId>, BTreeSet<ExprId>) = (Vec::new(), BTreeSet::new());
     for stmt in stores {
         let Stmt::Store { buf, index, value } = stmt else { continue };
-        all.push(Touched { buf: *buf, index: index.clone(), is_written: true });
+        all.push(ElementAccess { buf: *buf, index: index.clone(), is_written: true });
         open.push(*value);
         values(index, &mut open);
     }
@@ -136,7 +136,7 @@ fn touched(kernel: &Kernel, stores: &[Stmt]) -> Vec<Touched> {
         }
         let expr = &kernel.exprs[id];
         if let Expr::Load(buf, index) | Expr::Pair(buf, index) = expr {
-            all.push(Touched { buf: *buf, index: index.clone(), is_written: false });
+            all.push(ElementAccess { buf: *buf, index: index.clone(), is_written: false });
         }
         match expr {
             Expr::Op(_, args, _) => open.extend(args),

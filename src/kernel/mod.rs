@@ -29,14 +29,14 @@ pub use call::{Call, CallTarget, Callee, callees};
 pub use eval::{evaluate, evaluate_on};
 pub use exchange::{Exchange, Movement, ranks};
 pub use index::{Atom, Index};
-pub use memory_traffic::Touched;
+pub use memory_traffic::MemoryTraffic;
 pub use padded_arrays::PaddedOffsets;
 pub use provenance::{ProductChoice, Provenance};
 pub use state::VariableSlot;
 pub use text::{lines, print};
 pub use tiles::{Span, TileRows, TileSums};
 pub use verify::{for_operands, for_values, verify};
-pub use weights_file::{HEADER_BYTES, KEY_BYTES, Places, WeightsFile};
+pub use weights_file::{HEADER_BYTES, KEY_BYTES, WeightsFile, WeightsLayout};
 pub use work::shared;
 
 use crate::scalar::ScalarOp;

@@ -28,12 +28,12 @@ pub struct WeightsFile {
     /// The hash in the header.
     pub key: [u8; KEY_BYTES],
     /// Where constants lie.
-    pub places: Places,
+    pub places: WeightsLayout,
 }
 
 /// Where the constants of programs and the first values of variables lie behind the header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct WeightsLayout {
     /// For each program of each target the offsets of its constants, in the order in which it has them.
     pub programs: Vec<Vec<u64>>,
     /// The offset of the first value of each variable.
@@ -64,12 +64,12 @@ impl WeightsFile {
     }
 }
 
-impl Places {
+impl WeightsLayout {
     /// A place for every piece: of one program and the next those of equal bytes share one, the first with the first, the second with
     /// the second, so that arrays of one program stay apart that are equal by chance.
-    fn of(programs: &[Vec<Bytes>], starts: &[Bytes]) -> Places {
+    fn of(programs: &[Vec<Bytes>], starts: &[Bytes]) -> WeightsLayout {
         let mut known: HashMap<Bytes, Vec<u64>> = HashMap::default();
-        let mut places = Places::default();
+        let mut places = WeightsLayout::default();
         let mut top = 0u64;
         for (p, pieces) in programs.iter().map(Vec::as_slice).chain([starts]).enumerate() {
             let mut seen: HashMap<Bytes, usize> = HashMap::default();
@@ -133,11 +133,11 @@ impl Bundle {
     ///
     /// # Errors
     /// `Code::OtherWeights` where the constants do not fit into those places.
-    pub fn in_file(mut self, initial: &[Bytes], places: Option<&Places>) -> Result<Bundle> {
+    pub fn in_file(mut self, initial: &[Bytes], places: Option<&WeightsLayout>) -> Result<Bundle> {
         let programs = || self.variants.iter().flat_map(|(programs, _)| programs);
         let pieces = |p: &Program| p.weights.iter().map(|(_, bytes)| bytes.clone()).collect();
         let pieces: Vec<Vec<Bytes>> = programs().map(pieces).collect();
-        let places = places.map_or_else(|| Places::of(&pieces, initial), Places::clone);
+        let places = places.map_or_else(|| WeightsLayout::of(&pieces, initial), WeightsLayout::clone);
         self.weights = places.filled(&pieces, initial)?;
         let moving = self.variants.iter_mut().flat_map(|(programs, _)| programs);
         for (program, to) in moving.zip(&places.programs) {
@@ -212,7 +212,7 @@ mod tests {
         let (zeros, ones) = (bytes(&[0; 8]), bytes(&[1; 8]));
         let train = vec![zeros.clone(), ones.clone(), zeros.clone()];
         let predict = vec![zeros.clone(), zeros.clone()];
-        let places = Places::of(&[train.clone(), predict.clone()], std::slice::from_ref(&ones));
+        let places = WeightsLayout::of(&[train.clone(), predict.clone()], std::slice::from_ref(&ones));
         assert_eq!(places.programs, [vec![0, 64, 128], vec![0, 128]]);
         assert_eq!((&places.starts[..], places.bytes), (&[64][..], 136));
         let filled = places.filled(&[train, predict], &[ones]).expect("they fit");
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let places = Places { programs: vec![vec![0, 64], vec![64]], starts: vec![], bytes: 72 };
+        let places = WeightsLayout { programs: vec![vec![0, 64], vec![64]], starts: vec![], bytes: 72 };
         let of = |a: &[u8], b: &[u8], c: &[u8]| places.filled(&[vec![bytes(a), bytes(b)], vec![bytes(c)]], &[]);
         assert!(of(&[1; 64], &[2; 8], &[2; 8]).is_ok());
         assert!(of(&[1; 64], &[2; 8], &[3; 8]).is_err(), "one place has two arrays");

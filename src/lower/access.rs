@@ -47,7 +47,7 @@ impl Uses {
 
 /// Accesses of a graph's nodes to the variables whose handles are given by nodes of that graph.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct HandleAccesses {
     /// Strongest access to each variable, by the node that gives the handle.
     pub handles: BTreeMap<NodeId, Access>,
     /// Whether they draw from the generator that no handle names.
@@ -120,8 +120,8 @@ impl Accesses {
     }
 
     /// Accesses by those nodes of a graph for which `looked_at` holds.
-    pub fn graph(&mut self, program: &Program, graph: &Graph, looked_at: impl Fn(NodeId) -> bool) -> Found {
-        let mut found = Found::default();
+    pub fn graph(&mut self, program: &Program, graph: &Graph, looked_at: impl Fn(NodeId) -> bool) -> HandleAccesses {
+        let mut found = HandleAccesses::default();
         for (_, node) in graph.nodes.iter().filter(|(id, _)| looked_at(*id)) {
             found.draws |= ops::find(&node.op).is_some_and(|row| row.draws_in(node))
                 || called(program, node).iter().any(|name| self.function(program, name).draws);

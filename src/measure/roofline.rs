@@ -3,7 +3,7 @@
 use super::caches::{LEVELS, MachineCaches};
 use super::{bandwidth, multiply_adds};
 use crate::diag::Result;
-use crate::kernel::Touched;
+use crate::kernel::MemoryTraffic;
 use crate::target::Target;
 
 /// Limits of a number of threads.
@@ -43,7 +43,7 @@ impl Roofline {
 
     /// Least milliseconds of a launch. Constants come from the memory that holds all of the model, since a call reads all of
     /// them; values were just written, and come from the nearest memory that holds those of the kernel.
-    pub fn least_ms(&self, flops: u64, touched: Touched) -> f64 {
+    pub fn least_ms(&self, flops: u64, touched: MemoryTraffic) -> f64 {
         let read = touched.constants as f64 / self.constants_gbs + touched.values as f64 / self.gbs(touched.values);
         (flops as f64 / self.gflops).max(read) / 1e6
     }
@@ -64,9 +64,9 @@ mod tests {
         let memories = vec![Memory { bytes: 1000, gbs: 200.0 }, Memory { bytes: u64::MAX, gbs: 10.0 }];
         let roof = Roofline { gflops: 100.0, memories, constants_gbs: 10.0 };
         let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-12, "{a} is not {b}");
-        near(roof.least_ms(100_000_000, Touched { constants: 0, values: 1000 }), 1.0);
-        near(roof.least_ms(1, Touched { constants: 10_000_000, values: 0 }), 1.0);
-        near(roof.least_ms(1, Touched { constants: 0, values: 10_000_000 }), 1.0);
-        near(roof.least_ms(1, Touched { constants: 0, values: 1000 }), 5e-6);
+        near(roof.least_ms(100_000_000, MemoryTraffic { constants: 0, values: 1000 }), 1.0);
+        near(roof.least_ms(1, MemoryTraffic { constants: 10_000_000, values: 0 }), 1.0);
+        near(roof.least_ms(1, MemoryTraffic { constants: 0, values: 10_000_000 }), 1.0);
+        near(roof.least_ms(1, MemoryTraffic { constants: 0, values: 1000 }), 5e-6);
     }
 }

@@ -1,6 +1,6 @@
 //! Graphs as TensorFlow's clustering pass receives them.
 use super::ModelFile;
-use crate::cluster::{self, Entrance, GraphCut, Left, Options, Verdict as NodeVerdict};
+use crate::cluster::{self, Entrance, ExclusionReason, GraphCut, Options, Verdict as NodeVerdict};
 use crate::diag::{Error, Result};
 use crate::graph::Program;
 use crate::infer::Given;
@@ -36,7 +36,7 @@ pub fn load_for_clustering(model: &ModelFile, request: &mut Request, options: &m
     let gone = brought.gone.into_iter().map(|(name, op, expanded)| NodeVerdict {
         name,
         op,
-        cluster: Err(if expanded { Left::Expanded } else { Left::Pruned }),
+        cluster: Err(if expanded { ExclusionReason::Expanded } else { ExclusionReason::Pruned }),
     });
     Ok(ClusterInput { program, gone: gone.collect(), assumed: brought.assumed })
 }

@@ -36,7 +36,7 @@ const MOST: f32 = 127.0;
 /// Those of [`rewrite`].
 pub fn reduce(module: &mut Module, precision: Precision) -> Result<Reduced> {
     let reduced = Reduced { precision, ..Reduced::default() };
-    let mut seen = Seen { reduced, stored: HashSet::new(), scales: HashSet::new() };
+    let mut seen = ReductionCounts { reduced, stored: HashSet::new(), scales: HashSet::new() };
     if !precision.is_reduced() {
         return Ok(seen.reduced);
     }
@@ -58,13 +58,13 @@ pub fn reduce(module: &mut Module, precision: Precision) -> Result<Reduced> {
 }
 
 /// Counts of the reduction so far. Constants are known by where their bytes lie: those that several instructions share count once.
-struct Seen {
+struct ReductionCounts {
     reduced: Reduced,
     stored: HashSet<usize>,
     scales: HashSet<usize>,
 }
 
-impl Seen {
+impl ReductionCounts {
     /// Counts a constant that is stored in fewer bits.
     fn store(&mut self, before: &Tensor, after: &Stored) {
         let scales = after.scales.as_ref().map_or(0, |s| s.bytes.len());
@@ -108,7 +108,12 @@ fn of_convolution(d: &ConvDims, weights: &[u64]) -> Option<Vec<usize>> {
 }
 
 /// A dot or convolution with constant weights.
-fn contraction(editor: &mut Editor, id: InstId, precision: Precision, seen: &mut Seen) -> Result<Option<InstId>> {
+fn contraction(
+    editor: &mut Editor,
+    id: InstId,
+    precision: Precision,
+    seen: &mut ReductionCounts,
+) -> Result<Option<InstId>> {
     let [x, w] = editor.operands(id)[..] else { return Ok(None) };
     let floats = [x, w, id].iter().all(|&i| editor.dtype(i) == Some(DType::F32));
     let Some(weights) = editor.constant(w).filter(|_| floats).cloned() else {
@@ -224,7 +229,7 @@ fn gather(
     id: InstId,
     d: &GatherDims,
     weights: WeightType,
-    seen: &mut Seen,
+    seen: &mut ReductionCounts,
 ) -> Result<Option<InstId>> {
     let [table, indices] = editor.operands(id)[..] else { return Ok(None) };
     let Some(t) = editor.constant(table).filter(|t| t.dtype == DType::F32 && t.bytes.len() >= FEWEST_BYTES).cloned()

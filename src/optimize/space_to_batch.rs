@@ -19,7 +19,7 @@ pub fn space_to_batch(module: &mut Module) -> Result<Changed> {
 
 /// The role of an axis between the two reshapes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum AxisRole {
     Batch,
     /// The number of the smaller plane, along a spatial dimension.
     Phase(usize),
@@ -128,11 +128,11 @@ struct Axes<'a> {
 
 impl Axes<'_> {
     /// The axis of the planes that a part belongs to.
-    fn of(&self, part: Part) -> usize {
+    fn of(&self, part: AxisRole) -> usize {
         match part {
-            Part::Batch => self.batch,
-            Part::Feature => self.feature,
-            Part::Phase(k) | Part::Place(k) => self.spatial[k],
+            AxisRole::Batch => self.batch,
+            AxisRole::Feature => self.feature,
+            AxisRole::Phase(k) | AxisRole::Place(k) => self.spatial[k],
         }
     }
 }
@@ -142,16 +142,16 @@ struct Phases {
     /// For each spatial dimension, into how many.
     of_spatial: Vec<u64>,
     /// Parts of the batch of the smaller planes, ones left out: phases, then the batch of the whole planes.
-    batch: Vec<Part>,
+    batch: Vec<AxisRole>,
 }
 
 /// How planes of sizes `whole` are cut into those of sizes `small`, whose batch has these parts where it is known already.
-fn phases(whole: &[u64], by: &Regrouped, small: &[u64], axes: &Axes, known: Option<&[Part]>) -> Option<Phases> {
+fn phases(whole: &[u64], by: &Regrouped, small: &[u64], axes: &Axes, known: Option<&[AxisRole]>) -> Option<Phases> {
     let moved: Vec<u64> = by.order.iter().map(|&a| by.axes[a]).collect();
     let groups = grouped(small, &moved)?;
     let of = |axis: usize| groups[axis].iter().map(|&to| by.order[to]);
-    let mut parts: Vec<Option<Part>> = vec![None; by.axes.len()];
-    let alone = (0..axes.spatial.len()).map(Part::Place).chain([Part::Feature]);
+    let mut parts: Vec<Option<AxisRole>> = vec![None; by.axes.len()];
+    let alone = (0..axes.spatial.len()).map(AxisRole::Place).chain([AxisRole::Feature]);
     for (part, axis) in alone.flat_map(|part| of(axes.of(part)).map(move |axis| (part, axis))) {
         parts[axis] = Some(part);
     }
@@ -163,22 +163,22 @@ fn phases(whole: &[u64], by: &Regrouped, small: &[u64], axes: &Axes, known: Opti
     for group in grouped(whole, &by.axes)? {
         let part = match *group.as_slice() {
             [] => continue,
-            [one] => *parts[one].get_or_insert(Part::Batch),
+            [one] => *parts[one].get_or_insert(AxisRole::Batch),
             [place, phase] => {
-                let Some(Part::Place(k)) = parts[place] else { return None };
-                (*parts[phase].get_or_insert(Part::Phase(k)) == Part::Phase(k)).then_some(Part::Place(k))?
+                let Some(AxisRole::Place(k)) = parts[place] else { return None };
+                (*parts[phase].get_or_insert(AxisRole::Phase(k)) == AxisRole::Phase(k)).then_some(AxisRole::Place(k))?
             }
             _ => return None,
         };
-        if let (Part::Phase(k), [one]) | (Part::Place(k), [_, one]) = (part, group.as_slice()) {
+        if let (AxisRole::Phase(k), [one]) | (AxisRole::Place(k), [_, one]) = (part, group.as_slice()) {
             of_spatial[k] = by.axes[*one];
         }
         seen.push(axes.of(part));
     }
     let batch = of(axes.batch).map(|axis| parts[axis]).collect::<Option<Vec<_>>>()?;
-    let behind = batch.iter().skip_while(|p| matches!(p, Part::Phase(_)));
+    let behind = batch.iter().skip_while(|p| matches!(p, AxisRole::Phase(_)));
     let fits = seen.is_sorted_by(|a, b| a < b)
-        && behind.clone().all(|p| *p == Part::Batch)
+        && behind.clone().all(|p| *p == AxisRole::Batch)
         && behind.count() < batch.len()
         && known.is_none_or(|known| *known == *batch);
     fits.then_some(Phases { of_spatial, batch })

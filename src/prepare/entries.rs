@@ -4,7 +4,7 @@
 //! list of variables, so that one block of memory serves them all.
 use super::defaults::feeds;
 use super::names::NodesByName;
-use super::{FeedSpec, Prepared, Request, Used, prune, resizable_variables, run, signature, tables};
+use super::{FeedSpec, Prepared, Request, UsedBindings, prune, resizable_variables, run, signature, tables};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Signature, TfType, Variable, VariableRole};
 use crate::hlo::RuntimeChecks;
@@ -79,7 +79,7 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     if draws {
         program.variables.push(generator(&program));
     }
-    let mut bound = Used::none(request);
+    let mut bound = UsedBindings::none(request);
     let mut entries = Vec::with_capacity(requests.len());
     for (name, one) in requests {
         entries.push(PreparedEntry { name, prepared: run(program.clone(), &one, &mut bound)? });
@@ -252,7 +252,7 @@ fn ends(nodes: &[NodeId]) -> Vec<(String, Endpoint)> {
 fn computed(program: Program, roots: &[NodeId]) -> Result<Prepared> {
     let fetches = ends(roots);
     let needed = prune::needed(&program.graph, &[], &fetches, false);
-    let prune::Kept { mut program, fetches } = prune::cut(program, &needed, &[], fetches);
+    let prune::PrunedProgram { mut program, fetches } = prune::cut(program, &needed, &[], fetches);
     let mut roots = fetches.into_iter().map(|(_, at)| at.node).collect();
     super::functional::functionalize(&mut program, &[], &mut [], &mut roots)?;
     Ok(Prepared {

@@ -23,7 +23,7 @@ pub use entries::{Entries, PreparedEntry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{field_names, is_reserved};
 pub use functional::is_control_flow;
-pub use reachability::{Served, served};
+pub use reachability::{ReachableParts, served};
 pub use resizable_variables::may_grow;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -153,7 +153,7 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
             d
         })
     };
-    let mut used = Used::none(request);
+    let mut used = UsedBindings::none(request);
     let prepared = run(program, request, &mut used).map_err(in_file)?;
     used.all(request).map_err(in_file)?;
     refuse_assignments(&prepared.program).map_err(in_file)?;
@@ -161,16 +161,20 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
 }
 
 /// Flags for the bindings of a request that bound something; the others are refused.
-struct Used {
+struct UsedBindings {
     dims: Vec<bool>,
     bounds: Vec<bool>,
     rounds: Vec<bool>,
 }
 
-impl Used {
-    fn none(request: &Request) -> Used {
+impl UsedBindings {
+    fn none(request: &Request) -> UsedBindings {
         let none = |count: usize| vec![false; count];
-        Used { dims: none(request.dims.len()), bounds: none(request.bounds.len()), rounds: none(request.rounds.len()) }
+        UsedBindings {
+            dims: none(request.dims.len()),
+            bounds: none(request.bounds.len()),
+            rounds: none(request.rounds.len()),
+        }
     }
 
     /// Errors: `BadOption` for those that did not.
@@ -191,7 +195,7 @@ impl Used {
 }
 
 /// Prepares a program with variables; `used` collects the bindings that bound something.
-fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared> {
+fn run(program: Program, request: &Request, used: &mut UsedBindings) -> Result<Prepared> {
     let program = if request.is_checked { effects::with_conditions_alone(program) } else { program };
     let names = NodesByName::new(&program);
     let mut assumptions = Vec::new();
@@ -209,7 +213,7 @@ fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared>
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
     let settled: Vec<Given> = infos.iter().zip(&axes).map(|(feed, axes)| given(feed, axes)).chain(values).collect();
-    let prune::Kept { mut program, mut fetches } = prune::cut(program, &needed, &settled, ends);
+    let prune::PrunedProgram { mut program, mut fetches } = prune::cut(program, &needed, &settled, ends);
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
     let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
     functional::functionalize(&mut program, &settled, &mut fetches, &mut roots)?;
@@ -273,7 +277,7 @@ pub struct ResolvedRequest {
 /// Those of [`open`].
 pub fn reach(program: Program, request: &Request) -> Result<ReachableProgram> {
     let ResolvedRequest { feeds, fetches, called, needed, .. } = open(&program, request)?;
-    let prune::Kept { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
+    let prune::PrunedProgram { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
     let feeds = feeds.into_iter().enumerate().map(|(i, feed)| Given { at: fed(i), ..feed }).collect();
     Ok(ReachableProgram { program, feeds, fetches, called })
 }

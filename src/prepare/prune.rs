@@ -48,7 +48,7 @@ pub fn needed(graph: &Graph, feeds: &[UnresolvedFeed], fetches: &[(String, Endpo
 }
 
 /// A program cut to the needed nodes, in which feed `i` is output 0 of node `i`.
-pub struct Kept {
+pub struct PrunedProgram {
     /// The nodes that are needed and the functions that these call.
     pub program: Program,
     /// The fetches, where they are now.
@@ -56,7 +56,7 @@ pub struct Kept {
 }
 
 /// The program with the needed nodes in their order, and a Placeholder for each feed, or a constant where its value is told.
-pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(String, Endpoint)>) -> Kept {
+pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(String, Endpoint)>) -> PrunedProgram {
     let mut cutter = Cutter::new(&program, feeds);
     let fed_nodes: HashSet<NodeId> = feeds.iter().map(|f| f.at.node).collect();
     // New ids first: edges may point forward.
@@ -80,7 +80,7 @@ pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(Str
     let mut program = Program { source, graph, functions, signatures, producer, variables, rounds };
     implementations::select(&mut program.functions);
     drop_functions(&mut program);
-    Kept { program, fetches }
+    PrunedProgram { program, fetches }
 }
 
 fn is_placeholder(node: &Node) -> bool {

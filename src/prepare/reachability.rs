@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The parts of a program that its signatures reach; savers and initialisers are not among them.
 #[derive(Clone, Debug, Default)]
-pub struct Served {
+pub struct ReachableParts {
     /// The names of the nodes of the graph.
     pub nodes: HashSet<String>,
     /// The names of the functions.
@@ -21,7 +21,7 @@ pub struct Served {
 ///
 /// # Errors
 /// `BadOption` for a signature that is not there, `UnknownTensor` for a fetch.
-pub fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
+pub fn served(program: &Program, request: &Request) -> Result<Option<ReachableParts>> {
     let names = NodesByName::new(program);
     let chosen: Vec<_> = match &request.signatures[..] {
         [] => signature::usable(program, &names).collect(),
@@ -42,7 +42,7 @@ pub fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
     let nodes = reached(&program.graph, todo);
     let functions = functions(program, &nodes);
     let nodes = nodes.into_iter().map(|id| program.graph.nodes[id].name.to_string()).collect();
-    Ok(Some(Served { nodes, functions }))
+    Ok(Some(ReachableParts { nodes, functions }))
 }
 
 fn reached(graph: &Graph, mut todo: Vec<NodeId>) -> HashSet<NodeId> {

@@ -40,7 +40,7 @@ pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut FailureTest) -> Re
     loop {
         let before = search.told.kept;
         for kind in 0..KINDS {
-            let known = Known::of(&graph);
+            let known = ReadableNodes::of(&graph);
             let changes = changes(&graph, kind, &known);
             let apply = |graph: &RawGraph, chunk: &[Change]| {
                 Ok(applied(graph, chunk, &known).map(|graph| {
@@ -59,7 +59,7 @@ pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut FailureTest) -> Re
 /// The kinds of changes, which are tried one after the other.
 const KINDS: u32 = 7;
 
-fn changes(graph: &RawGraph, kind: u32, known: &Known) -> Vec<Change> {
+fn changes(graph: &RawGraph, kind: u32, known: &ReadableNodes) -> Vec<Change> {
     // What comes last needs the others, so the last goes first.
     let names = graph.nodes.iter().rev().map(|n| n.name.clone());
     match kind {
@@ -84,19 +84,19 @@ fn changes(graph: &RawGraph, kind: u32, known: &Known) -> Vec<Change> {
 
 /// Nodes of a graph that the importer can read, with their inferred facts.
 #[derive(Default)]
-struct Known {
+struct ReadableNodes {
     program: Option<Program>,
     facts: Facts,
     ids: HashMap<String, Endpoint>,
 }
 
-impl Known {
-    fn of(graph: &RawGraph) -> Known {
-        let Ok(program) = import::read_graph_def(&graph.write().into()) else { return Known::default() };
+impl ReadableNodes {
+    fn of(graph: &RawGraph) -> ReadableNodes {
+        let Ok(program) = import::read_graph_def(&graph.write().into()) else { return ReadableNodes::default() };
         let facts = infer::infer(&program, &[]);
         let ids = program.graph.nodes.iter();
         let ids = ids.map(|(node, n)| (n.name.to_string(), Endpoint { node, port: 0 })).collect();
-        Known { program: Some(program), facts, ids }
+        ReadableNodes { program: Some(program), facts, ids }
     }
     fn node(&self, name: &str) -> Option<&Node> {
         Some(&self.program.as_ref()?.graph.nodes[self.ids.get(name)?.node])
@@ -129,7 +129,7 @@ fn split(input: &str) -> (&str, usize) {
 }
 
 /// `graph` with the changes; `None` where they change nothing.
-fn applied(graph: &RawGraph, changes: &[Change], known: &Known) -> Option<RawGraph> {
+fn applied(graph: &RawGraph, changes: &[Change], known: &ReadableNodes) -> Option<RawGraph> {
     let mut nodes = graph.nodes.clone();
     let mut functions = graph.functions.clone();
     let places: HashMap<String, usize> = nodes.iter().enumerate().map(|(i, n)| (n.name.clone(), i)).collect();
@@ -191,7 +191,7 @@ fn drop_users(nodes: &mut Vec<RawNode>, mut gone: HashSet<String>) {
     nodes.iter_mut().for_each(|n| n.inputs.retain(|i| !gone.contains(split(i).0)));
 }
 
-fn cut(nodes: &mut [RawNode], at: usize, known: &Known) -> bool {
+fn cut(nodes: &mut [RawNode], at: usize, known: &ReadableNodes) -> bool {
     let Some((number, shape)) = known.placeholder(&nodes[at].name) else { return false };
     let shape = Bytes::from(attr::encode(&Attr::Shape(shape)));
     let attrs = vec![("dtype".to_string(), raw_attr::dtype(number).into()), ("shape".to_string(), shape)];
@@ -206,7 +206,7 @@ fn cut(nodes: &mut [RawNode], at: usize, known: &Known) -> bool {
 }
 
 /// Lets the users of output 0 of a node use the first input of the same type.
-fn pass(nodes: &mut [RawNode], at: usize, known: &Known) -> bool {
+fn pass(nodes: &mut [RawNode], at: usize, known: &ReadableNodes) -> bool {
     let name = nodes[at].name.clone();
     let Some(of) = known.type_of(&name) else { return false };
     let inputs = nodes[at].inputs.iter().filter(|i| !i.starts_with('^'));
@@ -221,7 +221,7 @@ fn pass(nodes: &mut [RawNode], at: usize, known: &Known) -> bool {
     changed
 }
 
-fn zeros(node: &mut RawNode, known: &Known) -> bool {
+fn zeros(node: &mut RawNode, known: &ReadableNodes) -> bool {
     let Some(of) = known.node(&node.name) else { return false };
     let Some(Attr::Tensor(value)) = of.attr("value") else { return false };
     if value.len() < 2 || value.bytes.iter().all(|&b| b == 0) {

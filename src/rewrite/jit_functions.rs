@@ -11,17 +11,17 @@ use std::sync::Arc;
 
 /// Functions marked with `jit_compile=True`, and the functions that they reach.
 #[derive(Debug, Default)]
-pub struct Marked {
+pub struct JitFunctions {
     /// By function: the marked ones from which it is reached, itself included.
     over: HashMap<Arc<str>, HashSet<Arc<str>>>,
     /// Functions that are no longer marked.
     taken: HashSet<Arc<str>>,
 }
 
-impl Marked {
+impl JitFunctions {
     /// Collects the marked functions of a program.
-    pub fn of(program: &Program) -> Marked {
-        let mut marked = Marked::default();
+    pub fn of(program: &Program) -> JitFunctions {
+        let mut marked = JitFunctions::default();
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
         let called = graphs.flat_map(|g| g.nodes.values()).filter_map(|n| cluster::marked_function(program, n));
         for name in called.collect::<BTreeSet<_>>() {

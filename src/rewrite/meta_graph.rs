@@ -42,7 +42,7 @@ struct Step {
 
 /// Nodes, tensors and functions that a MetaGraphDef names outside of its graph.
 #[derive(Debug, Default)]
-pub struct Named {
+pub struct ExternalNames {
     /// Tensors and nodes that somebody looks up by their names.
     pub tensors: Vec<String>,
     /// Nodes of the graph that are fed, or whose attributes are read when the file is loaded.
@@ -54,14 +54,14 @@ pub struct Named {
     steps: Vec<Step>,
 }
 
-impl Named {
+impl ExternalNames {
     /// Collects the names in `meta`, the MetaGraphDef of `program`.
     ///
     /// # Errors
     /// `BadEncoding`.
-    pub fn of(meta: &Message, program: &Program) -> Result<Named> {
+    pub fn of(meta: &Message, program: &Program) -> Result<ExternalNames> {
         let names: HashSet<&str> = program.graph.nodes.values().map(|n| &*n.name).collect();
-        let mut named = Named::default();
+        let mut named = ExternalNames::default();
         for (number, raw) in &meta.fields {
             let Raw::Bytes(bytes) = raw else { continue };
             match *number {

@@ -35,9 +35,9 @@ use crate::dump::Dumps;
 use crate::graph::{Program, Variable};
 use crate::import::FileFormat;
 use crate::import::raw::{Message, RawGraph};
-use crate::prepare::{self, Served};
+use crate::prepare::{self, ReachableParts};
 use bytes::Bytes;
-use meta_graph::Named;
+use meta_graph::ExternalNames;
 use native::Library;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -122,8 +122,8 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
         fetches.extend(signature.outputs.iter().map(|(_, tensor)| tensor.clone()));
     }
     let mut named = match meta_graph(file, format)? {
-        Some(meta) => Named::of(&meta, program)?,
-        None => Named::default(),
+        Some(meta) => ExternalNames::of(&meta, program)?,
+        None => ExternalNames::default(),
     };
     fetches.append(&mut named.tensors);
     named.nodes.extend(request.feeds.iter().map(|f| meta_graph::node(f).to_string()));
@@ -179,7 +179,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
 }
 
 /// The part of the program that signatures and fetches reach; `None` where that is all of it.
-fn served(program: &Program, request: &RewriteOptions) -> Result<Option<Served>> {
+fn served(program: &Program, request: &RewriteOptions) -> Result<Option<ReachableParts>> {
     let asked = prepare::Request {
         signatures: request.signature.iter().cloned().collect(),
         fetches: request.fetches.clone(),

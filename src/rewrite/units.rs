@@ -1,8 +1,8 @@
 //! The graphs of a file that TensorFlow would cluster: the top level, and each function that is called and not itself inside
 //! a cluster.
 use super::calls::{ClusterCalls, ExtractedCluster};
-use super::jit_functions::Marked;
-use super::meta_graph::Named;
+use super::jit_functions::JitFunctions;
+use super::meta_graph::ExternalNames;
 use super::native::{self, Library, Outside, ReadyCluster, Refused};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, Entrance, Options};
@@ -49,11 +49,11 @@ pub struct Rewriter<'a, 'p> {
     /// Nodes of the top-level graph that no signature reaches. Nodes of functions may have the same names.
     pub unserved: HashSet<String>,
     /// Names that the file uses outside of the graph.
-    pub named: Named,
+    pub named: ExternalNames,
     /// For nodes of the top-level graph the number of the set of steps that run them.
     pub steps: HashMap<String, u32>,
     /// Functions that TensorFlow would hand to XLA whole.
-    marked: Marked,
+    marked: JitFunctions,
     /// Names that are taken.
     taken: HashSet<String>,
     /// The functions of clusters.
@@ -72,13 +72,13 @@ pub struct Blocked {
 }
 
 /// A graph of the program while it is rewritten.
-struct Place<'r, 'p> {
+struct GraphInRewrite<'r, 'p> {
     graph: &'p Graph,
     /// The function that it is the body of.
     function: Option<(&'p Function, &'r mut RawFunction)>,
 }
 
-impl Place<'_, '_> {
+impl GraphInRewrite<'_, '_> {
     fn name(&self) -> Option<&Arc<str>> {
         self.function.as_ref().map(|(function, _)| &function.name)
     }
@@ -103,9 +103,9 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             blocked: Blocked::default(),
             functions: None,
             unserved: HashSet::new(),
-            named: Named::default(),
+            named: ExternalNames::default(),
             steps: HashMap::new(),
-            marked: Marked::of(program),
+            marked: JitFunctions::of(program),
             taken: HashSet::new(),
             added: Vec::new(),
         }
@@ -118,7 +118,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let dump = cluster::is_dump(&self.program.graph);
         self.options.entrance = if dump { Entrance::Dump } else { Entrance::Saved };
         let mut nodes = std::mem::take(&mut raw.nodes);
-        let mut open = self.graph(Place { graph: &self.program.graph, function: None }, &mut nodes)?;
+        let mut open = self.graph(GraphInRewrite { graph: &self.program.graph, function: None }, &mut nodes)?;
         raw.nodes = nodes;
         let sites = call_sites(self.program);
         let mut seen: HashSet<Arc<str>> = HashSet::new();
@@ -141,7 +141,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             }
             let Some(at) = raw.functions.iter().position(|f| *f.name == *name) else { continue };
             let mut body = std::mem::take(&mut raw.functions[at].nodes);
-            let place = Place { graph: &function.graph, function: Some((function, &mut raw.functions[at])) };
+            let place = GraphInRewrite { graph: &function.graph, function: Some((function, &mut raw.functions[at])) };
             open.extend(self.graph(place, &mut body).map_err(|e| in_function(e, &name))?);
             raw.functions[at].nodes = body;
         }
@@ -151,7 +151,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     /// Rewrites one graph; gives the functions that its nodes outside of clusters call.
-    fn graph(&mut self, mut place: Place<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<Vec<Arc<str>>> {
+    fn graph(&mut self, mut place: GraphInRewrite<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<Vec<Arc<str>>> {
         if let Mode::Native(_) = self.mode {
             return self.native(place, nodes);
         }
@@ -178,7 +178,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         Ok(outside_calls(self.program, place.graph, &unit))
     }
 
-    fn clusters(&self, place: &Place) -> Result<Clustering> {
+    fn clusters(&self, place: &GraphInRewrite) -> Result<Clustering> {
         let mut options = self.options.clone();
         if let Some((function, _)) = &place.function {
             options.left_out.extend(self.named.captured.get(&*function.name).into_iter().flatten().cloned());
@@ -201,7 +201,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     fn calls<'u>(
         &self,
         unit: &'u GraphUnit<'p>,
-        place: &Place,
+        place: &GraphInRewrite,
         nodes: &[RawNode],
         output: &'static str,
     ) -> Result<ClusterCalls<'u, 'p>> {
@@ -212,7 +212,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     /// Compiles the clusters of one graph; those that can't be are formed anew without what is in the way.
-    fn native(&mut self, mut place: Place<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<Vec<Arc<str>>> {
+    fn native(&mut self, mut place: GraphInRewrite<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<Vec<Arc<str>>> {
         let asked = self.options.left_out.clone();
         let (mut unit, ready) = self.rounds(&place, nodes)?;
         self.options.left_out = asked;
@@ -266,7 +266,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     /// Forms clusters until none is refused, or the rounds are over; `nodes` get the copies of constants of the last round.
     fn rounds(
         &mut self,
-        place: &Place<'_, 'p>,
+        place: &GraphInRewrite<'_, 'p>,
         nodes: &mut Vec<RawNode>,
     ) -> Result<(GraphUnit<'p>, Vec<Option<ReadyCluster>>)> {
         let scene = self.library.as_ref().map(|library| library.scene(self.program, place.graph, place.name()));
@@ -310,7 +310,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     fn ready(
         &self,
         unit: &GraphUnit<'p>,
-        place: &Place,
+        place: &GraphInRewrite,
         nodes: &[RawNode],
     ) -> Result<(Vec<Option<ReadyCluster>>, Refused)> {
         let (mut all, mut refused) = (Vec::new(), Refused::default());
@@ -338,7 +338,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     /// Keeps the clusters of a graph for dumps, under the names that they have in `unit`.
-    fn keep_formed(&mut self, place: &Place, formed: Option<Clustering>, unit: &GraphUnit) {
+    fn keep_formed(&mut self, place: &GraphInRewrite, formed: Option<Clustering>, unit: &GraphUnit) {
         let Some(mut formed) = formed else { return };
         formed.clusters.iter_mut().zip(&unit.names).for_each(|(cluster, name)| cluster.name.clone_from(name));
         self.told.formed.push((place.name().cloned(), formed));

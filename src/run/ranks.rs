@@ -6,7 +6,7 @@ use crate::diag::{Code, Error, Result};
 use crate::kernel::Face;
 use crate::target::Target;
 use crate::tensor::Tensor;
-use crate::util::meetings::{Apart, Meetings};
+use crate::util::meetings::{MeetingError, Meetings};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::slice;
@@ -72,8 +72,10 @@ impl Rank<'_> {
                 self.meetings.fail();
                 "ranks are at different places of the module"
             }
-            Err(Apart::Failed) => "another rank failed",
-            Err(Apart::Waiting) => "all ranks that are left wait for others, which are somewhere else in the module",
+            Err(MeetingError::Failed) => "another rank failed",
+            Err(MeetingError::Waiting) => {
+                "all ranks that are left wait for others, which are somewhere else in the module"
+            }
         };
         self.apart.set(Some(told));
         None

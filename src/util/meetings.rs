@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Why no values came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Apart {
+pub enum MeetingError {
     /// Another rank failed.
     Failed,
     /// All ranks that are left wait for others.
@@ -25,7 +25,7 @@ struct State<T> {
     /// Ranks that brought a value and lack those of others.
     waiting: HashSet<u32>,
     ended: usize,
-    apart: Option<Apart>,
+    apart: Option<MeetingError>,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl<T: Clone> Meetings<T> {
     ///
     /// # Errors
     /// Where another rank failed or those that are missing will not come, and at each call behind that.
-    pub fn exchange(&self, rank: u32, group: &[u32], value: T) -> Result<Vec<T>, Apart> {
+    pub fn exchange(&self, rank: u32, group: &[u32], value: T) -> Result<Vec<T>, MeetingError> {
         let mut state = self.lock();
         // the one before may not be over for others
         while state.apart.is_none() && state.open.get(group).is_some_and(|m| m.leaving > 0) {
@@ -75,7 +75,7 @@ impl<T: Clone> Meetings<T> {
             }
             state = self.wait(state);
         }
-        let Some(meeting) = state.open.get_mut(group) else { return Err(Apart::Failed) };
+        let Some(meeting) = state.open.get_mut(group) else { return Err(MeetingError::Failed) };
         let values: Vec<T> = meeting.values.iter().flatten().cloned().collect();
         meeting.leaving -= 1;
         if meeting.leaving == 0 {
@@ -94,14 +94,14 @@ impl<T: Clone> Meetings<T> {
 
     /// Says that a rank failed: nobody waits any more.
     pub fn fail(&self) {
-        self.lock().apart.get_or_insert(Apart::Failed);
+        self.lock().apart.get_or_insert(MeetingError::Failed);
         self.changed.notify_all();
     }
 
     /// Ends all where nobody is left who could bring what is missing.
     fn look(&self, state: &mut State<T>) {
         if !state.waiting.is_empty() && state.waiting.len() + state.ended >= self.count {
-            state.apart.get_or_insert(Apart::Waiting);
+            state.apart.get_or_insert(MeetingError::Waiting);
             self.changed.notify_all();
         }
     }
@@ -150,7 +150,7 @@ mod tests {
             1 => meetings.exchange(1, &[0, 1], 1),
             _ => meetings.exchange(2, &[1, 2], 2),
         });
-        assert_eq!(got[1..], [Err(Apart::Waiting), Err(Apart::Waiting)]);
+        assert_eq!(got[1..], [Err(MeetingError::Waiting), Err(MeetingError::Waiting)]);
         let meetings = Meetings::new(2);
         let got = each(2, |rank| match rank {
             0 => {
@@ -159,6 +159,6 @@ mod tests {
             }
             _ => meetings.exchange(1, &[0, 1], 1),
         });
-        assert_eq!(got[1], Err(Apart::Failed));
+        assert_eq!(got[1], Err(MeetingError::Failed));
     }
 }

@@ -107,7 +107,7 @@ impl Blame {
 }
 
 /// Values of tensors by a reference.
-type Known<'a> = HashMap<Endpoint, &'a Tensor>;
+type ReferenceValues<'a> = HashMap<Endpoint, &'a Tensor>;
 
 /// Compares every intermediate result. `others` are the keys of `reference` that are no outputs.
 ///
@@ -165,9 +165,9 @@ impl<'a> Results<'a> {
         let conditions = &case.conditions;
         let fed = || all.feeds.iter().map(|f| f.at).zip(case.args);
         let places = || all.fetches.iter().map(|f| f.1);
-        let by_expectation: Known =
+        let by_expectation: ReferenceValues =
             places().zip(expected).filter_map(|(at, t)| Some((at, t.as_ref()?))).chain(fed()).collect();
-        let by_interpreter: Known = places().zip(plain).chain(fed()).collect();
+        let by_interpreter: ReferenceValues = places().zip(plain).chain(fed()).collect();
         let mut steps = Vec::with_capacity(plain.len());
         let mut tried = 0;
         for (i, (tensor, at)) in all.fetches.iter().enumerate() {
@@ -222,7 +222,7 @@ impl<'a> Results<'a> {
     }
 
     /// Compiles one op alone and calls it on the reference's inputs; `None` where that can't be done, such as where an input is a list.
-    fn alone(&self, case: &Case, at: Endpoint, tensor: &str, known: &Known) -> Result<Option<Tensor>> {
+    fn alone(&self, case: &Case, at: Endpoint, tensor: &str, known: &ReferenceValues) -> Result<Option<Tensor>> {
         let program = &self.all.program;
         let mut request = Request { fetches: vec![tensor.to_string()], ..Request::default() };
         let mut values: Vec<(String, Tensor)> = Vec::new();

@@ -42,7 +42,7 @@ pub fn run(args: &BugArgs) -> Result<ExitStatus> {
         let folder = unpacked(&name, &entries)?;
         let ending = replay::from_script(&folder.path().join(&name), &form.word)?;
         let same = ending == original;
-        tried = Some(Tried { form, entries, ending, same });
+        tried = Some(ReplayTrial { form, entries, ending, same });
         if same {
             break;
         }
@@ -63,7 +63,7 @@ pub fn run(args: &BugArgs) -> Result<ExitStatus> {
 }
 
 /// A packed graph, and how its replay ended.
-struct Tried {
+struct ReplayTrial {
     form: Packing,
     entries: Vec<ArchiveMember>,
     ending: Ending,
@@ -114,7 +114,7 @@ fn unpacked(name: &str, entries: &[ArchiveMember]) -> Result<temporary_files::Fo
     Ok(scratch)
 }
 
-fn about(packed: &Packed, tried: &Tried, original: &Ending) -> Result<Value> {
+fn about(packed: &Packed, tried: &ReplayTrial, original: &Ending) -> Result<Value> {
     let target = Target::resolve(None, None, None)?;
     let seeded = |w: &Seeded| json!({"node": w.node, "shape": w.shape, "seed": w.seed});
     let weights: Vec<Value> = tried.form.seeds.iter().map(seeded).collect();
@@ -136,7 +136,7 @@ fn about(packed: &Packed, tried: &Tried, original: &Ending) -> Result<Value> {
     }))
 }
 
-fn tell(path: &Path, packed: &Packed, tried: &Tried, original: &Ending) -> Result<()> {
+fn tell(path: &Path, packed: &Packed, tried: &ReplayTrial, original: &Ending) -> Result<()> {
     let (form, holds) = (&tried.form, |name: &str| tried.entries.iter().any(|e| e.name.starts_with(name)));
     out::line(format_args!(
         "{}: README, replay.sh, about.json (versions), stderr.txt (what was said)",

@@ -13,13 +13,13 @@ use std::fmt::Display;
 
 /// The position of a section of a part in the joined object.
 #[derive(Clone, Copy)]
-struct Place {
+struct SectionPosition {
     section: SectionId,
     offset: u64,
 }
 
 /// A symbol of an input object as a symbol of the joined object, and an offset in bytes from that.
-type Known = (SymbolId, u64);
+type SymbolOffset = (SymbolId, u64);
 
 /// Whether objects for a target can be joined: ELF's whose relocations have their offsets beside them, not in the code, and name a
 /// symbol each.
@@ -40,13 +40,13 @@ pub fn joined(mut parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
 fn join(parts: &[Vec<u8>]) -> Result<Vec<u8>> {
     let parsed: Vec<File> = parts.iter().map(|part| File::parse(&part[..]).map_err(odd)).collect::<Result<_>>()?;
     let first = parsed.first().ok_or_else(|| odd("there is none"))?;
-    let mut whole = Whole::of(first)?;
+    let mut whole = LinkedObject::of(first)?;
     let mut places = Vec::new();
     for (i, part) in parsed.iter().enumerate() {
         places.push(whole.sections(part, i == 0)?);
     }
     // those that define come first, so that what names them finds them
-    let mut symbols: Vec<HashMap<SymbolIndex, Known>> = parsed.iter().map(|_| HashMap::new()).collect();
+    let mut symbols: Vec<HashMap<SymbolIndex, SymbolOffset>> = parsed.iter().map(|_| HashMap::new()).collect();
     for defined in [true, false] {
         for (i, part) in parsed.iter().enumerate() {
             for symbol in part.symbols().filter(|s| s.is_undefined() != defined) {
@@ -68,22 +68,22 @@ fn join(parts: &[Vec<u8>]) -> Result<Vec<u8>> {
 }
 
 /// The joined object under construction.
-struct Whole {
+struct LinkedObject {
     object: write::Object<'static>,
     sections: HashMap<String, SectionId>,
     /// Symbols that one object may take from another.
     seen: HashMap<String, SymbolId>,
 }
 
-impl Whole {
-    fn of(first: &File) -> Result<Whole> {
+impl LinkedObject {
+    fn of(first: &File) -> Result<LinkedObject> {
         let mut object = write::Object::new(first.format(), first.architecture(), first.endianness());
         object.flags = first.flags();
-        Ok(Whole { object, sections: HashMap::new(), seen: HashMap::new() })
+        Ok(LinkedObject { object, sections: HashMap::new(), seen: HashMap::new() })
     }
 
     /// Adds the sections that are loaded; of others those of the first object.
-    fn sections(&mut self, part: &File, is_first: bool) -> Result<HashMap<SectionIndex, Place>> {
+    fn sections(&mut self, part: &File, is_first: bool) -> Result<HashMap<SectionIndex, SectionPosition>> {
         let mut places = HashMap::new();
         for section in part.sections() {
             let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return Err(odd("is no ELF")) };
@@ -95,7 +95,7 @@ impl Whole {
         Ok(places)
     }
 
-    fn section(&mut self, section: &Section) -> Result<Place> {
+    fn section(&mut self, section: &Section) -> Result<SectionPosition> {
         let name = section.name().map_err(odd)?;
         let id = match self.sections.get(name) {
             Some(&id) => id,
@@ -111,16 +111,16 @@ impl Whole {
             true => to.append_bss(section.size(), align),
             false => to.append_data(section.data().map_err(odd)?, align),
         };
-        Ok(Place { section: id, offset })
+        Ok(SectionPosition { section: id, offset })
     }
 
     /// The symbol of the joined object that stands for `symbol`; `None` where no relocation needs it.
     fn symbol(
         &mut self,
         symbol: &Symbol,
-        places: &HashMap<SectionIndex, Place>,
+        places: &HashMap<SectionIndex, SectionPosition>,
         is_first: bool,
-    ) -> Result<Option<Known>> {
+    ) -> Result<Option<SymbolOffset>> {
         let name = symbol.name().map_err(odd)?;
         if let Some(&known) = self.seen.get(name).filter(|_| symbol.is_global()) {
             return Ok(Some((known, 0)));
@@ -156,10 +156,10 @@ impl Whole {
 
     fn relocation(
         &mut self,
-        place: Place,
+        place: SectionPosition,
         offset: u64,
         relocation: &Relocation,
-        symbols: &HashMap<SymbolIndex, Known>,
+        symbols: &HashMap<SymbolIndex, SymbolOffset>,
     ) -> Result<()> {
         let RelocationTarget::Symbol(symbol) = relocation.target() else { return Err(odd("names no symbol")) };
         let &(symbol, behind) = symbols.get(&symbol).ok_or_else(|| odd("names a symbol that is left out"))?;

@@ -9,7 +9,7 @@ mod summary;
 
 pub use summary::{log, summary};
 
-use crate::cluster::{Clustering, Seen};
+use crate::cluster::{Clustering, GraphSnapshot};
 use crate::diag::Result;
 use crate::graph::{Graph, Node};
 use crate::import::proto::tensorflow::{GraphDef, XlaAutoClusteringSummary};
@@ -79,7 +79,7 @@ impl GraphDumps {
     pub fn clustered(&mut self, source: &ClusteredGraph, found: &Clustering) -> Result<()> {
         let Some(seen) = &found.seen else { return Ok(()) };
         let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
-        let graph = |seen: &Seen, marks| graph_def(source, &written, seen, &seen.clusters(found), marks);
+        let graph = |seen: &GraphSnapshot, marks| graph_def(source, &written, seen, &seen.clusters(found), marks);
         if seen.marked {
             self.push("before_mark_for_compilation", graph(seen, Marks::None))?;
             self.push("mark_for_compilation", graph(seen, Marks::Attributes))?;
@@ -129,7 +129,7 @@ pub fn fingerprint(source: &ClusteredGraph, found: &Clustering) -> Result<Option
 fn graph_def(
     source: &ClusteredGraph,
     written: &HashMap<&str, &RawNode>,
-    seen: &Seen,
+    seen: &GraphSnapshot,
     clusters: &HashMap<&str, &str>,
     marks: Marks,
 ) -> Vec<u8> {

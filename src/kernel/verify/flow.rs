@@ -14,7 +14,7 @@ const MOST_ROUNDS: usize = 64;
 
 /// Loads and stores of a kernel.
 #[derive(Clone, Debug, Default)]
-struct Touched<'k> {
+struct KernelAccesses<'k> {
     /// Buffers that are loaded before the kernel itself stores to them.
     outside: BTreeSet<BufId>,
     /// Buffers whose elements are loaded or stored together with others.
@@ -56,7 +56,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
 
 struct Flow<'a> {
     program: &'a Program,
-    kernels: Vec<Touched<'a>>,
+    kernels: Vec<KernelAccesses<'a>>,
 }
 
 impl Flow<'_> {
@@ -198,16 +198,16 @@ impl Flow<'_> {
 }
 
 /// The loads and stores of `kernel` in the order of its text.
-fn touched(kernel: &Kernel) -> Touched<'_> {
+fn touched(kernel: &Kernel) -> KernelAccesses<'_> {
     let mut walk =
-        Walk { kernel, out: Touched::default(), stored: BTreeSet::new(), seen: vec![false; kernel.exprs.len()] };
+        Walk { kernel, out: KernelAccesses::default(), stored: BTreeSet::new(), seen: vec![false; kernel.exprs.len()] };
     walk.stmts(&kernel.body);
     walk.out
 }
 
 struct Walk<'k> {
     kernel: &'k Kernel,
-    out: Touched<'k>,
+    out: KernelAccesses<'k>,
     stored: BTreeSet<BufId>,
     seen: Vec<bool>,
 }

@@ -1,5 +1,5 @@
 //! Ranges of a strided slice of which only values say how many elements they have: `x[:n]`.
-use super::strided_slice::{DimSlice, SliceBounds, Taken, within};
+use super::strided_slice::{DimSlice, SliceBounds, SliceRange, within};
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
@@ -10,7 +10,7 @@ use crate::tensor::DType;
 
 /// As many elements of a dimension as values say.
 #[derive(Clone, Copy)]
-pub(super) enum Picked {
+pub(super) enum DataDependentSlice {
     /// From this one on, one after another: so many.
     From(Dim, Dim),
     /// The elements at these indices.
@@ -55,15 +55,15 @@ impl SliceBounds {
         let made = format!("the slice `{}`", cx.node.name);
         let count = cx.found(count, room.div_ceil(by), &made)?;
         let picked = match begin {
-            Some(begin) if stride == 1 => Picked::From(begin, count),
+            Some(begin) if stride == 1 => DataDependentSlice::From(begin, count),
             _ => {
                 let steps = cx.b.iota(dtype, &[count], 0);
                 let by = cx.b.scalar(dtype, stride as f64);
                 let steps = cx.b.mul(steps, by);
-                Picked::At(cx.b.add(steps, from))
+                DataDependentSlice::At(cx.b.add(steps, from))
             }
         };
-        Ok(DimSlice { start: None, picked: Some(picked), taken: Taken { start: Dim::from(0), stride: 1, count } })
+        Ok(DimSlice { start: None, picked: Some(picked), taken: SliceRange { start: Dim::from(0), stride: 1, count } })
     }
 
     /// The end of a range of `d` elements that entry `i` of input `at` gives at run time, clamped to `limits`.

@@ -1,5 +1,5 @@
 //! Shapes of strided slices.
-use super::strided_slice::{Item, Taken, items, range};
+use super::strided_slice::{Item, SliceRange, items, range};
 use crate::diag::Result;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
@@ -90,7 +90,7 @@ fn taken_sizes(
     let taken = match *list {
         [Item::Index(i, first)] => {
             let at = number(&begin, i, first)?;
-            Taken {
+            SliceRange {
                 start: if first { Dim::from(0) } else { at + if at < 0 { n } else { Dim::from(0) } },
                 stride: 1,
                 count: Dim::from(1),

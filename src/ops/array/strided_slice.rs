@@ -5,7 +5,7 @@
 //! index out of range, and take fewer elements of a range that leads out. Where the number does not follow (`x[:n]`), it is a size that
 //! values say, and the elements are those that TensorFlow takes.
 use super::gather::take_axis;
-use super::strided_pick::Picked;
+use super::strided_pick::DataDependentSlice;
 use super::strided_shape::{gradient_shape, shape};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Node;
@@ -35,7 +35,7 @@ const MOST_INDICES: u64 = 62;
 
 /// Elements that a strided slice takes along one dimension: start, stride and number.
 #[derive(Clone, Copy)]
-pub(super) struct Taken {
+pub(super) struct SliceRange {
     /// The first element.
     pub start: Dim,
     /// From one element to the next.
@@ -44,10 +44,10 @@ pub(super) struct Taken {
     pub count: Dim,
 }
 
-impl Taken {
+impl SliceRange {
     /// All of a dimension of this size.
-    fn whole(count: Dim) -> Taken {
-        Taken { start: Dim::from(0), stride: 1, count }
+    fn whole(count: Dim) -> SliceRange {
+        SliceRange { start: Dim::from(0), stride: 1, count }
     }
     /// How far the last element is from the first.
     fn reach(&self) -> Dim {
@@ -77,9 +77,9 @@ struct Plan {
     /// The part of the input that `taken` is of; all of it where nothing is left to run time.
     window: Option<Window>,
     /// Dimensions of which values say how many elements are taken: these go first, and all else is of what they leave.
-    picked: Vec<(usize, Picked)>,
+    picked: Vec<(usize, DataDependentSlice)>,
     /// One entry a dimension of the input.
-    taken: Vec<Taken>,
+    taken: Vec<SliceRange>,
     /// The sizes of the result: new ones put in, shrunk ones left out.
     result: Vec<Dim>,
 }
@@ -149,13 +149,13 @@ pub(super) struct DimSlice {
     /// The first element, where only values say it.
     pub start: Option<InstId>,
     /// Elements that are taken first, where their number is data-dependent.
-    pub picked: Option<Picked>,
+    pub picked: Option<DataDependentSlice>,
     /// Elements that are taken, with sizes known to the compiler.
-    pub taken: Taken,
+    pub taken: SliceRange,
 }
 
 impl DimSlice {
-    fn new(start: Option<InstId>, taken: Taken) -> DimSlice {
+    fn new(start: Option<InstId>, taken: SliceRange) -> DimSlice {
         DimSlice { start, picked: None, taken }
     }
 }
@@ -190,7 +190,7 @@ impl SliceBounds {
 
     /// One element of `d`: entry `i` of begin.
     fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: Dim) -> Result<DimSlice> {
-        let one = |start: Dim| Taken { start, stride: 1, count: Dim::from(1) };
+        let one = |start: Dim| SliceRange { start, stride: 1, count: Dim::from(1) };
         if first {
             return Ok(DimSlice::new(None, one(Dim::from(0))));
         }
@@ -230,7 +230,7 @@ impl SliceBounds {
         };
         let reach = count.saturating_sub(1).saturating_mul(stride.unsigned_abs());
         if count == 0 {
-            return Ok(DimSlice::new(None, Taken::whole(count)));
+            return Ok(DimSlice::new(None, SliceRange::whole(count)));
         }
         if reach >= d {
             let told =
@@ -242,7 +242,7 @@ impl SliceBounds {
             start = special::add_scalar(cx.b, start, -reach);
         }
         let first = if stride < 0 { reach } else { Dim::from(0) };
-        Ok(DimSlice::new(Some(start), Taken { start: first, stride, count }))
+        Ok(DimSlice::new(Some(start), SliceRange { start: first, stride, count }))
     }
 
     fn not_constant(&self, i: usize, begin: bool) -> Error {
@@ -280,7 +280,7 @@ fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Pl
         let part = match item {
             Item::Index(i, first) => bounds.index(cx, i, first, d)?,
             Item::Range(i, begin, end) => bounds.range(cx, i, begin, end, d)?,
-            Item::Whole | Item::New => DimSlice::new(None, Taken::whole(d)),
+            Item::Whole | Item::New => DimSlice::new(None, SliceRange::whole(d)),
         };
         if !matches!(item, Item::Index(..)) {
             result.push(part.taken.count);
@@ -293,7 +293,7 @@ fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Pl
 /// The plan of these parts, in a window if any starts at run time.
 fn windowed(cx: &mut LowerCtx, parts: Vec<DimSlice>, result: Vec<Dim>) -> Plan {
     let dtypes = parts.iter().filter_map(|p| p.start).map(|s| cx.b.dtype(s));
-    let picked: Vec<(usize, Picked)> =
+    let picked: Vec<(usize, DataDependentSlice)> =
         parts.iter().enumerate().filter_map(|(axis, p)| Some((axis, p.picked?))).collect();
     let is_empty = parts.iter().any(|p| p.picked.is_none() && p.taken.count.is_zero());
     let Some(dtype) = dtypes.max_by_key(|t| *t == DType::S64).filter(|_| !is_empty) else {
@@ -307,13 +307,13 @@ fn windowed(cx: &mut LowerCtx, parts: Vec<DimSlice>, result: Vec<Dim>) -> Plan {
             None => cx.b.scalar(dtype, low),
         });
         sizes.push(if picked.is_some() { t.count } else { t.reach() + 1 });
-        taken.push(Taken { start: t.start - low, ..t });
+        taken.push(SliceRange { start: t.start - low, ..t });
     }
     Plan { window: Some(Window { starts, sizes }), picked, taken, result }
 }
 
 /// Elements that `begin:end:stride` takes of `d`, clamped; `None` for a stride of 0.
-pub(super) fn range(d: Dim, begin: Dim, end: Dim, stride: i64, open_begin: bool, open_end: bool) -> Option<Taken> {
+pub(super) fn range(d: Dim, begin: Dim, end: Dim, stride: i64, open_begin: bool, open_end: bool) -> Option<SliceRange> {
     if stride == 0 {
         return None;
     }
@@ -322,7 +322,7 @@ pub(super) fn range(d: Dim, begin: Dim, end: Dim, stride: i64, open_begin: bool,
     let start = if open_begin { first } else { within(begin, d, limits) };
     let stop = if open_end { last } else { within(end, d, limits) };
     let span = if stride > 0 { stop - start } else { start - stop };
-    Some(Taken { start, stride, count: span.max(0).div_ceil(stride.unsigned_abs()) })
+    Some(SliceRange { start, stride, count: span.max(0).div_ceil(stride.unsigned_abs()) })
 }
 
 /// An index into `d` elements, from the end where it is negative, moved between `low` and `high`.
@@ -332,7 +332,7 @@ pub(super) fn within(index: Dim, d: Dim, [low, high]: [Dim; 2]) -> Dim {
 
 /// The elements that a plan takes, in the plan's order, with the input's rank.
 fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> Result<InstId> {
-    let part = |t: &Taken| {
+    let part = |t: &SliceRange| {
         if t.count.is_zero() {
             return SliceDim { start: Dim::from(0), limit: Dim::from(0), stride: Dim::from(1) };
         }
@@ -342,8 +342,8 @@ fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> Result<InstId> {
     let mut x = x;
     for &(axis, picked) in &plan.picked {
         x = match picked {
-            Picked::From(begin, count) => cx.b.slice_axis(x, axis, begin, begin + count),
-            Picked::At(places) => take_axis(cx, x, places, axis, 0)?,
+            DataDependentSlice::From(begin, count) => cx.b.slice_axis(x, axis, begin, begin + count),
+            DataDependentSlice::At(places) => take_axis(cx, x, places, axis, 0)?,
         };
     }
     let x = plan.window.as_ref().map_or(x, |w| read(cx, x, w));
@@ -360,7 +360,7 @@ fn read(cx: &mut LowerCtx, x: InstId, window: &Window) -> InstId {
     cx.b.add_inst(Op::DynamicSlice(window.sizes.clone()), &operands)
 }
 
-fn reversed(cx: &mut LowerCtx, x: InstId, taken: &[Taken]) -> InstId {
+fn reversed(cx: &mut LowerCtx, x: InstId, taken: &[SliceRange]) -> InstId {
     let back: Vec<usize> = (0..taken.len()).filter(|&i| taken[i].stride < 0).collect();
     if back.is_empty() { x } else { cx.b.add_inst(Op::Reverse(back), &[x]) }
 }
@@ -411,8 +411,8 @@ fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[Dim], onto: InstId
 }
 
 /// `onto`, of sizes `dims`, with `value` at these places, in ascending order.
-fn scattered(cx: &mut LowerCtx, value: InstId, taken: &[Taken], dims: &[Dim], onto: InstId) -> InstId {
-    let pad = |(t, &d): (&Taken, &Dim)| {
+fn scattered(cx: &mut LowerCtx, value: InstId, taken: &[SliceRange], dims: &[Dim], onto: InstId) -> InstId {
+    let pad = |(t, &d): (&SliceRange, &Dim)| {
         // a step beyond the array is as good as one to its end
         let stride = Dim::from(t.stride.unsigned_abs());
         let step = if d.varies() { stride } else { stride.min(d.max(1)) };

@@ -7,7 +7,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The places of the elements of a result along one axis in the image that it is read from.
-struct Places {
+struct SamplePositions {
     /// `f32[to]`: the coordinate of each in the image.
     at: InstId,
     /// `s32[]`: the last element of the image.
@@ -38,8 +38,8 @@ pub fn scale(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> InstId 
     b.select(several, corners, whole)
 }
 
-impl Places {
-    fn of(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> Places {
+impl SamplePositions {
+    fn of(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> SamplePositions {
         let factor = scale(b, sampling, from, to);
         let position = b.iota(DType::F32, &[to], 0);
         let half = b.scalar(DType::F32, 0.5);
@@ -51,7 +51,7 @@ impl Places {
             false => b.mul(position, factor),
         };
         let (one, count) = (number(b, Dim::from(1)), number(b, from));
-        Places { at, last: b.sub(count, one) }
+        SamplePositions { at, last: b.sub(count, one) }
     }
     /// Elements of the image for coordinates that are whole numbers: `s32[to]`.
     fn elements(&self, b: &mut Builder, at: InstId) -> InstId {
@@ -72,7 +72,7 @@ pub struct Tap {
 
 /// The element of an image that is nearest to each of a result. The sizes are those of the image and of the result.
 pub fn nearest_tap(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Tap {
-    let places = Places::of(b, sampling, from, to);
+    let places = SamplePositions::of(b, sampling, from, to);
     let rounding = match sampling.align_corners && !sampling.half_pixel_centers {
         true => ScalarOp::RoundNearestAfz,
         false => ScalarOp::Floor,
@@ -89,7 +89,7 @@ pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: 
 
 /// The elements below and above each of a result, with the weights of a line between them.
 pub fn linear_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> [Tap; 2] {
-    let mut places = Places::of(b, sampling, from, to);
+    let mut places = SamplePositions::of(b, sampling, from, to);
     if sampling.half_pixel_centers {
         let half = b.scalar(DType::F32, 0.5);
         places.at = b.sub(places.at, half);
@@ -116,7 +116,7 @@ pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: D
 
 /// The four elements of a cubic convolution around each of a result: what `resize::cubic_taps` computes for sizes that are known.
 pub fn cubic_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Vec<Tap> {
-    let mut places = Places::of(b, sampling, from, to);
+    let mut places = SamplePositions::of(b, sampling, from, to);
     let half = b.scalar(DType::F32, 0.5);
     if sampling.half_pixel_centers {
         places.at = b.sub(places.at, half);

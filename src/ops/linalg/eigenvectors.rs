@@ -59,14 +59,14 @@ pub(super) fn real_and_imaginary(b: &mut Builder, t: InstId) -> [InstId; 2] {
 }
 
 /// Eigenvectors to compute: left ones, right ones or both.
-pub(super) struct Wanted {
+pub(super) struct EigenvectorSides {
     pub left: bool,
     pub right: bool,
 }
 
 /// The eigenvalues' real and imaginary parts of a real `a [n, n]`, or the values themselves of a complex one; left and right
 /// eigenvectors as columns, complex, zeros where they are not wanted; and the order of the part that did not converge.
-pub(super) fn eigen(b: &mut Builder, a: InstId, wanted: &Wanted) -> Vec<InstId> {
+pub(super) fn eigen(b: &mut Builder, a: InstId, wanted: &EigenvectorSides) -> Vec<InstId> {
     let dims = b.dims(a).to_vec();
     let Schur { t, z, failed } = schur(b, a);
     let is_real = !b.dtype(a).is_complex();

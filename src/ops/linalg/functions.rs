@@ -3,7 +3,7 @@
 //! Source: Higham, "Functions of Matrices": 6.2 (square roots of triangles) and 11.5 (logarithm by
 //! inverse scaling and squaring). Roots and logarithms are computed in double precision and rounded once.
 use super::blocks::triangular;
-use super::eigenvectors::{Wanted, eigen, of_each, real_and_imaginary};
+use super::eigenvectors::{EigenvectorSides, eigen, of_each, real_and_imaginary};
 use super::factor::{self, exchanged};
 use super::least_squares::product;
 use super::schur::{Schur, schur};
@@ -120,13 +120,14 @@ fn general_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let complex = if matches!(cx.b.dtype(x), DType::F32 | DType::C64) { DType::C64 } else { DType::C128 };
     let results = [(complex, vec![n]), (complex, vec![n, n])];
-    let parts = of_each(cx.b, "eigen", x, &results, |b, a| match eigen(b, a, &Wanted { left: false, right })[..] {
-        [real, imaginary, _, vectors, _] => {
-            vec![b.elementwise(ScalarOp::Complex, &[real, imaginary]), vectors]
-        }
-        [values, _, vectors, _] => by_size(b, values, vectors),
-        _ => Vec::new(),
-    });
+    let parts =
+        of_each(cx.b, "eigen", x, &results, |b, a| match eigen(b, a, &EigenvectorSides { left: false, right })[..] {
+            [real, imaginary, _, vectors, _] => {
+                vec![b.elementwise(ScalarOp::Complex, &[real, imaginary]), vectors]
+            }
+            [values, _, vectors, _] => by_size(b, values, vectors),
+            _ => Vec::new(),
+        });
     let (values, vectors) = (cx.b.reshape(parts[0], line), cx.b.reshape(parts[1], &dims));
     let values = cx.b.convert(values, out);
     let vectors = if right { cx.b.convert(vectors, out) } else { cx.b.full(out, &sizes, 0.0) };

@@ -288,7 +288,7 @@ impl Call<'_> {
     fn general_eigen(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, n) = self.square()?;
         let wanted = |name| self.letter(name, b'V', "vectors");
-        let wanted = eigenvectors::Wanted { left: wanted("compute_left"), right: wanted("compute_right") };
+        let wanted = eigenvectors::EigenvectorSides { left: wanted("compute_left"), right: wanted("compute_right") };
         let dtype = self.b.dtype(a);
         let complex = if matches!(dtype, DType::F32 | DType::C64) { DType::C64 } else { DType::C128 };
         let mut types = vec![(dtype, vec![n]); if dtype.is_complex() { 1 } else { 2 }];

@@ -102,7 +102,7 @@ pub struct TableId(usize);
 
 /// Contents of a table at one point of the lowering.
 #[derive(Clone, Copy)]
-struct Held {
+struct TableState {
     /// `[room]`, of which the first `count` count.
     keys: InstId,
     /// `[room, r..]`.
@@ -123,7 +123,7 @@ pub fn table(cx: &LowerCtx) -> Option<TableId> {
 
 impl TableId {
     /// The table's contents here.
-    fn held(self, cx: &mut LowerCtx) -> Result<Held> {
+    fn held(self, cx: &mut LowerCtx) -> Result<TableState> {
         let [keys, values, size] = [0, 1, 2].map(|part| cx.store.read(self.0 + part));
         let size = size?;
         let number = |b: &mut Builder, at: u64| {
@@ -132,10 +132,10 @@ impl TableId {
         };
         let (count, buckets) = (number(cx.b, 0), number(cx.b, 1));
         let (count, buckets) = (cx.b.convert(count, DType::S32), cx.b.convert(buckets, DType::U64));
-        Ok(Held { keys: keys?, values: values?, count, buckets })
+        Ok(TableState { keys: keys?, values: values?, count, buckets })
     }
     /// Gives the table these contents.
-    fn set(self, cx: &mut LowerCtx, held: Held) -> Result<()> {
+    fn set(self, cx: &mut LowerCtx, held: TableState) -> Result<()> {
         let numbers = [held.count, held.buckets].map(|x| {
             let x = cx.b.convert(x, DType::S64);
             cx.b.reshape(x, &[Dim::from(1)])
@@ -175,15 +175,15 @@ fn word(b: &mut Builder, keys: InstId) -> InstId {
     b.convert(wide, DType::U64)
 }
 
-impl Held {
+impl TableState {
     fn room(&self, b: &Builder) -> u64 {
         b.dims(self.keys)[0].known()
     }
     fn parts(&self) -> [InstId; 4] {
         [self.keys, self.values, self.count, self.buckets]
     }
-    fn of([keys, values, count, buckets]: [InstId; 4]) -> Held {
-        Held { keys, values, count, buckets }
+    fn of([keys, values, count, buckets]: [InstId; 4]) -> TableState {
+        TableState { keys, values, count, buckets }
     }
     /// The places of keys, `s32[room]`.
     fn places(&self, b: &mut Builder) -> InstId {
@@ -205,7 +205,7 @@ impl Held {
         b.reduce(places, none, ScalarOp::Minimum, &[0])
     }
     /// The table with `key` and its value at the place where TensorFlow lists it; as it is where `grows` is false. The table has no such key.
-    fn inserted(&self, b: &mut Builder, key: InstId, row: InstId, grows: InstId, listing: Listing) -> Held {
+    fn inserted(&self, b: &mut Builder, key: InstId, row: InstId, grows: InstId, listing: Listing) -> TableState {
         let room = self.room(b);
         let (none, behind) = (b.scalar(DType::S32, 0.0), b.scalar(DType::S32, room as f64));
         let at = match listing {
@@ -227,7 +227,7 @@ impl Held {
         let at = b.select(grows, at, behind);
         let [keys, values] = [(self.keys, key), (self.values, row)].map(|(x, new)| with_row(b, x, new, at));
         let more = b.convert(grows, DType::S32);
-        Held { keys, values, count: b.add(self.count, more), buckets: self.buckets }
+        TableState { keys, values, count: b.add(self.count, more), buckets: self.buckets }
     }
 }
 
@@ -319,7 +319,7 @@ enum End {
 }
 
 /// The table with more buckets where it `grows` beyond them: its keys, added to an empty one in their order.
-fn rehashed(b: &mut Builder, held: Held, grows: InstId) -> Held {
+fn rehashed(b: &mut Builder, held: TableState, grows: InstId) -> TableState {
     let (none, next) = (b.scalar(DType::S32, 0.0), b.convert(held.count, DType::U64));
     let is_full = b.compare(Direction::Ge, next, held.buckets);
     let needs = b.binary(ScalarOp::And, grows, is_full);
@@ -334,12 +334,12 @@ fn rehashed(b: &mut Builder, held: Held, grows: InstId) -> Held {
     let parts = vec![held.keys, held.values, count, buckets, end, held.keys, held.values];
     let rounds = Rounds { parts };
     let end = rounds.run(b, End::At(4), |b, round, state| {
-        let own = Held::of([state[0], state[1], state[2], state[3]]);
+        let own = TableState::of([state[0], state[1], state[2], state[3]]);
         let (key, row) = (element(b, state[5], round), element(b, state[6], round));
         let always = b.constant(Tensor::preds(&[], &[true]));
         own.inserted(b, key, row, always, Listing::ByBucket).parts().to_vec()
     });
-    Held::of([end[0], end[1], end[2], end[3]])
+    TableState::of([end[0], end[1], end[2], end[3]])
 }
 
 /// One element more along the first axis, so that there is one to read where there are none.
@@ -373,13 +373,13 @@ pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Val
     let [keys, values] = [keys, values].map(|x| with_one_more(cx.b, x));
     let parts = [&held.parts()[..], &[none, keys, values]].concat();
     let end = Rounds { parts }.run(cx.b, End::After(count), |b, round, state| {
-        let held = Held::of([state[0], state[1], state[2], state[3]]);
+        let held = TableState::of([state[0], state[1], state[2], state[3]]);
         let (key, row) = (element(b, state[5], round), element(b, state[6], round));
         let (held, more) = put(b, held, key, row, listing);
         let over = b.add(state[4], more);
         [&held.parts()[..], &[over]].concat()
     });
-    let held = Held::of([end[0], end[1], end[2], end[3]]);
+    let held = TableState::of([end[0], end[1], end[2], end[3]]);
     let asked = cx.b.add(held.count, end[4]);
     let owner = cx.store.name(id.0).to_string();
     cx.hold_state(&owner, asked, room)?;
@@ -388,7 +388,7 @@ pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Val
 }
 
 /// The table with a value for a key, and 1 if there was no room for the key, else 0.
-fn put(b: &mut Builder, held: Held, key: InstId, row: InstId, listing: Listing) -> (Held, InstId) {
+fn put(b: &mut Builder, held: TableState, key: InstId, row: InstId, listing: Listing) -> (TableState, InstId) {
     let room = b.scalar(DType::S32, held.room(b) as f64);
     let is_it = held.holds(b, key);
     let (at, dims) = (held.first(b, is_it), b.dims(held.values).to_vec());
@@ -398,7 +398,7 @@ fn put(b: &mut Builder, held: Held, key: InstId, row: InstId, listing: Listing) 
     let is_it = b.broadcast(is_it, &dims, &[0]);
     let new = b.broadcast(row, &dims, &(1..dims.len()).collect::<Vec<_>>());
     let values = b.select(is_it, new, held.values);
-    let mut held = Held { values, ..held };
+    let mut held = TableState { values, ..held };
     if listing == Listing::ByBucket {
         held = rehashed(b, held, grows);
     }
@@ -417,16 +417,16 @@ pub fn remove(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let keys = with_one_more(cx.b, keys);
     let parts = [&held.parts()[..], &[keys]].concat();
     let end = Rounds { parts }.run(cx.b, End::After(count), |b, round, state| {
-        let held = Held::of([state[0], state[1], state[2], state[3]]);
+        let held = TableState::of([state[0], state[1], state[2], state[3]]);
         let (key, room) = (element(b, state[4], round), b.scalar(DType::S32, held.room(b) as f64));
         let is_it = held.holds(b, key);
         let at = held.first(b, is_it);
         let [keys, values] = [held.keys, held.values].map(|x| without_row(b, x, at));
         let is_there = b.compare(Direction::Lt, at, room);
         let less = b.convert(is_there, DType::S32);
-        Held { keys, values, count: b.sub(held.count, less), ..held }.parts().to_vec()
+        TableState { keys, values, count: b.sub(held.count, less), ..held }.parts().to_vec()
     });
-    id.set(cx, Held::of([end[0], end[1], end[2], end[3]]))?;
+    id.set(cx, TableState::of([end[0], end[1], end[2], end[3]]))?;
     Ok(vec![])
 }
 

@@ -39,7 +39,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// Parameters of the binomial distributions that a result is drawn from, f64, and whether by rejection.
-struct Asked {
+struct BinomialInputs {
     count: InstId,
     /// The probability of what is drawn, at most 1/2 unless it is certain.
     rare: InstId,
@@ -76,7 +76,7 @@ pub(super) fn parameters(cx: &LowerCtx, first: usize) -> Result<Vec<Dim>> {
 }
 
 /// Sorts out the cases; means are computed in the type of the inputs.
-fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [Dim; 2]) -> Result<Asked> {
+fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [Dim; 2]) -> Result<BinomialInputs> {
     let parts = formulas(b, &[count, probability], |x| {
         let (count, p) = (x[0], x[1]);
         let rare = (1.0 - p).when(p.gt(0.5), p);
@@ -85,14 +85,14 @@ fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [Dim; 2]) ->
     let flat = b.reshape(parts[1], &[sizes[1]]);
     let large = b.broadcast(flat, &sizes, &[1]);
     let [count, rare, probability] = [count, parts[0], probability].map(|x| streams::parameters(b, x, sizes));
-    Ok(Asked { count, rare, probability, large })
+    Ok(BinomialInputs { count, rare, probability, large })
 }
 
 /// Numbers, one from each stream.
 ///
 /// A count that is not a number, for which TensorFlow's kernel never ends, gives NaN.
-fn drawn(b: &mut Builder, generator: &Generator, asked: &Asked, sizes: [Dim; 2]) -> Result<InstId> {
-    let Asked { count, rare, probability, large } = *asked;
+fn drawn(b: &mut Builder, generator: &Generator, asked: &BinomialInputs, sizes: [Dim; 2]) -> Result<InstId> {
+    let BinomialInputs { count, rare, probability, large } = *asked;
     let (many, few) = (b.full(DType::U64, &sizes, BLOCKS), b.full(DType::U64, &sizes, SMALL_BLOCKS));
     let blocks = b.select(large, many, few);
     let [low, high, key] = streams::streams(b, generator, sizes, blocks);

@@ -237,7 +237,7 @@ fn attempt(
 }
 
 /// State after a round.
-struct Taken {
+struct SamplerState {
     /// The numbers that were accepted, side by side, and NaN behind them.
     block: InstId,
     /// The number of elements that are made.
@@ -247,7 +247,7 @@ struct Taken {
 }
 
 /// Takes what is accepted until the group is full; `state` is how many elements are done and attempts rejected, the group, its size and method.
-fn taken(b: &mut Builder, attempts: &[Attempt], state: [InstId; 5]) -> Result<Taken> {
+fn taken(b: &mut Builder, attempts: &[Attempt], state: [InstId; 5]) -> Result<SamplerState> {
     let mut arrays = state.to_vec();
     arrays.extend(attempts.iter().flat_map(|a| [a.number, a.is_tried, a.is_accepted]));
     let mut parts = formulas(b, &arrays, |x| {
@@ -270,5 +270,5 @@ fn taken(b: &mut Builder, attempts: &[Attempt], state: [InstId; 5]) -> Result<Ta
         Ok([vec![next, rejected], slots].concat())
     })?;
     let slots: Vec<InstId> = parts.split_off(2).into_iter().map(|x| b.reshape(x, &dims![1])).collect();
-    Ok(Taken { block: b.concatenate(&slots, 0), done: parts[0], rejected: parts[1] })
+    Ok(SamplerState { block: b.concatenate(&slots, 0), done: parts[0], rejected: parts[1] })
 }

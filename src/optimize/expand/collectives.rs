@@ -5,7 +5,7 @@
 //! sums a part on each device and gathers the parts: a device sends its array twice, however many there are. A small one gathers all.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{Foreign, PadDim, SliceDim};
-use crate::hlo::groups::{Devices, Joined, is_collective, joined, written};
+use crate::hlo::groups::{CollectiveGroups, Devices, is_collective, joined, written};
 use crate::hlo::{InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::tensor::{DType, Tensor};
@@ -41,8 +41,8 @@ fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) ->
     };
     let is_one = operands.len() == 1 && editor.shape(id).as_array().is_some();
     let groups = match joined(f, devices)? {
-        Joined::Groups(groups) => groups,
-        Joined::Pairs(_) => Vec::new(),
+        CollectiveGroups::Groups(groups) => groups,
+        CollectiveGroups::Pairs(_) => Vec::new(),
     };
     let size = groups.first().map_or(0, Vec::len) as u64;
     if is_canonical && is_one && size != 1 {

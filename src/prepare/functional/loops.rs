@@ -10,7 +10,7 @@ use crate::graph::{Endpoint, Node, NodeId};
 use std::collections::{HashMap, HashSet};
 
 /// Where the value comes from that an `Exit` brings out of its loop.
-enum Left {
+enum LoopExit {
     /// The last value of the variable at this place.
     Variable(usize),
     /// A loop invariant: the value of this output outside of the loop.
@@ -82,9 +82,9 @@ impl Flow<'_> {
         let mut computed: Vec<NodeId> = Vec::new();
         for exit in self.frames.all[frame].exits.clone() {
             let value = match self.left(region, frame, merges, exit)? {
-                Left::Variable(port) => Endpoint { node, port: port as u32 },
-                Left::Outside(e) => self.look_up(region, draft, e)?,
-                Left::Computed => {
+                LoopExit::Variable(port) => Endpoint { node, port: port as u32 },
+                LoopExit::Outside(e) => self.look_up(region, draft, e)?,
+                LoopExit::Computed => {
                     computed.push(exit);
                     continue;
                 }
@@ -115,7 +115,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn left(&mut self, region: &Region, frame: usize, merges: &[Endpoint], exit: NodeId) -> Result<Left> {
+    fn left(&mut self, region: &Region, frame: usize, merges: &[Endpoint], exit: NodeId) -> Result<LoopExit> {
         let path = self.loop_path(region, frame, false);
         let e = self.graph.nodes[exit].inputs[0];
         if self.live_in(e, &path) != Bdd::TRUE {
@@ -123,13 +123,13 @@ impl Flow<'_> {
         }
         Ok(match self.source(&inside(frame, path, Vec::new(), Vec::new()), e)? {
             ValueSource::Around(e) => match merges.iter().position(|&m| m == e) {
-                Some(i) => Left::Variable(i),
+                Some(i) => LoopExit::Variable(i),
                 None if self.frames.of[e.node] == frame => {
                     return Err(Error::internal("prepare", "a variable of a loop that nothing needs"));
                 }
-                None => Left::Outside(e),
+                None => LoopExit::Outside(e),
             },
-            ValueSource::Inside(_) | ValueSource::Index(_) => Left::Computed,
+            ValueSource::Inside(_) | ValueSource::Index(_) => LoopExit::Computed,
         })
     }
 

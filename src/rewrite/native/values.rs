@@ -56,7 +56,7 @@ pub fn of(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
 /// Lets the nodes of the top-level graph that take `at` take `value` instead.
 pub fn stand_in(program: &mut Program, at: Endpoint, value: &ArgumentValue, sources: &Sources) {
     let name = format!("{}/tfaot_value_{}", program.graph.nodes[at.node].name, at.port);
-    let mut made = Made { program, name, number: 0 };
+    let mut made = AddedNodes { program, name, number: 0 };
     let to = made.value(value, sources);
     for node in program.graph.nodes.values_mut() {
         node.inputs.iter_mut().filter(|input| **input == at).for_each(|input| *input = to);
@@ -64,14 +64,14 @@ pub fn stand_in(program: &mut Program, at: Endpoint, value: &ArgumentValue, sour
 }
 
 /// Nodes that are added to a graph.
-struct Made<'p> {
+struct AddedNodes<'p> {
     program: &'p mut Program,
     /// The prefix of the added nodes' names.
     name: String,
     number: usize,
 }
 
-impl Made<'_> {
+impl AddedNodes<'_> {
     fn node(&mut self, op: &str, inputs: &[Endpoint], attrs: Vec<(&str, Attr)>) -> Endpoint {
         let name = if self.number == 0 { self.name.clone() } else { format!("{}_{}", self.name, self.number) };
         self.number += 1;

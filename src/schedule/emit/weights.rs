@@ -8,13 +8,13 @@ use foldhash::HashMap;
 pub struct ConstantPool {
     parts: Vec<(u64, Bytes)>,
     top: u64,
-    known: HashMap<Known, u64>,
+    known: HashMap<ConstantKey, u64>,
     replaceable: bool,
 }
 
 /// The key by which equal constants are found.
 #[derive(PartialEq, Eq, Hash)]
-enum Known {
+enum ConstantKey {
     Numbers(Bytes),
     Array(ConstantAddress),
 }
@@ -26,8 +26,11 @@ impl ConstantPool {
     }
     /// The offset of these bytes, which are added unless they are there.
     pub fn add(&mut self, bytes: &Bytes) -> u64 {
-        let own =
-            if self.replaceable { Known::Array(ConstantAddress(bytes.clone())) } else { Known::Numbers(bytes.clone()) };
+        let own = if self.replaceable {
+            ConstantKey::Array(ConstantAddress(bytes.clone()))
+        } else {
+            ConstantKey::Numbers(bytes.clone())
+        };
         *self.known.entry(own).or_insert_with(|| {
             let at = self.top.next_multiple_of(64);
             self.top = at + bytes.len() as u64;

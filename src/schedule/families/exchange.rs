@@ -2,7 +2,7 @@
 use crate::diag::Error;
 use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::{Devices, Joined, is_collective, joined};
+use crate::hlo::groups::{CollectiveGroups, Devices, is_collective, joined};
 use crate::kernel::{CallTarget, Exchange, Movement};
 use crate::schedule::loops::prelude::*;
 
@@ -43,10 +43,10 @@ impl<'a> Emitter<'a> {
 
 fn movement(f: &Foreign, devices: Devices) -> Result<Movement> {
     Ok(match (f.opcode.as_str(), joined(f, devices)?) {
-        ("all-gather", Joined::Groups(groups)) => Movement::AllGather(groups),
-        ("all-to-all", Joined::Groups(groups)) => Movement::AllToAll(groups),
-        ("collective-broadcast", Joined::Groups(groups)) => Movement::Broadcast(groups),
-        ("collective-permute", Joined::Pairs(pairs)) => Movement::Permute(pairs),
+        ("all-gather", CollectiveGroups::Groups(groups)) => Movement::AllGather(groups),
+        ("all-to-all", CollectiveGroups::Groups(groups)) => Movement::AllToAll(groups),
+        ("collective-broadcast", CollectiveGroups::Groups(groups)) => Movement::Broadcast(groups),
+        ("collective-permute", CollectiveGroups::Pairs(pairs)) => Movement::Permute(pairs),
         (other, _) => return Err(Error::internal("schedule", format!("`{other}` is no move of blocks"))),
     })
 }

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether statements outside of `body` read registers that it sets.
 pub fn leaves_registers(kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
-    let (inner, outer) = (Named::of(kernel, body), Named::of(kernel, all));
+    let (inner, outer) = (StorageUses::of(kernel, body), StorageUses::of(kernel, all));
     inner.set.iter().any(|r| inner.registers.get(r) != outer.registers.get(r))
 }
 
 /// Whether statements outside of `body` name memory on the stack that it writes.
 pub fn leaves_stack(program: &Program, kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
-    let (inner, outer) = (Named::of(kernel, body), Named::of(kernel, all));
+    let (inner, outer) = (StorageUses::of(kernel, body), StorageUses::of(kernel, all));
     let mut on_stack = inner.written.iter().filter(|b| program.buffers[**b].place == BufferLocation::Stack);
     on_stack.any(|b| inner.buffers.get(b) != outer.buffers.get(b))
 }
 
 /// The registers and buffers that some statements name.
-struct Named<'k> {
+struct StorageUses<'k> {
     kernel: &'k Kernel,
     /// How often each register is named.
     registers: BTreeMap<RegId, usize>,
@@ -28,10 +28,10 @@ struct Named<'k> {
     written: BTreeSet<BufId>,
 }
 
-impl<'k> Named<'k> {
-    fn of(kernel: &'k Kernel, all: &[Stmt]) -> Named<'k> {
+impl<'k> StorageUses<'k> {
+    fn of(kernel: &'k Kernel, all: &[Stmt]) -> StorageUses<'k> {
         let (registers, set) = (BTreeMap::new(), BTreeSet::new());
-        let mut named = Named { kernel, registers, set, buffers: BTreeMap::new(), written: BTreeSet::new() };
+        let mut named = StorageUses { kernel, registers, set, buffers: BTreeMap::new(), written: BTreeSet::new() };
         named.stmts(all);
         named
     }

@@ -9,13 +9,13 @@ use crate::scalar::{CompareKind, ScalarOp};
 use std::fmt::Display;
 
 type Attributes = Vec<(&'static str, String)>;
-type Found<T> = Result<T, String>;
+type PrintResult<T> = Result<T, String>;
 
 /// The reason why an op is refused.
 const NO_OPERATION: &str = "it has no such operation";
 
 /// The name of an instruction's operation and its attributes; an error says what StableHLO does not have.
-pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)> {
+pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> PrintResult<(String, Attributes)> {
     let mut attrs = Attributes::new();
     let mut put = |name: &'static str, value: String| attrs.push((name, value));
     let name = match &inst.op {
@@ -89,7 +89,7 @@ pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)
 }
 
 /// The operation and attributes of an op that the table of opcodes describes in full.
-fn by_schema(op: &Op) -> Found<(String, Attributes)> {
+fn by_schema(op: &Op) -> PrintResult<(String, Attributes)> {
     let opcode = op.name();
     if !OPERATIONS.contains(&opcode) {
         return Err(NO_OPERATION.to_string());
@@ -184,7 +184,7 @@ fn padding(window: &[WindowDim]) -> String {
     format!("dense<{text}> : tensor<{}x2xi64>", window.len())
 }
 
-fn reduction_window(window: &[WindowDim], attrs: &mut Attributes) -> Found<()> {
+fn reduction_window(window: &[WindowDim], attrs: &mut Attributes) -> PrintResult<()> {
     if window.iter().any(|w| w.reversal) {
         return Err("its window is applied backwards".to_string());
     }
@@ -198,7 +198,7 @@ fn reduction_window(window: &[WindowDim], attrs: &mut Attributes) -> Found<()> {
     Ok(())
 }
 
-fn selection_window(window: &[WindowDim], attrs: &mut Attributes) -> Found<()> {
+fn selection_window(window: &[WindowDim], attrs: &mut Attributes) -> PrintResult<()> {
     if window.iter().any(|w| w.reversal || w.lhs_dilate != 1 || w.rhs_dilate != 1) {
         return Err("its window is dilated or applied backwards".to_string());
     }
@@ -287,7 +287,7 @@ fn scatter(dims: &ScatterDims, attrs: &mut Attributes) {
 }
 
 /// Opcodes that are only carried: functions of CHLO, collectives, calls of the user's functions.
-fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> Found<(String, Attributes)> {
+fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> PrintResult<(String, Attributes)> {
     let name = call.opcode.replace('-', "_");
     match call.opcode.as_str() {
         "acos" | "acosh" | "asin" | "asinh" | "atanh" | "cosh" | "sinh" => Ok((format!("chlo.{name}"), Vec::new())),
@@ -300,7 +300,7 @@ fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> Found<(String
     }
 }
 
-fn custom_call(call: &Foreign, result: &Shape) -> Found<(String, Attributes)> {
+fn custom_call(call: &Foreign, result: &Shape) -> PrintResult<(String, Attributes)> {
     let version = match call.attr("api_version") {
         None => 1,
         Some("API_VERSION_STATUS_RETURNING") => 2,
@@ -341,7 +341,7 @@ fn layouts<'s>(shapes: impl Iterator<Item = &'s Shape>) -> String {
     format!("[{}]", shapes.map(one).collect::<Vec<_>>().join(", "))
 }
 
-fn collective(call: &Foreign, operands: &[&Shape]) -> Found<Attributes> {
+fn collective(call: &Foreign, operands: &[&Shape]) -> PrintResult<Attributes> {
     let lists = if call.opcode == "collective-permute" { "source_target_pairs" } else { "replica_groups" };
     let rows = call.attr(lists).map_or(Some(Vec::new()), groups::lists);
     let rows = rows.ok_or_else(|| format!("`{lists}` are no lists of numbers"))?;
