@@ -34,7 +34,7 @@ pub struct Argument {
 /// How many elements an axis has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AxisSize {
-    /// This number of elements.
+    /// A number of elements that is known.
     Fixed(u64),
     /// The size that all axes with this name have in common.
     Named(String),
