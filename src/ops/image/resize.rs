@@ -10,6 +10,7 @@ use crate::hlo::open::{Builder, InstId};
 use crate::hlo::open::{DotDims, SliceDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
+use crate::ops::nn::wide;
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::symbols::{InferredDim, Why};
@@ -315,9 +316,9 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
     }
     let args = Args::new(cx, &image, [grad[1], grad[2]])?;
-    let dtype = cx.dtype(1)?;
-    let g = cx.arg(0)?;
-    let mut y = cx.b.convert(g, DType::F32);
+    let (g, dtype) = (cx.arg(0)?, cx.dtype(1)?);
+    let work = wide(dtype);
+    let mut y = cx.b.convert(g, work);
     for axis in [1, 2] {
         let m = match args.line(axis) {
             Line::Fixed { from, to } => {
@@ -325,7 +326,7 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 for (i, (lower, upper, weight)) in args.sampling.linear(from, to).into_iter().enumerate() {
                     entries.extend([(lower, i as u64, 1.0 - weight), (upper, i as u64, weight)]);
                 }
-                matrix(cx.b, dtype, from, to, &entries)?
+                matrix(cx.b, work, from, to, &entries)?
             }
             Line::Varying { from, to } => {
                 let taps = sampling::linear_taps(cx.b, args.sampling, [from, to]);
@@ -334,6 +335,7 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         };
         y = apply(cx.b, m, y, axis);
     }
+    let y = cx.b.convert(y, dtype);
     cx.one(y)
 }
 
