@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An argument or result of a signature.
+/// An argument or result in a function's signature.
 #[derive(Clone, Default)]
 struct ArgDef<'a> {
     name: &'a str,

@@ -25,7 +25,7 @@ struct Object {
     children: Vec<(String, usize)>,
     /// Slot variables of an optimizer: the variable, the slot's name, and the slot variable.
     slots: Vec<(usize, String, usize)>,
-    /// Where the checkpoint has its value.
+    /// Key of the value in the checkpoint.
     key: Option<String>,
     /// The function of the library that it is.
     function: Option<String>,
@@ -61,7 +61,7 @@ impl ObjectGraph {
         self.captured.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The function that the signature `name` is.
+    /// The name of the function behind the signature `name`.
     pub fn signature(&self, name: &str) -> Option<&str> {
         let child = |object: usize, name: &str| {
             let children = &self.objects.get(object)?.children;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 /// A field as it is encoded.
 #[derive(Clone, Debug)]
 pub enum Raw {
-    /// Wire type 0.
+    /// An integer of variable length: wire type 0.
     Varint(u64),
     /// Wire type 1.
     Fixed64(u64),

@@ -42,7 +42,7 @@ pub enum FieldType {
     Opaque,
 }
 
-/// A field that was looked up.
+/// A field of a message: its number and type.
 #[derive(Clone)]
 pub struct FieldKind {
     /// The field's number.

@@ -119,7 +119,7 @@ fn restores(graph: &Graph) -> bool {
     graph.nodes.values().any(|n| &*n.op == "RestoreV2" || n.op.ends_with("PartitionedCall"))
 }
 
-/// The output that `e` passes on.
+/// The output that `e` is an identity, reshape or cast of, through any number of them.
 pub(super) fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
     for _ in 0..graph.nodes.len() {
         let node = &graph.nodes[e.node];

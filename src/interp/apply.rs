@@ -6,7 +6,7 @@ use crate::hlo::{CompId, Computation, InstId, Literal, Op};
 use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{DType, Tensor};
 
-/// The number of the parameter that `id` is, through copies.
+/// The number of the parameter that `id` is a copy of.
 fn parameter(comp: &Computation, mut id: InstId) -> Option<usize> {
     for _ in 0..comp.insts.len() {
         let inst = comp.insts.get(id)?;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Element operations that one part may cost.
 const BUDGET: u64 = 1 << 26;
-/// Instructions that its rounds may take.
+/// Limit on the instructions that the rounds of a loop may run.
 const STEPS: u64 = 1 << 22;
 /// Loops nest no deeper.
 const MOST_DEPTH: usize = 16;

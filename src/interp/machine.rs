@@ -274,7 +274,7 @@ fn fits(value: &Literal, shape: &Shape, short: bool) -> bool {
     }
 }
 
-/// Ops that work on actual sizes, whatever bounds are declared.
+/// Whether an op works on actual sizes, whatever bounds are declared.
 fn takes_short(op: &Op) -> bool {
     matches!(
         op,

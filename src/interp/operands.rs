@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, Inst, Literal};
 use crate::tensor::Tensor;
 
-/// "The module breaks a rule."
+/// Error for a module that breaks a rule of HLO.
 pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::user(Code::HloInvalid, message)
 }

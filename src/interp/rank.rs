@@ -8,7 +8,7 @@ use crate::util::meetings::Meetings;
 pub(super) struct Rank<'a> {
     /// Meeting point with the other devices.
     pub(super) meetings: &'a Meetings<Vec<Literal>>,
-    /// All of them.
+    /// All devices that run the module.
     pub(super) devices: Devices,
     /// Number of the device: replica times the number of partitions, plus partition.
     pub(super) rank: u32,

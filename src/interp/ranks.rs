@@ -132,7 +132,7 @@ impl GroupOperands<'_> {
         if fits { Ok(theirs) } else { Err(Error::user(Code::RankFailed, "a rank has an array of another size")) }
     }
 
-    /// All of operand `i` combined, from the first of the group to the last.
+    /// Operand `i` of all devices combined, from the first of the group to the last.
     fn folded(&self, i: usize) -> Result<Tensor> {
         let comp: CompId = self.f.calls.first().ok_or_else(|| invalid("it calls nothing"))?.1;
         let mut sum = self.array(0, i)?.clone();

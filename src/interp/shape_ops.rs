@@ -146,7 +146,7 @@ fn padded(d: &PadDim, n: u64) -> Option<u64> {
     u64::try_from((inner + i128::from(d.low) + i128::from(d.high)).max(0)).ok()
 }
 
-/// Grown or cropped at the edges and between elements.
+/// Pads `x` with `fill` at the edges and between elements; negative padding crops.
 pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]) -> Result<Tensor> {
     if fill.len() != 1 || fill.dtype != x.dtype {
         return Err(invalid(format!("{fill:?} fills {x:?}")));

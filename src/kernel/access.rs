@@ -19,7 +19,7 @@ impl BufferAccess {
         access
     }
 
-    /// Adds those of one step.
+    /// Adds the buffers that one step touches.
     pub fn add(&mut self, program: &Program, step: &Step) {
         let mut all = |steps: &[Step]| steps.iter().for_each(|step| self.add(program, step));
         match step {

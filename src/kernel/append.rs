@@ -42,7 +42,7 @@ impl Kernel {
 pub(super) struct Renumbering {
     /// Variables of the appended kernel, as variables of the other.
     pub vars: IdVec<VarId, VarId>,
-    /// By how much the numbers of registers grow.
+    /// Offset that is added to register numbers.
     pub regs: usize,
     /// By how much those of expressions grow.
     pub exprs: usize,

@@ -51,7 +51,7 @@ pub struct EntryPoint {
 }
 
 impl EntryPoint {
-    /// How many programs a target has for it.
+    /// Number of programs that a target has for the function.
     pub fn programs(&self) -> usize {
         self.rungs.len().max(1)
     }

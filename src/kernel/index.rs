@@ -46,7 +46,7 @@ impl Index {
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
-    /// The sum.
+    /// The sum of two indices.
     pub fn add(&self, other: &Index) -> Index {
         let mut terms: std::collections::BTreeMap<Atom, i64> = self.terms.iter().cloned().collect();
         for (atom, c) in &other.terms {
@@ -67,7 +67,7 @@ impl Index {
         }
         self
     }
-    /// Plus a constant.
+    /// The index plus a constant.
     pub fn offset(&self, by: i64) -> Index {
         Index { terms: self.terms.clone(), constant: self.constant + by }
     }

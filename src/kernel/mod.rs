@@ -408,7 +408,7 @@ impl Kernel {
         };
         self.leaves().into_iter().filter_map(writes).collect()
     }
-    /// The statements that hold no others.
+    /// The statements without a body, at any depth.
     fn leaves(&self) -> Vec<&Stmt> {
         let mut all = Vec::new();
         leaves(&self.body, &mut all);

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The comparison.
+/// Differences between a report and an earlier one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Baseline {
     /// The earlier file, as the earlier report calls it, with what made that.
@@ -36,7 +36,7 @@ pub struct FigureComparison {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureUnit {
-    /// A number of things.
+    /// A plain count.
     Count,
     /// Bytes.
     Bytes,
@@ -87,7 +87,7 @@ fn whole_code(document: &Value) -> Option<Vec<&Value>> {
     Some(code.collect())
 }
 
-/// The sum of a figure over that code.
+/// The sum of a figure over the functions that are compiled whole.
 fn of_code(document: &Value, figure: &dyn Fn(&Value) -> Option<f64>) -> Option<f64> {
     let code = whole_code(document).filter(|code| !code.is_empty())?;
     code.into_iter().map(figure).sum()

@@ -14,7 +14,7 @@ pub struct KernelTimes {
     pub ms: Vec<f64>,
     /// The roofline by kernel, in milliseconds; empty where the machine was not measured.
     pub roofline: Vec<f64>,
-    /// Calls.
+    /// Number of calls that were measured.
     pub runs: u64,
 }
 

@@ -17,7 +17,7 @@ pub struct GraphColumns {
     pub ops: Vec<String>,
     /// Types of tensors.
     pub types: Vec<String>,
-    /// Devices.
+    /// Names of the devices.
     pub devices: Vec<String>,
     /// Attributes of a node, as `name=value`.
     pub attrs: Vec<String>,

@@ -109,7 +109,7 @@ pub struct Blocker {
 pub struct Gain {
     /// Nodes more in clusters.
     pub nodes: i64,
-    /// Operations more in clusters.
+    /// Floating-point operations that would be in clusters besides.
     pub flops: i64,
     /// Clusters more, less if negative.
     pub clusters: i64,
@@ -120,7 +120,7 @@ pub struct Gain {
 pub struct Stop {
     /// The code.
     pub code: String,
-    /// The name of the code.
+    /// The diagnostic code's name in words.
     pub slug: &'static str,
     /// The meaning of the code.
     pub about: &'static str,

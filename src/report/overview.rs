@@ -38,7 +38,7 @@ pub struct InterfaceTensor {
 pub struct Cause {
     /// The code, such as `TFA0009`.
     pub code: String,
-    /// The name of the code.
+    /// The diagnostic code's name in words.
     pub slug: &'static str,
     /// The first message.
     pub text: String,

@@ -99,7 +99,7 @@ fn handle(graph: &Graph, at: Endpoint) -> Option<NodeId> {
     None
 }
 
-/// Outputs of the nodes inside that nodes outside use, or that nobody uses at all.
+/// Outputs of a cluster's nodes that nodes outside of it use, or that no node uses.
 fn outgoing(graph: &Graph, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> BTreeSet<Endpoint> {
     let mut used = vec![false; graph.nodes.len()];
     let mut outgoing = BTreeSet::new();

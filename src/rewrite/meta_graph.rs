@@ -33,7 +33,7 @@ const VARIABLES: &[&str] = &[
     "global_step",
 ];
 
-/// One step of a session: what is fed, and what is fetched or run.
+/// Feeds and fetches of one session run: what is fed, and what is fetched or run.
 #[derive(Debug, Default)]
 struct Step {
     feeds: Vec<String>,

@@ -94,7 +94,7 @@ pub struct Rewritten {
     pub bytes: Vec<u8>,
     /// The shared library that it needs, where clusters were compiled.
     pub library: Option<Vec<u8>>,
-    /// The clusters that it has.
+    /// Number of clusters in the rewritten graph.
     pub clusters: usize,
     /// The nodes in them.
     pub nodes: u64,

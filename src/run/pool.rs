@@ -27,7 +27,7 @@ pub struct Executor {
 pub type ParallelForFn = unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void);
 
 impl Executor {
-    /// One that calls `parallel_for` with `this`.
+    /// An executor that calls `parallel_for` with `this`.
     pub fn new(this: *mut c_void, threads: usize, parallel_for: ParallelForFn) -> Executor {
         Executor { this, num_threads: i32::try_from(threads).unwrap_or(i32::MAX), parallel_for }
     }

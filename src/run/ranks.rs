@@ -61,7 +61,7 @@ struct Rank<'a> {
 }
 
 impl Rank<'_> {
-    /// The contributions of all ranks of a group, if all are at the same exchange.
+    /// The contributions of all ranks of a group, if all have reached the same exchange.
     fn met(&self, group: &[u32], own: &Arc<Sent>) -> Option<Vec<Arc<Sent>>> {
         let told = match self.meetings.exchange(self.rank, group, own.clone()) {
             Ok(all) => {

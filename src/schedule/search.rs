@@ -37,7 +37,7 @@ pub struct Aims {
 /// A plan with the program that was emitted from it.
 #[derive(Clone)]
 pub struct Candidate<'p> {
-    /// The plan.
+    /// The plan that the program was emitted from.
     pub plan: Plan<'p>,
     /// The program of the plan.
     pub program: Program,

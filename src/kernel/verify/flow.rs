@@ -154,7 +154,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// k11.
+    /// Checks rule k11: lists of steps that run at once write nothing that another one touches.
     fn apart(&self, parts: &[Vec<Step>]) -> Result<(), Fault> {
         if let Some(call) = parts.iter().find_map(|part| find_call(part, &mut Some)) {
             return Err(format!("k11: `{}` is called beside other steps", call.name()));

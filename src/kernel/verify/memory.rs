@@ -13,7 +13,7 @@ struct Range {
 }
 
 impl Range {
-    /// The memory of a buffer. The workspace is one space and each result is one, all of whose buffers share memory; every other buffer
+    /// The range of memory that a buffer takes. The workspace is one space and each result is one, all of whose buffers share memory; every other buffer
     /// has a space of its own, as has one without elements.
     fn of(program: &Program, b: BufId) -> Range {
         let first_of_buffers = 1 + program.results.len() as u64;

@@ -100,7 +100,7 @@ fn filled(template: &str, values: &[(&str, &str)]) -> String {
     out
 }
 
-/// `text` so that it is text in HTML, between tags and in quoted attributes.
+/// Escapes `text` for HTML, between tags and in quoted attributes.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

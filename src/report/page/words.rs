@@ -18,7 +18,7 @@ pub(super) fn count(n: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
-/// A number, or a dash where there is nothing.
+/// A number in the given form, or a dash for 0.
 pub(super) fn some(n: u64, told: fn(u64) -> String) -> String {
     if n == 0 { "–".to_string() } else { told(n) }
 }
@@ -36,7 +36,7 @@ pub(super) fn grouped(n: u64) -> String {
     out
 }
 
-/// A part of one in percent.
+/// A fraction in percent.
 pub(super) fn percent(part: f64) -> String {
     // What is not all does not look like all, nor something like nothing.
     let value = (100.0 * part).clamp(if part > 0.0 { 0.1 } else { 0.0 }, if part < 1.0 { 99.9 } else { 100.0 });

@@ -123,7 +123,7 @@ pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
     Ok(LoweredCluster { args, result_numbers, lowered, left_out })
 }
 
-/// An argument as the code has it.
+/// Type, sizes and value of an argument as the compiled code takes it.
 fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
     let all = lowered.sized.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
     let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));

@@ -51,7 +51,7 @@ const MOST_TOLD: usize = 10;
 pub struct Native {
     /// The first part of the names of ops and symbols: a C identifier.
     pub name: String,
-    /// The machines; never empty. With several, the library picks.
+    /// Targets that the clusters are compiled for; never empty. With several, the library picks.
     pub targets: Vec<Target>,
     /// Threads of a call; 0: as many as the process may use.
     pub threads: u16,

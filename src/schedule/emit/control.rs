@@ -32,7 +32,7 @@ impl<'a> Emitter<'a> {
         Ok(state)
     }
 
-    /// Each branch leaves its result in the same buffers.
+    /// Emits a conditional; each branch leaves its result in the same buffers.
     pub(in crate::schedule) fn conditional(&mut self, id: InstId, branches: &[CompId]) -> Result<ValueBuffers> {
         let operands = self.scope.comp[id].operands.clone();
         let selector = self.value(operands[0])?;

@@ -24,7 +24,7 @@ impl<'a> Emitter<'a> {
         ValueBuffers { leaves, layout: None }
     }
 
-    /// Memory for the array that loops of this computation make, where its readers want it.
+    /// Allocates the buffers of an instruction that has kernels, in the layout that its readers want.
     pub(in crate::schedule) fn place(&mut self, id: InstId) -> Result<ValueBuffers> {
         if let Some(value) = self.scope.placed.remove(&id) {
             return Ok(value);

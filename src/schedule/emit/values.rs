@@ -16,7 +16,7 @@ pub struct Values {
 
 /// Facts about all values in one buffer.
 struct Shared {
-    /// The position in the order of execution of the last instruction that reads any of them.
+    /// Position in the execution order of the last instruction that reads any of the values.
     last_read: usize,
     /// Where their elements lie; `None` where that differs between values.
     layout: Option<Option<Layout>>,

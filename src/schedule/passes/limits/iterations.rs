@@ -21,7 +21,7 @@ pub struct TripCount {
     pub size: usize,
     /// How many for each of the size.
     pub times: i64,
-    /// How many a round takes.
+    /// Elements that a round takes.
     pub c: i64,
     /// Rounds of what grows with the variable.
     pub d: i64,

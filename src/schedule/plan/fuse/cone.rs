@@ -4,7 +4,7 @@ use super::{Planner, linear, path};
 use crate::hlo::{InstId, Op};
 use crate::util::id_vec::Id;
 
-/// Most instructions that are looked at.
+/// Limit on the instructions of a cone.
 const FARTHEST: usize = 64;
 
 impl Planner<'_> {
