@@ -123,7 +123,8 @@ impl Search<'_> {
         let least: Vec<u64> = own.least.iter().zip(&own.most).map(|(&least, &most)| least.max(1).min(most)).collect();
         for (own_program, other_program) in programs {
             for sizes in [&least, &own.most] {
-                let (work, with_other) = (own_program.work_for(sizes)?, other_program.work_for(sizes)?);
+                let (work, with_other) =
+                    (own_program.work_for(sizes, &own.most)?, other_program.work_for(sizes, &other.most)?);
                 if (0..2).any(|i| with_other[i] as f64 > MOST_WORK[i] * work[i] as f64) {
                     return Ok(false);
                 }

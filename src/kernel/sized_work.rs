@@ -12,12 +12,18 @@ const ROUNDS: u64 = 8;
 const MOST_STATEMENTS: u64 = 1 << 20;
 
 impl Program {
-    /// Operations of a call on one thread and on two, where the arguments that are one `s32` hold `numbers`: the last ones, in order.
+    /// Operations of a call on one thread and on two, where the arguments that are one `s32` hold `numbers`: the last ones, in order. None
+    /// of them is above that of `most`.
     ///
     /// # Errors
     /// Internal, where what computes limits can't be evaluated.
-    pub fn work_for(&self, numbers: &[u64]) -> Result<[u64; 2]> {
-        let held = Held { limits: self.limits(numbers)? };
+    pub fn work_for(&self, numbers: &[u64], most: &[u64]) -> Result<[u64; 2]> {
+        let alone = |size: usize| {
+            let numbers: Vec<u64> = (0..numbers.len()).map(|i| if i == size { numbers[i] } else { most[i] }).collect();
+            Ok(self.limits(&numbers)?.map_or(Vec::new(), |(_, values)| values))
+        };
+        let apart = (0..numbers.len()).map(alone).collect::<Result<_>>()?;
+        let held = Held { limits: self.limits(numbers)?, apart };
         Ok(self.work_of(&self.steps, &held))
     }
 

@@ -101,29 +101,42 @@ pub(super) use self::LimitValues as Held;
 #[derive(Debug, Default)]
 pub(super) struct LimitValues {
     pub(super) limits: Option<(BufId, Vec<i64>)>,
+    /// The values in calls in which one size alone is what it is in this one, and the others are the largest: one list a size.
+    pub(super) apart: Vec<Vec<i64>>,
 }
 
 impl LimitValues {
-    /// The limit that an expression loads.
-    fn loaded(&self, e: &Expr) -> Option<u64> {
-        let (Some((buf, limits)), Expr::Load(from, at)) = (&self.limits, e) else { return None };
-        let limit = usize::try_from(at.as_constant()?).ok().and_then(|at| limits.get(at));
-        limit.filter(|_| from == buf).map(|&n| u64::try_from(n).unwrap_or(0))
+    /// The limit that an expression loads, by its place.
+    fn place(&self, e: &Expr) -> Option<usize> {
+        let (Some((buf, _)), Expr::Load(from, at)) = (&self.limits, e) else { return None };
+        usize::try_from(at.as_constant()?).ok().filter(|_| from == buf)
+    }
+
+    /// For each size the part of `rounds` below the limit at a place.
+    fn parts(&self, place: usize, rounds: f64) -> Vec<f64> {
+        let part = |values: &Vec<i64>| values.get(place).map_or(1.0, |&n| (n.max(0) as f64 / rounds).min(1.0));
+        self.apart.iter().map(part).collect()
+    }
+
+    /// The place of the limit of a kernel's chunks.
+    fn of_chunks(&self, kernel: &Kernel) -> Option<usize> {
+        kernel.limit.and_then(|(buf, at)| self.place(&Expr::Load(buf, Index::constant(at as i64))))
     }
 
     /// The chunks that a kernel has to do.
     pub(super) fn chunks(&self, kernel: &Kernel) -> u64 {
-        let limit = kernel.limit.and_then(|(buf, at)| self.loaded(&Expr::Load(buf, Index::constant(at as i64))));
-        limit.map_or(kernel.count(), |limit| limit.min(kernel.count()))
+        let values = self.limits.as_ref().map(|(_, values)| values);
+        let limit = self.of_chunks(kernel).and_then(|place| values?.get(place).copied());
+        limit.map_or(kernel.count(), |limit| u64::try_from(limit).unwrap_or(0).min(kernel.count()))
     }
 }
 
 struct Count<'a> {
     kernel: &'a Kernel,
     held: &'a LimitValues,
-    /// The fraction of chunks and iterations that a call executes: that of the tightest limit around. Nested limits mostly are the same limit,
-    /// for a larger and a smaller step.
-    part: f64,
+    /// For each size the fraction of chunks and iterations that a call executes because of it: that of the tightest limit around. Nested
+    /// limits that one size sets are the same limit, for a larger and a smaller step.
+    parts: Vec<f64>,
     /// The last statement that an expression was counted in.
     seen: Vec<u32>,
     statement: u32,
@@ -133,9 +146,10 @@ struct Count<'a> {
 
 impl<'a> Count<'a> {
     fn of(kernel: &'a Kernel, held: &'a LimitValues) -> Count<'a> {
-        let part = held.chunks(kernel) as f64 / kernel.count().max(1) as f64;
+        let chunks = held.of_chunks(kernel).map(|place| held.parts(place, kernel.count().max(1) as f64));
+        let parts = chunks.unwrap_or_else(|| vec![1.0; held.apart.len()]);
         let seen = vec![0; kernel.exprs.len()];
-        Count { kernel, held, part, seen, statement: 0, accesses: BTreeMap::new() }
+        Count { kernel, held, parts, seen, statement: 0, accesses: BTreeMap::new() }
     }
 
     /// The work of `body`, which runs `times`.
@@ -165,11 +179,11 @@ impl<'a> Count<'a> {
             }
             Stmt::Let { body, .. } | Stmt::While { body, .. } => self.statements(body, times),
             Stmt::If { cond, body } => {
-                if let Some(part) = self.limited(*cond) {
-                    let around = self.part;
-                    self.part = around.min(part);
+                if let Some(parts) = self.limited(*cond) {
+                    let tightest = self.parts.iter().zip(&parts).map(|(around, part)| around.min(*part)).collect();
+                    let around = std::mem::replace(&mut self.parts, tightest);
                     let work = self.statements(body, times);
-                    self.part = around;
+                    self.parts = around;
                     return work;
                 }
                 let (part, whole) = self.share(*cond);
@@ -180,18 +194,32 @@ impl<'a> Count<'a> {
 
     /// So many of `times` rounds are done.
     fn done(&self, times: u64) -> u64 {
-        if self.part < 1.0 { (times as f64 * self.part).ceil() as u64 } else { times }
+        let part: f64 = self.parts.iter().product();
+        if part < 1.0 { (times as f64 * part).ceil() as u64 } else { times }
     }
 
-    /// In which part of its rounds a condition holds that a number is below a limit.
-    fn limited(&self, cond: ExprId) -> Option<f64> {
+    /// For each size in which part of its rounds a condition holds that a number is below a limit, or lies in an interval besides.
+    fn limited(&self, cond: ExprId) -> Option<Vec<f64>> {
+        if let Expr::Op(ScalarOp::Or, sides, _) = &self.kernel.exprs[cond] {
+            let besides = self.range_share(*sides.get(1)?)?;
+            let parts = self.limited(*sides.first()?)?;
+            return Some(parts.into_iter().map(|part| (part + besides).min(1.0)).collect());
+        }
         let Expr::Op(ScalarOp::Compare(Direction::Lt, _), sides, _) = &self.kernel.exprs[cond] else { return None };
         let (Expr::Number(x, _), limit) = (&self.kernel.exprs[*sides.first()?], &self.kernel.exprs[*sides.get(1)?])
         else {
             return None;
         };
         let rounds = x.range(&self.kernel.vars).1.max(0) as f64 + 1.0;
-        Some((self.held.loaded(limit)? as f64 / rounds).min(1.0))
+        Some(self.held.parts(self.held.place(limit)?, rounds))
+    }
+
+    /// In which part of the values that a number takes it lies in an interval, where they are evenly spread.
+    fn range_share(&self, cond: ExprId) -> Option<f64> {
+        let Expr::Within(x, low, high) = &self.kernel.exprs[cond] else { return None };
+        let (least, most) = x.range(&self.kernel.vars);
+        let all = most.saturating_sub(least).saturating_add(1).max(1) as f64;
+        Some(high.saturating_sub(*low).max(0) as f64 / all)
     }
 
     /// A row of a tile takes a cycle a round.

@@ -8,6 +8,7 @@ mod mask;
 mod place;
 mod reshape;
 mod rules;
+mod split;
 mod windows;
 
 use super::extent::Extent;
@@ -17,6 +18,7 @@ use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
 use crate::symbolic::Interval;
 use crate::tensor::{DType, Tensor};
 use mask::Scope;
+use split::SplitAxis;
 use std::collections::HashMap;
 
 /// A module with what varies in it.
@@ -114,6 +116,10 @@ struct Walk<'a> {
     said: Vec<InstId>,
     /// The new values of instructions.
     values: HashMap<InstId, InstId>,
+    /// The axes that are split in new values.
+    split: HashMap<InstId, SplitAxis>,
+    /// The new values of those instructions with the axes merged, where they were needed.
+    merged: HashMap<InstId, InstId>,
     /// The places of instructions in the form.
     places: HashMap<InstId, usize>,
 }
@@ -147,6 +153,8 @@ impl<'a> Walk<'a> {
             scope: Scope::default(),
             said: Vec::new(),
             values: HashMap::new(),
+            split: HashMap::new(),
+            merged: HashMap::new(),
             places,
         }
     }
@@ -254,7 +262,7 @@ impl<'a> Walk<'a> {
     }
 
     fn root(&mut self, root: InstId) -> Written {
-        let value = self.values[&root];
+        let value = self.dense(root)?;
         match self.kind {
             Kind::Scalar | Kind::Control => Ok(value),
             Kind::Body => Ok(self.packed(&[value])),
@@ -292,8 +300,10 @@ impl<'a> Walk<'a> {
     }
 
     fn instruction(&mut self, inst: &Inst, id: InstId) -> Written {
-        let operands: Vec<InstId> = inst.operands.iter().map(|o| self.values[o]).collect();
-        let mut op = inst.op.clone();
+        if let Some(written) = self.in_split_form(inst, id)? {
+            return Ok(written);
+        }
+        let operands = inst.operands.iter().map(|&o| self.dense(o)).collect::<Result<Vec<InstId>, Refusal>>()?;
         match &inst.op {
             Op::Constant(Literal::Array(t)) => return self.constant(t, self.varying(id)),
             Op::While { cond, body } => {
@@ -320,14 +330,21 @@ impl<'a> Walk<'a> {
             }
             _ => {}
         }
-        for called in op.called_mut() {
-            *called = self.comps[&*called];
-        }
+        let op = self.with_called(&inst.op);
         let varies = self.varying(id).any() || inst.operands.iter().any(|&o| self.varying(o).any());
         if !varies {
             return Ok(self.b.push(op, &operands, inst.shape.clone()));
         }
         self.padded(&Inst { op, operands: inst.operands.clone(), ..inst.clone() }, id, &operands)
+    }
+
+    /// An op that calls computations of the new module.
+    fn with_called(&self, op: &Op) -> Op {
+        let mut op = op.clone();
+        for called in op.called_mut() {
+            *called = self.comps[&*called];
+        }
+        op
     }
 
     /// A constant, with those of its elements that follow from the sizes.

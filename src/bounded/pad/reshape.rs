@@ -7,21 +7,38 @@ use crate::symbolic::Interval;
 use crate::tensor::DType;
 
 /// Axes of the operand that become axes of the result.
-struct Group {
-    from: std::ops::Range<usize>,
-    to: std::ops::Range<usize>,
+pub struct AxisGroup {
+    /// The axes of the operand.
+    pub from: std::ops::Range<usize>,
+    /// The axes of the result.
+    pub to: std::ops::Range<usize>,
+}
+
+impl AxisGroup {
+    /// Whether elements of the group lie elsewhere in the padded result than in the padded operand; each side has its actual sizes and
+    /// those at the bound.
+    pub fn moves(&self, (from, old): (&[Extent], &[u64]), (to, new): (&[Extent], &[u64])) -> bool {
+        let count = |dims: &[u64]| dims.iter().product::<u64>();
+        let is_apart =
+            self.from.len() + self.to.len() > 2 && !(leads(&from[self.from.clone()]) && leads(&to[self.to.clone()]));
+        is_apart || count(&old[self.from.clone()]) != count(&new[self.to.clone()])
+    }
 }
 
 /// The range of each size, by its number.
-type Ranges<'a> = &'a dyn Fn(&usize) -> Interval;
+pub type SizeRanges<'a> = &'a dyn Fn(&usize) -> Interval;
 
 /// Whether two products of sizes are one number for all of them.
-fn are_equal(a: &Extent, b: &Extent, ranges: Ranges) -> bool {
+fn are_equal(a: &Extent, b: &Extent, ranges: SizeRanges) -> bool {
     a == b || a.sub(b).and_then(|apart| apart.extremes(&ranges)) == Some(Interval::one(0))
 }
 
 /// The smallest groups of axes whose sizes have one product; `old` and `new` are the sizes at the bound.
-fn groups((from, old): (&[Extent], &[u64]), (to, new): (&[Extent], &[u64]), ranges: Ranges) -> Option<Vec<Group>> {
+pub fn groups(
+    (from, old): (&[Extent], &[u64]),
+    (to, new): (&[Extent], &[u64]),
+    ranges: SizeRanges,
+) -> Option<Vec<AxisGroup>> {
     let product = |dims: &[Extent]| dims.iter().try_fold(Extent::constant(1), |n, e| n.mul(e)?.shortened(&ranges));
     let at_bound = |dims: &[u64]| dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
     let (mut out, mut i, mut j) = (Vec::new(), 0, 0);
@@ -41,7 +58,7 @@ fn groups((from, old): (&[Extent], &[u64]), (to, new): (&[Extent], &[u64]), rang
                 (false, false) => return None,
             }
         }
-        out.push(Group { from: start_i..i, to: start_j..j });
+        out.push(AxisGroup { from: start_i..i, to: start_j..j });
     }
     Some(out)
 }
@@ -60,7 +77,7 @@ pub fn reshaped(
     x: InstId,
     (from, to): (&[Extent], &[Extent]),
     dims: &[u64],
-    ranges: Ranges,
+    ranges: SizeRanges,
 ) -> Option<InstId> {
     let old = b.dims(x).to_vec();
     if old.contains(&0) || dims.contains(&0) {
@@ -68,10 +85,7 @@ pub fn reshaped(
         return Some(b.full(b.dtype(x), dims, 0.0));
     }
     let groups = groups((from, &old), (to, dims), ranges)?;
-    let count = |dims: &[u64]| dims.iter().product::<u64>();
-    let is_apart =
-        |g: &Group| g.from.len() + g.to.len() > 2 && !(leads(&from[g.from.clone()]) && leads(&to[g.to.clone()]));
-    let moves = |g: &Group| is_apart(g) || count(&old[g.from.clone()]) != count(&dims[g.to.clone()]);
+    let moves = |g: &AxisGroup| g.moves((from, &old), (to, dims));
     if !groups.iter().any(moves) {
         return Some(b.reshape(x, dims));
     }

@@ -161,6 +161,9 @@ impl Walk<'_> {
     }
 
     fn reshape(&mut self, inst: &Inst, id: InstId, x: InstId) -> Written {
+        if let Some(apart) = self.merging(inst, id, x) {
+            return Ok(apart);
+        }
         let one = |id: InstId| self.varying(id).dims.first().cloned().unwrap_or_default();
         let (from, to) = (one(inst.operands[0]), one(id));
         let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());

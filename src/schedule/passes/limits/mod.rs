@@ -22,7 +22,14 @@ pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
         return;
     }
     let buf = program.buffers.push(Buffer { dtype: DType::S32, elements: 0, place: Place::Workspace(0) });
-    let mut limits = Limits { buf, sizes: sizes(program), amounts, slots: BTreeMap::new(), kernel: Kernel::default() };
+    let mut limits = Limits {
+        buf,
+        sizes: sizes(program),
+        amounts,
+        slots: BTreeMap::new(),
+        values: HashMap::new(),
+        kernel: Kernel::default(),
+    };
     let mut kernels = std::mem::take(&mut program.kernels);
     for kernel in kernels.values_mut() {
         let mut body = std::mem::take(&mut kernel.body);
@@ -63,6 +70,8 @@ struct Limits<'a> {
     sizes: HashMap<usize, BufId>,
     amounts: &'a Amounts,
     slots: BTreeMap<(Vec<Form>, u64, i64), u64>,
+    /// The values of amounts, by their numbers.
+    values: HashMap<usize, ExprId>,
     /// Computes them.
     kernel: Kernel,
 }
@@ -80,7 +89,7 @@ impl Limits<'_> {
         }
         let mut value: Option<ExprId> = None;
         for form in forms {
-            let size = self.amount(self.amounts.get(form.size)?)?;
+            let size = self.size(form.size)?;
             let rounds = form.rounds(&Index::atom(Atom::Value(size)));
             let rounds = Index::atom(Atom::Clamp(Box::new(rounds), least, most.into()));
             let rounds = self.kernel.expr(Expr::Number(rounds, DType::S32));
@@ -95,6 +104,16 @@ impl Limits<'_> {
         Some(slot)
     }
 
+    /// The value of the amount with this number.
+    fn size(&mut self, number: usize) -> Option<ExprId> {
+        if let Some(&known) = self.values.get(&number) {
+            return Some(known);
+        }
+        let value = self.amount(self.amounts.get(number)?)?;
+        self.values.insert(number, value);
+        Some(value)
+    }
+
     /// The value of an amount.
     fn amount(&mut self, amount: &Amount) -> Option<ExprId> {
         Some(match amount {
@@ -103,6 +122,21 @@ impl Limits<'_> {
             Amount::Op(op, of, dtype) => {
                 let of = of.iter().map(|a| self.amount(a)).collect::<Option<Vec<_>>>()?;
                 self.kernel.op(*op, &of, *dtype)
+            }
+            Amount::Largest(all) => {
+                let mut largest = None;
+                for bound in all {
+                    let size = Index::atom(Atom::Value(self.size(bound.size)?));
+                    let times = i64::try_from(bound.times).ok()?;
+                    let below = size.scale(times).offset(i64::try_from(bound.more).ok()?);
+                    let below = Index::atom(Atom::Clamp(Box::new(below), 0, i32::MAX.into()));
+                    let below = self.kernel.expr(Expr::Number(below, DType::S32));
+                    largest = Some(match largest {
+                        Some(other) => self.kernel.op(ScalarOp::Maximum, &[other, below], DType::S32),
+                        None => below,
+                    });
+                }
+                largest?
             }
         })
     }
@@ -168,14 +202,15 @@ fn inside(
             Some(_) => forms.each(),
             None => forms.each().into_iter().map(|f| Form { c: MOST_ELEMENTS, ..f }).collect(),
         });
-        let cond = match each.and_then(|forms| limits.slot(&forms, extent, 0)) {
-            Some(slot) => Some(limits.above(kernel, var.map_or(Index::default(), Index::var), slot)),
-            None => rows.and_then(|rows| rows.needed(limits, kernel)),
-        };
-        if cond.is_none() || !fine {
+        let slot = each.and_then(|forms| limits.slot(&forms, extent, 0));
+        let limit = slot.map(|slot| limits.above(kernel, var.map_or(Index::default(), Index::var), slot));
+        // along an inner axis rows are left out by themselves, also below the limit along the outer one
+        let row = rows.filter(|_| limit.is_none() || !fine).and_then(|rows| rows.needed(limits, kernel));
+        let is_done = limit.is_some() && (fine || row.is_some());
+        if !is_done {
             inside(limits, program, regions, kernel, own, all, inner);
         }
-        if let Some(cond) = cond {
+        for cond in row.into_iter().chain(limit) {
             *own = vec![Stmt::If { cond, body: std::mem::take(own) }];
         }
     }

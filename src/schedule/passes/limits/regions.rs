@@ -101,8 +101,9 @@ impl NeededRegion {
         (reach <= stride).then_some(())?;
         // the zeros before the first element are behind the last one of the period before
         let before = stride.checked_mul(i64::try_from(*layout.low.get(axis)?).ok()?)?;
-        // what lies behind the last element along this axis may be another array's
-        let behind = if period == i64::MAX { stride - reach } else { 0 };
+        // behind the last element along this axis may be elements of another array, or zeros, which are needed
+        let has_zeros = layout.low.iter().chain(&layout.high).any(|&n| n > 0);
+        let behind = if period == i64::MAX && !has_zeros { stride - reach } else { 0 };
         Some(NeededRegion {
             origin: layout.origin.checked_sub(before)? % period,
             period,

@@ -1,6 +1,7 @@
 //! Numbers that follow from the sizes of a call, as a module computes them.
 use crate::hlo::{Computation, Inst, InstId, Literal, Module, Op};
 use crate::scalar::ScalarOp;
+use crate::schedule::plan::demand::Bound;
 use crate::tensor::DType;
 
 /// Instructions that are looked at for one number; what takes more is not known.
@@ -17,6 +18,8 @@ pub enum Amount {
     Constant(i32),
     /// The result of an op on other numbers, of a type.
     Op(ScalarOp, Vec<Amount>, DType),
+    /// The largest of some bounds.
+    Largest(Vec<Bound>),
 }
 
 /// Numbers, each once.
@@ -38,6 +41,64 @@ impl Amounts {
     /// An amount.
     pub fn get(&self, number: usize) -> Option<&Amount> {
         self.all.get(number)
+    }
+
+    /// The bound that an amount is: products with constants and sums with positive ones are those of the bound, so that bounds of one size
+    /// can be compared.
+    pub fn bound(&mut self, amount: Amount) -> Bound {
+        let (mut times, mut more, mut rest) = (1u64, 0u64, amount);
+        loop {
+            let Some((op, of, constant)) = rest.with_constant() else { break };
+            let next = match op {
+                ScalarOp::Multiply if constant > 0 => times.checked_mul(constant).map(|times| (times, more)),
+                ScalarOp::Add => {
+                    times.checked_mul(constant).and_then(|n| n.checked_add(more)).map(|more| (times, more))
+                }
+                _ => None,
+            };
+            match next {
+                Some(next) => ((times, more), rest) = (next, of),
+                None => break,
+            }
+        }
+        Bound { size: self.number(rest), times, more }
+    }
+
+    /// The larger of two bounds.
+    pub fn larger(&mut self, a: Bound, b: Bound) -> Bound {
+        if a.size == b.size {
+            return Bound { size: a.size, times: a.times.max(b.times), more: a.more.max(b.more) };
+        }
+        let mut all: Vec<Bound> = Vec::new();
+        for bound in [a, b] {
+            let parts = match self.get(bound.size) {
+                Some(Amount::Largest(parts)) if bound.times == 1 && bound.more == 0 => parts.clone(),
+                _ => vec![bound],
+            };
+            for part in parts {
+                match all.iter_mut().find(|known| known.size == part.size) {
+                    Some(known) => *known = self.larger(*known, part),
+                    None => all.push(part),
+                }
+            }
+        }
+        all.sort_by_key(|bound| bound.size);
+        Bound { size: self.number(Amount::Largest(all)), times: 1, more: 0 }
+    }
+}
+
+impl Amount {
+    /// The op that makes it of another amount and a constant that is not negative.
+    fn with_constant(&self) -> Option<(ScalarOp, Amount, u64)> {
+        match self {
+            Amount::Op(op @ (ScalarOp::Multiply | ScalarOp::Add), of, DType::S32) => match &of[..] {
+                [Amount::Constant(n), other] | [other, Amount::Constant(n)] => {
+                    Some((*op, other.clone(), u64::try_from(*n).ok()?))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
     }
 }
 

@@ -35,9 +35,9 @@ fn context(frame: &Frame, pred: InstId, amounts: &mut Amounts, looks: &mut Searc
                     Direction::Eq | Direction::Ne => return None,
                 };
                 let axis = axis_of(frame, inst.operands[place], looks)?;
-                let size = amounts.number(frame.amount(inst.operands[limit], looks)?);
+                let below = amounts.bound(frame.amount(inst.operands[limit], looks)?);
                 let mut bounds = vec![None; dims.len()];
-                *bounds.get_mut(axis)? = Some(Bound { size, times: 1, more });
+                *bounds.get_mut(axis)? = Some(Bound { more: below.more.checked_add(more)?, ..below });
                 Some(bounds)
             }
             Op::Broadcast(to) => {

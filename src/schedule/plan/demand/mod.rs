@@ -59,7 +59,7 @@ impl Demand {
                 Count::Parameter(number) => Amount::Argument(number),
                 Count::Part(part) => frame.amount(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?,
             };
-            Some(Bound { size: walk.needed.amounts.number(amount), times: 1, more: 0 })
+            Some(walk.needed.amounts.bound(amount))
         };
         let root = leaves.iter().enumerate().map(|(i, leaf)| match results.get(i) {
             Some(axes) if axes.len() == leaf.rank() => Some(axes.iter().map(&mut bound).collect()),
@@ -92,7 +92,7 @@ impl Walk<'_> {
     fn computation(&mut self, frame: &Frame, id: CompId, root: Vec<Need>) -> Vec<Vec<Need>> {
         let comp = frame.comp;
         let mut own = self.needed.comps.remove(&id).unwrap_or_default();
-        join(own.entry(comp.root).or_default(), root);
+        self.needed.amounts.join(own.entry(comp.root).or_default(), root);
         for inst in comp.post_order().into_iter().rev() {
             let Some(needs) = own.get(&inst).filter(|needs| needs.iter().any(Option::is_some)).cloned() else {
                 continue;
@@ -102,7 +102,7 @@ impl Walk<'_> {
             let needs = self.whole_tiles(id, inst, comp, needs);
             let operands = self.operands(frame, &comp[inst], &needs);
             for (&operand, need) in comp[inst].operands.iter().zip(operands) {
-                join(own.entry(operand).or_default(), need);
+                self.needed.amounts.join(own.entry(operand).or_default(), need);
             }
         }
         let of_params = comp.params.iter().map(|p| own.get(p).cloned().unwrap_or_default()).collect();
@@ -152,9 +152,9 @@ impl Walk<'_> {
                 };
                 selector.into_iter().chain(branches.iter().map(of)).collect()
             }
-            Op::Sort { .. } | Op::TopK { .. } => vec![vec![joined(needs)]; inst.operands.len()],
+            Op::Sort { .. } | Op::TopK { .. } => vec![vec![self.needed.amounts.joined(needs)]; inst.operands.len()],
             Op::Reduce { dims, .. } => {
-                let axes = joined(needs).unwrap_or_default();
+                let axes = self.needed.amounts.joined(needs).unwrap_or_default();
                 let count = inst.operands.len() / 2;
                 let rank = shape(0).as_array().map_or(0, |a| a.rank());
                 let mut kept = axes.into_iter();
@@ -191,11 +191,11 @@ impl Walk<'_> {
         let mut state = needs.to_vec();
         let inside = |comp: CompId| Frame { module, comp: &module.comps[comp], caller: None };
         let of_cond = self.computation(&inside(cond), cond, whole(&module.comps[cond][root].shape));
-        join(&mut state, of_cond.into_iter().next().unwrap_or_default());
+        self.needed.amounts.join(&mut state, of_cond.into_iter().next().unwrap_or_default());
         for round in 0.. {
             let before = state.clone();
             let of_body = self.computation(&inside(body), body, state.clone());
-            join(&mut state, of_body.into_iter().next().unwrap_or_default());
+            self.needed.amounts.join(&mut state, of_body.into_iter().next().unwrap_or_default());
             if state == before {
                 break;
             }
@@ -226,28 +226,25 @@ fn whole(shape: &Shape) -> Vec<Need> {
     shape.leaves().iter().map(|leaf| Some(vec![None; leaf.rank()])).collect()
 }
 
-/// The union of the demands on several arrays of the same sizes.
-fn joined(needs: &[Need]) -> Need {
-    let mut all = Vec::new();
-    needs.iter().for_each(|need| join(&mut all, vec![need.clone()]));
-    all.pop().flatten()
-}
-
-/// Adds what is needed besides.
-fn join(all: &mut Vec<Need>, more: Vec<Need>) {
-    all.resize(all.len().max(more.len()), None);
-    for (one, more) in all.iter_mut().zip(more) {
-        let Some(more) = more else { continue };
-        *one = Some(match one.take() {
-            None => more,
-            Some(axes) => axes.into_iter().zip(more).map(|(a, b)| larger(a?, b?)).collect(),
-        });
+impl Amounts {
+    /// The union of the demands on several arrays of the same sizes.
+    fn joined(&mut self, needs: &[Need]) -> Need {
+        let mut all = Vec::new();
+        needs.iter().for_each(|need| self.join(&mut all, vec![need.clone()]));
+        all.pop().flatten()
     }
-}
 
-/// A bound that neither of two is above; `None` where none is known.
-fn larger(a: Bound, b: Bound) -> Option<Bound> {
-    (a.size == b.size).then(|| Bound { size: a.size, times: a.times.max(b.times), more: a.more.max(b.more) })
+    /// Adds what is needed besides.
+    fn join(&mut self, all: &mut Vec<Need>, more: Vec<Need>) {
+        all.resize(all.len().max(more.len()), None);
+        for (one, more) in all.iter_mut().zip(more) {
+            let Some(more) = more else { continue };
+            *one = Some(match one.take() {
+                None => more,
+                Some(axes) => axes.into_iter().zip(more).map(|(a, b)| Some(self.larger(a?, b?))).collect(),
+            });
+        }
+    }
 }
 
 /// The bounds without those along `axes`, which are needed whole.

@@ -1,0 +1,304 @@
+//! Axes that a reshape merged, kept apart: the rows of a batch of padded sequences stay where they are until an instruction needs them one
+//! behind the other.
+//!
+//! A reshape from `[b, l, c]` to `[b * l, c]` of arrays that are padded to `[B, L, c]` would have to move every row but those of the first
+//! sequence. What follows most often looks at each row by itself (a product with a matrix, an element-wise op, a lookup) and splits the axis
+//! again. Such instructions are written for the array of `B` by `L` rows, whose padding is that of the axes `b` and `l`. Element `i * l + j`
+//! along the merged axis is element `(i, j)`, which is the meaning of the reshape; what an instruction does along other axes is the same for
+//! each of them, wherever it lies. Every other instruction gets the elements in order.
+use super::mask::masked;
+use super::reshape::{AxisGroup, groups, reshaped};
+use super::{Refusal, Walk, Written};
+use crate::bounded::extent::Extent;
+use crate::hlo::attrs::{DotDims, GatherDims};
+use crate::hlo::{Inst, InstId, Op, Shape};
+use crate::symbolic::Interval;
+
+/// The axes that one axis of an array stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SplitAxis {
+    /// The axis in the function's own array.
+    axis: usize,
+    /// The actual sizes of the axes in its place.
+    sizes: Vec<Extent>,
+    /// The bounds of those sizes.
+    bounds: Vec<u64>,
+}
+
+impl SplitAxis {
+    fn at(&self, axis: usize) -> SplitAxis {
+        SplitAxis { axis, ..self.clone() }
+    }
+
+    /// Sizes with the axis replaced by the axes that it stands for.
+    fn expanded<T: Clone>(&self, dims: &[T], by: &[T]) -> Vec<T> {
+        [&dims[..self.axis], by, &dims[self.axis + 1..]].concat()
+    }
+
+    /// The number of an axis behind the replacement; of the axis itself that of the first one in its place.
+    fn shifted(&self, axis: usize) -> usize {
+        if axis > self.axis { axis + self.sizes.len() - 1 } else { axis }
+    }
+
+    /// Numbers of axes behind the replacement, those in place of the axis itself all listed.
+    fn all_shifted(&self, axes: &[usize]) -> Vec<usize> {
+        let own = |&axis: &usize| {
+            let count = if axis == self.axis { self.sizes.len() } else { 1 };
+            (0..count).map(move |i| self.shifted(axis) + i)
+        };
+        axes.iter().flat_map(own).collect()
+    }
+}
+
+/// An axis that counts for nothing in the order of elements.
+fn is_unit(size: &Extent) -> bool {
+    size.known() == Some(1)
+}
+
+impl Walk<'_> {
+    /// The new value of an instruction with its elements where an array of its sizes has them.
+    pub(super) fn dense(&mut self, id: InstId) -> Written {
+        let value = self.values[&id];
+        let Some(split) = self.split.get(&id).cloned() else { return Ok(value) };
+        if let Some(&known) = self.merged.get(&id) {
+            return Ok(known);
+        }
+        let to = self.varying(id).dims.first().cloned().unwrap_or_default();
+        let from = split.expanded(&to, &split.sizes);
+        let bounds = self.b.dims(value).to_vec();
+        let count = split.bounds.iter().product();
+        let behind = split.axis + split.bounds.len();
+        let dims = [&bounds[..split.axis], &[count], &bounds[behind..]].concat();
+        let all = self.all;
+        let ranges = Interval::of_each(&all.ranges);
+        let merged = reshaped(self.b, &mut self.scope, value, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)?;
+        self.merged.insert(id, merged);
+        Ok(merged)
+    }
+
+    /// Notes that the value of an instruction is written with an axis split.
+    fn noted(&mut self, id: InstId, split: SplitAxis, value: InstId) -> Option<InstId> {
+        self.split.insert(id, split);
+        Some(value)
+    }
+
+    /// A reshape that merges axes of which more than the outermost vary, written with the axes apart; `None` for any other.
+    pub(super) fn merging(&mut self, inst: &Inst, id: InstId, x: InstId) -> Option<InstId> {
+        let (from, to) = (self.sizes_of(inst.operands[0]), self.sizes_of(id));
+        let (old, new) = (self.b.dims(x).to_vec(), inst.shape.as_array()?.dims.clone());
+        if old.contains(&0) || new.contains(&0) {
+            return None;
+        }
+        let ranges = Interval::of_each(&self.all.ranges);
+        let groups = groups((&from, &old), (&to, &new), &ranges)?;
+        let mut moving = groups.iter().filter(|g| g.moves((&from, &old), (&to, &new)));
+        let (Some(group), None) = (moving.next(), moving.next()) else { return None };
+        let real = |range: &std::ops::Range<usize>, dims: &[Extent]| -> Vec<usize> {
+            range.clone().filter(|&axis| !is_unit(&dims[axis])).collect()
+        };
+        let (parts, whole) = (real(&group.from, &from), real(&group.to, &to));
+        let [axis] = whole[..] else { return None };
+        let bounds: Vec<u64> = parts.iter().map(|&part| old[part]).collect();
+        if bounds.iter().product::<u64>() != new[axis] {
+            return None;
+        }
+        let split = SplitAxis { axis, sizes: parts.iter().map(|&part| from[part].clone()).collect(), bounds };
+        let dims = split.expanded(&new, &split.bounds);
+        let value = self.b.reshape(x, &dims);
+        self.noted(id, split, value)
+    }
+
+    /// An instruction with an operand whose axis is split, written without merging it; `None` where that is not possible.
+    ///
+    /// # Errors
+    /// A number that does not fit into 32 bits.
+    pub(super) fn in_split_form(&mut self, inst: &Inst, id: InstId) -> Result<Option<InstId>, Refusal> {
+        let place = inst.operands.iter().position(|o| self.split.contains_key(o));
+        let Some((place, split)) = place.and_then(|i| Some((i, self.split.get(&inst.operands[i])?.clone()))) else {
+            return Ok(None);
+        };
+        let x = self.values[&inst.operands[place]];
+        Ok(match &inst.op {
+            Op::Elementwise(_) | Op::Map { .. } | Op::Copy => self.split_elementwise(inst, id, split),
+            Op::Broadcast(to) => self.split_broadcast((inst, id), to, split, x),
+            Op::Transpose(perm) => {
+                let perm_there = split.all_shifted(perm);
+                let axis = perm.iter().position(|&from| from == split.axis).unwrap_or(0);
+                let value = self.b.add_inst(Op::Transpose(perm_there), &[x]);
+                self.noted(id, split.at(axis), value)
+            }
+            Op::Reduce { dims, .. } if inst.operands.len() == 2 && place == 0 => {
+                self.split_reduce((inst, id), dims, split, x)?
+            }
+            Op::Dot(d) => self.split_dot((inst, id), d, (place, split), x)?,
+            Op::Gather(d) if place == 1 => self.split_gather((inst, id), d, split, x),
+            Op::Reshape => self.split_reshape((inst, id), split, x),
+            _ => None,
+        })
+    }
+
+    /// The actual sizes of an array.
+    fn sizes_of(&self, id: InstId) -> Vec<Extent> {
+        self.varying(id).dims.first().cloned().unwrap_or_default()
+    }
+
+    fn split_elementwise(&mut self, inst: &Inst, id: InstId, split: SplitAxis) -> Option<InstId> {
+        let dims = split.expanded(&inst.shape.as_array()?.dims, &split.bounds);
+        let is_same_along = |of: &Inst| match &of.op {
+            Op::Broadcast(to) => !to.contains(&split.axis),
+            Op::Iota(axis) => *axis != split.axis,
+            _ => false,
+        };
+        let comp = &self.all.module.comps[self.id];
+        let mut operands = Vec::with_capacity(inst.operands.len());
+        for operand in &inst.operands {
+            let value = self.values[operand];
+            operands.push(match self.split.get(operand) {
+                Some(other) if *other == split => value,
+                None if self.b.rank(value) == 0 => value,
+                None if is_same_along(&comp.insts[*operand]) => self.b.reshape(value, &dims),
+                _ => return None,
+            });
+        }
+        let dtype = inst.shape.as_array()?.dtype;
+        let value = self.b.push(self.with_called(&inst.op), &operands, Shape::array(dtype, dims));
+        self.noted(id, split, value)
+    }
+
+    fn split_broadcast(
+        &mut self,
+        (inst, id): (&Inst, InstId),
+        to: &[usize],
+        split: SplitAxis,
+        x: InstId,
+    ) -> Option<InstId> {
+        let own = split.at(*to.get(split.axis)?);
+        let dims = own.expanded(&inst.shape.as_array()?.dims, &own.bounds);
+        let value = self.b.broadcast(x, &dims, &own.all_shifted(to));
+        self.noted(id, own, value)
+    }
+
+    fn split_reduce(
+        &mut self,
+        (inst, id): (&Inst, InstId),
+        dims: &[usize],
+        split: SplitAxis,
+        x: InstId,
+    ) -> Result<Option<InstId>, Refusal> {
+        if dims.contains(&split.axis) {
+            return Ok(None);
+        }
+        let initial = self.dense(inst.operands[1])?;
+        let x = self.masked_apart(inst.operands[0], x, dims, (&split, initial))?;
+        let mut op = self.with_called(&inst.op);
+        if let Op::Reduce { dims, .. } = &mut op {
+            *dims = split.all_shifted(dims);
+        }
+        let axis = split.axis - dims.iter().filter(|&&d| d < split.axis).count();
+        let value = self.b.add_inst(op, &[x, initial]);
+        Ok(self.noted(id, split.at(axis), value))
+    }
+
+    /// `x`, the value of an operand with a split axis, with `fill` in the padding along other axes.
+    fn masked_apart(
+        &mut self,
+        operand: InstId,
+        x: InstId,
+        axes: &[usize],
+        (split, fill): (&SplitAxis, InstId),
+    ) -> Written {
+        let mut limits = self.limits(operand, axes)?;
+        limits.iter_mut().for_each(|(axis, _)| *axis = split.shifted(*axis));
+        Ok(masked(self.b, x, &limits, fill))
+    }
+
+    fn split_dot(
+        &mut self,
+        (inst, id): (&Inst, InstId),
+        d: &DotDims,
+        (place, split): (usize, SplitAxis),
+        x: InstId,
+    ) -> Result<Option<InstId>, Refusal> {
+        let sides = [(&d.lhs_batch, &d.lhs_contracting), (&d.rhs_batch, &d.rhs_contracting)];
+        let is_free = |side: usize, axis: usize| !sides[side].0.contains(&axis) && !sides[side].1.contains(&axis);
+        let other = inst.operands[1 - place];
+        if !is_free(place, split.axis) || self.split.contains_key(&other) {
+            return Ok(None);
+        }
+        let zero = self.b.scalar(self.b.dtype(x), 0.0);
+        let x = self.masked_apart(inst.operands[place], x, sides[place].1, (&split, zero))?;
+        let other = self.zeros_beyond(inst, 1 - place, self.values[&other], sides[1 - place].1)?;
+        let mut there = d.clone();
+        let (batch, contracting) = match place {
+            0 => (&mut there.lhs_batch, &mut there.lhs_contracting),
+            _ => (&mut there.rhs_batch, &mut there.rhs_contracting),
+        };
+        *batch = split.all_shifted(batch);
+        *contracting = split.all_shifted(contracting);
+        let free_before = |side: usize, axis: usize| (0..axis).filter(|&a| is_free(side, a)).count();
+        let left = self.sizes_of(inst.operands[0]).len();
+        let before = if place == 0 { 0 } else { free_before(0, left) };
+        let axis = d.lhs_batch.len() + before + free_before(place, split.axis);
+        let operands = if place == 0 { [x, other] } else { [other, x] };
+        let value = self.b.add_inst(Op::Dot(there), &operands);
+        Ok(self.noted(id, split.at(axis), value))
+    }
+
+    /// A lookup in an array of fixed sizes, by indices with a split axis.
+    fn split_gather(
+        &mut self,
+        (inst, id): (&Inst, InstId),
+        d: &GatherDims,
+        split: SplitAxis,
+        indices: InstId,
+    ) -> Option<InstId> {
+        if split.axis == d.index_vector_dim || self.varying(inst.operands[0]).any() {
+            return None;
+        }
+        let number = split.axis - usize::from(d.index_vector_dim < split.axis);
+        let rank = inst.shape.as_array()?.rank();
+        let axis = (0..rank).filter(|axis| !d.offset_dims.contains(axis)).nth(number)?;
+        let own = split.at(axis);
+        let there = GatherDims {
+            offset_dims: own.all_shifted(&d.offset_dims),
+            index_vector_dim: split.shifted(d.index_vector_dim),
+            start_indices_batching_dims: match d.start_indices_batching_dims.contains(&split.axis) {
+                true => return None,
+                false => split.all_shifted(&d.start_indices_batching_dims),
+            },
+            ..d.clone()
+        };
+        let value = self.b.add_inst(Op::Gather(there), &[self.values[&inst.operands[0]], indices]);
+        self.noted(id, own, value)
+    }
+
+    /// A reshape that splits the axis again into what it was, or leaves it alone.
+    fn split_reshape(&mut self, (inst, id): (&Inst, InstId), split: SplitAxis, x: InstId) -> Option<InstId> {
+        let (from, to) = (self.sizes_of(inst.operands[0]), self.sizes_of(id));
+        let new = inst.shape.as_array()?.dims.clone();
+        let count = split.bounds.iter().product();
+        let there = self.b.dims(x).to_vec();
+        let old = [&there[..split.axis], &[count], &there[split.axis + split.bounds.len()..]].concat();
+        if old.contains(&0) || new.contains(&0) {
+            return None;
+        }
+        let ranges = Interval::of_each(&self.all.ranges);
+        let groups = groups((&from, &old), (&to, &new), &ranges)?;
+        let is_own = |g: &&AxisGroup| g.from.contains(&split.axis);
+        let own = groups.iter().find(is_own)?;
+        let others_stay = groups.iter().filter(|g| !is_own(g)).all(|g| !g.moves((&from, &old), (&to, &new)));
+        let is_alone = own.from.clone().all(|axis| axis == split.axis || is_unit(&from[axis]));
+        if !others_stay || !is_alone {
+            return None;
+        }
+        let parts: Vec<usize> = own.to.clone().filter(|&axis| !is_unit(&to[axis])).collect();
+        if let [axis] = parts[..] {
+            let own = split.at(axis);
+            let value = self.b.reshape(x, &own.expanded(&new, &own.bounds));
+            return self.noted(id, own, value);
+        }
+        let is_back = parts.iter().map(|&axis| &to[axis]).eq(&split.sizes)
+            && parts.iter().map(|&axis| new[axis]).eq(split.bounds.iter().copied());
+        is_back.then(|| self.b.reshape(x, &new))
+    }
+}
