@@ -8,8 +8,6 @@ use crate::tensor::Size;
 /// Steps that are looked for are no longer than this.
 const LONGEST: u64 = 64;
 
-pub use self::Progression as Step;
-
 /// A size is `by` times a number, and `rest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progression {

@@ -58,8 +58,6 @@ crate::ids! {
     pub struct KernelId;
 }
 
-pub use self::BufferLocation as Place;
-
 /// Where a buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferLocation {

@@ -1,6 +1,6 @@
 //! Estimates of a call's work for given sizes, with loop limits computed as the call itself computes them.
-use super::work::Held;
-use super::{BufId, Kernel, KernelId, Place, Program, Step, eval};
+use super::work::LimitValues;
+use super::{BufId, BufferLocation, Kernel, KernelId, Program, Step, eval};
 use crate::diag::Result;
 use crate::tensor::{DType, Tensor, TensorInfo};
 use crate::util::id_vec::IdVec;
@@ -23,11 +23,11 @@ impl Program {
             Ok(self.limits(&numbers)?.map_or(Vec::new(), |(_, values)| values))
         };
         let apart = (0..numbers.len()).map(alone).collect::<Result<_>>()?;
-        let held = Held { limits: self.limits(numbers)?, apart };
+        let held = LimitValues { limits: self.limits(numbers)?, apart };
         Ok(self.work_of(&self.steps, &held))
     }
 
-    fn work_of(&self, steps: &[Step], held: &Held) -> [u64; 2] {
+    fn work_of(&self, steps: &[Step], held: &LimitValues) -> [u64; 2] {
         let lists = |lists: &[Vec<Step>]| sum(lists.iter().map(|list| self.work_of(list, held)), 1);
         let one = |step: &Step| match step {
             Step::Launch(id) => self.kernels[*id].work_with(self, held),
@@ -55,7 +55,7 @@ impl Program {
         };
         let args: Vec<Tensor> = infos.iter().enumerate().map(arg).collect();
         let mut buffers = self.buffers.clone();
-        buffers[buf].place = Place::Result(0);
+        buffers[buf].place = BufferLocation::Result(0);
         let dims = vec![buffers[buf].elements];
         let limits = TensorInfo { dims, dtype: DType::S32, name: String::new(), called: None, field: String::new() };
         let mut kernels = IdVec::new();
@@ -79,8 +79,9 @@ impl Program {
         let buf = stores.first()?.buf;
         let only = stores.iter().all(|span| span.buf == buf) && self.buffers[buf].dtype == DType::S32;
         let reads = self.kernels[*id].buffers();
-        let is_arg =
-            |b: &BufId| *b == buf || matches!(self.buffers[*b].place, Place::Arg(_)) && self.buffers[*b].elements == 1;
+        let is_arg = |b: &BufId| {
+            *b == buf || matches!(self.buffers[*b].place, BufferLocation::Arg(_)) && self.buffers[*b].elements == 1
+        };
         let is_limit = |k: &Kernel| k.limit.is_some_and(|(from, _)| from == buf);
         let is_used = self.kernels.values().any(|k| is_limit(k) || k.buffers().contains(&buf));
         (only && is_used && reads.iter().all(is_arg)).then_some((*id, buf))

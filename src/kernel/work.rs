@@ -95,8 +95,6 @@ impl Kernel {
     }
 }
 
-pub(super) use self::LimitValues as Held;
-
 /// Run-time limits of loops in a call: the buffer that holds them, and its values.
 #[derive(Debug, Default)]
 pub(super) struct LimitValues {

@@ -7,8 +7,6 @@ use crate::symbolic::Factor;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
-pub(super) use self::SizeScalars as Scope;
-
 /// The sizes of a call inside of one computation, and what follows from them: `s32[]` each.
 #[derive(Debug, Default)]
 pub struct SizeScalars {

@@ -13,11 +13,11 @@ mod windows;
 
 use super::extent::Extent;
 use super::form::{Departure, Form, Varying, departure};
-use super::steps::{Step, Steps};
+use super::steps::{Progression, Steps};
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
 use crate::symbolic::Interval;
 use crate::tensor::{DType, Tensor};
-use mask::Scope;
+use mask::SizeScalars;
 use split::SplitAxis;
 use std::collections::HashMap;
 
@@ -111,7 +111,7 @@ struct Walk<'a> {
     form: &'a Form,
     kind: Kind,
     comps: &'a HashMap<CompId, CompId>,
-    scope: Scope,
+    scope: SizeScalars,
     /// The sizes that the caller says, as the caller says them.
     said: Vec<InstId>,
     /// The new values of instructions.
@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
             form,
             kind,
             comps,
-            scope: Scope::default(),
+            scope: SizeScalars::default(),
             said: Vec::new(),
             values: HashMap::new(),
             split: HashMap::new(),
@@ -210,7 +210,7 @@ impl<'a> Walk<'a> {
                 let numbers = self.said.clone().into_iter().zip(&self.all.steps.all);
                 let mut sizes: Vec<Option<InstId>> = numbers.map(|(n, &step)| steps_of(self.b, n, step)).collect();
                 sizes.resize(self.all.sizes(), None);
-                self.scope = Scope::of(sizes);
+                self.scope = SizeScalars::of(sizes);
             }
             Kind::Control | Kind::Body => {
                 // one tuple of all that the parameters hold, and the sizes
@@ -226,7 +226,7 @@ impl<'a> Walk<'a> {
                     self.values.insert(*old, new);
                 }
                 let sizes = (next..next + self.all.sizes()).map(|i| Some(self.b.get_tuple_element(whole, i))).collect();
-                self.scope = Scope::of(sizes);
+                self.scope = SizeScalars::of(sizes);
             }
         }
     }
@@ -362,11 +362,11 @@ impl<'a> Walk<'a> {
 }
 
 /// How many steps a size is; `None` where a step is beyond 32 bits.
-fn steps_of(b: &mut Builder, size: InstId, step: Step) -> Option<InstId> {
+fn steps_of(b: &mut Builder, size: InstId, step: Progression) -> Option<InstId> {
     if step.is_one() {
         return Some(size);
     }
-    let Step { by, rest } = step;
+    let Progression { by, rest } = step;
     let rest = mask::integer(b, i64::try_from(rest).ok()?)?;
     let by = mask::integer(b, i64::try_from(by).ok()?)?;
     let whole = b.sub(size, rest);

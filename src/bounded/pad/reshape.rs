@@ -1,5 +1,5 @@
 //! Reshapes of padded arrays: elements move where an axis that is not the outermost one of those that are merged or split varies.
-use super::mask::Scope;
+use super::mask::SizeScalars;
 use crate::bounded::extent::Extent;
 use crate::hlo::{Builder, InstId};
 use crate::scalar::ScalarOp;
@@ -73,7 +73,7 @@ fn leads(dims: &[Extent]) -> bool {
 /// `x` of sizes `from` with sizes `to`, which are `dims` at the bound; `None` where a size is not known or too large.
 pub fn reshaped(
     b: &mut Builder,
-    scope: &mut Scope,
+    scope: &mut SizeScalars,
     x: InstId,
     (from, to): (&[Extent], &[Extent]),
     dims: &[u64],
@@ -102,7 +102,7 @@ pub fn reshaped(
 /// Where each element of the padded result lies in the padded operand: `s32[product of the result's bounds]`.
 fn sources(
     b: &mut Builder,
-    scope: &mut Scope,
+    scope: &mut SizeScalars,
     (from, old): (&[Extent], &[u64]),
     (to, new): (&[Extent], &[u64]),
 ) -> Option<InstId> {

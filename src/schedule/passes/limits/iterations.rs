@@ -12,8 +12,6 @@ const FINE: u64 = 16;
 /// Sums in limits stay below this, which no size of an array is above.
 pub const MOST_ELEMENTS: i64 = 1 << 46;
 
-pub use self::{PeriodicRows as Rows, TripCount as Form};
-
 /// A number of rounds: `⌈(d·⌈(times·size + more) / c⌉ - k₀) / k⌉`, where what is inside is at least 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TripCount {

@@ -7,10 +7,10 @@ pub(in crate::schedule) mod regions;
 pub(in crate::schedule) mod iterations;
 pub(in crate::schedule) mod growth;
 
-use crate::kernel::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
+use crate::kernel::{Atom, BufId, Buffer, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, Step, Stmt};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::passes::limits::iterations::{Form, KernelContext, MOST_ELEMENTS, Rows};
-use crate::schedule::passes::limits::regions::{Region, Regions};
+use crate::schedule::passes::limits::iterations::{KernelContext, MOST_ELEMENTS, PeriodicRows, TripCount};
+use crate::schedule::passes::limits::regions::{NeededRegion, Regions};
 use crate::schedule::passes::live_out;
 use crate::schedule::plan::demand::{Amount, Amounts};
 use crate::tensor::DType;
@@ -21,7 +21,7 @@ pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
     if regions.are_whole() {
         return;
     }
-    let buf = program.buffers.push(Buffer { dtype: DType::S32, elements: 0, place: Place::Workspace(0) });
+    let buf = program.buffers.push(Buffer { dtype: DType::S32, elements: 0, place: BufferLocation::Workspace(0) });
     let mut limits = Limits {
         buf,
         sizes: sizes(program),
@@ -57,7 +57,7 @@ pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
 /// The buffers of arguments, by number.
 fn sizes(program: &Program) -> HashMap<usize, BufId> {
     let args = program.buffers.iter().filter_map(|(id, b)| match b.place {
-        Place::Arg(i) if b.dtype == DType::S32 && b.elements == 1 => Some((i, id)),
+        BufferLocation::Arg(i) if b.dtype == DType::S32 && b.elements == 1 => Some((i, id)),
         _ => None,
     });
     args.collect()
@@ -69,7 +69,7 @@ struct Limits<'a> {
     /// The buffers of arguments that may be sizes.
     sizes: HashMap<usize, BufId>,
     amounts: &'a Amounts,
-    slots: BTreeMap<(Vec<Form>, u64, i64), u64>,
+    slots: BTreeMap<(Vec<TripCount>, u64, i64), u64>,
     /// The values of amounts, by their numbers.
     values: HashMap<usize, ExprId>,
     /// Computes them.
@@ -78,7 +78,7 @@ struct Limits<'a> {
 
 impl Limits<'_> {
     /// Where the largest of some numbers of rounds is, from `least` to `extent`; `None` where it would leave nothing out.
-    fn slot(&mut self, forms: &[Form], extent: u64, least: i64) -> Option<u64> {
+    fn slot(&mut self, forms: &[TripCount], extent: u64, least: i64) -> Option<u64> {
         let most = i32::try_from(extent).ok()?;
         if forms.is_empty() || forms.iter().any(|f| f.at(1) >= extent as i64) {
             return None;
@@ -149,11 +149,11 @@ impl Limits<'_> {
     }
 }
 
-impl Rows {
+impl PeriodicRows {
     /// Whether one of them is needed.
     fn needed(&self, limits: &mut Limits, kernel: &mut Kernel) -> Option<ExprId> {
-        let Region { size, times, more, period, .. } = self.region;
-        let form = Form { size, times, c: 1, d: 1, k0: 0, k: 1, more };
+        let NeededRegion { size, times, more, period, .. } = self.region;
+        let form = TripCount { size, times, c: 1, d: 1, k0: 0, k: 1, more };
         let slot = limits.slot(&[form], u64::try_from(period).ok()?, 0)?;
         let first = self.first.rem(period, &kernel.vars);
         let needed = limits.above(kernel, first.clone(), slot);
@@ -200,7 +200,7 @@ fn inside(
         // without a variable: whether there is a round at all
         let each = forms.map(|forms| match var {
             Some(_) => forms.each(),
-            None => forms.each().into_iter().map(|f| Form { c: MOST_ELEMENTS, ..f }).collect(),
+            None => forms.each().into_iter().map(|f| TripCount { c: MOST_ELEMENTS, ..f }).collect(),
         });
         let slot = each.and_then(|forms| limits.slot(&forms, extent, 0));
         let limit = slot.map(|slot| limits.above(kernel, var.map_or(Index::default(), Index::var), slot));

@@ -8,8 +8,6 @@ use crate::schedule::plan::demand::{Bound, Need};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-pub use self::NeededRegion as Region;
-
 /// Elements of a buffer outside of which none is needed: those whose distance from `origin`, modulo `period`, is below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededRegion {
