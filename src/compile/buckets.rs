@@ -54,7 +54,7 @@ pub fn of(
         let mut module = rung.module.clone();
         super::passes(&mut module, &mut None)?;
         optimize::reduce(&mut module, precision)?;
-        let own = with_numbers(lowered, &sized.sizes, (&rung.most, &rung.results), module);
+        let own = with_numbers(lowered, &sized.sizes, &rung.most, &rung.results, module);
         if rung.is_apart {
             buckets.push(Bucket { most: rung.most.clone(), programs: schedule(&own, &format!("a{i}"))? });
             continue;

@@ -279,16 +279,11 @@ pub fn at_bounds(lowered: Lowered) -> Lowered {
     let Some(sized) = &lowered.sized else { return lowered };
     let most: Vec<u64> = sized.sizes.all.iter().map(|s| s.most).collect();
     let whole: Vec<Vec<u64>> = lowered.results.iter().map(|r| r.dims.clone()).collect();
-    with_numbers(&lowered, &sized.sizes, (&most, &whole), lowered.module.clone())
+    with_numbers(&lowered, &sized.sizes, &most, &whole, lowered.module.clone())
 }
 
 /// A function of fixed sizes with arguments and results for the sizes behind those that callers see.
-pub fn with_numbers(
-    lowered: &Lowered,
-    sizes: &Sizes,
-    (most, results): (&[u64], &[Vec<u64>]),
-    module: Module,
-) -> Lowered {
+pub fn with_numbers(lowered: &Lowered, sizes: &Sizes, most: &[u64], results: &[Vec<u64>], module: Module) -> Lowered {
     let number = |size: &Size| TensorInfo {
         name: size.name.clone(),
         called: None,

@@ -120,7 +120,7 @@ impl Walk<'_> {
         let x = self.values[&inst.operands[place]];
         Ok(match &inst.op {
             Op::Elementwise(_) | Op::Map { .. } | Op::Copy => self.split_elementwise(inst, id, split),
-            Op::Broadcast(to) => self.split_broadcast((inst, id), to, split, x),
+            Op::Broadcast(to) => self.split_broadcast(inst, id, to, split, x),
             Op::Transpose(perm) => {
                 let perm_there = split.all_shifted(perm);
                 let axis = perm.iter().position(|&from| from == split.axis).unwrap_or(0);
@@ -128,11 +128,11 @@ impl Walk<'_> {
                 self.noted(id, split.at(axis), value)
             }
             Op::Reduce { dims, .. } if inst.operands.len() == 2 && place == 0 => {
-                self.split_reduce((inst, id), dims, split, x)?
+                self.split_reduce(inst, id, dims, split, x)?
             }
             Op::Dot(d) => self.split_dot((inst, id), d, (place, split), x)?,
-            Op::Gather(d) if place == 1 => self.split_gather((inst, id), d, split, x),
-            Op::Reshape => self.split_reshape((inst, id), split, x),
+            Op::Gather(d) if place == 1 => self.split_gather(inst, id, d, split, x),
+            Op::Reshape => self.split_reshape(inst, id, split, x),
             _ => None,
         })
     }
@@ -167,7 +167,8 @@ impl Walk<'_> {
 
     fn split_broadcast(
         &mut self,
-        (inst, id): (&Inst, InstId),
+        inst: &Inst,
+        id: InstId,
         to: &[usize],
         split: SplitAxis,
         x: InstId,
@@ -180,7 +181,8 @@ impl Walk<'_> {
 
     fn split_reduce(
         &mut self,
-        (inst, id): (&Inst, InstId),
+        inst: &Inst,
+        id: InstId,
         dims: &[usize],
         split: SplitAxis,
         x: InstId,
@@ -189,7 +191,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         let initial = self.dense(inst.operands[1])?;
-        let x = self.masked_apart(inst.operands[0], x, dims, (&split, initial))?;
+        let x = self.masked_apart(inst.operands[0], x, dims, &split, initial)?;
         let mut op = self.with_called(&inst.op);
         if let Op::Reduce { dims, .. } = &mut op {
             *dims = split.all_shifted(dims);
@@ -200,13 +202,7 @@ impl Walk<'_> {
     }
 
     /// `x`, the value of an operand with a split axis, with `fill` in the padding along other axes.
-    fn masked_apart(
-        &mut self,
-        operand: InstId,
-        x: InstId,
-        axes: &[usize],
-        (split, fill): (&SplitAxis, InstId),
-    ) -> Written {
+    fn masked_apart(&mut self, operand: InstId, x: InstId, axes: &[usize], split: &SplitAxis, fill: InstId) -> Written {
         let mut limits = self.limits(operand, axes)?;
         limits.iter_mut().for_each(|(axis, _)| *axis = split.shifted(*axis));
         Ok(masked(self.b, x, &limits, fill))
@@ -226,7 +222,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         let zero = self.b.scalar(self.b.dtype(x), 0.0);
-        let x = self.masked_apart(inst.operands[place], x, sides[place].1, (&split, zero))?;
+        let x = self.masked_apart(inst.operands[place], x, sides[place].1, &split, zero)?;
         let other = self.zeros_beyond(inst, 1 - place, self.values[&other], sides[1 - place].1)?;
         let mut there = d.clone();
         let (batch, contracting) = match place {
@@ -247,7 +243,8 @@ impl Walk<'_> {
     /// A lookup in an array of fixed sizes, by indices with a split axis.
     fn split_gather(
         &mut self,
-        (inst, id): (&Inst, InstId),
+        inst: &Inst,
+        id: InstId,
         d: &GatherDims,
         split: SplitAxis,
         indices: InstId,
@@ -273,7 +270,7 @@ impl Walk<'_> {
     }
 
     /// A reshape that splits the axis again into what it was, or leaves it alone.
-    fn split_reshape(&mut self, (inst, id): (&Inst, InstId), split: SplitAxis, x: InstId) -> Option<InstId> {
+    fn split_reshape(&mut self, inst: &Inst, id: InstId, split: SplitAxis, x: InstId) -> Option<InstId> {
         let (from, to) = (self.sizes_of(inst.operands[0]), self.sizes_of(id));
         let new = inst.shape.as_array()?.dims.clone();
         let count = split.bounds.iter().product();
