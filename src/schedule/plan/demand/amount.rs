@@ -47,8 +47,7 @@ impl Amounts {
     /// can be compared.
     pub fn bound(&mut self, amount: Amount) -> Bound {
         let (mut times, mut more, mut rest) = (1u64, 0u64, amount);
-        loop {
-            let Some((op, of, constant)) = rest.with_constant() else { break };
+        while let Some((op, of, constant)) = rest.with_constant() {
             let next = match op {
                 ScalarOp::Multiply if constant > 0 => times.checked_mul(constant).map(|times| (times, more)),
                 ScalarOp::Add => {
