@@ -10,6 +10,7 @@ const EXACT: &[&str] = &["fake_quant", "order"];
 const OPEN: &[(&str, &[&str])] = &[
     ("open_boxes", &["--feed", "x=f32[n<=12,2,4]", "--feed", "scores=f32[n<=12,2]"]),
     ("open_images", &["--feed", "image=f32[n<=2,h<=7,w<=6,?]"]),
+    ("open_layers", &["--feed", "x=f32[n<=5,t<=7,?]", "--feed", "ids=s32[n<=5,t<=7]"]),
     ("open_steps", &["--feed", "x=f32[n<=3,t<=6,?]"]),
     ("open_path", &["--feed", "x=f32[t<=9,n<=4,?]"]),
     ("open_sizes", &["--feed", "x=f32[n<=9,?]", "--feed", "image=f32[?,h<=12,w<=9,?]"]),
@@ -52,7 +53,7 @@ macro_rules! graphs {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-graphs! { arrays_v1 attention branches_v1 condition_gradients conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp nested_loop_gradients norms open_boxes open_images open_path open_rounds open_rounds_v1 open_sizes open_steps order ragged_ids ragged_rows reductions resize rows_from_loops rows_in_loops selected_labels sizes_within slices sparse wide_layers }
+graphs! { arrays_v1 attention branches_v1 condition_gradients conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp nested_loop_gradients norms open_boxes open_images open_layers open_path open_rounds open_rounds_v1 open_sizes open_steps order ragged_ids ragged_rows reductions resize rows_from_loops rows_in_loops selected_labels sizes_within slices sparse wide_layers }
 
 #[test]
 fn every_folder_is_tested() {

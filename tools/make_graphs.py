@@ -512,6 +512,19 @@ def open_steps(x):
         tf.matmul(x[:, :, :2], x[:, :, :2], transpose_a=True) + 3.0 * np.eye(2, dtype=f32))
 
 
+@graph(("x", f32, (-3, -5, 4)), ("ids", i32, (-3, -5)))
+def open_layers(x, ids):
+    """Layers over each position of an open number in an open batch, whose axes are merged in between, and what needs merged rows in order."""
+    count, length = tf.shape(x)[0], tf.shape(x)[1]
+    rows = tf.tanh(tf.matmul(tf.reshape(x, [-1, 4]), weights(0, 4, 6)) + weights(1, 6))
+    rows -= tf.reduce_mean(rows, axis=1, keepdims=True)
+    words = tf.gather(weights(2, 9, 6), tf.reshape(ids % 9, [-1]))
+    layer = tf.reshape(tf.matmul(rows + words, weights(3, 6, 4)), [count, length, 4])
+    columns = tf.matmul(weights(4, 3, 6), rows, transpose_b=True)
+    turned = tf.reshape(tf.transpose(columns), [count, length, 3])
+    return layer + x, turned, tf.cumsum(rows), tf.reduce_max(words + rows, axis=0), rows[1:]
+
+
 @graph(("values", f32, (-9,)), ("lengths", i32, (-4,)))
 def ragged_rows(values, lengths):
     """Rows of a ragged tensor, folded: there are as many values as the lengths say."""

@@ -3,7 +3,7 @@
 //! A function is lowered once, with sizes that are expressions, and what lowering decided by comparing them is recorded and proved for every
 //! size (`once.rs`). The function for the bound becomes a module for every size (`pad/`): arrays have the sizes of the bound, and what is
 //! beyond the actual sizes is masked where it could reach a result. A function that there is for each second or eighth size only is
-//! lowered in such steps (`steps.rs`). Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
+//! lowered in such steps (`steps.rs`). Work is that of the bound; smaller bounds beside it make it follow the sizes.
 mod equality;
 mod evaluate;
 mod extent;

@@ -11,7 +11,7 @@ use crate::target::Precision;
 
 /// A bound is left out if the next larger one takes no more than so many times its work, on one thread and on two. On two an odd number of
 /// equal chunks takes up to a third more.
-const MOST_WORK: [f64; 2] = [1.06, 1.35];
+const MOST_WORK: [f64; 2] = [1.1, 1.4];
 
 /// A bound with the programs of its function.
 pub struct Bucket {

@@ -125,6 +125,7 @@ fn graphs_are_right_for_every_size() {
         ("graphs/order/graph.pb", &["zeros=f32[n<=5,m<=60]"]),
         ("graphs/open_sizes/graph.pb", &["x=f32[n<=9,?]", "image=f32[?,h<=12,w<=9,?]"]),
         ("graphs/open_images/graph.pb", &["image=f32[n<=2,h<=7,w<=6,?]"]),
+        ("graphs/open_layers/graph.pb", &["x=f32[n<=3,t<=6,?]", "ids=s32[n<=3,t<=6]"]),
         ("graphs/open_steps/graph.pb", &["x=f32[n<=3,t<=6,?]"]),
         ("graphs/open_path/graph.pb", &["x=f32[t<=9,n<=4,?]"]),
         ("graphs/open_boxes/graph.pb", &["x=f32[n<=12,?,?]", "scores=f32[n<=12,?]"]),
