@@ -1,9 +1,9 @@
 //! The straight line from a file to an object.
 mod buckets;
 mod build;
-mod size_equalities;
 mod module;
 mod open;
+mod size_equalities;
 
 use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};

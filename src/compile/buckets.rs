@@ -2,10 +2,10 @@
 //!
 //! Loops end where the size of a call says so. A smaller bound gains where tiles fit few rows, where chunks are finer than a row for
 //! several threads, and where loops do not end early. Where it gains nothing, a call runs the code of a larger bound.
-use super::build::with_numbers;
+use super::build::{at_bounds, with_numbers};
 use crate::diag::Result;
 use crate::kernel::Program;
-use crate::lower::{Lowered, Sized};
+use crate::lower::{Lowered, Rung, Sized};
 use crate::optimize;
 use crate::target::Precision;
 
@@ -22,12 +22,12 @@ pub struct Bucket {
 }
 
 /// A bound of a function, which may get code of its own.
-struct Candidate {
+struct Candidate<'a> {
     /// The smallest sizes for which no smaller bound serves.
     least: Vec<u64>,
     most: Vec<u64>,
-    /// The function as programs have it, with the sizes behind its arguments and results.
-    lowered: Lowered,
+    /// The function for the bound; `None`: the largest, which the function's own module is for.
+    rung: Option<&'a Rung>,
     /// One program a target, once it was asked for.
     programs: Option<Vec<Program>>,
 }
@@ -39,41 +39,33 @@ struct Candidate {
 /// scheduled. The largest bound that it does not serve is found by bisection and serves smaller ones in turn.
 ///
 /// # Errors
-/// Those of passes over HLO and of `schedule`; internal, where limits can't be evaluated.
+/// An error of a pass over HLO or of `schedule`; internal, where limits can't be evaluated.
 pub fn of(
     lowered: &Lowered,
     sized: &Sized,
     precision: Precision,
     schedule: &mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
 ) -> Result<Vec<Bucket>> {
-    let given = sized.sizes.given();
+    let given = &sized.sizes.all[..sized.sizes.given()];
+    let mut search = Search { lowered, sized, precision, candidates: Vec::new(), schedule };
     let mut buckets = Vec::new();
-    let mut candidates: Vec<Candidate> = Vec::new();
-    let mut below: Vec<u64> = sized.sizes.all[..given].iter().map(|s| s.least).collect();
+    let mut below: Vec<u64> = given.iter().map(|s| s.least).collect();
     for (i, rung) in sized.smaller.iter().enumerate().rev() {
-        let mut module = rung.module.clone();
-        super::passes(&mut module, &mut None)?;
-        optimize::reduce(&mut module, precision)?;
-        let own = with_numbers(lowered, &sized.sizes, &rung.most, &rung.results, module);
+        let most = rung.most.clone();
         if rung.is_apart {
-            buckets.push(Bucket { most: rung.most.clone(), programs: schedule(&own, &format!("a{i}"))? });
+            buckets.push(Bucket { most, programs: search.scheduled(Some(rung), &format!("a{i}"))? });
             continue;
         }
-        candidates.push(Candidate { least: below, most: rung.most.clone(), lowered: own, programs: None });
-        below = rung.most.iter().map(|n| n + 1).collect();
+        let next = most.iter().map(|n| n + 1).collect();
+        let least = std::mem::replace(&mut below, next);
+        search.candidates.push(Candidate { least, most, rung: Some(rung), programs: None });
     }
-    let most: Vec<u64> = sized.sizes.all[..given].iter().map(|s| s.most).collect();
-    candidates.push(Candidate {
-        least: below,
-        most,
-        lowered: super::build::at_bounds(lowered.clone()),
-        programs: None,
-    });
-    let mut search = Search { candidates, schedule };
+    let most = given.iter().map(|s| s.most).collect();
+    search.candidates.push(Candidate { least: below, most, rung: None, programs: None });
     let mut kept = Vec::new();
     let mut server = Some(search.candidates.len() - 1);
     while let Some(bound) = server {
-        search.programs(bound)?;
+        search.make(bound)?;
         kept.push(bound);
         server = search.largest_not_served(bound)?;
     }
@@ -86,19 +78,34 @@ pub fn of(
 
 /// The choice among bounds, whose programs are made when they are asked for.
 struct Search<'a> {
+    lowered: &'a Lowered,
+    sized: &'a Sized,
+    precision: Precision,
     /// Smaller bounds first.
-    candidates: Vec<Candidate>,
+    candidates: Vec<Candidate<'a>>,
     schedule: &'a mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
 }
 
 impl Search<'_> {
-    /// The programs of a bound.
-    fn programs(&mut self, bound: usize) -> Result<&[Program]> {
-        let Candidate { lowered, programs, .. } = &mut self.candidates[bound];
-        match programs {
-            Some(programs) => Ok(programs),
-            none => Ok(none.insert((self.schedule)(lowered, &format!("r{bound}"))?)),
-        }
+    /// The programs of the function for a bound, the largest without a rung.
+    fn scheduled(&mut self, rung: Option<&Rung>, name: &str) -> Result<Vec<Program>> {
+        let own = match rung {
+            Some(rung) => {
+                let mut module = rung.module.clone();
+                super::passes(&mut module, &mut None)?;
+                optimize::reduce(&mut module, self.precision)?;
+                with_numbers(self.lowered, &self.sized.sizes, &rung.most, &rung.results, module)
+            }
+            None => at_bounds(self.lowered.clone()),
+        };
+        (self.schedule)(&own, name)
+    }
+
+    /// Makes the programs of a bound, once.
+    fn make(&mut self, bound: usize) -> Result<()> {
+        let Candidate { rung, programs: None, .. } = self.candidates[bound] else { return Ok(()) };
+        self.candidates[bound].programs = Some(self.scheduled(rung, &format!("r{bound}"))?);
+        Ok(())
     }
 
     /// The largest bound below `server` for which the code of `server` takes too much work.
@@ -117,7 +124,7 @@ impl Search<'_> {
 
     /// Whether the code of one bound takes about the work of that of a smaller one in calls that the smaller one is for.
     fn serves(&mut self, server: usize, bound: usize) -> Result<bool> {
-        self.programs(bound)?;
+        self.make(bound)?;
         let (own, other) = (&self.candidates[bound], &self.candidates[server]);
         let programs = own.programs.iter().flatten().zip(other.programs.iter().flatten());
         let least: Vec<u64> = own.least.iter().zip(&own.most).map(|(&least, &most)| least.max(1).min(most)).collect();

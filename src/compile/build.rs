@@ -10,7 +10,7 @@ use crate::kernel::{self, Bundle, EntryPoint, Face, PaddedOffsets, WeightsLayout
 use crate::lower::{Count, Lowered, StateVariable};
 use crate::package::names;
 use crate::schedule::Packings;
-use crate::target::{PanelSizes, Precision, Reduced, Target};
+use crate::target::{PanelSizes, Reduced, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
 use bytes::Bytes;
@@ -152,7 +152,7 @@ impl Scheduled {
         let mut bounds = Vec::new();
         for (i, (_, lowered)) in all.iter().enumerate() {
             let function = if all.len() == 1 { String::new() } else { format!(".{i}") };
-            let buckets = scheduler.buckets(lowered, &function, precision)?;
+            let buckets = scheduler.buckets(lowered, &function)?;
             bounds.push(match lowered.sized {
                 Some(_) => buckets.iter().map(|bucket| bucket.most.clone()).collect(),
                 None => Vec::new(),
@@ -232,12 +232,12 @@ struct Scheduler<'a> {
 
 impl Scheduler<'_> {
     /// The programs of a function, `function` in their names: those of its size buckets, or of the only one of a function of fixed sizes.
-    fn buckets(&self, lowered: &Lowered, function: &str, precision: Precision) -> Result<Vec<Bucket>> {
+    fn buckets(&self, lowered: &Lowered, function: &str) -> Result<Vec<Bucket>> {
         let differ = self.targets.windows(2).any(|pair| pair[0].vector_bits != pair[1].vector_bits);
         let mut panels = PanelSizes::none(differ);
         match &lowered.sized {
             None => Ok(vec![Bucket { most: Vec::new(), programs: self.programs(lowered, function, &mut panels)? }]),
-            Some(sized) => buckets::of(lowered, sized, precision, &mut |bound, name| {
+            Some(sized) => buckets::of(lowered, sized, self.reduced.precision, &mut |bound, name| {
                 self.programs(bound, &format!("{function}.{name}"), &mut panels)
             }),
         }

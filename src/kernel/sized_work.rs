@@ -18,12 +18,14 @@ impl Program {
     /// # Errors
     /// Internal, where what computes limits can't be evaluated.
     pub fn work_for(&self, numbers: &[u64], most: &[u64]) -> Result<[u64; 2]> {
+        let limits = self.limits(numbers)?;
         let alone = |size: usize| {
-            let numbers: Vec<u64> = (0..numbers.len()).map(|i| if i == size { numbers[i] } else { most[i] }).collect();
-            Ok(self.limits(&numbers)?.map_or(Vec::new(), |(_, values)| values))
+            let own: Vec<u64> = (0..numbers.len()).map(|i| if i == size { numbers[i] } else { most[i] }).collect();
+            let limits = if own == numbers { limits.clone() } else { self.limits(&own)? };
+            Ok(limits.map_or(Vec::new(), |(_, values)| values))
         };
         let apart = (0..numbers.len()).map(alone).collect::<Result<_>>()?;
-        let held = LimitValues { limits: self.limits(numbers)?, apart };
+        let held = LimitValues { limits, apart };
         Ok(self.work_of(&self.steps, &held))
     }
 

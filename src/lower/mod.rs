@@ -146,7 +146,7 @@ impl Traced {
 /// Runs `lower` with these sizes as expressions, and gives back what was recorded.
 ///
 /// # Errors
-/// Those of `lower`.
+/// An error of `lower`, as it is.
 pub fn recorded<R, E>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim]) -> Result<R, E>) -> Result<(R, Record), E> {
     let variable = |s: &TracedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
     let variables: Vec<SizeVariable> = sizes.iter().map(variable).collect();

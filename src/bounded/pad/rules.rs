@@ -164,8 +164,7 @@ impl Walk<'_> {
         if let Some(apart) = self.merging(inst, id, x) {
             return Ok(apart);
         }
-        let one = |id: InstId| self.varying(id).dims.first().cloned().unwrap_or_default();
-        let (from, to) = (one(inst.operands[0]), one(id));
+        let (from, to) = (self.sizes_of(inst.operands[0]), self.sizes_of(id));
         let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
         let all = self.all;
         let ranges = Interval::of_each(&all.ranges);

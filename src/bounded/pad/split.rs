@@ -35,6 +35,12 @@ impl SplitAxis {
         [&dims[..self.axis], by, &dims[self.axis + 1..]].concat()
     }
 
+    /// The sizes of an array with the axes merged again.
+    fn merged(&self, dims: &[u64]) -> Vec<u64> {
+        let count = self.bounds.iter().product();
+        [&dims[..self.axis], &[count], &dims[self.axis + self.bounds.len()..]].concat()
+    }
+
     /// The number of an axis behind the replacement; of the axis itself that of the first one in its place.
     fn shifted(&self, axis: usize) -> usize {
         if axis > self.axis { axis + self.sizes.len() - 1 } else { axis }
@@ -63,12 +69,9 @@ impl Walk<'_> {
         if let Some(&known) = self.merged.get(&id) {
             return Ok(known);
         }
-        let to = self.varying(id).dims.first().cloned().unwrap_or_default();
+        let to = self.sizes_of(id);
         let from = split.expanded(&to, &split.sizes);
-        let bounds = self.b.dims(value).to_vec();
-        let count = split.bounds.iter().product();
-        let behind = split.axis + split.bounds.len();
-        let dims = [&bounds[..split.axis], &[count], &bounds[behind..]].concat();
+        let dims = split.merged(self.b.dims(value));
         let all = self.all;
         let ranges = Interval::of_each(&all.ranges);
         let merged = reshaped(self.b, &mut self.scope, value, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)?;
@@ -138,7 +141,7 @@ impl Walk<'_> {
     }
 
     /// The actual sizes of an array.
-    fn sizes_of(&self, id: InstId) -> Vec<Extent> {
+    pub(super) fn sizes_of(&self, id: InstId) -> Vec<Extent> {
         self.varying(id).dims.first().cloned().unwrap_or_default()
     }
 
@@ -273,9 +276,7 @@ impl Walk<'_> {
     fn split_reshape(&mut self, inst: &Inst, id: InstId, split: SplitAxis, x: InstId) -> Option<InstId> {
         let (from, to) = (self.sizes_of(inst.operands[0]), self.sizes_of(id));
         let new = inst.shape.as_array()?.dims.clone();
-        let count = split.bounds.iter().product();
-        let there = self.b.dims(x).to_vec();
-        let old = [&there[..split.axis], &[count], &there[split.axis + split.bounds.len()..]].concat();
+        let old = split.merged(self.b.dims(x));
         if old.contains(&0) || new.contains(&0) {
             return None;
         }

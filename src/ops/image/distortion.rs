@@ -1,6 +1,6 @@
 //! Random crops of an image that cover enough of some object in it.
 //!
-//! As TensorFlow's CPU kernel tries them: an aspect ratio and a height are drawn within their ranges, a place for the box, and boxes that
+//! Crops are tried in the order of TensorFlow's CPU kernel: an aspect ratio and a height are drawn within their ranges, a place for the box, and boxes that
 //! cover too little are drawn anew, up to a number of attempts; then the whole image is taken.
 use crate::diag::{Code, Error, Result};
 use crate::dims;

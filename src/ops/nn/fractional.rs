@@ -124,7 +124,7 @@ fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisCut, sequence: In
     [taken, b.broadcast(inside, &wide, &[axis, axis + 1])]
 }
 
-/// As in TensorFlow's kernel a NaN is passed over, and a window without a number above the least one is that.
+/// A NaN is passed over, and a window without a number above the type's least one gives that least number, as TensorFlow's kernel does.
 fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let cuts = cuts(cx)?;
     let sequences = boundaries(cx, cuts)?;
