@@ -148,6 +148,9 @@ def cases(F, C):
                     out += [tf.bitcast(y, tf.int8 if dtype == tf.qint8 else tf.uint8), a, b]
             else:
                 out += [r for clip in (1e30, 6.0, 0.001) for r in R.RequantizationRangePerChannel(**args, clip_value_max=clip)]
+                # NaN in the first end of one channel and the second of another
+                args.update(input_min=F(np.array([-1, np.nan, -0.5, -3, 0], F32)), input_max=F(np.array([np.nan, 1.5, 8, 3, 4], F32)))
+                out += list(R.RequantizationRangePerChannel(**args, clip_value_max=1e30))
         return out
 
     kernels = ("lanczos3", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic")

@@ -157,6 +157,11 @@ pub(super) fn cholesky(x: &Tensor, lower: bool) -> Result<Tensor> {
     Ok(complex_tensor(x.dtype, x.dims.clone(), out))
 }
 
+/// A quotient whose parts are divided one by one where the divisor is real, so that a divisor of 0 gives infinities.
+fn quotient(a: C, b: C) -> C {
+    if b.im == 0.0 { a.unscale(b.re) } else { a / b }
+}
+
 /// x of op(a) x = b, or of x op(a) = b.
 pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result<Tensor> {
     let n = square(a)?;
@@ -172,6 +177,7 @@ pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result
     let columns = b.dims[rank - 2..].iter().product::<u64>() as usize / n.max(1);
     let (matrices, mut out) = (complex_values(a), complex_values(b));
     let transposed = form.transpose != Transpose::No;
+    let is_real = !b.dtype.is_complex();
     for (a, x) in matrices.chunks_exact((n * n).max(1)).zip(out.chunks_exact_mut((n * columns).max(1))) {
         // From the right the system is that of the transposes.
         let flip = transposed == form.left_side;
@@ -191,7 +197,11 @@ pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result
                 let i = if forward { step } else { n - 1 - step };
                 let known = if forward { 0..i } else { i + 1..n };
                 let done = known.map(|j| entry(i, j) * x[at(j)]).sum::<C>();
-                x[at(i)] = (x[at(i)] - done) / entry(i, i);
+                x[at(i)] = quotient(x[at(i)] - done, entry(i, i));
+                if is_real {
+                    // an infinity times an imaginary part of 0
+                    x[at(i)].im = 0.0;
+                }
             }
         }
     }

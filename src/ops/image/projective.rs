@@ -4,6 +4,7 @@ use super::resize::resize_dims;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
+use crate::ops::math::cast::convert;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
@@ -229,7 +230,7 @@ impl View {
             mix(b, ends, [left, column, right])
         });
         let y = mix(b, lines, [top, row, bottom]);
-        b.convert(y, dtype)
+        convert(b, y, dtype)
     }
 }
 

@@ -36,7 +36,8 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return cx.one(rhs);
     }
     let by_row: Vec<usize> = (0..rank - 1).collect();
-    let zero = cx.b.scalar(cx.b.dtype(rhs), 0.0);
+    // what a sum leaves as it is, a product of -0.0 too
+    let zero = cx.b.scalar(cx.b.dtype(rhs), -0.0);
     let mut sum = None;
     for (i, (low, high)) in [(0, 1), (0, 0), (1, 0)].into_iter().enumerate() {
         let diagonal = cx.b.reshape(cx.arg(i)?, &[batch, &[m]].concat());

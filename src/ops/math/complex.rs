@@ -1,7 +1,7 @@
 //! Hyperbolic functions and inverse functions of complex numbers, on the principal branch.
-use super::special::{self, mul_scalar};
+use super::special::{self, compare_scalar, mul_scalar};
 use crate::hlo::open::{Builder, InstId};
-use crate::scalar::ScalarOp;
+use crate::scalar::{Direction, ScalarOp};
 
 /// i·z.
 fn times_i(b: &mut Builder, z: InstId) -> InstId {
@@ -16,23 +16,25 @@ fn over_i(b: &mut Builder, z: InstId) -> InstId {
     b.unary(ScalarOp::Negate, turned)
 }
 
-/// Half of e^z and of e^-z.
-fn halves(b: &mut Builder, z: InstId) -> (InstId, InstId) {
-    let minus = b.unary(ScalarOp::Negate, z);
-    let (p, q) = (b.unary(ScalarOp::Exp, z), b.unary(ScalarOp::Exp, minus));
-    (mul_scalar(b, p, 0.5), mul_scalar(b, q, 0.5))
-}
-
-/// Hyperbolic sine.
+/// Hyperbolic sine: sinh x cos y + i cosh x sin y.
 pub fn sinh(b: &mut Builder, z: InstId) -> InstId {
-    let (p, q) = halves(b, z);
-    b.sub(p, q)
+    by_parts(b, z, [special::sinh, special::cosh])
 }
 
-/// Hyperbolic cosine.
+/// Hyperbolic cosine: cosh x cos y + i sinh x sin y.
 pub fn cosh(b: &mut Builder, z: InstId) -> InstId {
-    let (p, q) = halves(b, z);
-    b.add(p, q)
+    by_parts(b, z, [special::cosh, special::sinh])
+}
+
+/// f(x) cos y + i g(x) sin y of x + i y; the imaginary part of a real number is 0 though g(x) be infinite.
+fn by_parts(b: &mut Builder, z: InstId, [f, g]: [fn(&mut Builder, InstId) -> InstId; 2]) -> InstId {
+    let (x, y) = parts(b, z);
+    let (f, g) = (f(b, x), g(b, x));
+    let (cos, sin) = (b.unary(ScalarOp::Cos, y), b.unary(ScalarOp::Sin, y));
+    let (re, im) = (b.mul(f, cos), b.mul(g, sin));
+    let is_real = compare_scalar(b, Direction::Eq, y, 0.0);
+    let im = b.select(is_real, y, im);
+    b.elementwise(ScalarOp::Complex, &[re, im])
 }
 
 /// Real and imaginary part.

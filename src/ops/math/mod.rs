@@ -3,7 +3,7 @@ use super::OpRow;
 
 pub(in crate::ops) mod binary;
 mod bincount;
-mod cast;
+pub mod cast;
 mod complex;
 mod bessel;
 mod bessel_jy;

@@ -19,7 +19,7 @@ pub const ROWS: &[OpRow] = &[
     op("Abs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).pointwise(),
     op("ComplexAbs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).pointwise().dtypes("c64, c128"),
     op("Neg", "x -> y", |cx| plain(cx, ScalarOp::Negate)).pointwise(),
-    op("Sign", "x -> y", |cx| plain(cx, ScalarOp::Sign)).pointwise(),
+    op("Sign", "x -> y", sign).pointwise(),
     op("Invert", "x -> y", |cx| plain(cx, ScalarOp::Not)).pointwise().dtypes("integers"),
     op("LogicalNot", "x -> y", |cx| plain(cx, ScalarOp::Not)).pointwise().dtypes("pred"),
     op("PopulationCount", "x -> y", population_count).pointwise().dtypes("integers"),
@@ -92,6 +92,18 @@ pub const GRADIENTS: &[OpRow] = &[
 fn plain(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let y = cx.b.unary(op, x);
+    cx.one(y)
+}
+
+/// -1, 0 or 1. HLO's `sign` gives -0.0 for -0.0, the kernel 0.0.
+fn sign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let mut y = cx.b.unary(ScalarOp::Sign, x);
+    if cx.b.dtype(x).is_float() {
+        let zero = cx.b.full_like(x, 0.0);
+        let is_zero = cx.b.compare(Direction::Eq, x, zero);
+        y = cx.b.select(is_zero, zero, y);
+    }
     cx.one(y)
 }
 

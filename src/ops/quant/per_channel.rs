@@ -26,10 +26,11 @@ fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(with_range(vec![Fact::new(cx.attr_type("out_type"), dims)]))
 }
 
-/// The number farthest from zero of two.
+/// The larger of two magnitudes; the first one where either is NaN.
 fn farthest(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let [x, y] = [x, y].map(|end| b.unary(ScalarOp::Abs, end));
-    b.max(x, y)
+    let is_second = b.compare(Direction::Lt, x, y);
+    b.select(is_second, y, x)
 }
 
 /// The integers, which must be images, and for each channel the end of its range that is farthest from zero.
@@ -95,6 +96,10 @@ fn used_range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let farthest = b.convert(farthest, DType::F32);
     let reach = b.mul(of_channels, farthest);
     let reach = mul_scalar(b, reach, 1.0 / LEVELS);
+    // the kernel passes over channels whose range is NaN
+    let none = b.full_like(reach, 0.0);
+    let is_number = b.compare(Direction::Eq, reach, reach);
+    let reach = b.select(is_number, reach, none);
     let least = b.scalar(DType::F32, f64::from(f32::MIN_POSITIVE));
     let max = b.reduce(reach, least, ScalarOp::Maximum, &[0]);
     let clip = b.full_like(max, clip);

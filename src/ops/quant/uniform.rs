@@ -7,6 +7,7 @@ use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::DotDims;
 use crate::hlo::open::InstId;
+use crate::ops::math::cast::convert;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
@@ -85,7 +86,7 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let half = cx.b.full_like(scaled, 0.5);
     let up = cx.b.add(scaled, half);
     let whole = cx.b.unary(ScalarOp::Floor, up);
-    let whole = cx.b.convert(whole, DType::S32);
+    let whole = convert(cx.b, whole, DType::S32);
     let q = cx.b.add(whole, zeros);
     let q = clamped(cx, q, "")?;
     let out = cx.attr_dtype("Tout")?;

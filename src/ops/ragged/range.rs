@@ -51,9 +51,10 @@ fn steps(cx: &mut LowerCtx, start: InstId, limit: InstId, delta: InstId) -> Inst
     let span = cx.b.select(is_up, up, down);
     let by = cx.b.elementwise(ScalarOp::Abs, &[delta]);
     let by = cx.b.max(by, one);
-    let last = cx.b.sub(by, one);
-    let last = cx.b.add(span, last);
-    let count = cx.b.div(last, by);
+    // the first step apart: a sum of span and step could overflow
+    let rest = cx.b.sub(span, one);
+    let further = cx.b.div(rest, by);
+    let count = cx.b.add(further, one);
     let is_any = cx.b.compare(Direction::Gt, span, zero);
     cx.b.select(is_any, count, zero)
 }
