@@ -9,7 +9,7 @@ use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Variable, VariableRole};
-use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape, SizeRepr};
+use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Module, Op, Shape, SizeRepr};
 use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{self, Failure, Feed, Lowered, OpenLowered, Traced, TracedSize};
@@ -442,5 +442,5 @@ fn flatten(comp: &mut crate::hlo::Computation, id: InstId, out: &mut Vec<InstId>
 
 fn push(comp: &mut crate::hlo::Computation, op: Op, operands: Vec<InstId>, shape: Shape) -> InstId {
     let name = format!("{}.leaf.{}", op.name(), comp.insts.len());
-    comp.insts.push(Inst { name, op, operands, shape, metadata: Metadata::default(), extra: Vec::new() })
+    comp.insts.push(Inst { name, op, operands, shape, metadata: Default::default(), extra: Vec::new() })
 }

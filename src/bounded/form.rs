@@ -1,6 +1,6 @@
 //! The numbers of a function that follow from its sizes, instruction by instruction.
 use super::extent::Extent;
-use crate::hlo::attrs::{GatherDims, PadDim, SliceDim, WindowDim};
+use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape, SizeRepr};
 use std::sync::Arc;
 
@@ -133,9 +133,8 @@ fn set_numbers<D: SizeRepr>(op: &mut Op<D>, mut f: impl FnMut(D::Signed) -> Opti
                 [start, stride].into_iter().for_each(|n| unsigned(n, &mut f));
             }
         }
-        Op::DynamicSlice(sizes) | Op::Gather(GatherDims { slice_sizes: sizes, .. }) => {
-            sizes.iter_mut().for_each(|n| unsigned(n, &mut f));
-        }
+        Op::DynamicSlice(sizes) => sizes.iter_mut().for_each(|n| unsigned(n, &mut f)),
+        Op::Gather(dims) => dims.slice_sizes.iter_mut().for_each(|n| unsigned(n, &mut f)),
         Op::Fft { length, .. } => length.iter_mut().for_each(|n| unsigned(n, &mut f)),
         Op::TopK { k, .. } => unsigned(k, &mut f),
         Op::Pad(dims) => {

@@ -13,6 +13,7 @@ use crate::symbolic::{Dim, trace};
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A number that every element of a constant is.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +77,7 @@ pub struct Builder<D: SizeRepr = u64> {
     /// How many replicas the collectives so far are among.
     replicas: Option<u64>,
     /// Given to each new instruction.
-    pub metadata: Metadata,
+    pub metadata: Arc<Metadata>,
 }
 
 impl<D: SizeRepr> Builder<D> {
@@ -102,7 +103,7 @@ impl<D: SizeRepr> Builder<D> {
             claims: Vec::new(),
             carrying: 1,
             replicas: None,
-            metadata: Metadata::default(),
+            metadata: Arc::default(),
         };
         b.begin("main");
         b
@@ -557,7 +558,7 @@ impl<D: SizeRepr> Builder<D> {
             indices_are_sorted: is_sorted,
             ..GatherDims::default()
         };
-        self.add_inst(Op::Gather(dims), &[x, indices])
+        self.add_inst(Op::Gather(Box::new(dims)), &[x, indices])
     }
     /// Grown or cropped; `fill` is a scalar.
     pub fn pad(&mut self, x: InstId, fill: InstId, dims: &[PadDim<D>]) -> InstId {
@@ -620,7 +621,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// A batched matrix product.
     pub fn dot(&mut self, x: InstId, y: InstId, dims: DotDims) -> InstId {
-        self.add_inst(Op::Dot(dims), &[x, y])
+        self.add_inst(Op::Dot(Box::new(dims)), &[x, y])
     }
     /// Several values as one.
     pub fn tuple(&mut self, parts: &[InstId]) -> InstId {

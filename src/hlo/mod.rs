@@ -37,7 +37,9 @@ pub use symbolic_arrays::SymbolicArray;
 
 use crate::diag::{Code, Error, Result};
 use crate::tensor::Tensor;
+use crate::util::id_lists::IdLists;
 use crate::util::id_vec::IdVec;
+use std::sync::Arc;
 
 crate::ids! {
     /// An instruction of one computation.
@@ -66,11 +68,16 @@ pub struct Inst<D: SizeRepr = u64> {
     pub operands: Vec<InstId>,
     /// The shape of the result.
     pub shape: Shape<D>,
-    /// The TensorFlow node that it came from.
-    pub metadata: Metadata,
+    /// The TensorFlow node that the instruction came from; those of one node share it.
+    pub metadata: Arc<Metadata>,
     /// Attributes that are only carried, as text: sharding, backend_config, control-predecessors, operand_precision …
     pub extra: Vec<(String, String)>,
 }
+
+/// The users of each instruction of a computation.
+pub type Users = IdLists<InstId, InstId>;
+/// The uses of each instruction of a computation: a user, and which of its operands the instruction is.
+pub type OperandUses = IdLists<InstId, (InstId, usize)>;
 
 /// A function of values.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,14 +199,14 @@ impl<D: SizeRepr> Computation<D> {
     }
     /// The instructions that `last` needs and all parameters, operands before users.
     pub fn post_order_to(&self, last: InstId) -> Vec<InstId> {
-        self.ordered(self.params.iter().copied().chain([last]))
+        self.post_order_from(self.params.iter().copied().chain([last]))
     }
     /// [`Computation::post_order`] with `first` and the instructions that they need before the others.
     pub fn post_order_of(&self, first: &[InstId]) -> Vec<InstId> {
-        self.ordered(self.params.iter().chain(first).copied().chain([self.root]))
+        self.post_order_from(self.params.iter().chain(first).copied().chain([self.root]))
     }
     /// The given instructions and all that they need, operands before users.
-    fn ordered(&self, starts: impl Iterator<Item = InstId>) -> Vec<InstId> {
+    pub fn post_order_from(&self, starts: impl Iterator<Item = InstId>) -> Vec<InstId> {
         let mut state = vec![0u8; self.insts.len()];
         let mut out = Vec::with_capacity(self.insts.len());
         for start in starts {
@@ -222,24 +229,18 @@ impl<D: SizeRepr> Computation<D> {
         out
     }
     /// The users of each instruction, among those of `post_order`; an instruction that uses a value twice stands twice.
-    pub fn users(&self) -> IdVec<InstId, Vec<InstId>> {
-        let mut users: IdVec<InstId, Vec<InstId>> = self.insts.ids().map(|_| Vec::new()).collect();
-        for id in self.post_order() {
-            for &operand in &self.insts[id].operands {
-                users[operand].push(id);
-            }
-        }
-        users
+    pub fn users(&self) -> Users {
+        let order = self.post_order();
+        let pairs = order.iter().flat_map(|&id| self.insts[id].operands.iter().map(move |&operand| (operand, id)));
+        IdLists::grouped(self.insts.len(), &pairs.collect::<Vec<_>>())
     }
     /// The uses of each instruction by those of `post_order`: the user, and which of its operands the instruction is.
-    pub fn uses(&self) -> IdVec<InstId, Vec<(InstId, usize)>> {
-        let mut uses: IdVec<InstId, Vec<(InstId, usize)>> = self.insts.ids().map(|_| Vec::new()).collect();
-        for id in self.post_order() {
-            for (number, &operand) in self.insts[id].operands.iter().enumerate() {
-                uses[operand].push((id, number));
-            }
-        }
-        uses
+    pub fn uses(&self) -> OperandUses {
+        let order = self.post_order();
+        let pairs = order.iter().flat_map(|&id| {
+            self.insts[id].operands.iter().enumerate().map(move |(number, &operand)| (operand, (id, number)))
+        });
+        IdLists::grouped(self.insts.len(), &pairs.collect::<Vec<_>>())
     }
     /// Whether its result is a tuple.
     pub fn returns_tuple(&self) -> bool {

@@ -177,12 +177,12 @@ hlo_ops! {
     /// Operand 0 with operand 1 written at run-time starts, clamped so that it fits.
     DynamicUpdateSlice, "dynamic-update-slice", Arity::AtLeast(2), ElementMapping::Selected, [];
     /// Slices at indices; starts are clamped.
-    Gather(dims: GatherDims<D>), "gather", Arity::Exactly(2), ElementMapping::Selected, [
+    Gather(dims: Box<GatherDims<D>>), "gather", Arity::Exactly(2), ElementMapping::Selected, [
         "!offset_dims", "!collapsed_slice_dims", "!start_index_map", "!index_vector_dim", "!slice_sizes", "operand_batching_dims",
         "start_indices_batching_dims", "indices_are_sorted"];
     /// Updates combined into operands at indices; windows that do not fit are skipped.
     Scatter { /// Axes.
-        dims: ScatterDims, /// (old.., new..) -> combined.
+        dims: Box<ScatterDims>, /// (old.., new..) -> combined.
         comp: CompId = "!to_apply" }, "scatter", Arity::ScatterGroups, ElementMapping::Folded, [
         "!update_window_dims", "!inserted_window_dims", "!scatter_dims_to_operand_dims", "!index_vector_dim", "input_batching_dims",
         "scatter_indices_batching_dims", "indices_are_sorted", "unique_indices"];
@@ -211,7 +211,7 @@ hlo_ops! {
         /// decide where a NaN goes.
         kind: CompareKind }, "topk", Arity::Exactly(1), ElementMapping::Folded, [];
     /// Batched matrix product.
-    Dot(dims: DotDims), "dot", Arity::Exactly(2), ElementMapping::Folded, [
+    Dot(dims: Box<DotDims>), "dot", Arity::Exactly(2), ElementMapping::Folded, [
         "lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims", "operand_precision", "algorithm", "sparsity"];
     /// Convolution (cross-correlation unless reversed).
     Convolution(dims: Box<ConvDims<D>>), "convolution", Arity::Exactly(2), ElementMapping::Folded, [

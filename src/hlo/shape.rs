@@ -21,7 +21,7 @@ pub struct ArrayShape<D: SizeRepr = u64> {
     /// Dimensions whose size is only bounded (`<=n`); empty when all are fixed.
     pub dynamic: Vec<bool>,
     /// The layout if one was written.
-    pub layout: Option<XlaLayout>,
+    pub layout: Option<Box<XlaLayout>>,
 }
 
 /// The shape of one HLO value.

@@ -152,7 +152,7 @@ impl<D: SizeRepr> Op<D> {
             Op::Slice(dims) => Op::Slice(dims.iter().map(|d| d.resized(to)).collect()),
             Op::Pad(dims) => Op::Pad(dims.iter().map(|d| d.resized(to)).collect()),
             Op::DynamicSlice(sizes) => Op::DynamicSlice(to.all(&sizes)),
-            Op::Gather(dims) => Op::Gather(dims.resized(to)),
+            Op::Gather(dims) => Op::Gather(Box::new(dims.resized(to))),
             Op::ReduceWindow { window, comp } => Op::ReduceWindow { window: windows(&window, to), comp },
             Op::SelectAndScatter { window, select, scatter } => {
                 Op::SelectAndScatter { window: windows(&window, to), select, scatter }

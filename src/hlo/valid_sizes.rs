@@ -13,7 +13,7 @@ pub fn resized(inst: &Inst, declared: &[&Shape], actual: &[&Shape], module: &Mod
     }
     let op = match &inst.op {
         Op::Slice(dims) => Op::Slice(sliced(dims, bounds.first()?, sizes.first()?)?),
-        Op::Gather(dims) => Op::Gather(gathered(dims, bounds.first()?, sizes.first()?, sizes.get(1)?)?),
+        Op::Gather(dims) => Op::Gather(Box::new(gathered(dims, bounds.first()?, sizes.first()?, sizes.get(1)?)?)),
         Op::Scatter { dims, .. } => {
             let count = sizes.len() / 2;
             let is_within = scatters_within(dims, sizes.first()?, sizes.get(count)?, sizes.get(count + 1)?);

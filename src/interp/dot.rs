@@ -125,7 +125,8 @@ pub(super) use with_ring;
 /// Batched matrix product; the element type is that of `shape`.
 pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &ArrayShape) -> Result<Tensor> {
     let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
-    let inferred = infer::infer(&crate::hlo::Op::Dot(d.clone()), &[&array(x), &array(y)], m.module).map_err(invalid)?;
+    let inferred =
+        infer::infer(&crate::hlo::Op::Dot(Box::new(d.clone())), &[&array(x), &array(y)], m.module).map_err(invalid)?;
     // Actual sizes may be below the declared bounds; the machine compares them.
     let Some(shape) = inferred.as_array() else { return Err(invalid(format!("{shape} is declared for dot"))) };
     let product = x.dtype.product(y.dtype, shape.dtype);

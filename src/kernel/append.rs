@@ -112,7 +112,7 @@ impl Renumbering {
                 Stmt::Store { buf: *buf, index: self.index(index), value: self.id(*value) }
             }
             Stmt::Prefetch { buf, index } => Stmt::Prefetch { buf: *buf, index: self.index(index) },
-            Stmt::Tiles(sums) => Stmt::Tiles(self.tiles(sums)),
+            Stmt::Tiles(sums) => Stmt::Tiles(Box::new(self.tiles(sums))),
             Stmt::Release => Stmt::Release,
             Stmt::Set { reg, at, value } => {
                 Stmt::Set { reg: self.reg(*reg), at: self.index(at), value: self.id(*value) }

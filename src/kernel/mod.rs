@@ -136,7 +136,7 @@ pub enum Stmt {
         index: Index,
     },
     /// Writes a block of sums, outside of vector loops.
-    Tiles(TileSums),
+    Tiles(Box<TileSums>),
     /// No vector stays in a register from before to behind this: what follows makes its constants itself, rather than that they
     /// take registers which loops before it need.
     Release,
@@ -225,7 +225,7 @@ impl Expr {
         }
     }
 
-    /// The same, to be changed.
+    /// The index in the expression, to be changed.
     pub fn index_mut(&mut self) -> Option<&mut Index> {
         match self {
             Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
@@ -381,6 +381,11 @@ impl Kernel {
             Expr::Lanes(_, _, _, count) => *count > 1,
         }
     }
+    /// Gives back the memory that was set aside for more expressions and statements.
+    pub fn shrink_to_fit(&mut self) {
+        self.exprs.shrink_to_fit();
+        shrink_to_fit(&mut self.body);
+    }
     /// The number of its chunks.
     pub fn count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
@@ -443,6 +448,18 @@ impl Kernel {
     /// A new register array.
     pub fn reg(&mut self, dtype: DType, lanes: u64, count: u64) -> RegId {
         self.regs.push(Reg { dtype, lanes, count })
+    }
+}
+
+fn shrink_to_fit(stmts: &mut Vec<Stmt>) {
+    stmts.shrink_to_fit();
+    for s in stmts {
+        match s {
+            Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
+                shrink_to_fit(body)
+            }
+            Stmt::Store { .. } | Stmt::Tiles(_) | Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {}
+        }
     }
 }
 

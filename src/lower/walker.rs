@@ -152,7 +152,7 @@ impl<'p> Walker<'p> {
     /// The outputs of one node; `None` where an input has no value.
     fn node(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
         let depth = self.b.depth();
-        self.b.metadata = Metadata { op_type: node.op.to_string(), op_name: node.name.to_string() };
+        self.b.metadata = Metadata { op_type: node.op.to_string(), op_name: node.name.to_string() }.into();
         trace::enter_node(&node.name, &node.op);
         let result = self.outputs(node, args);
         while self.b.depth() > depth {

@@ -161,7 +161,7 @@ impl Walker<'_> {
         let dtype = self.b.dtype(x);
         let f = super::functions::required(node, "update_computation")?;
         let Some(comp) = self.scalar_function(f, &[dtype, dtype], &[dtype])? else { return Ok(vec![None]) };
-        let y = self.b.add_inst(Op::Scatter { dims, comp }, &[x, indices, updates]);
+        let y = self.b.add_inst(Op::Scatter { dims: Box::new(dims), comp }, &[x, indices, updates]);
         Ok(vec![Some(Value::Array(y))])
     }
 

@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use super::rewrite::Changed;
 use crate::diag::Result;
 use crate::hlo::attrs::SliceDim;
-use crate::hlo::{
-    ArrayShape, CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer, valid_sizes,
-};
+use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape, infer, valid_sizes};
 use crate::tensor::Tensor;
 
 /// Gives arrays the sizes that constants say they have, where that is known of all that a computation makes of them and changes neither
@@ -244,7 +242,7 @@ impl<'m> Fixing<'m> {
 
     fn push(&mut self, op: Op, operands: Vec<InstId>, shape: Shape) -> InstId {
         let name = format!("{}.{}", op.name(), self.new.insts.len());
-        self.new.insts.push(Inst { name, op, operands, shape, metadata: Metadata::default(), extra: Vec::new() })
+        self.new.insts.push(Inst { name, op, operands, shape, metadata: Default::default(), extra: Vec::new() })
     }
 }
 

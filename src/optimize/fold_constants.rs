@@ -3,7 +3,7 @@ use super::constant;
 use super::cse::is_pure;
 use super::rewrite::{Changed, Editor, rewrite};
 use crate::diag::Result;
-use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op};
+use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Module, Op};
 use crate::interp;
 use crate::util::id_vec::IdVec;
 
@@ -55,7 +55,7 @@ fn alone(inst: &Inst, comp: &Computation) -> Computation {
     let mut insts: IdVec<InstId, Inst> = IdVec::new();
     let mut push = |op, operands, shape| {
         let name = format!("i{}", insts.len());
-        insts.push(Inst { name, op, operands, shape, metadata: Metadata::default(), extra: Vec::new() })
+        insts.push(Inst { name, op, operands, shape, metadata: Default::default(), extra: Vec::new() })
     };
     let params: Vec<InstId> =
         inst.operands.iter().enumerate().map(|(i, &o)| push(Op::Parameter(i), vec![], comp[o].shape.clone())).collect();

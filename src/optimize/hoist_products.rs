@@ -141,7 +141,7 @@ fn once(editor: &mut Editor, l: &mut Loop, p: &Product, step: InstId) {
     let of_step = |all: &ArrayShape| Shape::array(all.dtype, all.dims[1..].to_vec());
     let left = editor.add_shaped(Op::Reshape, &[step], of_step(&p.left));
     let dims = DotDims { lhs_contracting: p.dims.lhs_contracting.iter().map(|a| a - 1).collect(), ..p.dims.clone() };
-    let product = editor.add_shaped(Op::Dot(dims), &[left, right], of_step(&p.all));
+    let product = editor.add_shaped(Op::Dot(Box::new(dims)), &[left, right], of_step(&p.all));
     let part = l.part("product", product, of_step(&p.all));
     l.body.insts[p.dot].op = Op::Reshape;
     l.body.insts[p.dot].operands = vec![part];
@@ -152,7 +152,7 @@ fn at_once(editor: &mut Editor, l: &mut Loop, p: &Product) {
     let right = right(editor, l, p);
     let left = editor.add_shaped(Op::Reshape, &[l.starts[p.sequence]], Shape::Array(p.left.clone()));
     let all = Shape::Array(p.all.clone());
-    let products = editor.add_shaped(Op::Dot(p.dims.clone()), &[left, right], all.clone());
+    let products = editor.add_shaped(Op::Dot(Box::new(p.dims.clone())), &[left, right], all.clone());
     let part = l.part("products", products, all);
     read_row(&mut l.body, p, part, p.step);
 }
@@ -184,7 +184,7 @@ fn product(body: &Computation, dot: InstId, invariant: &[bool]) -> Option<Produc
         let dims: Vec<u64> = std::iter::once(whole.dims[0]).chain(array.dims.iter().copied()).collect();
         Some(ArrayShape::new(array.dtype, dims))
     };
-    let dims = DotDims { lhs_contracting: d.lhs_contracting.iter().map(|a| a + 1).collect(), ..d.clone() };
+    let dims = DotDims { lhs_contracting: d.lhs_contracting.iter().map(|a| a + 1).collect(), ..(**d).clone() };
     let (left, all) = (with_steps(left)?, with_steps(dot)?);
     (all.elements() <= MOST_ELEMENTS).then_some(Product { dot, sequence, step, dims, weights, left, all })
 }

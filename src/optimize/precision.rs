@@ -257,14 +257,14 @@ fn gather(
     let dims = editor.dims(id).to_vec();
     let narrow = Shape::array(stored.numbers.dtype, dims.clone());
     let numbers = editor.add_constant(stored.numbers);
-    let taken = editor.add_shaped(Op::Gather(d.clone()), &[numbers, indices], narrow);
+    let taken = editor.add_shaped(Op::Gather(Box::new(d.clone())), &[numbers, indices], narrow);
     let mut made = editor.add_shaped(convert(DType::F32), &[taken], shape.clone());
     if let Some(scales) = stored.scales {
         let batch: Vec<usize> = (0..dims.len()).filter(|axis| !d.offset_dims.contains(axis)).collect();
         let sizes: Vec<u64> = batch.iter().map(|&a| dims[a]).collect();
         let of_scales = GatherDims { offset_dims: vec![], slice_sizes: vec![1], ..d.clone() };
         let scales = editor.add_constant(scales);
-        let of_rows = Op::Gather(of_scales);
+        let of_rows = Op::Gather(Box::new(of_scales));
         let taken = editor.add_shaped(of_rows, &[scales, indices], Shape::array(DType::F32, sizes));
         let wide = editor.add_shaped(Op::Broadcast(batch), &[taken], shape.clone());
         made = editor.add_shaped(Op::Elementwise(ScalarOp::Multiply), &[made, wide], shape);

@@ -4,6 +4,7 @@
 //! returns is tried again when it is new, so that short chains of rules settle in one walk; longer ones settle in the next
 //! round of the pipeline. No rule has to know the users of what it replaces.
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::diag::{Error, Result};
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
@@ -39,9 +40,13 @@ pub struct Editor<'m> {
     module: &'m mut Module,
     id: CompId,
     comp: Computation,
+    /// The live instructions at the beginning, operands before users.
+    order: Vec<InstId>,
+    /// Whether these were all instructions, in the order of their numbers.
+    was_compact: bool,
     forward: Vec<Option<InstId>>,
     uses: Vec<u32>,
-    metadata: Metadata,
+    metadata: Arc<Metadata>,
 }
 
 /// A computation of nothing, to stand in a module for one that is being changed.
@@ -60,8 +65,10 @@ impl<'m> Editor<'m> {
     /// Takes computation `id` out of `module`.
     pub fn open(module: &'m mut Module, id: CompId) -> Self {
         let comp = std::mem::replace(&mut module.comps[id], placeholder());
+        let order = live_order(&comp);
+        let was_compact = is_compact(&comp, &order);
         let mut uses = vec![0u32; comp.insts.len()];
-        for inst in live_order(&comp) {
+        for &inst in &order {
             for operand in &comp.insts[inst].operands {
                 uses[operand.index()] += 1;
             }
@@ -70,10 +77,17 @@ impl<'m> Editor<'m> {
             *n += 1;
         }
         let forward = vec![None; comp.insts.len()];
-        Editor { module, id, comp, forward, uses, metadata: Metadata::default() }
+        let metadata = Arc::default();
+        Editor { module, id, comp, order, was_compact, forward, uses, metadata }
     }
     /// Puts the computation back, with all replacements made and what is unreachable gone.
     pub fn close(mut self) {
+        let is_changed = self.comp.insts.len() > self.order.len() || self.forward.iter().any(Option::is_some);
+        if self.was_compact && !is_changed {
+            unique_names(&mut self.comp);
+            self.module.comps[self.id] = self.comp;
+            return;
+        }
         for at in self.comp.insts.ids() {
             for i in 0..self.comp.insts[at].operands.len() {
                 let operand = self.comp.insts[at].operands[i];
@@ -314,8 +328,8 @@ pub fn rewrite_computation(
     id: CompId,
     rule: &mut impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
 ) -> Result<Changed> {
-    let order = live_order(&module.comps[id]);
     let mut editor = Editor::open(module, id);
+    let order = editor.order.clone();
     let mut changed = Changed::No;
     for at in order {
         editor.refresh(at);
@@ -340,40 +354,25 @@ fn is_dynamic(shape: &Shape) -> bool {
 /// Instructions that the root, the parameters and the foreign instructions (which may have effects) need, operands before users.
 pub fn live_order(comp: &Computation) -> Vec<InstId> {
     let foreign = comp.insts.iter().filter(|(_, inst)| matches!(inst.op, Op::Foreign(_))).map(|(id, _)| id);
-    let starts: Vec<InstId> = comp.params.iter().copied().chain(foreign).chain([comp.root]).collect();
-    let mut seen = vec![false; comp.insts.len()];
-    let mut out = Vec::with_capacity(comp.insts.len());
-    for start in starts {
-        let mut stack = vec![(start, 0usize)];
-        while let Some((id, next)) = stack.pop() {
-            if next == 0 && std::mem::replace(&mut seen[id.index()], true) {
-                continue;
-            }
-            match comp.insts[id].operands.get(next) {
-                Some(&operand) => {
-                    stack.push((id, next + 1));
-                    if !seen[operand.index()] {
-                        stack.push((operand, 0));
-                    }
-                }
-                None => out.push(id),
-            }
-        }
-    }
-    out
+    comp.post_order_from(comp.params.iter().copied().chain(foreign).chain([comp.root]))
+}
+
+/// Whether `order` has every instruction of a computation, in the order of their numbers.
+fn is_compact(comp: &Computation, order: &[InstId]) -> bool {
+    order.len() == comp.insts.len() && order.iter().enumerate().all(|(i, id)| id.index() == i)
 }
 
 /// Drops what nothing needs, puts operands before users, and makes names unique.
 pub fn compact(comp: &mut Computation) -> Changed {
     let order = live_order(comp);
-    let in_place = order.len() == comp.insts.len() && order.iter().enumerate().all(|(i, id)| id.index() == i);
     let changed = Changed::from_bool(order.len() != comp.insts.len());
-    if !in_place {
+    if !is_compact(comp, &order) {
         let mut new_ids = vec![InstId(0); comp.insts.len()];
         for (i, id) in order.iter().enumerate() {
             new_ids[id.index()] = InstId::from_index(i);
         }
-        let mut old: Vec<Option<Inst>> = std::mem::take(&mut comp.insts).into_iter().map(Some).collect();
+        let kept = IdVec::with_capacity(order.len());
+        let mut old: Vec<Option<Inst>> = std::mem::replace(&mut comp.insts, kept).into_iter().map(Some).collect();
         for id in order {
             if let Some(mut inst) = old[id.index()].take() {
                 inst.operands.iter_mut().for_each(|o| *o = new_ids[o.index()]);
@@ -389,10 +388,11 @@ pub fn compact(comp: &mut Computation) -> Changed {
 
 /// Gives a new name to each instruction whose name an earlier one has.
 fn unique_names(comp: &mut Computation) {
-    let mut taken: HashSet<String> = comp.insts.values().map(|i| i.name.clone()).collect();
-    if taken.len() == comp.insts.len() {
+    let mut names = foldhash::HashSet::with_capacity_and_hasher(comp.insts.len(), Default::default());
+    if comp.insts.values().all(|i| names.insert(i.name.as_str())) {
         return;
     }
+    let mut taken: HashSet<String> = comp.insts.values().map(|i| i.name.clone()).collect();
     let mut seen = HashSet::new();
     let mut next = comp.insts.len();
     for inst in comp.insts.values_mut() {

@@ -10,7 +10,7 @@
 //! The loop gets new computations; others that share the old ones keep them. Cost: one walk of condition and body a loop.
 use super::rewrite::{Changed, Editor, live_order, rewrite};
 use crate::diag::Result;
-use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape};
+use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
 use crate::util::id_vec::{Id, IdVec};
 
 /// Applies the rules to every `while` over a tuple that is made of parts.
@@ -210,5 +210,5 @@ impl Narrow<'_> {
 
 /// An instruction without metadata.
 pub(super) fn plain(name: &str, op: Op, operands: Vec<InstId>, shape: Shape) -> Inst {
-    Inst { name: name.to_string(), op, operands, shape, metadata: Metadata::default(), extra: Vec::new() }
+    Inst { name: name.to_string(), op, operands, shape, metadata: Default::default(), extra: Vec::new() }
 }

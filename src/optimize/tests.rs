@@ -308,7 +308,7 @@ fn the_right_side_of_a_product_is_read_through_its_transpose() {
                 lhs_contracting: vec![3],
                 rhs_contracting: vec![rhs],
             };
-            b.add_inst(Op::Dot(dims), &[x, y])
+            b.add_inst(Op::Dot(Box::new(dims)), &[x, y])
         })
     };
     assert_eq!(ops(&product([0, 2, 1, 3], 1)), ["dot"]);

@@ -140,9 +140,9 @@ fn pass(comp: &mut Computation, id: InstId) -> bool {
 }
 
 fn bare(inst: &mut Inst) -> bool {
-    let changed = !inst.extra.is_empty() || inst.metadata != Metadata::default();
+    let changed = !inst.extra.is_empty() || *inst.metadata != Metadata::default();
     inst.extra.clear();
-    inst.metadata = Metadata::default();
+    inst.metadata = Metadata::default().into();
     changed
 }
 

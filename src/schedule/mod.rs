@@ -210,7 +210,11 @@ impl ProgramBuilder<'_> {
         let drawn = program.workspace_bytes;
         let program = match detail {
             Detail::Whole => program,
-            Detail::Sketch => self.emitted(base, &plan, choices, Detail::Whole)?.0,
+            Detail::Sketch => {
+                // two programs of a large graph are the most memory that compiling it takes
+                drop(program);
+                self.emitted(base, &plan, choices, Detail::Whole)?.0
+            }
         };
         debug_assert!(drawn == program.workspace_bytes || !base.needed.is_empty(), "a sketch takes what it is one of");
         let text = text::print(base.module, &plan, choices, base.halves, &program, self.target);

@@ -46,6 +46,14 @@ impl<I: Id, T> IdVec<I, T> {
     pub fn with_capacity(items: usize) -> Self {
         IdVec { items: Vec::with_capacity(items), id: PhantomData }
     }
+    /// Makes place for this many more items, and for no others.
+    pub fn reserve_exact(&mut self, more: usize) {
+        self.items.reserve_exact(more);
+    }
+    /// Gives back the memory that no item takes.
+    pub fn shrink_to_fit(&mut self) {
+        self.items.shrink_to_fit();
+    }
     /// Appends `item` and returns its id.
     pub fn push(&mut self, item: T) -> I {
         self.items.push(item);

@@ -1,4 +1,5 @@
 //! Utilities that hold no tensor: ids, arenas, hashes, contents of files, work and meetings of threads.
+pub mod id_lists;
 pub mod id_vec;
 pub mod meetings;
 pub mod order;

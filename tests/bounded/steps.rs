@@ -240,7 +240,7 @@ impl Steps<'_> {
                     ..ScatterDims::default()
                 };
                 let comp = self.b.scalar_computation(ScalarOp::Add, DType::F32);
-                self.b.add_inst(Op::Scatter { dims: d, comp }, &[to, indices, x])
+                self.b.add_inst(Op::Scatter { dims: Box::new(d), comp }, &[to, indices, x])
             }
             17 => {
                 let (flat, first) = self.first(x, 0.0004);

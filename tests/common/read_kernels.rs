@@ -279,7 +279,7 @@ impl Reader<'_> {
             sums.rows.push(TileRows { first, stride: row.number()?, count });
             *next += 1;
         }
-        Ok(Stmt::Tiles(sums))
+        Ok(Stmt::Tiles(Box::new(sums)))
     }
 
     fn bracketed(&mut self, words: &mut Words) -> Read<Index> {

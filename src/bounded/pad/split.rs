@@ -239,7 +239,7 @@ impl Walk<'_> {
         let before = if place == 0 { 0 } else { free_before(0, left) };
         let axis = d.lhs_batch.len() + before + free_before(place, split.axis);
         let operands = if place == 0 { [x, other] } else { [other, x] };
-        let value = self.b.add_inst(Op::Dot(there), &operands);
+        let value = self.b.add_inst(Op::Dot(Box::new(there)), &operands);
         Ok(self.noted(id, split.at(axis), value))
     }
 
@@ -268,7 +268,7 @@ impl Walk<'_> {
             },
             ..d.clone()
         };
-        let value = self.b.add_inst(Op::Gather(there), &[self.values[&inst.operands[0]], indices]);
+        let value = self.b.add_inst(Op::Gather(Box::new(there)), &[self.values[&inst.operands[0]], indices]);
         self.noted(id, own, value)
     }
 

@@ -181,5 +181,5 @@ fn instruction(
         .metadata
         .as_ref()
         .map_or_else(Metadata::default, |m| Metadata { op_type: m.op_type.clone(), op_name: m.op_name.clone() });
-    Ok(Inst { name: p.name.clone(), op, operands, shape: shapes[at].clone(), metadata, extra })
+    Ok(Inst { name: p.name.clone(), op, operands, shape: shapes[at].clone(), metadata: metadata.into(), extra })
 }

@@ -135,7 +135,7 @@ fn write_layout(layout: &XlaLayout) -> Result<LayoutProto> {
     Ok(p)
 }
 
-fn read_layout(p: &LayoutProto, rank: usize) -> Result<Option<XlaLayout>> {
+fn read_layout(p: &LayoutProto, rank: usize) -> Result<Option<Box<XlaLayout>>> {
     let mut sorted = p.minor_to_major.clone();
     sorted.sort_unstable();
     if sorted.len() != rank || sorted.iter().enumerate().any(|(i, &d)| d != i as i64) {
@@ -158,5 +158,5 @@ fn read_layout(p: &LayoutProto, rank: usize) -> Result<Option<XlaLayout>> {
         }
     }
     let plain = rank == 0 && properties.is_empty();
-    Ok((!plain).then(|| XlaLayout { minor_to_major: p.minor_to_major.clone(), properties }))
+    Ok((!plain).then(|| Box::new(XlaLayout { minor_to_major: p.minor_to_major.clone(), properties })))
 }

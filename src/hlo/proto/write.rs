@@ -117,8 +117,8 @@ fn instruction(
     let written = if let Op::Constant(_) = inst.op { shape::write_with_layout } else { shape::write };
     p.shape = MessageField::some(written(&inst.shape)?);
     p.operand_ids = inst.operands.iter().map(|&o| inst_id(in_comp, o)).collect();
-    if inst.metadata != Metadata::default() {
-        let Metadata { op_type, op_name } = inst.metadata.clone();
+    if *inst.metadata != Metadata::default() {
+        let Metadata { op_type, op_name } = (*inst.metadata).clone();
         p.metadata = MessageField::some(OpMetadata { op_type, op_name, ..Default::default() });
     }
     let operand_shapes: Vec<&Shape> = inst.operands.iter().map(|&o| &comp[o].shape).collect();

@@ -192,14 +192,14 @@ macro_rules! list_fields {
 }
 list_fields!(SliceDim: Slices, PadDim: Pads, WindowDim: Window);
 
-impl Field for DotDims {
+impl Field for Box<DotDims> {
     fn read(attrs: &mut Attrs, _: &'static str) -> Result<Self> {
-        Ok(DotDims {
+        Ok(Box::new(DotDims {
             lhs_batch: axes(attrs, "lhs_batch_dims")?,
             rhs_batch: axes(attrs, "rhs_batch_dims")?,
             lhs_contracting: axes(attrs, "lhs_contracting_dims")?,
             rhs_contracting: axes(attrs, "rhs_contracting_dims")?,
-        })
+        }))
     }
     fn write(&self, _: &'static str, out: &mut Attrs) {
         let parts = [
@@ -212,9 +212,9 @@ impl Field for DotDims {
     }
 }
 
-impl Field for GatherDims {
+impl Field for Box<GatherDims> {
     fn read(attrs: &mut Attrs, _: &'static str) -> Result<Self> {
-        Ok(GatherDims {
+        Ok(Box::new(GatherDims {
             offset_dims: axes(attrs, "offset_dims")?,
             collapsed_slice_dims: axes(attrs, "collapsed_slice_dims")?,
             start_index_map: axes(attrs, "start_index_map")?,
@@ -223,7 +223,7 @@ impl Field for GatherDims {
             start_indices_batching_dims: axes(attrs, "start_indices_batching_dims")?,
             slice_sizes: Field::read(attrs, "slice_sizes")?,
             indices_are_sorted: flag(attrs, "indices_are_sorted", false),
-        })
+        }))
     }
     fn write(&self, _: &'static str, out: &mut Attrs) {
         put_axes(out, "offset_dims", &self.offset_dims);
@@ -239,9 +239,9 @@ impl Field for GatherDims {
     }
 }
 
-impl Field for ScatterDims {
+impl Field for Box<ScatterDims> {
     fn read(attrs: &mut Attrs, _: &'static str) -> Result<Self> {
-        Ok(ScatterDims {
+        Ok(Box::new(ScatterDims {
             update_window_dims: axes(attrs, "update_window_dims")?,
             inserted_window_dims: axes(attrs, "inserted_window_dims")?,
             scatter_dims_to_operand_dims: axes(attrs, "scatter_dims_to_operand_dims")?,
@@ -250,7 +250,7 @@ impl Field for ScatterDims {
             scatter_indices_batching_dims: axes(attrs, "scatter_indices_batching_dims")?,
             indices_are_sorted: flag(attrs, "indices_are_sorted", false),
             unique_indices: flag(attrs, "unique_indices", false),
-        })
+        }))
     }
     fn write(&self, _: &'static str, out: &mut Attrs) {
         put_axes(out, "update_window_dims", &self.update_window_dims);

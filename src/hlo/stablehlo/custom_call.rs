@@ -31,7 +31,10 @@ pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> AttrResu
         if !axes.into_iter().eq(0..a.rank() as i64) {
             return Err(format!("`{name}` has a layout that is none of {shape}"));
         }
-        Ok(Shape::Array(ArrayShape { layout: Some(XlaLayout { minor_to_major, ..XlaLayout::default() }), ..a.clone() }))
+        Ok(Shape::Array(ArrayShape {
+            layout: Some(Box::new(XlaLayout { minor_to_major, ..XlaLayout::default() })),
+            ..a.clone()
+        }))
     };
     all.iter().zip(shapes).map(one).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use super::lexer::{Lexer, Token, TokenKind};
 use crate::diag::Result;
 use crate::hlo::schema::{self, Attrs, table};
-use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, infer};
+use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape, infer};
 use crate::util::id_vec::IdVec;
 
 /// Operands and computations that are written inside an instruction nest no deeper than this.
@@ -263,7 +263,7 @@ impl<'a> Parser<'a> {
             op,
             operands,
             shape: shape.unwrap_or(Shape::Opaque),
-            metadata,
+            metadata: metadata.into(),
             extra: attrs.into_extra(),
         };
         self.add(name, inst, at)
@@ -352,7 +352,7 @@ impl<'a> Parser<'a> {
         let number = self.scope().params.len();
         let op = Op::Parameter(number);
         let inst =
-            Inst { name: String::new(), op, operands: vec![], shape, metadata: Metadata::default(), extra: vec![] };
+            Inst { name: String::new(), op, operands: vec![], shape, metadata: Default::default(), extra: vec![] };
         let at = self.tok;
         self.add(Some(name).filter(|n| !n.is_empty()), inst, at)
     }

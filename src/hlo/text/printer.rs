@@ -151,7 +151,7 @@ fn attributes(inst: &Inst, comps: &IdVec<CompId, String>, style: Style, out: &mu
     for (name, value) in &inst.extra {
         let _ = write!(out, ", {name}={value}");
     }
-    let m = &inst.metadata;
+    let m = &*inst.metadata;
     if *m != Default::default() && style.metadata {
         out.push_str(", metadata={");
         let parts = [("op_type", &m.op_type), ("op_name", &m.op_name)];

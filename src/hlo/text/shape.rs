@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         }
     }
     /// A layout, if the brace that follows begins one: the next token is an integer or a colon.
-    fn layout(&mut self, rank: usize) -> Result<Option<XlaLayout>> {
+    fn layout(&mut self, rank: usize) -> Result<Option<Box<XlaLayout>>> {
         if !self.is(b'{') || !matches!(self.peek().kind, TokenKind::Int | TokenKind::Punct(b':')) {
             return Ok(None);
         }
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
         if sorted.len() != rank || sorted.iter().enumerate().any(|(i, &d)| d != i as i64) {
             return self.fail("dimensions of a layout are no permutation of the shape's");
         }
-        Ok(Some(XlaLayout { minor_to_major, properties }))
+        Ok(Some(Box::new(XlaLayout { minor_to_major, properties })))
     }
     /// `D() T() L() #() *() E() S() SC() P() M()`, in this order, without spaces.
     fn layout_properties(&mut self) -> Result<String> {

@@ -81,7 +81,7 @@ mod tests {
             adds: false,
         };
         change(&mut program, &mut sums);
-        k.body = vec![Stmt::Tiles(sums)];
+        k.body = vec![Stmt::Tiles(Box::new(sums))];
         let kernel = program.kernels.push(k);
         program.steps.push(Step::Launch(kernel));
         verify(&program).err().map_or(String::new(), |e| e.to_string())
@@ -134,7 +134,7 @@ mod tests {
             at,
             adds: false,
         };
-        k.body = vec![Stmt::For { var: lane, kind: LoopKind::Vector, body: vec![Stmt::Tiles(sums)] }];
+        k.body = vec![Stmt::For { var: lane, kind: LoopKind::Vector, body: vec![Stmt::Tiles(Box::new(sums))] }];
         program.kernels.push(k);
         assert!(verify(&program).err().is_some_and(|e| e.to_string().contains("k12")));
     }

@@ -82,7 +82,7 @@ pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, bat
         slice_sizes,
         indices_are_sorted: false,
     };
-    b.add_inst(Op::Gather(g), &[x, indices])
+    b.add_inst(Op::Gather(Box::new(g)), &[x, indices])
 }
 
 /// Result of a gather from an array without elements, which is empty too. It is computed from the array, so that a size that is taken to be 0
@@ -131,7 +131,7 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         slice_sizes,
         ..GatherDims::default()
     };
-    let y = cx.b.add_inst(Op::Gather(g), &[x, indices]);
+    let y = cx.b.add_inst(Op::Gather(Box::new(g)), &[x, indices]);
     let y = if ignores { ignoring(cx, y, indices, &dims[..depth]) } else { y };
     cx.one(y)
 }

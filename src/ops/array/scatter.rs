@@ -125,7 +125,7 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
         index_vector_dim: lead,
         ..ScatterDims::default()
     };
-    Ok(cx.b.add_inst(Op::Scatter { dims, comp }, &[x, indices, updates]))
+    Ok(cx.b.add_inst(Op::Scatter { dims: Box::new(dims), comp }, &[x, indices, updates]))
 }
 
 /// Refuses indices and updates for an array without elements, as TensorFlow does.

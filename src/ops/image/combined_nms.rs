@@ -191,7 +191,7 @@ fn taken(b: &mut Builder, boxes: InstId, at: InstId) -> InstId {
         slice_sizes: vec![Dim::from(1), Dim::from(1), Dim::from(1), Dim::from(4)],
         indices_are_sorted: false,
     };
-    b.add_inst(Op::Gather(dims), &[boxes, indices])
+    b.add_inst(Op::Gather(Box::new(dims)), &[boxes, indices])
 }
 
 /// The best of all classes, `total` of each image, zeros where there are no more.
@@ -267,5 +267,5 @@ fn picked(b: &mut Builder, x: InstId, places: &[InstId]) -> InstId {
         slice_sizes,
         indices_are_sorted: false,
     };
-    b.add_inst(Op::Gather(dims), &[x, indices])
+    b.add_inst(Op::Gather(Box::new(dims)), &[x, indices])
 }

@@ -126,7 +126,7 @@ pub fn at_places(b: &mut Builder, x: InstId, places: [InstId; 3]) -> InstId {
         slice_sizes: vec![Dim::from(1), Dim::from(1), Dim::from(1), image[3]],
         ..GatherDims::default()
     };
-    b.add_inst(Op::Gather(dims), &[x, index])
+    b.add_inst(Op::Gather(Box::new(dims)), &[x, index])
 }
 
 fn lerp_2d(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {

@@ -72,7 +72,7 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     dims.slice_sizes = sizes(cx, 2)?;
     dims.indices_are_sorted = cx.flag("indices_are_sorted");
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
-    let y = cx.b.add_inst(Op::Gather(dims), &[x, indices]);
+    let y = cx.b.add_inst(Op::Gather(Box::new(dims)), &[x, indices]);
     cx.one(y)
 }
 

@@ -153,7 +153,7 @@ fn inner_body(editor: &Editor, l: &Loop, p: &Product, index: &Shape, block: &Sha
         }
         Weights::Part(i) => rows.whole(l.starts[*i]),
     };
-    let dot = plain("products", Op::Dot(p.dims.clone()), vec![left, right], block.clone());
+    let dot = plain("products", Op::Dot(Box::new(p.dims.clone())), vec![left, right], block.clone());
     let dot = rows.comp.insts.push(dot);
     let mut root = vec![dot, wanted, wanted];
     for i in 0..rows.read.len() {

@@ -90,7 +90,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Adds a kernel and its launch.
-    pub(in crate::schedule) fn launch(&mut self, kernel: Kernel) {
+    pub(in crate::schedule) fn launch(&mut self, mut kernel: Kernel) {
+        kernel.shrink_to_fit();
         let id: KernelId = self.program.kernels.push(kernel);
         self.steps.push(Step::Launch(id));
     }

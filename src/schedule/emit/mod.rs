@@ -17,7 +17,7 @@ pub use family::{Family, Root};
 pub use search_facts::SearchFacts;
 
 use crate::diag::{Error, Result};
-use crate::hlo::{CompId, Computation, InstId, Module, Op};
+use crate::hlo::{CompId, Computation, InstId, Module, Op, Users};
 use crate::kernel::{BufId, Buffer, BufferLocation, Call, CallTarget, Program, Step};
 use crate::schedule::families::plane_sums::loops::PartialSums;
 use crate::schedule::memory::workspace;
@@ -28,7 +28,6 @@ use crate::schedule::plan::placement::Placement;
 use crate::schedule::plan::{ComputationPlan, Params, Plan};
 use crate::schedule::refuse;
 use crate::target::Target;
-use crate::util::id_vec::IdVec;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 pub use value::ValueBuffers;
@@ -157,7 +156,7 @@ pub struct EmitScope<'a> {
     pub(in crate::schedule) borrowed: HashSet<BufId>,
     /// The sums that depthwise windows left.
     pub(in crate::schedule) parts: HashMap<InstId, PartialSums>,
-    users: OnceCell<IdVec<InstId, Vec<InstId>>>,
+    users: OnceCell<Users>,
 }
 
 impl<'a> EmitScope<'a> {

@@ -9,7 +9,7 @@
 //!
 //! A round takes time linear in the instructions but for some maps; there are a few, and fewer for large computations. Which
 //! instructions share a kernel is decided anew for each order, as a kernel takes in what comes last.
-use crate::hlo::{Computation, InstId};
+use crate::hlo::{Computation, InstId, Users};
 use crate::schedule::memory::liveness::{LiveRange, MemoryDemand};
 use crate::schedule::plan::MemoryForecast;
 use crate::schedule::plan::fuse::Fusion;
@@ -55,7 +55,7 @@ pub fn lower(comp: &Computation, planned: impl Fn(Vec<InstId>) -> MemoryForecast
 
 struct Search<'a, P> {
     comp: &'a Computation,
-    users: IdVec<InstId, Vec<InstId>>,
+    users: Users,
     planned: P,
 }
 

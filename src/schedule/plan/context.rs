@@ -1,8 +1,7 @@
 //! Inputs of the planner for one computation.
-use crate::hlo::{Computation, InstId, Module};
+use crate::hlo::{Computation, Module, Users};
 use crate::schedule::families::convolution::recipe::algorithm::Convolutions;
 use crate::target::Target;
-use crate::util::id_vec::IdVec;
 
 /// Read-only inputs of the planner for one computation.
 #[derive(Clone, Copy)]
@@ -12,7 +11,7 @@ pub struct PlanContext<'a> {
     /// The computation that is planned.
     pub comp: &'a Computation,
     /// The readers of each instruction of the computation.
-    pub users: &'a IdVec<InstId, Vec<InstId>>,
+    pub users: &'a Users,
     /// The algorithm of each convolution of the computation.
     pub convolutions: &'a Convolutions,
     /// The machine that kernels are made for.

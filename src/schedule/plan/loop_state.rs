@@ -3,7 +3,7 @@
 //!
 //! A next value that is computed from other elements of the old one (a product of the state, say), or that the old one must
 //! outlive, gets memory of its own and is copied back at the end of the round.
-use crate::hlo::{Computation, InstId, Op};
+use crate::hlo::{Computation, InstId, Op, Users};
 use crate::schedule::plan::fuse::Fusion;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::{HashMap, HashSet};
@@ -99,7 +99,7 @@ pub fn order(comp: &Computation, fusion: &Fusion) -> Vec<InstId> {
 }
 
 /// The kernels that read the values `old`, through what is inlined into them and what is another view of the same memory.
-fn readers(comp: &Computation, fusion: &Fusion, users: &IdVec<InstId, Vec<InstId>>, old: Vec<InstId>) -> Vec<InstId> {
+fn readers(comp: &Computation, fusion: &Fusion, users: &Users, old: Vec<InstId>) -> Vec<InstId> {
     let mut seen: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();
     let (mut open, mut out) = (old, Vec::new());
     while let Some(id) = open.pop() {
@@ -120,7 +120,7 @@ fn readers(comp: &Computation, fusion: &Fusion, users: &IdVec<InstId, Vec<InstId
 /// The constraints on the order of instructions: operands, and readers of a state that come before its next value.
 struct Order<'a> {
     comp: &'a Computation,
-    users: IdVec<InstId, Vec<InstId>>,
+    users: Users,
     /// Instructions that must run before each, beside its operands.
     before: IdVec<InstId, Vec<InstId>>,
     after: IdVec<InstId, Vec<InstId>>,
@@ -130,7 +130,8 @@ impl<'a> Order<'a> {
     /// Operands before their readers.
     fn of(comp: &'a Computation) -> Order<'a> {
         let users = comp.users();
-        Order { comp, before: comp.insts.ids().map(|_| Vec::new()).collect(), after: users.clone(), users }
+        let after = comp.insts.ids().map(|id| users[id].to_vec()).collect();
+        Order { comp, before: comp.insts.ids().map(|_| Vec::new()).collect(), after, users }
     }
 
     /// Puts `next` behind all that reads the values `old`, where none of that needs `next`.

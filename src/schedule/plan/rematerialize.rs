@@ -5,9 +5,9 @@
 //! That is done on HLO, with what is inlined into what before and after: a value is left whole where a kernel would become
 //! another one than it was.
 use super::fuse::{self, Fusion, LARGEST_GROUP, Use, index_only, use_of};
-use crate::hlo::{ArrayShape, Computation, Inst, InstId, Module, Op};
+use crate::hlo::{ArrayShape, Computation, Inst, InstId, Module, Op, OperandUses};
 use crate::scalar::ScalarOp;
-use crate::util::id_vec::{Id, IdVec};
+use crate::util::id_vec::Id;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Most times that values are left out and the rest is looked at again.
@@ -41,7 +41,7 @@ pub fn in_readers(module: &Module) -> Option<Module> {
 struct Values<'a> {
     comp: &'a Computation,
     fusion: &'a Fusion,
-    uses: IdVec<InstId, Vec<(InstId, usize)>>,
+    uses: OperandUses,
     /// The kernels that were looked at, by their roots.
     kernels: HashMap<InstId, Kernel>,
     /// Each with the roots of the kernels that read it.
@@ -125,6 +125,7 @@ impl<'a> Values<'a> {
     /// The computation with an instruction for each reading kernel, and which value each new one is.
     fn copied(&self) -> (Computation, BTreeMap<InstId, InstId>) {
         let mut comp = self.comp.clone();
+        comp.insts.reserve_exact(self.roots.values().map(|roots| roots.len() - 1).sum());
         let mut owners = BTreeMap::new();
         for (&value, roots) in &self.roots {
             let mut copies: HashMap<InstId, InstId> = HashMap::new();

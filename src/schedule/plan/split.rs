@@ -11,7 +11,7 @@
 //! That is done while the peak becomes lower. Where a program needs more than dense arrays would, which is for the margins of
 //! windows, larger windows are cut by rows too; the few rows that both halves read are made twice.
 use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
-use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape};
+use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape, Users};
 use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, convolutions};
 use crate::schedule::memory::liveness::{MemoryDemand, Sharing};
 use crate::schedule::plan::context::PlanContext;
@@ -20,7 +20,6 @@ use crate::schedule::plan::split_level::SplitScope;
 use crate::schedule::plan::{MemoryForecast, placement};
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
-use crate::util::id_vec::IdVec;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -112,7 +111,7 @@ fn pair_at(comp: &Computation, peak: &Peak, cuts: SplitScope, target: &Target) -
 fn pair(
     comp: &Computation,
     Peak { fusion, convolutions, .. }: &Peak,
-    users: &IdVec<InstId, Vec<InstId>>,
+    users: &Users,
     last: InstId,
     cuts: SplitScope,
     target: &Target,

@@ -12,7 +12,7 @@ mod cone;
 mod path;
 mod rows;
 
-use crate::hlo::{Computation, ElementMapping, InstId, Module, Op};
+use crate::hlo::{Computation, ElementMapping, InstId, Module, Op, OperandUses};
 use crate::util::id_vec::{Id, IdVec};
 pub use path::{Move, forward};
 pub use rows::{FEW_COLUMNS, RowRole, Rows, demand};
@@ -173,7 +173,7 @@ struct Planner<'a> {
     module: &'a Module,
     comp: &'a Computation,
     /// The readers of each instruction, and which of their operands it is.
-    uses: IdVec<InstId, Vec<(InstId, usize)>>,
+    uses: OperandUses,
     fusion: Fusion,
     /// How an instruction's elements become those of its root, where each becomes one.
     align: Vec<Option<Vec<Move>>>,

@@ -26,7 +26,7 @@ pub(in crate::schedule) fn sums(
             continue;
         }
         let (loops, a, position) = loops(&mut e.k, sum, from, rounds, at_once, &part.a);
-        body.push(Stmt::Tiles(TileSums {
+        body.push(Stmt::Tiles(Box::new(TileSums {
             loops,
             terms: at_once,
             left,
@@ -38,7 +38,7 @@ pub(in crate::schedule) fn sums(
             to: to.buf,
             at: Index::default(),
             adds: from > 0,
-        }));
+        })));
     }
     body
 }

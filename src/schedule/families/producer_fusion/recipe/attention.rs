@@ -5,7 +5,7 @@
 //!
 //! Rows are whole, and each element is added up as the three kernels alone do it: the bits are the same.
 use crate::hlo::attrs::DotDims;
-use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::hlo::{Computation, InstId, Literal, Op, Users};
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::context::PlanContext;
@@ -13,7 +13,6 @@ use crate::schedule::plan::fuse::{Fusion, Move, RowRole, Rows, demand};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
 use crate::target::machine::{L2_SCORE, L3_SCORE, WORTH_SHARING};
-use crate::util::id_vec::IdVec;
 
 /// Sixteenths of the second level that scores may have to stay there until they are read.
 const NEAR_SIXTEENTHS: u64 = 8;
@@ -141,13 +140,7 @@ fn dot_kernel(comp: &Computation, fusion: &Fusion, id: InstId) -> Option<InstId>
 }
 
 /// The product that the rows of `left` are computed from, element for element, and that nothing else reads.
-fn operand_of_rows(
-    comp: &Computation,
-    fusion: &Fusion,
-    users: &IdVec<InstId, Vec<InstId>>,
-    left: InstId,
-    rows: Rows,
-) -> Option<InstId> {
+fn operand_of_rows(comp: &Computation, fusion: &Fusion, users: &Users, left: InstId, rows: Rows) -> Option<InstId> {
     let is_member = |id: InstId| fusion.is_in_rows(id, left);
     let is_full = |id: InstId, user: InstId| {
         let operands = comp[user].operands.iter().enumerate().filter(|(_, o)| **o == id);
