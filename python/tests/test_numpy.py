@@ -176,6 +176,44 @@ class Sizes(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "was given"):
             model(array[:, 1:])
 
+    def test_sizes_that_nobody_told_are_open_and_grow(self):
+        path = GRAPHS.parent / "keras3"
+        ((_, array),) = np.load(path / "feeds.npz").items()
+        ((_, answer),) = np.load(path / "expect.npz").items()
+        model = tfaot.compile(path)
+        ((_, size),) = model.sizes.items()
+        self.assertEqual((size.least, size.most), (1, 64))
+        for rows in (1, 5, 100):
+            many, want = (np.resize(one, (rows, *one.shape[1:])) for one in (array, answer))
+            (have,) = model(many).values()
+            np.testing.assert_allclose(have, want, rtol=2e-6, atol=2.5e-7 * np.abs(want).max())
+        ((_, size),) = model.sizes.items()
+        self.assertEqual(size.most, 128)
+        told = tfaot.compile(path, dims={"batch": "1..8"})
+        with self.assertRaises(tfaot.SizeError):
+            told(np.resize(array, (9, *array.shape[1:])))
+
+    def test_errors_name_the_arguments_of_this_package(self):
+        text = (
+            'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } '
+            'attr { key: "shape" value { shape { unknown_rank: true } } } }\n'
+            'node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } }\n'
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "relu.pbtxt"
+            path.write_text(text)
+            with self.assertRaisesRegex(tfaot.CompileError, r'feeds=\{"x:0": "f32\[1,224,224,3\]"\}') as raised:
+                tfaot.compile(path)
+            self.assertNotIn("--feed", str(raised.exception))
+            path.write_text(text.replace("unknown_rank: true", "dim { size: -1 } dim { size: -1 }"))
+            model = tfaot.compile(path)
+            self.assertEqual(model.inputs["x"].shape, (None, None))
+            for shape in ((3, 5), (70, 5), (2, 500)):
+                x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+                (y,) = model(x).values()
+                np.testing.assert_array_equal(y, np.maximum(x, 0))
+            self.assertEqual([s.most for s in model.sizes.values()], [128, 512])
+
     def test_sizes_that_the_call_says(self):
         text = (
             'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_BOOL } } '

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ._binary import VERSION as __version__
 from ._binary import binary, cmake_dir
-from ._errors import CallError, CompileError, Diagnostic, Error
+from ._errors import CallError, CompileError, Diagnostic, Error, SizeError
 from ._function import Function
 from ._graphs import Check, Rewritten, check, cluster, load, rewrite
 from ._library import Size, TensorSpec
@@ -31,6 +31,7 @@ __all__ = [
     "Report",
     "Rewritten",
     "Size",
+    "SizeError",
     "TensorSpec",
     "__version__",
     "binary",

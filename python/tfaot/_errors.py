@@ -2,8 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping
+
+_WORD = r"'?([^\s,;`']+)'?"
+_DIMS = re.compile(rf"--dim {_WORD}(?: --dim {_WORD})*")
+_FEED = r"'?([^\s,;`'=]+(?:=(?:\w*\[[^\]]*\](?:<=\w+)?|\{[^}]*\}|[\w.]+))?)'?"
+_OPTIONS = (
+    (re.compile(rf"--feed {_FEED}"), lambda word: f"feeds={_mapping([word])}" if "=" in word else f'feeds=["{word}"]'),
+    (re.compile(rf"--fetch {_WORD}"), lambda word: f'fetches=["{word}"]'),
+    (re.compile(rf"--signature {_WORD}"), lambda word: f'signature="{word}"'),
+    (re.compile(rf"--bound {_WORD}"), lambda word: f'flags=["--bound", "{word}"]'),
+    (re.compile(rf"--rounds {_WORD}"), lambda word: f'flags=["--rounds", "{word}"]'),
+)
+
+
+def _mapping(words: list[str]) -> str:
+    def value(text: str) -> str:
+        return text if re.fullmatch(r"\d+|[A-Z]", text) else f'"{text}"'
+
+    split = [word.split("=", 1) for word in words]
+    return "{" + ", ".join(f'"{name}": {value(text)}' for name, text in split) + "}"
+
+
+def _in_python(text: str) -> str:
+    """The text with options of the command line as arguments of this package."""
+
+    def dims(found: re.Match[str]) -> str:
+        words = re.findall(rf"--dim {_WORD}", found.group())
+        return f"dims={_mapping(words)}" if all("=" in word for word in words) else f"dims={words[-1]}"
+
+    text = _DIMS.sub(dims, text)
+    for option, told in _OPTIONS:
+        text = option.sub(lambda found, told=told: told(found.group(1)), text)
+    return text
 
 
 @dataclass(frozen=True)
@@ -36,10 +69,12 @@ class Diagnostic:
     @classmethod
     def from_json(cls, value: Mapping[str, Any], level: str | None = None) -> Diagnostic:
         """A line of ``--error-format json``, or a blocker of ``check --json``."""
-        known = {key: value.get(key) for key in ("code", "node", "op", "function", "file", "line", "column", "help")}
-        message = value.get("message", value.get("reason", ""))
-        notes = tuple(value.get("notes") or ())
-        return cls(level=level or value.get("level", "note"), message=message, notes=notes, **known)
+        known = {key: value.get(key) for key in ("code", "node", "op", "function", "file", "line", "column")}
+        message = _in_python(value.get("message", value.get("reason", "")))
+        notes = tuple(_in_python(note) for note in value.get("notes") or ())
+        help = value.get("help")
+        help = _in_python(help) if help else None
+        return cls(level=level or value.get("level", "note"), message=message, notes=notes, help=help, **known)
 
     def __str__(self) -> str:
         code = f"[{self.code}]" if self.code else ""
@@ -74,6 +109,15 @@ class CompileError(Error):
         self.help = first.help if first else None
         """What to do about it."""
         super().__init__("\n".join(str(d) for d in self.blockers) or self.message)
+
+
+class SizeError(ValueError):
+    """The arrays of a call have sizes beyond those that the code was compiled for."""
+
+    def __init__(self, message: str, sizes: Mapping[str, int]) -> None:
+        self.sizes = dict(sizes)
+        """What the call asks for, by the names of sizes."""
+        super().__init__(message)
 
 
 class CallError(Error):

@@ -7,7 +7,7 @@ from typing import Any, ContextManager, Iterable, Mapping
 
 import numpy as np
 
-from ._errors import CallError
+from ._errors import CallError, SizeError
 from ._library import Entry, Pool, Size, TensorSpec, aligned
 
 _CODES = {
@@ -113,10 +113,22 @@ class Function:
                 size = self._entry.sizes[axis]
                 if found[axis] not in (None, length):
                     raise ValueError(f"`{size.name}` is {found[axis]} by inputs before `{spec.field}`, which has {length}")
-                if not size.least <= length <= size.most:
-                    raise ValueError(f"`{size.name}` is {length}, and may be {size.least} to {size.most}")
                 found[axis] = length
+        given = [(size, length) for size, length in zip(self._entry.sizes, found) if length is not None]
+        outside = {size.name: length for size, length in given if not size.least <= length <= size.most}
+        if outside:
+            told = [f"`{s.name}` is {n}, and may be {s.least} to {s.most}" for s, n in given if s.name in outside]
+            raise SizeError("; ".join(told), outside)
         return [length or 0 for length in found]
+
+    def places(self) -> dict[str, set[int]]:
+        """For each size of an input the places of its axes in shapes."""
+        found: dict[str, set[int]] = {}
+        for axes in self._entry.arg_axes:
+            for place, axis in enumerate(axes):
+                if axis >= 0:
+                    found.setdefault(self._entry.sizes[axis].name, set()).add(place)
+        return found
 
     def _shape(self, field: str, sizes: list[int]) -> tuple[int, ...] | None:
         """The shape of an output for the sizes of a call; none where the call says it."""

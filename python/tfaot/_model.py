@@ -14,7 +14,7 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 import numpy as np
 
 from . import _binary, _sources
-from ._errors import CompileError, Diagnostic
+from ._errors import CompileError, Diagnostic, SizeError
 from ._function import Function, _listed, _specs
 from ._library import Library, Pool, Size, TensorSpec
 
@@ -36,6 +36,16 @@ def graph_flags(*, signature: Signature, feeds: Feeds, fetches: Iterable[str] | 
     sizes = dims.items() if isinstance(dims, Mapping) else () if dims is None else (("", dims),)
     flags += [word for name, size in sizes for word in ("--dim", f"{name}={size}" if name else str(size))]
     return flags
+
+
+_MOST = 64
+"""The largest size that is taken for one that nobody told, until a call needs more."""
+
+
+def _open_flags(most: Mapping[int, int]) -> list[str]:
+    """Flags for sizes that nobody told: any up to a bound, which may be larger for axes at some places."""
+    places = [f"?[{place}]=1..{size}" for place, size in sorted(most.items())]
+    return [word for size in (*places, f"?=1..{_MOST}") for word in ("--dim", size)]
 
 
 def compile(  # noqa: A001, the verb of the command line
@@ -63,7 +73,9 @@ def compile(  # noqa: A001, the verb of the command line
     - ``feeds``, ``fetches``: inputs and outputs, where the model does not say them; a mapping gives types,
       ``{"x": "f32[1,224,224,3]"}``.
     - ``dims``: the sizes that the model leaves open: a number for all of them, or ``{"batch": 8}``. A range,
-      ``{"batch": "1..64"}``, leaves them open to each call.
+      ``{"batch": "1..64"}``, leaves them open to each call. Those that are not told are open from 1 to 64. Without ``dims``, a call that
+      needs more compiles the model again; one of a model with variables or a file of weights raises :class:`SizeError`. A model that
+      can't be compiled for open sizes takes one example a call, as :attr:`Model.diagnostics` says then.
     - ``input_signature``: what a ``tf.function`` without one is traced with.
     - ``name``: the prefix of files and symbols.
     - ``cpu``: the processor, or several, between which the code picks; by default this machine's.
@@ -87,13 +99,12 @@ def compile(  # noqa: A001, the verb of the command line
     how += ["--math", math] if math else []
     how += ["--weights-file"] if weights_file else []
     emit = [*_FILES, "pool-shared"] if threads > 1 else list(_FILES)
-    out = folder.path / "out"
-    made = _binary.ask(["compile", str(path), "-o", str(out), "--emit", ",".join(emit), *part, *how, *flags])
-    files = {Path(line).suffix: Path(line) for line in made[1].splitlines() if "tfaot_pool" not in line}
-    library = Library(files[".so"], files[".h"].stem, files.get(".weights"))
-    pool = Pool(out / "libtfaot_pool.so", threads) if threads > 1 else None
-    source = _Source(folder, path, part, [*how, *flags])
-    return Model(library, pool=pool, source=source, diagnostics=made[2])
+    source = _Source(folder, path, part, [*how, *flags], emit)
+    source.is_open = dims is None or isinstance(dims, Mapping)
+    source.may_grow = dims is None
+    library, diagnostics = source.compile()
+    pool = Pool(library.path.parent / "libtfaot_pool.so", threads) if threads > 1 else None
+    return Model(library, pool=pool, source=source, diagnostics=diagnostics)
 
 
 class _Folder:
@@ -105,13 +116,66 @@ class _Folder:
 
 
 class _Source:
-    """What a model was made of, for its report and for further files."""
+    """What a model was made of: for its report, for further files, and for larger sizes than it has code for."""
 
-    def __init__(self, folder: _Folder, path: Path, part: list[str], how: list[str]) -> None:
+    def __init__(self, folder: _Folder, path: Path, part: list[str], how: list[str], emit: list[str]) -> None:
         self.folder = folder
         self.path = path
-        self.part = part
+        self._told = part
         self.how = how
+        self._emit = emit
+        self.is_open = False
+        """Whether sizes that nobody told are open."""
+        self.may_grow = False
+        """Whether their bounds follow what calls need."""
+        self._most: dict[int, int] = {}
+        self._count = 0
+
+    @property
+    def part(self) -> list[str]:
+        """The flags that say which part of a graph is meant, and in which sizes."""
+        return [*self._told, *(_open_flags(self._most) if self.is_open else ())]
+
+    def compile(self) -> tuple[Library, tuple[Diagnostic, ...]]:
+        """Makes the library, and says what the compiler said."""
+        try:
+            return self._compiled()
+        except CompileError as refused:
+            if not self.is_open:
+                raise
+            self.is_open = self.may_grow = False
+            try:
+                library, diagnostics = self._compiled()
+            except CompileError:
+                raise refused from None
+            told = f"it takes one example a call, since it can't be compiled for sizes that are open: {refused.message}"
+            return library, (*diagnostics, Diagnostic("note", told, code=refused.code, node=refused.blockers[0].node))
+
+    def _compiled(self) -> tuple[Library, tuple[Diagnostic, ...]]:
+        out = self.folder.path / f"out{self._count or ''}"
+        self._count += 1
+        command = ["compile", str(self.path), "-o", str(out), "--emit", ",".join(self._emit), *self.part, *self.how]
+        _, made, diagnostics = _binary.ask(command)
+        files = {Path(line).suffix: Path(line) for line in made.splitlines() if "tfaot_pool" not in line}
+        return Library(files[".so"], files[".h"].stem, files.get(".weights")), diagnostics
+
+    def enlarge(self, function: Function, wanted: Mapping[str, int]) -> Library:
+        """The library for calls with sizes beyond the bounds that were taken."""
+        most, places = dict(self._most), function.places()
+        for name, length in wanted.items():
+            for place in places[name]:
+                most[place] = max(most.get(place, _MOST), 1 << (length - 1).bit_length())
+        # a size at several places has one bound
+        for _ in places:
+            for shared in places.values():
+                largest = max(most.get(place, _MOST) for place in shared)
+                most.update({place: largest for place in shared})
+        before, self._most = self._most, most
+        try:
+            return self._compiled()[0]
+        except CompileError:
+            self._most = before
+            raise
 
 
 class Report:
@@ -146,14 +210,18 @@ class Model:
         source: _Source | None = None,
         diagnostics: tuple[Diagnostic, ...] = (),
     ) -> None:
-        self._library = library
-        self._source = source
-        lock = threading.Lock() if library.state is not None else contextlib.nullcontext()
-        self.signatures: dict[str, Function] = {entry.name: Function(entry, pool, lock) for entry in library.entries}
-        """The functions by the names of their signatures; a single function has the name of the model."""
+        self._source, self._pool = source, pool
         self.diagnostics = diagnostics
         """What the compiler assumed, and what it warned of."""
-        self._lock = lock
+        self._enlarging = threading.Lock()
+        self._take(library)
+
+    def _take(self, library: Library) -> None:
+        """Takes the code of a library from now on."""
+        self._library = library
+        self._lock = threading.Lock() if library.state is not None else contextlib.nullcontext()
+        self.signatures: dict[str, Function] = {entry.name: Function(entry, self._pool, self._lock) for entry in library.entries}
+        """The functions by the names of their signatures; a single function has the name of the model."""
 
     @property
     def name(self) -> str:
@@ -217,7 +285,19 @@ class Model:
         return f"<tfaot.Model {self.name}({named[0].partition('(')[2]}>"
 
     def __call__(self, *args: Any, out: Mapping[str, np.ndarray] | None = None, **named: Any) -> dict[str, np.ndarray]:
-        """Calls the code, as :meth:`Function.__call__` says. A model of several functions has them in :attr:`signatures`."""
+        """Calls the code, as :meth:`Function.__call__` says. A model of several functions has them in :attr:`signatures`.
+
+        Where a size that :func:`compile` was not told is beyond its bound, the model is compiled again for larger ones."""
+        function = self._only()
+        try:
+            return function(*args, out=out, **named)
+        except SizeError as beyond:
+            keeps = self._library.state is not None or self._library.weights_path is not None
+            if self._source is None or not self._source.may_grow or keeps or min(beyond.sizes.values()) < 1:
+                raise
+            with self._enlarging:
+                if self._only() is function:
+                    self._take(self._source.enlarge(function, beyond.sizes))
         return self._only()(*args, out=out, **named)
 
     def load_weights(self, path: str | Path) -> None:

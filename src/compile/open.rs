@@ -9,7 +9,7 @@ use crate::hlo::stablehlo::{Argument, AxisSize, Host, OpenModule};
 use crate::interp;
 use crate::lower::{Lowered, OpenLowered, Traced, said_dims};
 use crate::ops::{element, lapack};
-use crate::prepare::{Binding, DimBound, FeedSpec, Request, VaryingSizes};
+use crate::prepare::{Binding, DimBound, FeedSpec, Request, VaryingSizes, is_default};
 use crate::symbolic::{Dim, fixed};
 use crate::tensor::Size;
 
@@ -145,8 +145,9 @@ impl Asked {
             asked.dims.push(dims);
             asked.axes.push(axes);
         }
-        if let Some(unused) = used.iter().position(|used| !used) {
-            let told = format!("`--dim {}=` binds no open size of the module", request.dims[unused].0);
+        let mut unused = request.dims.iter().zip(&used).filter(|((name, _), used)| !**used && !is_default(name));
+        if let Some(((name, _), _)) = unused.next() {
+            let told = format!("`--dim {name}=` binds no open size of the module");
             return Err(Error::user(Code::BadOption, told));
         }
         asked.sizes = varying.sizes;
@@ -187,12 +188,15 @@ fn of_dims(
     (place, i): (usize, usize),
 ) -> Option<Binding> {
     let exact = [format!("{}[{i}]", arg.name), format!("{place}[{i}]")];
-    let forms: [&dyn Fn(&str) -> bool; 5] = [
+    let at_place = format!("?[{i}]");
+    let forms: [&dyn Fn(&str) -> bool; 7] = [
         &|name| exact.iter().any(|e| e == name),
         &|name| matches!(&arg.axes[i], AxisSize::Named(own) if own == name),
         &|name| is_called(arg, place, name),
         &|name| name == "batch" && i == 0,
         &|name| name.is_empty(),
+        &|name| name == at_place,
+        &|name| name == "?",
     ];
     let at = forms.iter().find_map(|form| dims.iter().rposition(|(name, _)| form(name)))?;
     used[at] = true;
@@ -200,8 +204,9 @@ fn of_dims(
     Some(match binding {
         // axes at one place that a binding reaches have one size, but for those that the module tells apart
         Binding::Bound(bound @ DimBound { name: None, .. }) if !matches!(arg.axes[i], AxisSize::Named(_)) => {
-            let own = field(if name.is_empty() { "n" } else { name });
-            let own = if i == 0 || name.contains('[') { own } else { format!("{own}_{i}") };
+            let is_of_all = name.is_empty() || is_default(name);
+            let own = field(if is_of_all { "n" } else { name });
+            let own = if i == 0 || (!is_of_all && name.contains('[')) { own } else { format!("{own}_{i}") };
             Binding::Bound(DimBound { name: Some(own), ..bound.clone() })
         }
         other => other.clone(),

@@ -219,6 +219,13 @@ pub const LEFT_OUT: &[LeftOut] = &[
         names: "CTCLossV2",
     },
     LeftOut {
+        title: "Withdrawn by TensorFlow",
+        reason: "TensorFlow withdrew it years ago and refuses it in a graph that is written today",
+        help: "export the model again with TensorFlow 2, which writes another op in its place",
+        code: OP,
+        names: "AdjustContrast BatchNormWithGlobalNormalizationGrad Conv3DBackpropFilter Conv3DBackpropInput QuantizeAndDequantize RandomCrop StatefulStandardNormal",
+    },
+    LeftOut {
         title: "Not written yet",
         reason: "nothing but the work to write it stands in its way",
         help: "feed its result, or write the same with other ops; `tfaot ops` lists those that are supported",

@@ -1,6 +1,12 @@
 //! A size as the user writes it: a number, or a bound.
 use crate::tensor::Size;
 
+/// Whether the name of a binding stands for dimensions that no other binding names: `?` for all of them, `?[1]` for those at one place.
+/// Such a binding need not bind anything.
+pub fn is_default(name: &str) -> bool {
+    name.starts_with('?')
+}
+
 /// The user's size, or range of sizes, for a dimension that the graph leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {

@@ -18,7 +18,7 @@ mod shape;
 mod signature;
 mod tables;
 
-pub use binding::{Binding, DimBound, VaryingSizes};
+pub use binding::{Binding, DimBound, VaryingSizes, is_default};
 pub use entries::{Entries, PreparedEntry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{field_names, is_reserved};
@@ -51,8 +51,8 @@ pub struct Request {
     pub feeds: Vec<FeedSpec>,
     /// The tensors to fetch; none: the signature's outputs or the sinks.
     pub fetches: Vec<String>,
-    /// Sizes or bounds of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed), `NAME[1]`, or
-    /// an empty name (every unknown one).
+    /// Sizes or bounds of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed), `NAME[1]`,
+    /// an empty name (every unknown one), or `?` and `?[1]` (every one that nothing else binds, and those at one place; there may be none).
     pub dims: Vec<(String, Binding)>,
     /// The largest sizes that values at run time may say at nodes, by their names, where nothing in the program bounds them; an empty
     /// name stands for all others.

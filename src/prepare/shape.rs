@@ -1,5 +1,5 @@
 //! Type and sizes of each feed, from the user and from the graph.
-use super::binding::VaryingSizes;
+use super::binding::{VaryingSizes, is_default};
 use super::defaults::{UnresolvedFeed, spelled};
 use super::field_names;
 use super::{Binding, DimBound};
@@ -74,7 +74,8 @@ pub fn infos(
 
 /// Errors: `BadOption` for each binding that is not `used`.
 pub fn all_bound(bound: &[(String, Binding)], used: &[bool]) -> Result<(), Error> {
-    let unused = bound.iter().zip(used).filter(|(_, used)| !**used).map(|(binding, _)| binding);
+    let unused =
+        bound.iter().zip(used).filter(|((name, _), used)| !**used && !is_default(name)).map(|(binding, _)| binding);
     let told = |(name, size): &(String, Binding)| {
         let size = match size {
             Binding::Size(size) => size.to_string(),
@@ -310,11 +311,14 @@ impl Bindings<'_> {
     /// The value for dimension `i` of a feed; the most exact binding wins.
     fn find(&mut self, node: &str, tensor: &str, i: usize) -> Option<Binding> {
         let exact = [format!("{node}[{i}]"), format!("{tensor}[{i}]")];
-        let forms: [&dyn Fn(&str) -> bool; 4] = [
+        let at_place = format!("?[{i}]");
+        let forms: [&dyn Fn(&str) -> bool; 6] = [
             &|name| exact.iter().any(|e| e == name),
             &|name| name == node || name == tensor,
             &|name| name == "batch" && i == 0,
             &|name| name.is_empty(),
+            &|name| name == at_place,
+            &|name| name == "?",
         ];
         let at = forms.iter().find_map(|form| self.bound.iter().rposition(|(name, _)| form(name)))?;
         self.used[at] = true;
@@ -322,8 +326,9 @@ impl Bindings<'_> {
         Some(match binding {
             // dimensions at one place that a binding reaches have one size, called after it
             Binding::Bound(bound @ DimBound { name: None, .. }) => {
-                let is_of_one = name.contains('[');
-                let name = if name.is_empty() { "n" } else { name };
+                let is_of_all = name.is_empty() || is_default(name);
+                let is_of_one = !is_of_all && name.contains('[');
+                let name = if is_of_all { "n" } else { name };
                 let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
                 let name = name.trim_end_matches('_');
                 let name = if i == 0 || is_of_one { name.to_string() } else { format!("{name}_{i}") };

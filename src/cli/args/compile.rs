@@ -19,7 +19,7 @@ pub struct GraphArgs {
     /// An output. Repeats; by default the sinks.
     #[arg(long = "fetch", value_name = "NAME")]
     pub fetches: Vec<String>,
-    /// Bind an unknown dimension, or bound it (1..64); without NAME, all of them.
+    /// Bind an unknown dimension, or bound it (1..64); without NAME, all of them. The name `?` is that of those which nothing else binds.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
     /// Capacity of data-dependent sizes that nothing in the graph bounds; with NODE, of that node alone. A call that needs more
