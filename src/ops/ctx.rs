@@ -41,7 +41,7 @@ pub struct LowerCtx<'a> {
 }
 
 impl LowerCtx<'_> {
-    /// The same node with other inputs.
+    /// Context of the node with other inputs.
     pub fn with_args(&mut self, args: Vec<Value>) -> LowerCtx<'_> {
         let LowerCtx { node, b, store, holders, ranges, calls, .. } = self;
         LowerCtx { node, b, args, store, holders, ranges, calls }
@@ -381,7 +381,8 @@ impl LowerCtx<'_> {
         let most = self.b.bound(&self.node.name);
         self.size_up_to(count, Dim::from(most), true, made)
     }
-    /// The same of one that is never above `most` where the arguments are sound.
+    /// A size that a value of the call says, at most `most` where the arguments are sound; a check of the call where `most` is too large to
+    /// reserve memory for.
     ///
     /// # Errors
     /// Those of [`LowerCtx::found`].

@@ -143,7 +143,7 @@ fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.typed("tensor_type", dims)
 }
 
-/// As many entries as before and one for each empty row.
+/// Shape function of ops that fill empty rows of a sparse matrix: the entries of the input, and one for each empty row.
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].

@@ -37,7 +37,7 @@ pub enum Calls {
     Sort,
     /// A reducer, on what was folded and an element.
     Reduce,
-    /// The same for each window.
+    /// A reducer, on the elements of each window.
     ReduceWindow,
     /// One function of two scalars that combines an element with an update.
     Scatter,

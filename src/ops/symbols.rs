@@ -11,7 +11,7 @@ pub struct DimId(pub u32);
 pub enum InferredDim {
     /// A known number of elements.
     Known(u64),
-    /// As many as this id stands for.
+    /// A number of elements that is not known; dimensions of one id have the same.
     Unknown(DimId),
 }
 

@@ -74,7 +74,7 @@ fn known_steps(cx: &LowerCtx) -> Result<Dim> {
     Ok(Dim::from(count as u64))
 }
 
-/// The same of ends that values at run time say, by a known step.
+/// Number of steps of a range whose ends are known at run time alone and whose step is a constant.
 fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
     let delta = cx.constant_int(2)?;
     if delta == 0 {
@@ -142,7 +142,7 @@ fn fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.like(1, dims)
 }
 
-/// As many as there are steps; from 0 by 1 to a size, that size.
+/// Shape function of `Range`: a vector with an element a step; a range from 0 by 1 to a size has that size.
 fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let one = |i: usize| cx.ints(i).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
     let n = match (one(0), one(1).size(), one(2)) {

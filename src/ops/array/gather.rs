@@ -65,7 +65,7 @@ pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, bat
     Ok(gather_axis(cx.b, x, indices, axis, batch))
 }
 
-/// The same of an array that has elements, at `s32` or `s64` indices.
+/// Gathers slices along `axis` of an array that is not empty, at `s32` or `s64` indices whose first `batch` axes are those of the array.
 pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, batch: usize) -> InstId {
     let (mut slice_sizes, places) = (b.dims(x).to_vec(), b.rank(indices));
     let taken = places - batch;

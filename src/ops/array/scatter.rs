@@ -216,7 +216,7 @@ fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// The same by indices that are only known at run time: there are as many rows as the largest says.
+/// Interleaves rows by indices that are known at run time alone: the result has one row more than the largest index.
 fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
     let (mut all, mut rows, mut row_dims) = (Vec::new(), Vec::new(), None);
     for i in 0..n {

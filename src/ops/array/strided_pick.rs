@@ -8,10 +8,10 @@ use crate::ops::math::special;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// As many elements of a dimension as values say.
+/// The part of a dimension that a slice with bounds known at run time takes.
 #[derive(Clone, Copy)]
 pub(super) enum DataDependentSlice {
-    /// From this one on, one after another: so many.
+    /// Neighbors: the first element, and their number.
     From(Dim, Dim),
     /// The elements at these indices.
     At(InstId),

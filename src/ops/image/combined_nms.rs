@@ -88,7 +88,8 @@ fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     best_of_all(cx.b, sizes, boxes, chosen, of, total, clip)
 }
 
-/// As many boxes of each image as are asked for, less where those of all classes are fewer and the op is told to have no more.
+/// Shape function of `CombinedNonMaxSuppression`: the requested number of boxes an image, or with `pad_per_class` at most the boxes of all
+/// classes.
 fn combined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (images, scores) = (cx.of_rank(0, 4)?[0], cx.of_rank(1, 3)?);
     let images = cx.merge_dim(images, scores[0]).ok_or_else(|| cx.mismatch("boxes and scores of other images"))?;

@@ -274,7 +274,7 @@ fn sunk(b: &mut Builder, scores: InstId, overlap: InstId, [iou, threshold, sigma
     b.select(is_soft, left, hard)
 }
 
-/// As many boxes as are selected: known only where the result is padded.
+/// Shape function of `NonMaxSuppression` and its versions: the number of selected boxes, which is known where the result is padded alone.
 fn nms_shape(cx: &mut ShapeCtx, form: Form) -> Result<Vec<Fact>> {
     cx.of_rank(0, 2)?;
     cx.of_rank(1, 1)?;

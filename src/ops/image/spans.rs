@@ -61,7 +61,7 @@ fn weighted(cx: &mut LowerCtx, weights: impl Fn(&mut LowerCtx, usize) -> Result<
     cx.one(y)
 }
 
-/// The same with weights that are known.
+/// Resizes images by matrices of constant weights, one for the rows and one for the columns.
 fn weighted_by(cx: &mut LowerCtx, sizes: [(u64, u64); 2], entries: &[Vec<Entry>; 2]) -> Result<Vec<Value>> {
     weighted(cx, |cx, i| matrix(cx.b, DType::F32, sizes[i].1, sizes[i].0, &entries[i]))
 }

@@ -104,8 +104,8 @@ pub(super) fn with_vector(b: &mut Builder, [before, turned]: [InstId; 2], v: Ins
     with_column(b, a, k, own)
 }
 
-/// The same with columns in an order in which each is the longest of what is left, the first of equal ones: also that order,
-/// `[batch.., n]`, s32 counted from 1. Source: LAPACK's `geqp3`.
+/// QR decomposition with pivoting: each column is the longest of those that are left, the first of equal ones. The last result is the order of
+/// the columns, `[batch.., n]`, s32 counted from 1. Source: LAPACK's `geqp3`.
 pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();

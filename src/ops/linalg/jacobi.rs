@@ -94,7 +94,8 @@ pub(super) fn eigen_of(b: &mut Builder, x: InstId) -> (InstId, InstId) {
     (values, adjoint(b, vectors))
 }
 
-/// The same of the triangle that is asked for; how often and how exactly XLA's rotations would go is of no concern here.
+/// Lowers `XlaSelfAdjointEig`: eigenvalues and eigenvectors of the matrices that the lower or the upper triangles say. The op's limits on
+/// XLA's rotations are not used.
 fn xla_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = real_batch(cx)?;
     let n = batch.rows;

@@ -189,7 +189,7 @@ impl Call<'_> {
         let flat = [&dims![count][..], &dims[dims.len() - 2..]].concat();
         Ok((self.b.reshape(a, &flat), dims))
     }
-    /// The same of square ones, whose order comes last.
+    /// Input of a call on square matrices: the matrices with one batch axis, the sizes of the input, and the order of the matrices.
     fn square(&mut self) -> Result<(InstId, Vec<Dim>, Dim)> {
         let (a, dims) = self.flat()?;
         match dims[..] {

@@ -40,7 +40,7 @@ impl UnlikeList {
         }
     }
 
-    /// The same elements as the rows of an array.
+    /// Stacks the elements into an array, one a row.
     ///
     /// # Errors
     /// `UnsupportedCase` where they are unlike.

@@ -70,7 +70,7 @@ pub struct Table {
     keys: Tensor,
     /// A value for each key.
     values: Tensor,
-    /// The same in the order in which TensorFlow lists the keys, of a table that calls may change.
+    /// Keys and values in the order in which TensorFlow lists them, for a table that calls may change.
     listed: Option<TableContents>,
     /// Where a key is; `None` for a table that holds nothing.
     hash: Option<PerfectHash>,
@@ -245,7 +245,7 @@ fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one(TfType::Resource, vec![])
 }
 
-/// As many keys as there are, and a value for each.
+/// Shape function of `LookupTableExport`: the keys, whose number depends on the table, and a value for each.
 fn export_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let count = cx.fresh(Why::Value(0));
     let values = cx.unranked(Why::NoShapeFunction);

@@ -310,7 +310,7 @@ pub fn iterate<const N: usize>(
     std::array::from_fn(|i| end[i])
 }
 
-/// The same over any number of arrays; those behind the ones that `step` gives stay as they are.
+/// A loop over any number of arrays, as [`iterate`] is one over a fixed number; arrays that `step` returns no next value for stay as they are.
 pub fn iterate_all(
     b: &mut Builder,
     going: InstId,

@@ -111,7 +111,7 @@ fn named_costs(b: &mut Builder, labels: InstId, cost: InstId) -> InstId {
     b.select(unused, zero, product)
 }
 
-/// The same with one class number a row; a number beyond the classes makes the row NaN.
+/// Cross entropy of softmax whose labels are one class number a row; a number beyond the classes makes the row NaN.
 fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, labels_dims) = (cx.dims(0)?, cx.dims(1)?);
     if dims.len() != 2 || labels_dims != dims[..1] {

@@ -77,7 +77,7 @@ impl Args {
         let dilations = int_list(node, "dilations", rank)?;
         Ok(Args { padding: padding(node, rank)?, layout, strides, dilations })
     }
-    /// The same for ops whose strides and dilations only concern space (convolutions).
+    /// Reads the attributes of a convolution, whose strides and dilations over batch and features must be 1.
     pub fn parse_spatial(node: &Node, spatial: usize) -> Result<Args> {
         let args = Args::parse(node, spatial)?;
         for axis in [args.layout.batch, args.layout.feature] {

@@ -56,7 +56,8 @@ pub fn counts(b: &mut Builder, dtype: DType, dims: &[Dim], window: &[WindowDim],
     Ok(b.broadcast(counts, &out, &axes))
 }
 
-/// The same, as the module computes it: along each axis by which padding can be, the part of each window that lies within the array.
+/// Elements of the array in each window of a pool, computed by the module because a size varies: along each axis that may be padded, the
+/// part of the window that lies within the array.
 fn computed(b: &mut Builder, dtype: DType, dims: &[Dim], window: &[WindowDim], padding: &Padding) -> Result<InstId> {
     let too_large = || Error::user(Code::TooLarge, format!("a pool over {dims:?}"));
     let count = |(&n, w): (&Dim, &WindowDim)| w.output_size(n).ok_or_else(too_large);

@@ -114,7 +114,7 @@ pub(super) fn numbers(b: &mut Builder, q: InstId, range: &QuantRange, integers: 
     b.select(is_point, range.min, x)
 }
 
-/// The same in f32, as whole arrays have it.
+/// Numbers that quantized integers stand for, computed in f32 in the steps in which TensorFlow dequantizes whole arrays.
 pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);

@@ -21,7 +21,7 @@ pub const ROWS: &[OpRow] = &[
         .shape(rows::gradient_shape),
 ];
 
-/// The same as for a sparse matrix whose elements have the row alone as their index.
+/// Fills empty rows of a ragged tensor with a default value, as of a sparse matrix whose elements have the row alone as their index.
 fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (ids, values, count, default) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     let &[n] = cx.b.dims(ids) else {

@@ -48,7 +48,7 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(out)
 }
 
-/// As many rows as indices, of as many values as the data says.
+/// Shape function of `RaggedGather`: a row for each index; the number of values depends on the data.
 fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let levels = cx.args.len().saturating_sub(2);
     let made = usize::try_from(cx.node.int("OUTPUT_RAGGED_RANK").unwrap_or(levels as i64)).unwrap_or(levels).min(64);

@@ -80,7 +80,7 @@ fn longest(cx: &mut LowerCtx, splits: InstId, held: Dim) -> InstId {
     cx.b.reshape(longest, &dims![1])
 }
 
-/// As many indices as numbers, and a shape of which the longest rows are not known.
+/// Shape function of `RaggedTensorToSparse`: an index a value, and a dense shape whose longest rows are not known.
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let levels = cx.args.len().saturating_sub(1);
     let rows = cx.of_rank(0, 1)?[0];

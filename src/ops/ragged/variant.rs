@@ -168,7 +168,7 @@ fn to_variant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one(TfType::Variant, dims)
 }
 
-/// As many values as the rows that were put into the variant have.
+/// Shape function of `RaggedTensorFromVariant`: splits and values, whose numbers depend on the rows that the variant holds.
 fn from_variant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let levels = usize::try_from(cx.node.int("output_ragged_rank").unwrap_or(0)).unwrap_or(0).min(64);
     let splits = cx.attr_type("Tsplits").or(Some(TfType::Data(DType::S64)));

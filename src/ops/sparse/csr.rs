@@ -95,7 +95,7 @@ impl SparseMatrix {
         let zeros = cx.b.full(cx.b.dtype(self.values), &fixed(&self.dims), 0.0);
         scatter(cx, zeros, self.indices, self.values, adds.then_some(ScalarOp::Add))
     }
-    /// The same matrices with rows as columns.
+    /// Transposes the matrices.
     ///
     /// # Errors
     /// `ShapeMismatch` where the indices are not those of such matrices.
@@ -117,7 +117,7 @@ impl SparseMatrix {
         let (indices, values) = (take_axis(cx, indices, order, 0, 0)?, take_axis(cx, self.values, order, 0, 0)?);
         Ok(SparseMatrix { indices, values, dims })
     }
-    /// The same with conjugated elements, if so.
+    /// Conjugates complex elements if `is_conjugated`.
     pub fn conjugated(self, cx: &mut LowerCtx, is_conjugated: bool) -> SparseMatrix {
         if !(is_conjugated && cx.b.dtype(self.values).is_complex()) {
             return self;

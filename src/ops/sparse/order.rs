@@ -1,4 +1,4 @@
-//! The same elements in another order, or under other indices.
+//! Sparse tensors whose elements get another order or other indices: reordered, reshaped, sliced, concatenated.
 use super::{column, columns, element, indices, linear, strides};
 use crate::diag::Result;
 use crate::dims;
@@ -146,7 +146,7 @@ fn reorder_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![cx.like(0, cx.dims(0)?)?.remove(0), cx.like(1, cx.dims(1)?)?.remove(0)])
 }
 
-/// As many elements as all have, of the same rank.
+/// Shape function of `SparseConcat`: the elements of all inputs, of the same rank.
 fn concatenate_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let parts = cx.args.len() / 3;
     let mut n = InferredDim::Known(0);

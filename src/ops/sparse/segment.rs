@@ -178,7 +178,8 @@ fn taken_gradients(cx: &mut LowerCtx, fold: Fold) -> Result<InstId> {
     take_axis(cx, grad, ids, 0, 0)
 }
 
-/// The same of the rows alone that any segment has taken, in rising order, and their numbers.
+/// Gradient of a sum or mean over segments, for those rows alone that some segment takes: their gradients in rising order of the rows, and
+/// the numbers of the rows.
 fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let indices = cx.arg(1)?;
     let taken = taken_gradients(cx, fold)?;
@@ -204,7 +205,7 @@ fn sparse_gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![cx.like(0, dims)?.remove(0), Fact::new(cx.dtype(1), vec![n].into())])
 }
 
-/// As many rows as input `i` says.
+/// Shape function of ops whose result has the rows of the first input, their number being the value of input `i`.
 fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let n = cx.size(i);
     match cx.ranked(0)? {

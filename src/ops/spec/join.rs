@@ -38,7 +38,7 @@ impl StructuredSpec {
         StructuredSpec { element: Arc::new(element), parts, name: name.clone() }
     }
 
-    /// The same list with elements of a wider spec.
+    /// The spec of a list whose elements are widened to `element`.
     pub fn with_element(&self, element: &ValueSpec) -> StructuredSpec {
         if *self.element == *element {
             return self.clone();

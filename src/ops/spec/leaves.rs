@@ -70,7 +70,8 @@ pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
     if small { interp::constant_value(b, *id) } else { None }
 }
 
-/// The same with the elements of what is computed from sizes of arrays, which may vary.
+/// Elements of an array that constants and sizes of arrays determine, as expressions where the sizes vary; `None` for one that is large or
+/// depends on data.
 pub fn known_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];

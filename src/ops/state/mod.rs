@@ -57,7 +57,7 @@ fn from(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
     out
 }
 
-/// The same, with the first result as the variable's new value.
+/// Runs `f` on the value of the variable that input 0 names, and writes the first result to the variable.
 fn into(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
     if let Some(Value::Array(y)) = from(cx, f)?.first() {
         cx.write(0, *y)?;

@@ -80,7 +80,7 @@ impl Text {
         most.div_ceil(WORD) as usize
     }
 
-    /// The same strings with room for `most` bytes.
+    /// Pads the strings with zero words so that each has space for `most` bytes.
     pub fn with_room(mut self, b: &mut Builder, most: u64) -> Text {
         while self.words.len() < Text::word_count(most) {
             let dims = b.dims(self.length).to_vec();

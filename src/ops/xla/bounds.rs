@@ -30,7 +30,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// The same number, which is a size of at most so many elements. A call that gives another one fails.
+/// Lowers `XlaSetBound`: the input, a size of at most the number of elements that the bound says. Calls with a larger one fail.
 fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, bound) = (scalar(cx, 0)?, cx.constant_int(1)?);
     let most = Dim::size(bound).map_err(|_| cx.mismatch(format!("a bound of {bound}")))?;
