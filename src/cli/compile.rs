@@ -3,7 +3,7 @@ use super::args::{CompileArgs, Emit, HloCompile};
 use super::cache::{CacheEntry, CompileCache};
 use super::progress::{self, Progress};
 use super::{ExitStatus, dump, graph, modules, out, recorded_options, tune};
-use crate::codegen::{self, Launches, TextForm};
+use crate::codegen::{self, Backend as _, Launches, TextForm};
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
@@ -212,6 +212,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         }
         Emit::Metadata => (format!("{name}.json"), metadata::metadata(face, &targets, request).into()),
         Emit::Hlo => (format!("{name}.hlo"), hlo_text(&built.modules).into()),
+        Emit::C => (format!("{name}.c"), codegen::C.code(&built.bundle, Launches::Direct)?),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, TextForm::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, TextForm::Assembly))?),
         Emit::Cpp => {

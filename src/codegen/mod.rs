@@ -21,6 +21,7 @@
 //!   (`container/elf_link.rs`). Of LLVM's work, half of what compiling a large model takes, each processor has its share.
 //! - Addresses have 8 or 4 bytes ([`crate::target::Arch::pointer_bytes`]), which LLVM's data layout says: the text counts pointers,
 //!   not bytes. Sizes and indices are `i64` everywhere.
+//! - C source is written from the same text, for a machine without instructions of its own (`codegen/c/`).
 //! - With several `--cpu`, the model is scheduled once an instruction set (of which AMX makes another) under names of its
 //!   own, and `NAME_run` calls the newest that the machine supports. Code is made for the instruction set that
 //!   `NAME_supported` asks for and only tuned for the processor; what `--features` switches on is asked for too, and refused
@@ -33,6 +34,8 @@
 //!   asked, which of the features it has that not every processor has (`target/hwcaps.rs`, `codegen/hwcaps.rs`). What
 //!   processors have is LLVM's word (`target/cpus.tsv`).
 mod arith;
+mod backend;
+mod c;
 mod complex;
 mod container;
 mod convert;
@@ -60,6 +63,8 @@ mod tiles;
 mod value;
 mod weights_file;
 
+pub use backend::Backend;
+pub use c::C;
 pub use info::ABI_VERSION;
 pub use lines::taken as own_lines;
 pub use llvm::makes;
@@ -109,6 +114,15 @@ const ALLOWED_COFF: &[&str] = &["__chkstk", "___chkstk_ms", "_fltused"];
 const ALLOWED_MACH_O: &[&str] = &["__bzero", "bzero"];
 /// How names begin of what Arm's C compilers have in their own libraries (libgcc, compiler-rt): arithmetic of 64 bits, copies.
 const ALLOWED_THUMB: &str = "__";
+
+/// The back end that makes objects, by LLVM.
+pub struct Llvm;
+
+impl Backend for Llvm {
+    fn code(&self, bundle: &Bundle, launches: Launches) -> Result<Pieces> {
+        compile_bundle(bundle, launches).map(|object| object.content)
+    }
+}
 
 /// Compiles `program`; symbols carry `program.name`.
 ///

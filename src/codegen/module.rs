@@ -93,7 +93,7 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -
     let told: Vec<String> = variants.iter().map(|v| described(&v.1)).collect();
     info::emit(&mut out, face, &told.join(" | "), target.arch());
     match &face.file {
-        Some(file) => weights_file::emit(&mut out, &face.name, file, target.arch()),
+        Some(file) => weights_file::emit(&mut out, &face.name, file),
         None => out += &container::global(&weights_symbol(&face.name), face.weights_bytes, target)?,
     }
     for callee in face.prototypes() {

@@ -1,14 +1,13 @@
 //! Constants in a file of their own: what looks at its header, and the test that each call begins with.
 use crate::kernel::{HEADER_BYTES, KEY_BYTES, WeightsFile};
-use crate::target::Arch;
 use std::fmt::Write;
 
 /// Returned where the weights that a call is given are none, or another object's: `TFAOT_E_WEIGHTS`.
 pub const E_WEIGHTS: u32 = 4;
 
 /// Adds `NAME_weights_check`, for programs that know how many bytes they have, and the test of a header alone.
-pub fn emit(out: &mut String, name: &str, file: &WeightsFile, arch: Arch) {
-    let (header, size) = (file.header(), format!("i{}", 8 * arch.pointer_bytes()));
+pub fn emit(out: &mut String, name: &str, file: &WeightsFile) {
+    let (header, size) = (file.header(), "%tfaot.size");
     let told = &header[..24 + KEY_BYTES];
     let words = told.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
     let mut test = String::new();

@@ -148,6 +148,11 @@ impl Target {
     pub fn lanes(&self, element_bytes: u64) -> u64 {
         (self.vector_bits / 8 / element_bytes.max(1)).max(1)
     }
+    /// The same machine for source code, which a compiler that is not known makes instructions of: nothing but the width of vectors and
+    /// fused multiply-adds is left of its instruction set.
+    pub fn for_source(&self) -> Target {
+        Target { level: Level::Sse2, features: String::new(), bf16_pairs: None, bf16_tiles: false, ..self.clone() }
+    }
     /// The architecture.
     pub fn arch(&self) -> Arch {
         match self.level {

@@ -3,6 +3,7 @@ use super::common::{random::Random, tolerance::departure_beyond};
 use super::emulated;
 use super::memory::{packed, unpacked};
 use super::native::{Caller, Library};
+use super::source::{self, Machine};
 use super::states::{Stateful, with_variables};
 use super::text::{Case, Fill, Rule, filled};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,8 +29,21 @@ fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
 
-/// The processors whose code is tried: the oldest, AVX2, and this machine's own, and AArch64 where it can be emulated, which take
-/// turns; with `TFAOT_CPU=x86-64-v4,neoverse-v1` those, each with every module.
+/// The processors whose code is tried: the oldest, AVX2, and this machine's own, the same by C, and AArch64 where it can be emulated,
+/// which take turns; with `TFAOT_CPU=x86-64-v4,neoverse-v1` those, or with `TFAOT_C=gcc` what C's compilers make, each with every module.
+fn machines() -> (Vec<Machine>, Share) {
+    if std::env::var_os("TFAOT_C").is_some() {
+        return (Machine::of_source(), Share::Every);
+    }
+    let (targets, share) = targets();
+    let mut all: Vec<Machine> = targets.into_iter().map(|target| Machine { target, compiler: None }).collect();
+    if share == Share::Turns {
+        all.extend(Machine::of_source());
+    }
+    (all, share)
+}
+
+/// The processors whose code LLVM makes.
 fn targets() -> (Vec<Target>, Share) {
     let named = |cpu: &str| Target::resolve(Some(HOST_TRIPLE), Some(cpu), None);
     if let Ok(cpus) = std::env::var("TFAOT_CPU") {
@@ -88,30 +102,30 @@ pub fn family(name: &str, make: fn(&mut Random) -> Case) {
             (first..first + count).map(|seed| (seed, make(&mut Random::new(seed)))),
         );
     }
-    let (targets, share) = targets();
+    let (machines, share) = machines();
     let mut wrong = Vec::new();
     for start in (first..first + count).step_by(BATCH as usize) {
         let mut all = Vec::new();
         for seed in start..(start + BATCH).min(first + count) {
             match guarded(|| known(seed, make(&mut Random::new(seed)))) {
                 Ok(known) => all.push(known),
-                Err(why) => wrong.push((seed, why, &targets[0])),
+                Err(why) => wrong.push((seed, why, &machines[0])),
             }
         }
-        for (i, target) in targets.iter().enumerate() {
-            let is_own = |k: &&Known| share == Share::Every || k.seed % targets.len() as u64 == i as u64;
+        for (i, machine) in machines.iter().enumerate() {
+            let is_own = |k: &&Known| share == Share::Every || k.seed % machines.len() as u64 == i as u64;
             let own: Vec<&Known> = all.iter().filter(is_own).collect();
-            wrong.extend(batch(name, &own, target).into_iter().map(|(seed, why)| (seed, why, target)));
+            wrong.extend(batch(name, &own, machine).into_iter().map(|(seed, why)| (seed, why, machine)));
         }
     }
     if wrong.is_empty() {
         return;
     }
     let mut said = format!("{name}: {} of {count} modules go wrong\n", wrong.len());
-    for (i, (seed, why, target)) in wrong.iter().enumerate() {
-        said += &format!("seed {seed}, {}: {why}\n", target.cpu);
+    for (i, (seed, why, machine)) in wrong.iter().enumerate() {
+        said += &format!("seed {seed}, {}: {why}\n", machine.name());
         if i < REDUCED {
-            said += &smaller(name, *seed, &make(&mut Random::new(*seed)), target);
+            said += &smaller(name, *seed, &make(&mut Random::new(*seed)), machine);
         }
     }
     panic!("{said}");
@@ -130,11 +144,12 @@ fn guarded<T>(of: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 }
 
 /// Compiles the modules into one library and calls each; those that go wrong with the reason.
-fn batch(family: &str, all: &[&Known], target: &Target) -> Vec<(u64, String)> {
+fn batch(family: &str, all: &[&Known], machine: &Machine) -> Vec<(u64, String)> {
+    let target = &machine.target;
     let folder = tempfile::tempdir().expect("a scratch folder");
     let (mut wrong, mut jobs, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     for &known in all {
-        match guarded(|| compiled(known, target)) {
+        match guarded(|| compiled(known, machine)) {
             Ok((job, object)) => {
                 let path = folder.path().join(format!("{}.o", known.seed));
                 std::fs::write(&path, object).expect("a writable folder");
@@ -170,8 +185,8 @@ fn batch(family: &str, all: &[&Known], target: &Target) -> Vec<(u64, String)> {
         // Who looks for a crash finds the module here.
         let last = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("family-{family}.hlo"));
         let Known { seed, case, .. } = job.known;
-        std::fs::write(last, format!("// seed {seed}, {}\n{}", target.cpu, case.hlo)).expect("a folder");
-        let what = format!("{family}, seed {seed}, {}", target.cpu);
+        std::fs::write(last, format!("// seed {seed}, {}\n{}", machine.name(), case.hlo)).expect("a folder");
+        let what = format!("{family}, seed {seed}, {}", machine.name());
         if let Err(why) = judged(&job, &library, &what) {
             wrong.push((*seed, why));
         }
@@ -213,9 +228,14 @@ fn known(seed: u64, mut case: Case) -> Result<Known, String> {
 }
 
 /// The loops and the object of a module.
-fn compiled<'a>(known: &'a Known, target: &Target) -> Result<(Job<'a>, Vec<u8>), String> {
+fn compiled<'a>(known: &'a Known, machine: &Machine) -> Result<(Job<'a>, Vec<u8>), String> {
+    let target = &machine.target;
     let name = format!("m{}", known.seed);
     let (_, program) = compile::plan(known.lowered.clone(), &name, "m", target).map_err(|e| e.to_string())?;
+    if let Some(compiler) = &machine.compiler {
+        let object = source::object(&program, target, compiler)?;
+        return Ok((Job { known, program }, object));
+    }
     let object = codegen::compile(&program, target, Launches::Direct).map_err(|e| e.to_string())?;
     Ok((Job { known, program }, object.content.joined().to_vec()))
 }
@@ -287,7 +307,7 @@ fn difference(got: &Tensor, want: &Tensor, same: fn(f64, f64) -> bool) -> Option
 }
 
 /// The smallest module that still goes wrong, with the seed that shows it.
-fn smaller(family: &str, seed: u64, case: &Case, target: &Target) -> String {
+fn smaller(family: &str, seed: u64, case: &Case, machine: &Machine) -> String {
     let Ok(module) = text::parse(&case.hlo) else { return case.hlo.clone() };
     let mut still = |bytes: &[u8]| {
         let hlo = String::from_utf8_lossy(bytes).into_owned();
@@ -296,7 +316,7 @@ fn smaller(family: &str, seed: u64, case: &Case, target: &Target) -> String {
         let rules = vec![loosest(&case.rules); 64];
         let sound = text::parse(&hlo).is_ok_and(|m| verify::verify(&m).is_ok() && compile::wrap(m).is_ok());
         let goes_wrong = || match guarded(|| known(seed, Case { hlo, fills, rules, stateful: case.stateful })) {
-            Ok(known) => !batch(family, &[&known], target).is_empty(),
+            Ok(known) => !batch(family, &[&known], machine).is_empty(),
             Err(_) => true,
         };
         Ok(sound && goes_wrong())

@@ -6,7 +6,7 @@
 //! loops for AArch64, run plainly.
 //!
 //! `TFAOT_RANDOM=2000` tries more of each family, `TFAOT_SEED=17` one module, `TFAOT_CPU=x86-64-v2,x86-64-v4,neoverse-v1` every
-//! module on each of these processors; a module that goes wrong is made small. A touched page ends the process with the seed and the array.
+//! module on each of these processors, `TFAOT_C=gcc,clang-22` every module in C by these compilers; a module that goes wrong is made small. A touched page ends the process with the seed and the array.
 //! With `TFAOT_MODULES=DIR` the modules are written there instead, for `tools/compare_builds`.
 mod attention;
 mod check;
@@ -26,6 +26,7 @@ mod points;
 mod products;
 mod sequences;
 mod solvers;
+mod source;
 #[path = "../common/state.rs"]
 mod memory;
 mod squeeze;

@@ -113,6 +113,8 @@ pub enum Emit {
     Metadata,
     /// NAME.hlo: the optimized module
     Hlo,
+    /// NAME.c: the functions of the object as C99 source, for any compiler of C; its loops are made for the oldest processor of --cpu
+    C,
     /// NAME.ll
     LlvmIr,
     /// NAME.s
