@@ -18,7 +18,7 @@ use crate::prepare::{self, Prepared, Request};
 use crate::report::ClusterBorder;
 use crate::symbolic::Dim;
 use crate::symbolic::trace::Record;
-use crate::target::{Precision, Reduced, Target};
+use crate::target::{CodeRequest, Precision, Reduced};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule, tensor};
 pub use build::{Compiled, Functions, at_bounds, build_all, in_file, initial, places, weights};
@@ -275,20 +275,25 @@ fn lowered_with(
 ///
 /// # Errors
 /// Those of every step from HLO to kernels.
-pub fn plan(lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<(Module, kernel::Program)> {
-    plan_and_dump(lowered, name, source, target, &mut None)
+pub fn plan(
+    lowered: Lowered,
+    name: &str,
+    source: &str,
+    request: impl Into<CodeRequest>,
+) -> Result<(Module, kernel::Program)> {
+    plan_and_dump(lowered, name, source, &request.into(), &mut None)
 }
 
 fn plan_and_dump(
     lowered: Lowered,
     name: &str,
     source: &str,
-    target: &Target,
+    request: &CodeRequest,
     dump: &mut Option<Dump>,
 ) -> Result<(Module, kernel::Program)> {
     let mut lowered = at_bounds(lowered);
-    let reduced = optimise(&mut lowered.module, target.precision, dump)?;
-    let program = schedule::build(&lowered, name, source, target)?;
+    let reduced = optimise(&mut lowered.module, request.precision, dump)?;
+    let program = schedule::build(&lowered, name, source, request)?;
     Ok((lowered.module, kernel::Program { reduced, ..program }))
 }
 
@@ -324,13 +329,13 @@ pub fn build(
     lowered: Lowered,
     name: &str,
     source: &str,
-    target: &Target,
+    request: impl Into<CodeRequest>,
     launches: Launches,
     dump: &mut Option<Dump>,
 ) -> Result<Built> {
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
-    let targets = std::slice::from_ref(target);
-    build_all(functions, name, source, targets, launches, std::slice::from_mut(dump))?.only()
+    let requests = [request.into()];
+    build_all(functions, name, source, &requests, launches, std::slice::from_mut(dump))?.only()
 }
 
 fn blockers(all: Vec<Diagnostic>) -> Error {

@@ -4,7 +4,7 @@
 //!
 //! [`ModelFile`] is a file with a model. Its methods check a model, lower it to HLO, compile it, form TensorFlow's clusters, rewrite a
 //! graph with compiled clusters, report on it and verify its code. A [`Request`] has feeds, fetches, signatures and sizes, where the
-//! file leaves them open; a [`Target`] is the machine to compile for.
+//! file leaves them open; a [`Target`] is the machine to compile for, a [`CodeRequest`] a machine with wishes about its code.
 //!
 //! ```
 //! use tfaot::{ModelFile, Request, Target};
@@ -83,7 +83,7 @@ pub use rewrite::Mode as RewriteMode;
 #[doc(inline)]
 pub use run::{Instance, Interpreter, arguments::for_function as arguments};
 #[doc(inline)]
-pub use target::Target;
+pub use target::{CodeRequest, Target};
 #[doc(inline)]
 pub use tensor::{DType, Tensor};
 #[doc(inline)]

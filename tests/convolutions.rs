@@ -6,7 +6,7 @@ use common::{npz, random::Random, succeed};
 use tfaot::compile;
 use tfaot::hlo::{Literal, text};
 use tfaot::kernel::Program;
-use tfaot::target::{Target, Trial};
+use tfaot::target::{CodeRequest, Target, Trial};
 use tfaot::tensor::Tensor;
 
 /// Statements that one program may take.
@@ -216,9 +216,9 @@ fn lines_keep_the_bound_of_direct_sums() {
         let magnitudes = in_doubles(&hlo.replace(&weights, &weights.replace('-', "")), &f64::abs);
         let terms: u64 = l.w[..l.w.len() - 1].iter().product();
         for cpu in ["x86-64-v4", "x86-64-v3"] {
-            let mut target =
-                Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
-            let plan = |target: &Target| compile::plan(lowered.clone(), "t", "t", target).expect("kernels").1;
+            let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
+            let mut target = CodeRequest::from(target);
+            let plan = |target: &CodeRequest| compile::plan(lowered.clone(), "t", "t", target).expect("kernels").1;
             let is_tiled = |p: &Program| p.kernels.values().any(|k| k.direct_flops().is_some());
             let mut program = plan(&target);
             if !is_tiled(&program) {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use tfaot::codegen::{self, TextForm};
 use tfaot::hlo::{text, verify};
 use tfaot::kernel::Program;
-use tfaot::target::Target;
+use tfaot::target::{CodeRequest, Target};
 use tfaot::{compile, kernel, optimize};
 
 /// Between a module and what comes of it.
@@ -111,11 +111,11 @@ fn planned(source: &str, plans: Option<String>) -> Result<(Program, Target), Str
         return Err(format!("the first line is `// target TRIPLE CPU`, not `{first}`"));
     };
     let target = Target::resolve(Some(triple), Some(cpu), None).map_err(|e| e.to_string())?;
-    let target = Target { plans, ..target };
+    let request = CodeRequest { plans, ..CodeRequest::from(&target) };
     let module = text::parse(source).map_err(|e| e.to_string())?;
     verify::verify(&module).map_err(|e| e.to_string())?;
     let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
-    let (_, program) = compile::plan(lowered, "m", "m", &target).map_err(|e| e.to_string())?;
+    let (_, program) = compile::plan(lowered, "m", "m", request).map_err(|e| e.to_string())?;
     Ok((program, target))
 }
 

@@ -11,7 +11,7 @@ use tfaot::compile;
 use tfaot::hlo::{Literal, text};
 use tfaot::lower::Lowered;
 use tfaot::prepare::Request;
-use tfaot::target::{MathType, Precision, Target, WeightType};
+use tfaot::target::{CodeRequest, MathType, Precision, Target, WeightType};
 use tfaot::tensor::Tensor;
 
 const MOST: u64 = 200_000_000;
@@ -19,13 +19,13 @@ const GRAPH: &str = "testdata/graphs/wide_layers/graph.pb";
 const FEEDS: &str = "testdata/graphs/wide_layers/feeds.npz";
 const EXPECT: &str = "testdata/graphs/wide_layers/expect.npz";
 
-fn target(triple: &str, cpu: &str, weights: WeightType, math: MathType) -> Target {
+fn target(triple: &str, cpu: &str, weights: WeightType, math: MathType) -> CodeRequest {
     let machine = Target::resolve(Some(triple), Some(cpu), None).expect("a known processor");
-    machine.with_precision(Precision { weights, math }).expect("it has the instructions")
+    CodeRequest::new(machine, Precision { weights, math }).expect("it has the instructions")
 }
 
 /// Every way to round that some target has.
-fn targets() -> Vec<Target> {
+fn targets() -> Vec<CodeRequest> {
     let (linux, arm) = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu");
     let mut all = Vec::new();
     for weights in [WeightType::Bf16, WeightType::Int8] {
@@ -99,7 +99,7 @@ fn kernels_are_the_rounded_module() {
     for (lowered, args) in all {
         for target in targets() {
             let (module, program) = compile::plan(lowered.clone(), "t", "t", &target).expect("kernels");
-            let what = format!("{} of {}", target.cpu, program.reduced);
+            let what = format!("{} of {}", target.target.cpu, program.reduced);
             if target.precision.weights != WeightType::F32 {
                 assert!(program.reduced.constants > 0, "nothing is rounded for {what}");
                 assert!(program.reduced.bytes_after < program.reduced.bytes_before, "{what}");
@@ -122,7 +122,7 @@ fn kernels_are_the_rounded_module() {
 }
 
 /// A target, the C compiler that links for it, and what runs its programs here.
-type Machine = (Target, &'static str, Vec<&'static str>);
+type Machine = (CodeRequest, &'static str, Vec<&'static str>);
 
 /// What of the targets can be run here.
 fn machines() -> Vec<Machine> {
@@ -130,7 +130,7 @@ fn machines() -> Vec<Machine> {
     let mut all = Vec::new();
     for weights in [WeightType::F32, WeightType::Bf16, WeightType::Int8] {
         for math in [MathType::F32, MathType::Bf16] {
-            let target = here.clone().with_precision(Precision { weights, math }).ok();
+            let target = CodeRequest::new(here.clone(), Precision { weights, math }).ok();
             all.extend(target.zip(program(&["gcc", "clang"])).map(|(t, compiler)| (t, compiler, vec![])));
         }
         for (cpu, math) in [("generic", MathType::F32), ("neoverse-v1", MathType::Bf16)] {
@@ -143,11 +143,14 @@ fn machines() -> Vec<Machine> {
 }
 
 /// The results of an object in a program of its own.
-fn run(built: &compile::Built, (target, compiler, runner): &Machine, args: &[Tensor]) -> Vec<Vec<u8>> {
+fn run(built: &compile::Built, (request, compiler, runner): &Machine, args: &[Tensor]) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
     write("m.o", &built.object.content.joined());
-    write("m.h", tfaot::package::header::header(&tfaot::kernel::Face::of(&built.program), &[target]).as_bytes());
+    write(
+        "m.h",
+        tfaot::package::header::header(&tfaot::kernel::Face::of(&built.program), &[&request.target]).as_bytes(),
+    );
     for (i, arg) in args.iter().enumerate() {
         write(&format!("in.{i}"), &arg.bytes);
     }
@@ -179,7 +182,7 @@ fn machine_code_has_the_bits_of_the_kernels() {
             assert_eq!(built.object.content, build().object.content, "two compiles differ");
             let want = tfaot::kernel::evaluate(&built.program, &args, MOST).expect("the kernels run");
             let want: Vec<Vec<u8>> = want.iter().map(|t| t.bytes.to_vec()).collect();
-            assert!(run(&built, &machine, &args) == want, "{} of {}", machine.0.cpu, built.program.reduced);
+            assert!(run(&built, &machine, &args) == want, "{} of {}", machine.0.target.cpu, built.program.reduced);
         }
     }
 }

@@ -15,7 +15,7 @@ use tfaot::compile::{self, Compiled, Functions};
 use tfaot::diag::Error;
 use tfaot::lower::{Exact, Lowered, Rung, Sized};
 use tfaot::package::{fortran, header, metadata};
-use tfaot::target::Target;
+use tfaot::target::{CodeRequest, Target};
 use tfaot::tensor::{Size, Sizes};
 
 const ADD: &str = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n";
@@ -105,7 +105,8 @@ fn functions() -> Functions {
 }
 
 fn built(targets: &[Target]) -> Compiled {
-    compile::build_all(functions(), "m", "m.pb", targets, Launches::Direct, &mut []).expect("it compiles")
+    let requests: Vec<CodeRequest> = targets.iter().map(CodeRequest::from).collect();
+    compile::build_all(functions(), "m", "m.pb", &requests, Launches::Direct, &mut []).expect("it compiles")
 }
 
 /// Compiles `source` with `compiler`, which must say nothing, and runs it.
@@ -194,7 +195,8 @@ fn bounds_that_gain_nothing_have_no_code() {
     let sizes = Sizes { all: vec![size("n", 1, 64, false)], args: rows.clone(), results: rows };
     let all = vec![("double".to_string(), function(sizes, &[32, 16, 8, 4, 2, 1], false, &double))];
     let functions = Functions { all, init: None };
-    let compiled = compile::build_all(functions, "m", "m.pb", &here(), Launches::Direct, &mut []).expect("it compiles");
+    let compiled = compile::build_all(functions, "m", "m.pb", &[(&here()[0]).into()], Launches::Direct, &mut [])
+        .expect("it compiles");
     assert_eq!(compiled.bundle.face.entries[0].rungs, [[64]], "loops end with the rows of a call");
     assert_eq!(compiled.programs().len(), 1);
     let columns = &built(&here()).bundle.face.entries[2].rungs;

@@ -13,7 +13,7 @@ use tfaot::codegen::Launches;
 use tfaot::compile::{self, Compiled, Functions};
 use tfaot::lower::Lowered;
 use tfaot::package::header;
-use tfaot::target::Target;
+use tfaot::target::{CodeRequest, Target};
 use tfaot::tensor::{DType, Tensor};
 
 const ADD: &str = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n";
@@ -58,7 +58,8 @@ fn functions() -> Functions {
 }
 
 fn built(functions: Functions, targets: &[Target]) -> Compiled {
-    compile::build_all(functions, "m", "m.pb", targets, Launches::Direct, &mut []).expect("it compiles")
+    let requests: Vec<CodeRequest> = targets.iter().map(CodeRequest::from).collect();
+    compile::build_all(functions, "m", "m.pb", &requests, Launches::Direct, &mut []).expect("it compiles")
 }
 
 fn here() -> Vec<Target> {

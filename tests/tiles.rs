@@ -11,22 +11,21 @@ use tfaot::compile::{self, Built};
 use tfaot::hlo::{Literal, text};
 use tfaot::kernel::{self, Program};
 use tfaot::lower::Lowered;
-use tfaot::target::{MathType, Precision, Target, WeightType};
+use tfaot::target::{CodeRequest, MathType, Precision, Target, WeightType};
 use tfaot::tensor::{DType, Tensor};
 
 const MOST: u64 = 2_000_000_000;
 /// What sums of 64 terms lose where each of them is too small.
 const LOST: f64 = 64.0 * f32::MIN_POSITIVE as f64;
 
-fn target(features: &str) -> Target {
+fn target(features: &str) -> CodeRequest {
     of("sapphirerapids", features)
 }
 
-fn of(cpu: &str, features: &str) -> Target {
+fn of(cpu: &str, features: &str) -> CodeRequest {
     let triple = "x86_64-unknown-linux-gnu";
     let machine = Target::resolve(Some(triple), Some(cpu), Some(features)).expect("a known processor");
-    machine
-        .with_precision(Precision { weights: WeightType::F32, math: MathType::Bf16 })
+    CodeRequest::new(machine, Precision { weights: WeightType::F32, math: MathType::Bf16 })
         .expect("it has the instructions")
 }
 
@@ -179,7 +178,7 @@ fn any(seed: u64) -> Text {
     t
 }
 
-fn build(lowered: &Lowered, target: &Target) -> Built {
+fn build(lowered: &Lowered, target: &CodeRequest) -> Built {
     compile::build(lowered.clone(), "m", "m", target, Launches::Direct, &mut None).expect("it compiles")
 }
 
@@ -228,7 +227,10 @@ impl Machine {
         let folder = folder.path();
         let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("written");
         write("m.o", &if self.has_tiles && state == "all" { object.to_vec() } else { asking(object, asked) });
-        write("m.h", tfaot::package::header::header(&tfaot::kernel::Face::of(program), &[&target("")]).as_bytes());
+        write(
+            "m.h",
+            tfaot::package::header::header(&tfaot::kernel::Face::of(program), &[&target("").target]).as_bytes(),
+        );
         for (i, arg) in args.iter().enumerate() {
             write(&format!("in.{i}"), &arg.bytes);
         }
@@ -259,7 +261,7 @@ fn check(text: Text, machine: Option<&Machine>) {
     let built = build(&lowered, &target(""));
     let want = kernel::evaluate(&built.program, &args, MOST).expect("the kernels run");
     let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
-    let (module, _) = compile::plan(lowered, "t", "t", &target("")).expect("kernels");
+    let (module, _) = compile::plan(lowered, "t", "t", target("")).expect("kernels");
     let plain = tfaot::interp::evaluate(&module, module.entry, &literals).expect("the interpreter runs it");
     for (g, w) in want.iter().zip(plain.leaves()) {
         let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
@@ -278,7 +280,7 @@ fn check(text: Text, machine: Option<&Machine>) {
 }
 
 /// The `tiles` statements of the kernels.
-fn blocks(text: Text, target: &Target) -> usize {
+fn blocks(text: Text, target: &CodeRequest) -> usize {
     let built = build(&text.finish().0, target);
     kernel::print(&built.program).lines().filter(|l| l.trim_start().starts_with("tiles ")).count()
 }
@@ -309,7 +311,8 @@ fn random_products_are_right() {
 #[test]
 fn products_of_several_rows_go_by_tiles() {
     let all = target("");
-    assert!(all.features.contains("+amx-bf16") && all.features.contains("+amx-tile"), "{}", all.features);
+    let features = &all.target.features;
+    assert!(features.contains("+amx-bf16") && features.contains("+amx-tile"), "{features}");
     // 24 products, two thirds of which have whole blocks of columns and what is left of those, a third rounds of two kinds
     assert!(blocks(edges(33), &all) > 24);
     assert_eq!(blocks(edges(1), &all), 0);
@@ -317,7 +320,7 @@ fn products_of_several_rows_go_by_tiles() {
     for off in ["-amx-bf16", "-amx-tile"] {
         let without = target(off);
         assert_eq!(blocks(edges(33), &without), 0);
-        assert_eq!(without.asks().request, None);
+        assert_eq!(without.target.asks().request, None);
     }
 }
 

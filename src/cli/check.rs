@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 /// Prints the verdict, with all blockers.
 pub fn run(args: &CheckArgs) -> Result<ExitStatus> {
     let request = graph::request(&args.graph)?;
-    let target = graph::target(&args.target)?;
+    let code = graph::code_request(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let model = ModelFile::open(&args.graph.graph).with_format(args.graph.format.as_deref());
-    let Check { blockers: all, warnings } = check(&model, &request, &name, &target)?;
+    let Check { blockers: all, warnings } = check(&model, &request, &name, &code)?;
     out::warnings(&warnings, &args.graph.graph.display().to_string());
     if args.json {
         let list = |of: &[Diagnostic]| of.iter().map(blocker).collect::<Vec<Value>>();

@@ -18,7 +18,7 @@ use crate::package::clusters::{self, Chain, ClusterObject, Wire};
 use crate::package::cpp::ClassName;
 use crate::package::{files, names};
 use crate::report::{self, ClusterBorder};
-use crate::target::Target;
+use crate::target::CodeRequest;
 use crate::tensor::TensorInfo;
 use crate::util::id_vec::Id;
 use crate::util::pieces::Pieces;
@@ -47,7 +47,7 @@ struct ClusterBuild {
 /// Writes the files of the clusters; exit status 1 where one could not be compiled.
 pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     let flags = dump::flags(&args.files.xla)?;
-    let targets = graph::portable_targets(&args.files.target)?;
+    let requests = graph::portable_code_requests(&args.files.target)?;
     let mut scene = analyze(&args.graph, &args.pass)?;
     let (wanted, member) = wanted(&scene);
     chosen(&args.files.only, &wanted)?;
@@ -61,7 +61,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     let mut compiled = HashSet::new();
     for at in order.into_iter().filter(|&at| is_asked(&args.files.only, &wanted[at].name)) {
         let inside = |id: NodeId| in_part(id) == Some(at as u32);
-        match made(args, &flags, &scene, &inside, &idents[at], &targets) {
+        match made(args, &flags, &scene, &inside, &idents[at], &requests) {
             Ok(made) => {
                 compiled.insert(at as u32);
                 chain.pieces.push(piece(&wanted[at], &made));
@@ -156,7 +156,7 @@ fn made(
     scene: &Analysis,
     inside: &dyn Fn(NodeId) -> bool,
     name: &str,
-    targets: &[Target],
+    requests: &[CodeRequest],
 ) -> Result<ClusterBuild> {
     let mut part = report::part(&scene.program, &scene.facts, inside)?;
     if part.fetches.is_empty() && part.variables.is_empty() {
@@ -183,7 +183,7 @@ fn made(
     let source = compile::source_name(&args.graph.graph);
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
     let built =
-        compile::build_all(functions, name, &source, targets, Launches::Direct, std::slice::from_mut(&mut dumped));
+        compile::build_all(functions, name, &source, requests, Launches::Direct, std::slice::from_mut(&mut dumped));
     let built = built.and_then(|b| {
         let module = b.modules.first().ok_or_else(|| Error::internal("cluster", "nothing was compiled"))?;
         dump::built(&mut dumped, module, &b.programs(), &b.object.content)?;

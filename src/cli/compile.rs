@@ -24,25 +24,28 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let name = graph::model_name(args.name.as_deref(), &args.graph.graph)?;
     let class = args.cpp_class.as_deref().map_or_else(|| Ok(ClassName::of_model(&name)), ClassName::parse)?;
     // what is measured here is for this machine
-    let targets =
-        if args.tune.is_some() { graph::targets(&args.target) } else { graph::portable_targets(&args.target) }?;
-    let cache = CompileCache::of(args, &targets);
+    let requests = if args.tune.is_some() {
+        graph::code_requests(&args.target)
+    } else {
+        graph::portable_code_requests(&args.target)
+    }?;
+    let cache = CompileCache::of(args, &requests);
     if let Some(verdict) = cached(args, &name, cache.as_ref())? {
         return Ok(verdict);
     }
     let _progress = Progress::begin("reading the graph", args.graph.quiet);
     let (mut functions, mut notes) = graph::functions(&args.graph)?;
-    notes.push(graph::for_whom(&targets));
+    notes.push(graph::for_whom(&requests));
     if !args.graph.quiet {
-        out::note(format_args!("note: {}", graph::for_whom(&targets)));
+        out::note(format_args!("note: {}", graph::for_whom(&requests)));
     }
     if args.weights_file {
         compile::in_file(&mut functions);
     }
-    let targets = match (&args.tune, &functions.all[..]) {
-        (None, _) => targets,
+    let requests = match (&args.tune, &functions.all[..]) {
+        (None, _) => requests,
         (Some(file), [(_, only)]) if only.state.is_empty() => {
-            tune::run(&compile::at_bounds(only.clone()), &targets, file, args)?
+            tune::run(&compile::at_bounds(only.clone()), &requests, file, args)?
         }
         (Some(_), _) => {
             let told = "--tune measures one function without variables";
@@ -53,7 +56,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let source = compile::source_name(&args.graph.graph);
     let flags = dump::flags(&args.xla)?;
     let mut dumped: Vec<_> = functions.all.iter().map(|(_, lowered)| dump::start(&flags, &lowered.module)).collect();
-    let built = compile::build_all(functions, &name, &source, &targets, Launches::Direct, &mut dumped);
+    let built = compile::build_all(functions, &name, &source, &requests, Launches::Direct, &mut dumped);
     let built = built.and_then(|b| {
         let programs = b.programs();
         let mut all = dumped.iter_mut().zip(&b.modules);
@@ -63,7 +66,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     // What was seen before an error helps to find it.
     dumped.into_iter().try_for_each(|dump| dump::write(&flags, dump))?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
-    let request = recorded_options::request(args, &targets);
+    let request = recorded_options::request(args, &requests);
     let mut all = contents(&args.emit, &built, &class, Some(&request))?;
     if built.bundle.face.reduced.precision.is_reduced() {
         let note = built.bundle.face.reduced.to_string();
@@ -114,14 +117,14 @@ fn depends<'a>(
 
 /// Compiles modules of HLO, each to the files that `--emit` lists; those before a module that is refused are written.
 pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
-    let targets = graph::portable_targets(&args.target)?;
+    let requests = graph::portable_code_requests(&args.target)?;
     for path in &args.files.files {
         let module = modules::load_whole(path, &args.files.dims)?;
         let name = graph::model_name(None, Path::new(path))?;
         let source = compile::source_name(Path::new(path));
         let built = compile::wrap(module).and_then(|lowered| {
             let functions = Functions { all: vec![(name.clone(), lowered)], init: None };
-            compile::build_all(functions, &name, &source, &targets, Launches::Direct, &mut [])
+            compile::build_all(functions, &name, &source, &requests, Launches::Direct, &mut [])
         });
         let built = built.map_err(|e| e.in_file(path))?;
         let all = contents(&args.emit, &built, &ClassName::of_model(&name), None)?;

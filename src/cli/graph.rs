@@ -8,7 +8,7 @@ use crate::package::names;
 use crate::prepare::{Binding, FeedSpec, Request};
 use crate::run::calls::FileCall;
 use crate::run::npz;
-use crate::target::{MathType, Precision, Target, Tuning, WeightType, portable_cpus};
+use crate::target::{CodeRequest, MathType, Precision, Target, Tuning, WeightType, portable_cpus};
 use crate::tensor::Tensor;
 use std::path::Path;
 
@@ -120,9 +120,9 @@ pub fn in_file(error: Error, args: &GraphArgs) -> Error {
     error.in_file(&args.graph)
 }
 
-/// The target of the flags. Errors: `Code::UnknownTarget`; `Code::BadOption` where several processors are named.
-pub fn target(args: &TargetArgs) -> Result<Target> {
-    match &targets(args)?[..] {
+/// The machine of the flags, and what they ask of its code. Errors: `Code::UnknownTarget`; `Code::BadOption` where several processors are named.
+pub fn code_request(args: &TargetArgs) -> Result<CodeRequest> {
+    match &code_requests(args)?[..] {
         [one] => Ok(one.clone()),
         _ => Err(Error::user(Code::BadOption, "one --cpu, please: only `compile` makes code for several")),
     }
@@ -134,32 +134,33 @@ pub fn tuning(path: &Path) -> Result<Tuning> {
     Tuning::parse(&text).map_err(|e| e.in_file(path))
 }
 
-/// The targets of the flags, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`; `Code::BadOption` for two
+/// The machines of the flags, one for each `--cpu`, with what the flags ask of the code; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`; `Code::BadOption` for two
 /// processors between which no program could choose: with the same instruction set, or on a system that can't be asked.
-pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
+pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     let precision = precision(args.weights, args.math);
     let chosen = args.tuning.as_deref().map(tuning).transpose()?.unwrap_or_default();
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e));
     let plans = args.plan.as_deref().map(read).transpose()?;
     let resolve = |cpu| {
         let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
-        let target = target.and_then(|t| t.with_precision(precision))?;
-        Ok(Target { tuning: chosen.clone(), plans: plans.clone(), ..target })
+        let request = CodeRequest::new(target?, precision)?;
+        Ok(CodeRequest { tuning: chosen.clone(), plans: plans.clone(), ..request })
     };
     if args.cpu.is_empty() {
         return Ok(vec![resolve(None)?]);
     }
     let all = args.cpu.iter().map(|cpu| resolve(Some(cpu.as_str()))).collect::<Result<Vec<_>>>()?;
     for (i, one) in all.iter().enumerate() {
-        if all.len() > 1 && !one.can_be_asked() {
-            let told = format!("no program on {} can find out whether it runs on `{}`", one.triple, one.cpu);
+        let target = &one.target;
+        if all.len() > 1 && !target.can_be_asked() {
+            let told = format!("no program on {} can find out whether it runs on `{}`", target.triple, target.cpu);
             let problem = Diagnostic::new(Code::BadOption, told);
             return Err(problem.help("one --cpu, please; on AArch64 and RISC-V code asks Linux alone").into());
         }
         if let Some(same) = all[..i].iter().find(|other| other.instructions() == one.instructions()) {
             let told = format!(
                 "`{}` and `{}` have the same instruction set: only one of them could be called",
-                same.cpu, one.cpu
+                same.target.cpu, target.cpu
             );
             return Err(Error::user(Code::BadOption, told));
         }
@@ -167,19 +168,19 @@ pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     Ok(all)
 }
 
-/// Targets of files that are used on other machines: without `--cpu` and `--features`, the processors of [`portable_cpus`].
-pub fn portable_targets(args: &TargetArgs) -> Result<Vec<Target>> {
+/// Machines of files that are used elsewhere: without `--cpu` and `--features`, the processors of [`portable_cpus`].
+pub fn portable_code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     if !args.cpu.is_empty() || args.features.is_some() {
-        return targets(args);
+        return code_requests(args);
     }
     let cpu = portable_cpus(args.target.as_deref())?.into_iter().map(str::to_string).collect();
-    targets(&TargetArgs { cpu, ..args.clone() })
+    code_requests(&TargetArgs { cpu, ..args.clone() })
 }
 
 /// A note that names the machines an object is for.
-pub fn for_whom(targets: &[Target]) -> String {
-    let cpus: Vec<&str> = targets.iter().map(|t| t.cpu.as_str()).collect();
-    let triple = targets.first().map_or("", |t| &t.triple);
+pub fn for_whom(requests: &[CodeRequest]) -> String {
+    let cpus: Vec<&str> = requests.iter().map(|r| r.target.cpu.as_str()).collect();
+    let triple = requests.first().map_or("", |r| &r.target.triple);
     format!("the code is for {} ({triple})", cpus.join(" and "))
 }
 

@@ -127,7 +127,7 @@ fn by_engines(args: &HloRun) -> Result<ExitStatus> {
         true => {
             let lowered = compile::wrap(module.clone()).map_err(in_file)?;
             let values = arguments::load(args.call.inputs.as_deref(), &lowered.args)?;
-            Some((lowered, values, graph::target(&args.target)?))
+            Some((lowered, values, graph::code_request(&args.target)?))
         }
     };
     let plain = match args.engine.contains(&Engine::Interpreter) {
@@ -142,9 +142,9 @@ fn by_engines(args: &HloRun) -> Result<ExitStatus> {
                 write_results(&args.call, native.clone())?;
             }
             let (threads, exact) = (args.call.threads.into(), Tolerance::EXACT);
-            let bisection = bisected.as_ref().map(|(lowered, values, target)| {
+            let bisection = bisected.as_ref().map(|(lowered, values, code)| {
                 let conditions =
-                    Conditions { name: "hlo", target, threads, rtol: Some(exact.rtol), atol: Some(exact.atol) };
+                    Conditions { name: "hlo", code, threads, rtol: Some(exact.rtol), atol: Some(exact.atol) };
                 Bisection { lowered, args: values, conditions }
             });
             let compared = compare_engines(&keys, &native, &plain, bisection).map_err(in_file)?;
@@ -159,16 +159,16 @@ fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<
     module.for_one_device().map_err(|e| e.in_file(&args.file))?;
     let lowered = compile::wrap(module).map_err(|e| e.in_file(&args.file))?;
     let values = arguments::load(args.inputs.as_deref(), &lowered.args)?;
-    let target = graph::target(target)?;
+    let code = graph::code_request(target)?;
     let flags = dump::flags(&args.xla)?;
     let mut dumped = dump::start(&flags, &lowered.module);
-    let built = compile::build(lowered, "hlo", "hlo", &target, Launches::Direct, &mut dumped);
+    let built = compile::build(lowered, "hlo", "hlo", &code, Launches::Direct, &mut dumped);
     let built = built.and_then(|b| {
-        let each = [(b.program.clone(), target.clone())];
+        let each = [(b.program.clone(), code.target.clone())];
         dump::built(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
     });
     dump::write(&flags, dumped)?;
-    let results = built.and_then(|b| run::call_once(&b, &target, &values, args.threads.into()));
+    let results = built.and_then(|b| run::call_once(&b, &code.target, &values, args.threads.into()));
     results.map_err(|e| e.in_file(&args.file))
 }
 

@@ -89,12 +89,12 @@ fn interpreted(module: &Module, shapes: &[Shape], given: &[Vec<Tensor>]) -> Resu
 
 fn compiled(HloRun { call, target, .. }: &HloRun, module: Module, given: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
     let lowered = compile::wrap(module).map_err(|e| e.in_file(&call.file))?;
-    let target = graph::target(target)?;
+    let code = graph::code_request(target)?;
     let flags = dump::flags(&call.xla)?;
     let mut dumped = dump::start(&flags, &lowered.module);
-    let built = compile::build(lowered, "hlo", "hlo", &target, Launches::Direct, &mut dumped);
+    let built = compile::build(lowered, "hlo", "hlo", &code, Launches::Direct, &mut dumped);
     dump::write(&flags, dumped)?;
-    built.and_then(|b| run::call_ranks(&b, &target, given)).map_err(|e| e.in_file(&call.file))
+    built.and_then(|b| run::call_ranks(&b, &code.target, given)).map_err(|e| e.in_file(&call.file))
 }
 
 /// Results with their names: `K@R` is result K of rank R.

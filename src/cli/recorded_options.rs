@@ -1,6 +1,6 @@
 //! How an object was asked for, as its metadata keep it for a file of weights.
 use super::args::CompileArgs;
-use crate::target::Target;
+use crate::target::CodeRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,10 +26,10 @@ pub struct RecordedOptions {
 }
 
 /// How `args` ask for an object, for its metadata.
-pub fn request(args: &CompileArgs, targets: &[Target]) -> Value {
+pub fn request(args: &CompileArgs, requests: &[CodeRequest]) -> Value {
     let graph = &args.graph;
-    let first = targets.first();
-    let precision = first.map(|t| t.precision).unwrap_or_default();
+    let first = requests.first();
+    let precision = first.map(|r| r.precision).unwrap_or_default();
     let asked = RecordedOptions {
         feeds: graph.feeds.clone(),
         fetches: graph.fetches.clone(),
@@ -42,8 +42,8 @@ pub fn request(args: &CompileArgs, targets: &[Target]) -> Value {
         config: graph.config.is_some(),
         weights: precision.weights.name().to_string(),
         math: precision.math.name().to_string(),
-        tuning: first.map(|t| t.tuning.to_string()).unwrap_or_default(),
-        plan: first.and_then(|t| t.plans.clone()),
+        tuning: first.map(|r| r.tuning.to_string()).unwrap_or_default(),
+        plan: first.and_then(|r| r.plans.clone()),
     };
     // strings and truth values alone
     serde_json::to_value(asked).unwrap_or_default()

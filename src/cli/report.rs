@@ -16,7 +16,7 @@ use crate::package::files;
 use crate::report::{self, Refusal, Report, code, overview, page};
 use crate::run::Session;
 use crate::run::arguments;
-use crate::target::Target;
+use crate::target::CodeRequest;
 use serde_json::Value;
 use std::path::Path;
 
@@ -30,15 +30,15 @@ pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
     report::what_ifs(&mut made, &program, &found, &options).map_err(|e| graph::in_file(e, &args.graph))?;
     let old = args.baseline.as_deref().map(baseline).transpose()?;
     if !args.no_compile {
-        let target = graph::target(&args.target)?;
+        let code = graph::code_request(&args.target)?;
         let _line = Progress::begin("compiling the model", args.graph.quiet);
         if options.entrance == Entrance::Saved {
-            report_models::add(args, &target, &mut made)?;
+            report_models::add(args, &code, &mut made)?;
             made.next = overview::steps(&made, &told(args));
         }
         let cluster = &made.columns.nodes.cluster;
         report::settle(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());
-        compile_clusters(args, &flags, &program, &found, &facts, &target, &mut made)?;
+        compile_clusters(args, &flags, &program, &found, &facts, &code, &mut made)?;
     }
     if let Some((path, old)) = old {
         made.baseline = Some(report::compare(&old, &made).ok_or_else(|| no_report(path))?);
@@ -104,19 +104,19 @@ fn compile_clusters(
     program: &Program,
     found: &Clustering,
     facts: &Facts,
-    target: &Target,
+    code: &CodeRequest,
     made: &mut Report,
 ) -> Result<()> {
     for at in 0..found.clusters.len() {
         progress::step(format_args!("compiling cluster {} of {}", at + 1, found.clusters.len()));
         let cluster = &made.columns.nodes.cluster;
         let inside = |id: NodeId| cluster.get(id.0 as usize).copied().flatten() == Some(at as u32);
-        match compile_cluster(args, flags, program, facts, &inside, &made.clusters[at].name, target) {
-            Ok((code, left_out)) => {
+        match compile_cluster(args, flags, program, facts, &inside, &made.clusters[at].name, code) {
+            Ok((report, left_out)) => {
                 made.clusters[at].left_out = left_out;
                 made.summary.profiled |= args.profile;
                 made.clusters[at].code = Some(made.code.len() as u32);
-                made.code.push(code);
+                made.code.push(report);
             }
             Err(error) => {
                 let all = error.into_diagnostics().into_iter();
@@ -134,12 +134,13 @@ fn compile_cluster(
     facts: &Facts,
     inside: &dyn Fn(NodeId) -> bool,
     name: &str,
-    target: &Target,
+    request: &CodeRequest,
 ) -> Result<(report::CodeReport, usize)> {
+    let target = &request.target;
     let part = report::part(program, facts, inside)?;
     let (mut lowered, _) = compile::lowered_part(program, &part)?;
     if !args.profile && !flags.is_on() {
-        let (module, loops) = compile::plan(lowered, name, name, target)?;
+        let (module, loops) = compile::plan(lowered, name, name, request)?;
         let assembly = codegen::assembly(&loops, target)?;
         return Ok((code::describe(&module, &loops, target, &assembly, None), part.left_out));
     }
@@ -149,7 +150,7 @@ fn compile_cluster(
         lowered.module.name = name.to_string();
     }
     let mut dumped = dump::start(flags, &lowered.module);
-    let built = compile::build(lowered, name, name, target, launches, &mut dumped).and_then(|b| {
+    let built = compile::build(lowered, name, name, request, launches, &mut dumped).and_then(|b| {
         let each = [(b.program.clone(), target.clone())];
         dump::built(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
     });

@@ -13,14 +13,14 @@ use crate::report::{self, FunctionSummary, Report, code, overview};
 use crate::run;
 use crate::run::arguments;
 use crate::run::{Model, Session};
-use crate::target::Target;
+use crate::target::CodeRequest;
 use crate::tensor::TensorInfo;
 use crate::{import, infer};
 
 /// Adds the functions and their code to the report. What blocks them is told there; it is no error of the report's.
 ///
 /// Errors: `Code::BadOption` for a flag that says nothing of the graph, such as `--dim` where no size is open.
-pub fn add(args: &ReportArgs, target: &Target, made: &mut Report) -> Result<()> {
+pub fn add(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<()> {
     let request = graph::request(&args.graph)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let Fronts { entries, init, .. } = match fronts(args, &request) {
@@ -36,11 +36,11 @@ pub fn add(args: &ReportArgs, target: &Target, made: &mut Report) -> Result<()> 
     for Entry { name: signature, lowered } in entries {
         let mut model = described(&lowered);
         model.signature = if signature == "run" { String::new() } else { signature };
-        match compiled(args, target, &name, lowered, init.as_ref()) {
-            Ok(code) => {
+        match compiled(args, code, &name, lowered, init.as_ref()) {
+            Ok(report) => {
                 model.code = Some(made.code.len() as u32);
-                made.summary.profiled |= code.runs > 0;
-                made.code.push(code);
+                made.summary.profiled |= report.runs > 0;
+                made.code.push(report);
             }
             Err(error) => model.blocked = overview::causes(error.into_diagnostics()),
         }
@@ -78,19 +78,20 @@ fn described(lowered: &Lowered) -> FunctionSummary {
 
 fn compiled(
     args: &ReportArgs,
-    target: &Target,
+    request: &CodeRequest,
     name: &str,
     lowered: Lowered,
     init: Option<&Lowered>,
 ) -> Result<report::CodeReport> {
+    let target = &request.target;
     if !args.profile {
-        let (module, loops) = compile::plan(lowered, name, name, target)?;
+        let (module, loops) = compile::plan(lowered, name, name, request)?;
         let assembly = codegen::assembly(&loops, target)?;
         return Ok(code::describe(&module, &loops, target, &assembly, None));
     }
     let functions = Functions { all: vec![("run".to_string(), lowered.clone())], init: init.cloned() };
-    let targets = std::slice::from_ref(target);
-    let built = compile::build_all(functions, name, name, targets, Launches::Observed, &mut [])?;
+    let requests = std::slice::from_ref(request);
+    let built = compile::build_all(functions, name, name, requests, Launches::Observed, &mut [])?;
     let face = built.bundle.face.clone();
     let values = arguments::for_function(None, &lowered, &[])?;
     let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;

@@ -99,7 +99,7 @@ type Formed = (Option<Arc<str>>, Clustering);
 fn native(args: &RewriteArgs, shapes: prepare::Request) -> Result<Native> {
     Ok(Native {
         name: graph::model_name(args.name.as_deref(), &args.graph)?,
-        targets: graph::targets(&args.target)?,
+        requests: graph::code_requests(&args.target)?,
         threads: args.threads.unwrap_or(0),
         request: prepare::Request { signatures: args.signature.iter().cloned().collect(), ..shapes },
     })

@@ -39,7 +39,7 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus> {
         }
         Engine::Native => {
             let name = graph::model_name(None, &graph.graph)?;
-            let target = graph::target(&args.target)?;
+            let target = graph::code_request(&args.target)?;
             let file = args.file.source().file();
             let native = Instance::compile(
                 args.file.source().prepare(functions.clone()),

@@ -10,7 +10,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::proto;
 use crate::package::cpp::{self, ClassName};
 use crate::package::{files, header, names};
-use crate::target::Target;
+use crate::target::{CodeRequest, Target};
 use crate::util::pieces::Pieces;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,8 +36,8 @@ pub fn run(args: &TfcompileArgs) -> Result<ExitStatus> {
     let flags = dump::flags(&asked.xla)?;
     let mut dumped = [dump::start(&flags, module)];
     let source = compile::source_name(asked.graph);
-    let targets = &asked.targets[..];
-    let built = compile::build_all(functions, &asked.name, &source, targets, Launches::Direct, &mut dumped);
+    let targets: Vec<&Target> = asked.requests.iter().map(|r| &r.target).collect();
+    let built = compile::build_all(functions, &asked.name, &source, &asked.requests, Launches::Direct, &mut dumped);
     let [mut dumped] = dumped;
     let built = built.and_then(|b| {
         dump::built(&mut dumped, &b.modules[0], &b.programs(), &b.object.content)?;
@@ -46,8 +46,8 @@ pub fn run(args: &TfcompileArgs) -> Result<ExitStatus> {
     dump::write(&flags, dumped)?;
     let (face, object) = built.map_err(|e| graph::in_file(e, &graph))?;
 
-    let empty = Pieces::from(codegen::assemble("", &targets[0])?);
-    let text = cpp::whole_header(&face, &header::header(&face, &targets.iter().collect::<Vec<_>>()), &asked.class);
+    let empty = Pieces::from(codegen::assemble("", targets[0])?);
+    let text = cpp::whole_header(&face, &header::header(&face, &targets), &asked.class);
     let mut all = vec![
         (named(&args.out_function_object), object.content),
         (named(&args.out_header), text.into()),
@@ -64,7 +64,7 @@ struct TfcompileOptions<'a> {
     graph: &'a Path,
     class: ClassName,
     name: String,
-    targets: Vec<Target>,
+    requests: Vec<CodeRequest>,
     xla: XlaArgs,
 }
 
@@ -95,9 +95,9 @@ fn checked(args: &TfcompileArgs) -> Result<TfcompileOptions<'_>> {
     }
     let features = Some(args.target_features.clone()).filter(|f| !f.is_empty());
     let (target, weights, math) = (Some(args.target_triple.clone()), args.weights, args.math);
-    let targets = graph::targets(&TargetArgs { target, cpu, features, weights, math, ..TargetArgs::default() })?;
+    let requests = graph::code_requests(&TargetArgs { target, cpu, features, weights, math, ..TargetArgs::default() })?;
     let xla = XlaArgs { xla_flags: Some(args.xla.join(" ")) };
-    Ok(TfcompileOptions { graph, class, name, targets, xla })
+    Ok(TfcompileOptions { graph, class, name, requests, xla })
 }
 
 fn required<T>(flag: &str, value: Option<T>) -> Result<T> {

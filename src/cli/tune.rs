@@ -6,23 +6,23 @@ use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::lower::Lowered;
 use crate::measure::tune::{Tuned, tune};
 use crate::package::files;
-use crate::target::{HOST_TRIPLE, Target, Tuning};
+use crate::target::{CodeRequest, HOST_TRIPLE, Target, Tuning};
 use std::io::Write;
 use std::path::Path;
 
-/// Measures, adds the faster choices to `file`, and returns the target with them. Other rows of the file stay.
+/// Measures, adds the faster choices to `file`, and returns the request with them. Other rows of the file stay.
 ///
 /// Errors: `Code::BadOption` for several targets and for one that is not this machine; `Code::Io`; those of a compile.
-pub fn run(lowered: &Lowered, targets: &[Target], file: &Path, args: &CompileArgs) -> Result<Vec<Target>> {
-    let target = only_this_machine(targets)?;
+pub fn run(lowered: &Lowered, requests: &[CodeRequest], file: &Path, args: &CompileArgs) -> Result<Vec<CodeRequest>> {
+    let request = only_this_machine(requests)?;
     let tuning = if file.exists() { graph::tuning(file)? } else { Tuning::default() };
     let progress = |i, count| progress::step(format_args!("measuring choice {i} of {count}"));
-    let tuned = tune(lowered, target, tuning, progress)?;
+    let tuned = tune(lowered, request, tuning, progress)?;
     if !args.graph.quiet {
         note(&tuned);
     }
     write(file, &tuned.tuning)?;
-    Ok(vec![Target { tuning: tuned.tuning, ..target.clone() }])
+    Ok(vec![CodeRequest { tuning: tuned.tuning, ..request.clone() }])
 }
 
 fn note(tuned: &Tuned) {
@@ -38,12 +38,12 @@ fn note(tuned: &Tuned) {
     ));
 }
 
-/// The only target, which must be this machine.
-fn only_this_machine(targets: &[Target]) -> Result<&Target> {
-    let [target] = targets else {
+/// The only request, which must be for this machine.
+fn only_this_machine(requests: &[CodeRequest]) -> Result<&CodeRequest> {
+    let [request] = requests else {
         return Err(Error::user(Code::BadOption, "one --cpu, please: --tune measures on this machine"));
     };
-    let host = Target::resolve(None, None, None)?;
+    let (target, host) = (&request.target, Target::resolve(None, None, None)?);
     let arch = |t: &str| t.split('-').next().unwrap_or("").to_string();
     if arch(&target.triple) != arch(HOST_TRIPLE) || target.level > host.level {
         let told =
@@ -52,7 +52,7 @@ fn only_this_machine(targets: &[Target]) -> Result<&Target> {
             .help("tune on such a machine and use the file here, with --tuning FILE")
             .into());
     }
-    Ok(target)
+    Ok(request)
 }
 
 fn write(path: &Path, tuning: &Tuning) -> Result<()> {

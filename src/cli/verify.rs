@@ -4,7 +4,7 @@ use super::progress::{self, Progress};
 use super::{ExitStatus, graph, out, sizes};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::run::{arguments, calls};
-use crate::target::Target;
+use crate::target::CodeRequest;
 use crate::verify::comparison::RelativeError;
 use crate::verify::sequence::{Sequence, verify_calls};
 use crate::verify::{Case, Comparison, Conditions, OpComparison, Verification, verify};
@@ -17,7 +17,7 @@ pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
         let comparisons = sequence(args, path)?;
         return print(&Verification { comparisons, blame: None }, args.json, args.ops);
     }
-    let target = graph::target(&args.target)?;
+    let code = graph::code_request(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let functions = graph::function(&args.graph)?;
     let lowered = &functions.all[0].1;
@@ -33,21 +33,21 @@ pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
         expect: args.expect.as_deref(),
         weights: args.file.source(),
         all_ops: args.ops,
-        conditions: conditions(args, &name, &target),
+        conditions: conditions(args, &name, &code),
     };
     let _progress = Progress::begin("reading", args.graph.quiet);
     print(&verify(&case, &|step| progress::step(step))?, args.json, args.ops)
 }
 
-fn conditions<'a>(args: &VerifyArgs, name: &'a str, target: &'a Target) -> Conditions<'a> {
-    Conditions { name, target, threads: args.threads.into(), rtol: args.rtol, atol: args.atol }
+fn conditions<'a>(args: &VerifyArgs, name: &'a str, code: &'a CodeRequest) -> Conditions<'a> {
+    Conditions { name, code, threads: args.threads.into(), rtol: args.rtol, atol: args.atol }
 }
 
 /// Compares the calls of a file.
 fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
     let calls = calls::read(path)?;
     let graph = graph::with_signatures(&args.graph, &calls);
-    let target = graph::target(&args.target)?;
+    let code = graph::code_request(&args.target)?;
     let name = graph::model_name(None, &graph.graph)?;
     let (functions, _) = graph::functions(&graph)?;
     let sequence = Sequence {
@@ -56,7 +56,7 @@ fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
         calls: &calls,
         sizes: &sizes::parse(&args.sizes)?,
         weights: args.file.source(),
-        conditions: conditions(args, &name, &target),
+        conditions: conditions(args, &name, &code),
     };
     verify_calls(&sequence, |lowered| graph::result_keys(&graph, lowered))
 }

@@ -10,7 +10,7 @@ use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::kernel::WeightsLayout;
 use crate::package::files;
-use crate::target::{MathType, Precision, Target, Tuning, WeightType};
+use crate::target::{CodeRequest, MathType, Precision, Target, Tuning, WeightType};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -58,8 +58,9 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     };
     let tuning = Tuning::parse(&request.tuning)?;
     let machine = |m: &Machine| {
-        let target = Target::resolve(Some(&m.triple), Some(&m.cpu), Some(&m.features))?.with_precision(precision)?;
-        Ok(Target { tuning: tuning.clone(), plans: request.plan.clone(), ..target })
+        let target = Target::resolve(Some(&m.triple), Some(&m.cpu), Some(&m.features))?;
+        let code = CodeRequest::new(target, precision)?;
+        Ok(CodeRequest { tuning: tuning.clone(), plans: request.plan.clone(), ..code })
     };
     let targets = object.targets.iter().map(machine).collect::<Result<Vec<_>>>()?;
     let graph_args = GraphArgs {

@@ -9,8 +9,8 @@ use crate::kernel::state::lay_out;
 use crate::kernel::{self, Bundle, EntryPoint, Face, PaddedOffsets, WeightsLayout};
 use crate::lower::{Count, Lowered, StateVariable};
 use crate::package::names;
-use crate::schedule::Packings;
-use crate::target::{PanelSizes, Reduced, Target};
+use crate::schedule::{KernelTarget, Packings};
+use crate::target::{CodeRequest, PanelSizes, Reduced, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
 use bytes::Bytes;
@@ -70,7 +70,7 @@ impl Compiled {
     }
 }
 
-/// HLO to machine code for targets of one architecture and precision; the newest instruction set is asked for first. `dumps`, one
+/// HLO to machine code for machines of one architecture, with one precision; the newest instruction set is asked for first. `dumps`, one
 /// a function or none, take what XLA's flags ask for.
 ///
 /// One function is `NAME_run`; of several each has its signature's name behind `NAME_`.
@@ -81,11 +81,11 @@ pub fn build_all(
     functions: Functions,
     name: &str,
     source: &str,
-    targets: &[Target],
+    requests: &[CodeRequest],
     launches: Launches,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
-    let scheduled = Scheduled::of(functions, name, source, targets, dumps)?;
+    let scheduled = Scheduled::of(functions, name, source, requests, dumps)?;
     let (is_in_file, bundle) = (scheduled.is_in_file(), Bundle::new(scheduled.face, scheduled.variants));
     let bundle = match is_in_file {
         true => bundle.in_file(&scheduled.initial, None)?,
@@ -99,8 +99,8 @@ pub fn build_all(
 ///
 /// # Errors
 /// Those of [`build_all`] but for those of code; `Code::OtherWeights` where the object is of other functions.
-pub fn weights(functions: Functions, name: &str, targets: &[Target], places: &WeightsLayout) -> Result<Bundle> {
-    let scheduled = Scheduled::of(functions, name, "", targets, &mut [])?;
+pub fn weights(functions: Functions, name: &str, requests: &[CodeRequest], places: &WeightsLayout) -> Result<Bundle> {
+    let scheduled = Scheduled::of(functions, name, "", requests, &mut [])?;
     Bundle::new(scheduled.face, scheduled.variants).in_file(&scheduled.initial, Some(places))
 }
 
@@ -132,23 +132,23 @@ impl Scheduled {
         functions: Functions,
         name: &str,
         source: &str,
-        targets: &[Target],
+        requests: &[CodeRequest],
         dumps: &mut [Option<Dump>],
     ) -> Result<Scheduled> {
         let initial = initial(&functions)?.into_iter().map(|t| t.bytes).collect();
         let Functions { mut all, .. } = functions;
         share_fields(&mut all)?;
-        let precision = targets.first().map(|t| t.precision).unwrap_or_default();
+        let precision = requests.first().map(|r| r.precision).unwrap_or_default();
         let mut reduced = Reduced { precision, ..Reduced::default() };
         for (i, (_, lowered)) in all.iter_mut().enumerate() {
             passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
             reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
         }
-        let mut targets = targets.to_vec();
-        targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
-        let scheduler = Scheduler { targets: &targets, name, source, reduced, packings: Packings::default() };
+        let mut requests = requests.to_vec();
+        requests.sort_by_key(|r| std::cmp::Reverse(r.instructions()));
+        let scheduler = Scheduler { requests: &requests, name, source, reduced, packings: Packings::default() };
         let mut variants: Vec<(Vec<kernel::Program>, Target)> =
-            targets.iter().map(|t| (Vec::new(), t.clone())).collect();
+            requests.iter().map(|r| (Vec::new(), r.target.clone())).collect();
         let mut bounds = Vec::new();
         for (i, (_, lowered)) in all.iter().enumerate() {
             let function = if all.len() == 1 { String::new() } else { format!(".{i}") };
@@ -223,7 +223,7 @@ fn face(
 /// Inputs of scheduling that all functions of a model share.
 struct Scheduler<'a> {
     /// Newest instruction set first.
-    targets: &'a [Target],
+    requests: &'a [CodeRequest],
     name: &'a str,
     source: &'a str,
     reduced: Reduced,
@@ -233,7 +233,7 @@ struct Scheduler<'a> {
 impl Scheduler<'_> {
     /// The programs of a function, `function` in their names: those of its size buckets, or of the only one of a function of fixed sizes.
     fn buckets(&self, lowered: &Lowered, function: &str) -> Result<Vec<Bucket>> {
-        let differ = self.targets.windows(2).any(|pair| pair[0].vector_bits != pair[1].vector_bits);
+        let differ = self.requests.windows(2).any(|pair| pair[0].target.vector_bits != pair[1].target.vector_bits);
         let mut panels = PanelSizes::none(differ);
         match &lowered.sized {
             None => Ok(vec![Bucket { most: Vec::new(), programs: self.programs(lowered, function, &mut panels)? }]),
@@ -245,20 +245,18 @@ impl Scheduler<'_> {
 
     /// One program a target, with the panels of those before it where it can, so that constants are shared; `panels` learns of its own.
     fn programs(&self, lowered: &Lowered, name: &str, panels: &mut PanelSizes) -> Result<Vec<kernel::Program>> {
-        let mut programs = Vec::with_capacity(self.targets.len());
-        for target in self.targets {
-            let own = match self.targets.len() {
+        let mut programs = Vec::with_capacity(self.requests.len());
+        for request in self.requests {
+            let own = match self.requests.len() {
                 1 => format!("{}{name}", self.name),
-                _ => format!("{}_{}{name}", self.name, names::identifier(&target.cpu)),
+                _ => format!("{}_{}{name}", self.name, names::identifier(&request.target.cpu)),
             };
-            let mut target = target.clone();
-            target.tuning.panels = std::mem::take(panels);
-            let program = schedule::build_with(lowered, &own, self.source, &target, &self.packings)?;
+            let target = KernelTarget { request, panels };
+            let program = schedule::build_with(lowered, &own, self.source, target, &self.packings)?;
             for product in program.kernels.values().filter_map(|k| k.product()) {
-                target.tuning.panels.add(&product.form, product.panels);
+                panels.add(&product.form, product.panels);
             }
             programs.push(kernel::Program { reduced: self.reduced, ..program });
-            *panels = target.tuning.panels;
         }
         Ok(programs)
     }

@@ -17,7 +17,7 @@ use crate::diag::Result;
 use crate::kernel::Program;
 use crate::lower::Lowered;
 use crate::run::{Session, arguments};
-use crate::target::{Choice, Method, Target, Trial, Tuning};
+use crate::target::{Choice, CodeRequest, Method, Trial, Tuning};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -65,9 +65,14 @@ pub struct Tuned {
 ///
 /// # Errors
 /// Those of compiling, loading and calling.
-pub fn tune(lowered: &Lowered, target: &Target, mut tuning: Tuning, progress: impl Fn(usize, usize)) -> Result<Tuned> {
+pub fn tune(
+    lowered: &Lowered,
+    request: &CodeRequest,
+    mut tuning: Tuning,
+    progress: impl Fn(usize, usize),
+) -> Result<Tuned> {
     let measure = |trial| {
-        let tried = Target { tuning: Tuning { trial, ..Tuning::default() }, ..target.clone() };
+        let tried = CodeRequest { tuning: Tuning { trial, ..Tuning::default() }, ..request.clone() };
         times(lowered, &tried)
     };
     let model = measure(Trial::None)?;
@@ -81,8 +86,8 @@ pub fn tune(lowered: &Lowered, target: &Target, mut tuning: Tuning, progress: im
     let (changed_products, changed_convolutions) = (count_changed(&model.0, &best.0), count_changed(&model.1, &best.1));
     let (products, convolutions) = (best.0.len(), best.1.len());
     add_rows(&mut tuning, best.0, best.1);
-    let mut tuned = Target { tuning, ..target.clone() };
-    let (untuned_ms, tuned_ms) = compare(lowered, target, &tuned)?;
+    let mut tuned = CodeRequest { tuning, ..request.clone() };
+    let (untuned_ms, tuned_ms) = compare(lowered, request, &tuned)?;
     // what wins kernel by kernel and loses in the whole was chance
     if tuned_ms >= untuned_ms {
         add_rows(&mut tuned.tuning, model.0, model.1);
@@ -114,8 +119,8 @@ fn add_rows(tuning: &mut Tuning, products: Timed<Choice>, convolutions: Timed<Me
 }
 
 /// Measures the milliseconds of each product in a call, and of each convolution that has two algorithms.
-fn times(lowered: &Lowered, target: &Target) -> Result<(Timed<Choice>, Timed<Method>)> {
-    let (mut session, program) = load(lowered, target, Launches::Observed)?;
+fn times(lowered: &Lowered, request: &CodeRequest) -> Result<(Timed<Choice>, Timed<Method>)> {
+    let (mut session, program) = load(lowered, request, Launches::Observed)?;
     let (least, _) = profile::kernel_times(&program, &mut session, None, SECONDS)?;
     let (mut products, mut convolutions) = (Timed::new(), Timed::new());
     for (kernel, time) in program.kernels.values().zip(least) {
@@ -130,8 +135,8 @@ fn times(lowered: &Lowered, target: &Target) -> Result<(Timed<Choice>, Timed<Met
     Ok((products, convolutions))
 }
 
-/// Measures the least milliseconds of a call for each of two targets, in turn.
-fn compare(lowered: &Lowered, one: &Target, other: &Target) -> Result<(f64, f64)> {
+/// Measures the least milliseconds of a call of code for each of two requests, in turn.
+fn compare(lowered: &Lowered, one: &CodeRequest, other: &CodeRequest) -> Result<(f64, f64)> {
     let (mut first, _) = load(lowered, one, Launches::Direct)?;
     let (mut second, _) = load(lowered, other, Launches::Direct)?;
     let (start, mut least, mut calls) = (Instant::now(), [Duration::MAX; 2], 0);
@@ -149,9 +154,9 @@ fn compare(lowered: &Lowered, one: &Target, other: &Target) -> Result<(f64, f64)
 }
 
 /// Compiles the model and loads it, with random arguments.
-fn load(lowered: &Lowered, target: &Target, launches: Launches) -> Result<(Session, Program)> {
+fn load(lowered: &Lowered, request: &CodeRequest, launches: Launches) -> Result<(Session, Program)> {
     let values = arguments::load(None, &lowered.args)?;
-    let built = compile::build(lowered.clone(), "tuned", "", target, launches, &mut None)?;
-    let session = Session::load(&built, target, &values, 1)?;
+    let built = compile::build(lowered.clone(), "tuned", "", request, launches, &mut None)?;
+    let session = Session::load(&built, &request.target, &values, 1)?;
     Ok((session, built.program))
 }

@@ -4,7 +4,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Endpoint;
 use crate::import::{self, Loaded};
 use crate::prepare::{self, Request};
-use crate::target::Target;
+use crate::target::CodeRequest;
 use crate::{compile, infer, lower};
 
 /// The outcome of a check.
@@ -20,11 +20,11 @@ pub struct Check {
 ///
 /// # Errors
 /// `Code::Io` where there is no such file.
-pub fn check(model: &ModelFile, request: &Request, name: &str, target: &Target) -> Result<Check> {
+pub fn check(model: &ModelFile, request: &Request, name: &str, code: &CodeRequest) -> Result<Check> {
     let fronts = compile::fronts(&model.path, model.format.as_deref(), request);
     let warnings = fronts.as_ref().map_or(Vec::new(), |fronts| fronts.warnings.clone());
     let problem = match fronts {
-        Ok(fronts) => fronts.entries.into_iter().find_map(|e| compile::plan(e.lowered, name, "", target).err()),
+        Ok(fronts) => fronts.entries.into_iter().find_map(|e| compile::plan(e.lowered, name, "", code).err()),
         Err(e) => Some(e),
     };
     let mut all = problem.map(|e| e.in_file(&model.path).into_diagnostics()).unwrap_or_default();

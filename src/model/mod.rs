@@ -17,7 +17,7 @@ use crate::prepare::Request;
 use crate::report::{self, Report};
 use crate::rewrite::{self, Mode, Rewritten};
 use crate::run::WeightSource;
-use crate::target::Target;
+use crate::target::{CodeRequest, Target};
 use crate::tensor::Tensor;
 use crate::verify::{Case, Conditions, Verification, verify};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl ModelFile {
     /// # Errors
     /// `Code::Io` where there is no such file; anything else is a blocker.
     pub fn check(&self, request: &Request) -> Result<Check> {
-        check(self, request, &self.name(), &Target::resolve(None, None, None)?)
+        check(self, request, &self.name(), &Target::resolve(None, None, None)?.into())
     }
 
     /// Lowers the functions of the model to HLO, unoptimized.
@@ -113,10 +113,10 @@ impl ModelFile {
     ///
     /// # Errors
     /// Those of [`ModelFile::lower`]; `Code::TooLarge`, `Code::UnsupportedCase`.
-    pub fn compile(&self, request: &Request, target: &Target) -> Result<Compiled> {
+    pub fn compile(&self, request: &Request, code: impl Into<CodeRequest>) -> Result<Compiled> {
         let name = self.name();
         let (functions, source) = (self.lower(request)?, compile::source_name(&self.path));
-        compile::build_all(functions, &name, &source, std::slice::from_ref(target), Launches::Direct, &mut [])
+        compile::build_all(functions, &name, &source, &[code.into()], Launches::Direct, &mut [])
     }
 
     /// Forms the clusters that TensorFlow's auto-clustering forms when XLA is switched on for CPUs.
@@ -211,7 +211,8 @@ impl ModelFile {
     ///
     /// # Errors
     /// Those of [`ModelFile::compile`]; `Code::NoLinker`.
-    pub fn verify(&self, request: &Request, args: &[Tensor], target: &Target) -> Result<Verification> {
+    pub fn verify(&self, request: &Request, args: &[Tensor], code: impl Into<CodeRequest>) -> Result<Verification> {
+        let code = code.into();
         let functions = self.lower(request)?;
         let results = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.results);
         let keys: Vec<String> = results.iter().map(|r| r.shown().to_string()).collect();
@@ -225,7 +226,7 @@ impl ModelFile {
             expect: None,
             weights: WeightSource::Object,
             all_ops: false,
-            conditions: Conditions { name: &self.name(), target, threads: 1, rtol: None, atol: None },
+            conditions: Conditions { name: &self.name(), code: &code, threads: 1, rtol: None, atol: None },
         };
         verify(&case, &|_| ())
     }

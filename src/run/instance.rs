@@ -5,7 +5,7 @@ use crate::compile::{self, Built, Compiled, Functions};
 use crate::diag::Result;
 use crate::kernel::Face;
 use crate::lower::Lowered;
-use crate::target::Target;
+use crate::target::{CodeRequest, Target};
 use crate::tensor::Tensor;
 use std::path::Path;
 
@@ -36,13 +36,13 @@ impl Instance {
     pub fn compile(
         functions: Functions,
         name: &str,
-        target: &Target,
+        code: impl Into<CodeRequest>,
         threads: usize,
         weights: Option<&Path>,
     ) -> Result<Instance> {
-        let targets = std::slice::from_ref(target);
-        let compiled = compile::build_all(functions, name, name, targets, Launches::Direct, &mut [])?;
-        Instance::load(&compiled, target, threads, weights)
+        let requests = [code.into()];
+        let compiled = compile::build_all(functions, name, name, &requests, Launches::Direct, &mut [])?;
+        Instance::load(&compiled, &requests[0].target, threads, weights)
     }
 
     /// Loads compiled functions.
@@ -75,11 +75,12 @@ impl Instance {
 pub fn compile_and_call(
     lowered: Lowered,
     name: &str,
-    target: &Target,
+    code: &CodeRequest,
     args: &[Tensor],
     threads: usize,
 ) -> Result<Vec<Tensor>> {
-    call_once(&compile::build(lowered, name, name, target, Launches::Direct, &mut None)?, target, args, threads)
+    let built = compile::build(lowered, name, name, code, Launches::Direct, &mut None)?;
+    call_once(&built, &code.target, args, threads)
 }
 
 /// Loads a compiled function and calls it once, as [`Model::call_guarded`] does.

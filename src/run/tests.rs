@@ -70,8 +70,7 @@ fn size(name: &str, least: u64, most: u64, is_result: bool) -> Size {
 }
 
 fn compiled(functions: Functions, target: &Target) -> Compiled {
-    compile::build_all(functions, "m", "m", std::slice::from_ref(target), Launches::Direct, &mut [])
-        .expect("it compiles")
+    compile::build_all(functions, "m", "m", &[target.into()], Launches::Direct, &mut []).expect("it compiles")
 }
 
 /// Calls by machine code between forbidden pages and by the interpreter, one behind the other over one state, and compares.

@@ -37,12 +37,14 @@ mod memory;
 mod passes;
 mod plan;
 mod search;
+mod target;
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Computation, InstId, Literal, Module, Op, sizes};
 use crate::kernel::Program;
 use crate::lower::Lowered;
-use crate::target::Target;
+pub use crate::schedule::target::KernelTarget;
+use crate::target::{CodeRequest, PanelSizes};
 use crate::tensor::TensorInfo;
 pub use emit::Packings;
 use emit::{Detail, EmitInputs, SearchFacts};
@@ -67,7 +69,8 @@ const MOST_GROWN: (u64, u64) = (3, 4);
 /// # Errors
 /// `Code::TooLarge` for sizes that no code can compute with, `Code::HloUnsupported` for what no kernel does, an internal
 /// error where the program breaks a rule of `kernel::verify`.
-pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
+pub fn build(lowered: &Lowered, name: &str, source: &str, request: &CodeRequest) -> Result<Program> {
+    let target = KernelTarget { request, panels: &PanelSizes::default() };
     build_with(lowered, name, source, target, &Packings::default())
 }
 
@@ -80,9 +83,10 @@ pub fn build_with(
     lowered: &Lowered,
     name: &str,
     source: &str,
-    target: &Target,
+    target: KernelTarget<'_>,
     packings: &Packings,
 ) -> Result<Program> {
+    let target = &target;
     sizes::check(&lowered.module)?;
     let apart = sink::apart(&lowered.module);
     let module = apart.as_ref().unwrap_or(&lowered.module);
@@ -111,7 +115,7 @@ pub fn build_with(
     // how loops run side by side, and what they do in one kernel, is read off kernels
     let detail = if has_loops(module) { Detail::Whole } else { Detail::Sketch };
     let maker = ProgramBuilder { lowered, target, variables, empty, packings, workspace, detail };
-    let given = target.plans.as_deref().map(|text| PlanText::find(text, name)).transpose()?;
+    let given = target.request.plans.as_deref().map(|text| PlanText::find(text, name)).transpose()?;
     let wanted = given.as_ref().map_or(Ok(SplitLevel::Once), PlanText::halves)?;
     let halved = if wanted == SplitLevel::None { None } else { split::cut(module, SplitScope::Once, target) };
     let halves = if halved.is_some() { SplitLevel::Once } else { SplitLevel::None };
@@ -152,7 +156,7 @@ struct PlanInput<'m> {
 /// Makes programs from plans of one function.
 struct ProgramBuilder<'l> {
     lowered: &'l Lowered,
-    target: &'l Target,
+    target: &'l KernelTarget<'l>,
     variables: Variables,
     /// The program without kernels.
     empty: Program,

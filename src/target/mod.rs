@@ -6,6 +6,7 @@ mod level;
 pub mod machine;
 mod pairs;
 mod precision;
+mod request;
 mod system;
 pub mod tiles;
 mod tuning;
@@ -13,6 +14,7 @@ mod tuning;
 pub use level::Level;
 pub use pairs::PairSums;
 pub use precision::{MathType, Precision, Reduced, WeightType};
+pub use request::CodeRequest;
 pub use system::{Arch, ObjectFormat};
 pub use tuning::{Choice, LoopOrder, Method, PanelSize, PanelSizes, Trial, Tuning};
 
@@ -24,7 +26,7 @@ use machine::{Caches, Ports};
 /// Bytes of a line of a cache: what moves together.
 pub const LINE: u64 = 64;
 
-/// A target machine, and how exact code for it must be.
+/// A target machine: facts, and nothing that grows while code is made.
 ///
 /// ```
 /// let board = tfaot::Target::resolve(Some("aarch64-unknown-linux-gnu"), Some("cortex-a72"), None)?;
@@ -55,12 +57,6 @@ pub struct Target {
     pub caches: Caches,
     /// Throughput and latency of the core's vector units.
     pub ports: Ports,
-    /// How exact the code must be.
-    pub precision: Precision,
-    /// Measured choices that code for it is made with.
-    pub tuning: Tuning,
-    /// Plans that code for it follows, as `compile --emit plan` writes them.
-    pub plans: Option<String>,
 }
 
 impl Target {
@@ -109,40 +105,7 @@ impl Target {
             bf16_tiles: bf16_pairs == Some(PairSums::Avx512Bf16) && tiles::has(cpu, here, told),
             caches: Caches::of(cpu.name),
             ports: if level == Level::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
-            precision: Precision::default(),
-            tuning: Tuning::default(),
-            plans: None,
         })
-    }
-    /// The machine as the target of code of this precision.
-    ///
-    /// # Errors
-    /// `Code::NoBf16Math` where the machine can't.
-    pub fn with_precision(mut self, precision: Precision) -> Result<Target> {
-        if precision.math == MathType::Bf16 {
-            let Some(sums) = self.bf16_pairs else {
-                let told = format!("`--math bf16` needs an instruction, and {} ({}) has none", self.cpu, self.triple);
-                let help = match self.arch() {
-                    Arch::X86_64 => {
-                        "--cpu znver4, znver5, sapphirerapids or graniterapids, or --features +avx512bf16; "
-                    }
-                    Arch::Aarch64 => "--cpu neoverse-v1, neoverse-n2 or apple-m2, or --features +bf16; ",
-                    Arch::Riscv64 | Arch::Wasm32 | Arch::Thumb => "",
-                };
-                return Err(Diagnostic::new(Code::NoBf16Math, told)
-                    .help(format!("{help}--weights bf16 needs no such instruction"))
-                    .into());
-            };
-            let of_tiles = tiles::FEATURES.into_iter().filter(|_| self.bf16_tiles);
-            for name in std::iter::once(sums.feature()).chain(of_tiles) {
-                if features::switched(&self.features, name) != Some(true) {
-                    let comma = if self.features.is_empty() { "" } else { "," };
-                    self.features += &format!("{comma}+{name}");
-                }
-            }
-        }
-        self.precision = precision;
-        Ok(self)
     }
     /// Lanes of a vector of elements of this many bytes.
     pub fn lanes(&self, element_bytes: u64) -> u64 {
@@ -217,12 +180,6 @@ impl Target {
             Level::Rvv => self.triple.contains("linux"),
             Level::Simd128 | Level::Fpv4 => false,
         }
-    }
-    /// An ordering key for instruction sets, the newer the larger: the level, whether code uses tiles, and on AArch64 the features of the code,
-    /// by their number first.
-    pub fn instructions(&self) -> (Level, bool, usize, Vec<&'static str>) {
-        let features = if self.level == Level::Neon { self.hwcap_features() } else { Vec::new() };
-        (self.level, self.bf16_tiles && self.precision.math == MathType::Bf16, features.len(), features)
     }
 }
 

@@ -65,12 +65,10 @@ pub struct Tuning {
     pub methods: BTreeMap<String, Method>,
     /// For products without a row.
     pub trial: Trial,
-    /// The panels that code for other sizes or processors of the same function has: with the same ones both have one copy of the
-    /// constants.
-    pub panels: PanelSizes,
 }
 
-/// The size of panels by product.
+/// The sizes of panels by product that code for other sizes or processors of a function has: code that reads the same panels shares one copy
+/// of the constants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PanelSizes {
     /// Whether code for processors with other vectors is to have the same ones.

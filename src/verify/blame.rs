@@ -194,7 +194,7 @@ impl<'a> Results<'a> {
     /// Compares arrays of the expectation that are no outputs: intermediate results, arguments, constants.
     fn compare_others(&self, case: &Case, reference: &Arrays, others: &[String]) -> Result<Vec<Comparison>> {
         let (mut out, mut bad) = (Vec::new(), Vec::new());
-        let tolerance = case.conditions.tolerance(case.conditions.target.precision);
+        let tolerance = case.conditions.tolerance(case.conditions.code.precision);
         for key in others {
             let Some(array) = reference.get(key) else { continue };
             let Some((info, got)) = self.find_tensor(key, case.args) else {

@@ -18,7 +18,7 @@ use crate::lower::Lowered;
 use crate::prepare::Request;
 use crate::run::npz::{self, Arrays};
 use crate::run::{self, Instance, Interpreter, WeightSource, arguments};
-use crate::target::{MathType, Precision, Target};
+use crate::target::{CodeRequest, MathType, Precision};
 use crate::tensor::{Tensor, TensorInfo};
 use comparison::{compare, relative_error, worst};
 use std::path::Path;
@@ -28,8 +28,8 @@ use std::path::Path;
 pub struct Conditions<'a> {
     /// Prefix of C names.
     pub name: &'a str,
-    /// The machine to compile for, which is this one.
-    pub target: &'a Target,
+    /// The code to compile, for this machine.
+    pub code: &'a CodeRequest,
     /// Number of threads of a call.
     pub threads: usize,
     /// Relative tolerance in place of the usual one.
@@ -46,12 +46,12 @@ impl Conditions<'_> {
 
     /// Compiles a function and calls it.
     fn call(&self, lowered: Lowered, args: &[Tensor]) -> Result<Vec<Tensor>> {
-        run::compile_and_call(lowered, self.name, self.target, args, self.threads)
+        run::compile_and_call(lowered, self.name, self.code, args, self.threads)
     }
 
     /// Ratio of the largest difference of two arrays to the tolerance of the target's precision.
     fn excess(&self, got: &Tensor, want: &Tensor) -> f64 {
-        worst(got, want, self.tolerance(self.target.precision)).map_or(0.0, |w| w.excess)
+        worst(got, want, self.tolerance(self.code.precision)).map_or(0.0, |w| w.excess)
     }
 }
 
@@ -105,7 +105,7 @@ pub struct Verification {
 /// Those of compiling and running; `Code::BadInputs` for expected arrays of other names or types.
 pub fn verify(case: &Case, progress: &dyn Fn(&'static str)) -> Result<Verification> {
     let Case { functions, keys, args, conditions, .. } = *case;
-    let precision = conditions.target.precision;
+    let precision = conditions.code.precision;
     let lowered = &functions.all[0].1;
     let reference = case.expect.map(npz::read).transpose()?.unwrap_or_default();
     let wanted = case.expect.map(|path| expected_results(&reference, path, keys, lowered)).transpose()?;
@@ -113,7 +113,7 @@ pub fn verify(case: &Case, progress: &dyn Fn(&'static str)) -> Result<Verificati
     progress("interpreting");
     let plain = Interpreter::new(functions).and_then(|mut i| i.call(0, args.to_vec())).map_err(in_graph)?;
     progress("compiling");
-    let (compiled, native) = compile_and_call(case, conditions.target).map_err(in_graph)?;
+    let (compiled, native) = compile_and_call(case, conditions.code).map_err(in_graph)?;
     let tolerance = conditions.tolerance(precision);
     let is_stated = conditions.rtol.is_some() || conditions.atol.is_some() || precision.is_reduced();
     let tolerances = match is_stated {
@@ -133,18 +133,18 @@ pub fn verify(case: &Case, progress: &dyn Fn(&'static str)) -> Result<Verificati
     Ok(Verification { comparisons: all, blame })
 }
 
-fn compile_and_call(case: &Case, target: &Target) -> Result<(Compiled, Vec<Tensor>)> {
+fn compile_and_call(case: &Case, code: &CodeRequest) -> Result<(Compiled, Vec<Tensor>)> {
     let Conditions { name, threads, .. } = case.conditions;
     let functions = case.weights.prepare(case.functions.clone());
-    let targets = std::slice::from_ref(target);
-    let compiled = compile::build_all(functions, name, name, targets, Launches::Direct, &mut [])?;
-    let results = Instance::load(&compiled, target, threads, case.weights.file())?.call(0, case.args)?;
+    let requests = std::slice::from_ref(code);
+    let compiled = compile::build_all(functions, name, name, requests, Launches::Direct, &mut [])?;
+    let results = Instance::load(&compiled, &code.target, threads, case.weights.file())?.call(0, case.args)?;
     Ok((compiled, results))
 }
 
 /// Adds the errors of code that rounds nothing to comparisons with `references`.
 fn add_unrounded_errors(case: &Case, all: &mut [Comparison], references: &[&Tensor]) -> Result<()> {
-    let exact = Target { precision: Precision::default(), ..case.conditions.target.clone() };
+    let exact = CodeRequest { precision: Precision::default(), ..case.conditions.code.clone() };
     let (_, unrounded) = compile_and_call(case, &exact)?;
     for (i, (comparison, want)) in all.iter_mut().zip(references).enumerate() {
         comparison.unrounded = Some(relative_error(&unrounded[i % case.keys.len().max(1)], want));
@@ -154,7 +154,7 @@ fn add_unrounded_errors(case: &Case, all: &mut [Comparison], references: &[&Tens
 
 /// Compares code that rounds weights with the interpreter on the rounded weights.
 fn compare_rounded(case: &Case, compiled: Compiled, native: &[Tensor]) -> Result<Vec<Comparison>> {
-    let precision = case.conditions.target.precision;
+    let precision = case.conditions.code.precision;
     let mut rounded = case.functions.clone();
     rounded.all.iter_mut().zip(compiled.modules).for_each(|((_, lowered), module)| lowered.module = module);
     let want = Interpreter::new(&rounded)?.with_padding().call(0, case.args.to_vec())?;

@@ -39,9 +39,9 @@ pub fn verify_calls(sequence: &Sequence, keys: impl Fn(&Lowered) -> Vec<String>)
     let mut plain = Interpreter::new(functions).map_err(in_graph)?;
     let prepared = sequence.weights.prepare(functions.clone());
     let native =
-        Instance::compile(prepared, conditions.name, conditions.target, conditions.threads, sequence.weights.file());
+        Instance::compile(prepared, conditions.name, conditions.code, conditions.threads, sequence.weights.file());
     let mut native = native.map_err(in_graph)?;
-    let tolerance = conditions.tolerance(conditions.target.precision);
+    let tolerance = conditions.tolerance(conditions.code.precision);
     let mut all = Vec::new();
     for (number, call) in sequence.calls.iter().enumerate() {
         let function = calls::find_function(functions, call.signature.as_deref())?;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Measures and prints. Errors: those of compiling and loading, `Code::UnknownTarget`.
 pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
-    let target = graph::target(&args.target)?;
+    let target = graph::code_request(&args.target)?.target;
     let limits = MachineLimits::measure(&target)?;
     if args.json {
         print_json(&target, &limits)?

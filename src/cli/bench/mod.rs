@@ -27,24 +27,25 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
         return race::run(graph_args, args);
     }
     let start = Instant::now();
-    let target = graph::target(&args.target)?;
+    let code = graph::code_request(&args.target)?;
+    let target = &code.target;
     let name = graph::model_name(None, &graph_args.graph)?;
     let functions = graph::function(graph_args)?;
     let lowered = functions.all[0].1.clone();
     let keys = graph::result_keys(graph_args, &lowered);
     let rows = args.row.as_deref().map(|row| sizes_of(row, args)).transpose()?;
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
-    let targets = std::slice::from_ref(&target);
-    let built = compile::build_all(args.file.source().prepare(functions), &name, &name, targets, launches, &mut []);
+    let requests = std::slice::from_ref(&code);
+    let built = compile::build_all(args.file.source().prepare(functions), &name, &name, requests, launches, &mut []);
     let built = built.map_err(|e| graph::in_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let face = built.bundle.face.clone();
     if let Some(rows) = rows {
-        return table(&built, &lowered, &target, &rows, args);
+        return table(&built, &lowered, target, &rows, args);
     }
     let values = arguments::for_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
     let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
-    let model = Model::load_compiled(&built, args.file.source().file(), &target, args.threads.into())?;
+    let model = Model::load_compiled(&built, args.file.source().file(), target, args.threads.into())?;
     let built = built.only_for(&given)?;
     if !args.profile {
         // what is timed has memory of its own, aligned as vectors are
@@ -53,7 +54,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let mut session = Session::new(model, &values)?;
     drop(values);
     if args.profile {
-        profile::run(&built, &target, &mut session, args)?;
+        profile::run(&built, target, &mut session, args)?;
         return Ok(ExitStatus::Yes);
     }
     let old = args.compare.as_deref().map(change::load).transpose()?;
@@ -65,7 +66,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
         circumstances["sizes"] = named.clone().into();
     }
     let change = old.map(|old| old.against(&measured, &circumstances));
-    let measurement = Measurement { built: &built, face: &face, target: &target, args, times: &measured, compile_s };
+    let measurement = Measurement { built: &built, face: &face, target, args, times: &measured, compile_s };
     if args.json {
         let mut document = measurement.document(&session, change.as_ref().map(change::TimeChange::json))?;
         if !named.is_empty() {

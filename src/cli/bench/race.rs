@@ -9,7 +9,7 @@ use crate::measure::{Timer, Times};
 use crate::run;
 use crate::run::arguments;
 use crate::run::{Model, Session};
-use crate::target::Target;
+use crate::target::{CodeRequest, Target};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,36 +25,36 @@ struct Racer {
 
 /// Compiles all, warms each up, times them in turns, prints a line each.
 pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<ExitStatus> {
-    let target = graph::target(&args.target)?;
+    let code = graph::code_request(&args.target)?;
     if args.file.source().file().is_some() {
         return Err(Error::user(Code::BadOption, "a file of weights is for one graph, and several are timed"));
     }
     let paths = std::iter::once(&first.graph).chain(&args.others);
-    let mut racers = paths.map(|path| racer(path, first, args, &target)).collect::<Result<Vec<_>>>()?;
+    let mut racers = paths.map(|path| racer(path, first, args, &code)).collect::<Result<Vec<_>>>()?;
     let (start, effort, models) = (Instant::now(), effort(args), racers.len() as u32);
     loop {
         for racer in &mut racers {
             racer.times.push(racer.timer.time(&mut racer.session)?);
         }
         if effort.is_done(racers[0].times.len() as u64, start, models) {
-            return told(racers, args, &target);
+            return told(racers, args, &code.target);
         }
     }
 }
 
-fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, target: &Target) -> Result<Racer> {
+fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, code: &CodeRequest) -> Result<Racer> {
     let graph_args = GraphArgs { graph: path.to_path_buf(), ..first.clone() };
     let name = graph::model_name(None, path)?;
     let functions = graph::function(&graph_args)?;
     let lowered = functions.all[0].1.clone();
-    let targets = std::slice::from_ref(target);
+    let requests = std::slice::from_ref(code);
     let built =
-        compile::build_all(args.file.source().prepare(functions), &name, &name, targets, Launches::Direct, &mut []);
+        compile::build_all(args.file.source().prepare(functions), &name, &name, requests, Launches::Direct, &mut []);
     let built = built.map_err(|e| graph::in_file(e, &graph_args))?;
     let face = &built.bundle.face;
     let values = arguments::for_function(None, &lowered, &sizes::parse(&args.sizes)?)?;
     let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
-    let model = Model::load_compiled(&built, None, target, args.threads.into())?;
+    let model = Model::load_compiled(&built, None, &code.target, args.threads.into())?;
     let (bytes, workspace) = (built.object.content.len(), face.workspace_bytes());
     model.call_guarded(0, &values, &mut model.initial_state()?)?;
     let flops = built.only_for(&given)?.program.flops;

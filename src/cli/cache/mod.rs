@@ -17,7 +17,7 @@ use crate::diag::{Result, io_error};
 use crate::import;
 use crate::import::mmap::map_file;
 use crate::package::files;
-use crate::target::Target;
+use crate::target::CodeRequest;
 use bytes::Bytes;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct CompileCache {
 impl CompileCache {
     /// The place of the compile that `args` ask for; nothing where there is no cache, and where the outcome depends on more
     /// than can be read twice (standard input, flags that write dumps).
-    pub fn of(args: &CompileArgs, targets: &[Target]) -> Option<CompileCache> {
+    pub fn of(args: &CompileArgs, requests: &[CodeRequest]) -> Option<CompileCache> {
         let named = std::env::var_os("TFAOT_CACHE").filter(|v| !v.is_empty() && !args.cache.no_cache);
         let folder = args.cache.cache.clone().or_else(|| named.map(PathBuf::from))?;
         let dumps = args.xla.xla_flags.is_some() || std::env::var_os("XLA_FLAGS").is_some_and(|v| !v.is_empty());
@@ -45,7 +45,7 @@ impl CompileCache {
             return None;
         }
         // a graph that can't be read is told by the compile itself
-        let key = key(args, targets).ok().flatten()?;
+        let key = key(args, requests).ok().flatten()?;
         let path = folder.join(format!("{key}.entry"));
         Some(CompileCache { folder, path, limit_bytes: args.cache.cache_limit.saturating_mul(1 << 20) })
     }
@@ -123,7 +123,7 @@ impl CompileCache {
 }
 
 /// A hash of all that the files of a compile depend on; nothing where that can't be read twice.
-fn key(args: &CompileArgs, targets: &[Target]) -> Result<Option<String>> {
+fn key(args: &CompileArgs, requests: &[CodeRequest]) -> Result<Option<String>> {
     let inputs = import::inputs(&args.graph.graph, args.graph.format.as_deref())?;
     let (Ok(exe), false) = (std::env::current_exe(), inputs.is_empty()) else { return Ok(None) };
     let mut hasher = blake3::Hasher::new();
@@ -134,11 +134,11 @@ fn key(args: &CompileArgs, targets: &[Target]) -> Result<Option<String>> {
     add(entry::MAGIC);
     // the compiler itself: it has no version between releases
     add(&digest::of([&content(&exe)?[..]]));
-    add(format!("{:?} {targets:?}", codegen::llvm_version()).as_bytes());
+    add(format!("{:?} {requests:?}", codegen::llvm_version()).as_bytes());
     // all options but those that say where to read and write
     let mut options = args.clone();
     (options.out, options.graph.graph, options.graph.config) = (PathBuf::new(), PathBuf::new(), None);
-    // what the files of tuned choices and of plans say stands in the targets
+    // what the files of tuned choices and of plans say stands in the requests
     (options.target.tuning, options.target.plan) = (None, None);
     (options.cache, options.graph.quiet) = (CacheArgs::default(), false);
     add(format!("{options:?}").as_bytes());

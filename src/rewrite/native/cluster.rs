@@ -12,7 +12,7 @@ use crate::opdef;
 use crate::ops::symbols::{DimId, InferredDim};
 use crate::prepare::{self, FeedSpec, Request};
 use crate::rewrite::calls::ClusterPorts;
-use crate::target::Target;
+use crate::target::CodeRequest;
 use crate::tensor::{DType, Sizes, Tensor};
 
 /// An argument of a cluster.
@@ -201,14 +201,14 @@ fn port(scene: &Scene, at: Endpoint, number: i32) -> Result<Port> {
 pub fn compile(
     ready: LoweredCluster,
     name: &str,
-    targets: &[Target],
+    requests: &[CodeRequest],
     dump: &mut Option<Dump>,
 ) -> Result<CompiledCluster> {
     let LoweredCluster { args, result_numbers, lowered, .. } = ready;
     // the last piece may be as small as one row
     let by_rows = lowered.sized.as_ref().is_some_and(|s| s.by_rows && s.sizes.all.iter().all(|size| size.least <= 1));
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
-    let built = compile::build_all(functions, name, "", targets, Launches::Direct, std::slice::from_mut(dump))?;
+    let built = compile::build_all(functions, name, "", requests, Launches::Direct, std::slice::from_mut(dump))?;
     if let (Some(dump), Some(module)) = (dump, built.modules.first()) {
         dump.built(module, &built.programs(), &built.object.content)?;
     }

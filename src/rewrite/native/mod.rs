@@ -28,7 +28,7 @@ use crate::ops::fact::Fact;
 use crate::ops::symbols::{DimId, InferredDim};
 use crate::package::{pool, shared_library};
 use crate::prepare::{DimBound, Request};
-use crate::target::Target;
+use crate::target::CodeRequest;
 use crate::tensor::{DType, Tensor};
 use crate::util::pieces::Pieces;
 use cluster::CompiledCluster;
@@ -52,7 +52,7 @@ pub struct Native {
     /// The first part of the names of ops and symbols: a C identifier.
     pub name: String,
     /// Targets that the clusters are compiled for; never empty. With several, the library picks.
-    pub targets: Vec<Target>,
+    pub requests: Vec<CodeRequest>,
     /// Threads of a call; 0: as many as the process may use.
     pub threads: u16,
     /// The shapes that are told, and the signature that they are told for.
@@ -231,7 +231,7 @@ impl<'a> Library<'a> {
             Dump::new(&dumps.flags, module, number as u64, dumps.micros)
         });
         let name = format!("{}_{number}", self.prefix);
-        let compiled = cluster::compile(ready.0, &name, &self.native.targets, &mut dump);
+        let compiled = cluster::compile(ready.0, &name, &self.native.requests, &mut dump);
         // What was seen before an error helps to find it.
         self.dumped.extend(dump.map(|dump| dump.files).unwrap_or_default());
         self.compiled.push(compiled?);
@@ -251,7 +251,8 @@ impl<'a> Library<'a> {
 
     /// The bytes of the library under its file's name; none if nothing was compiled. Errors: `NoLinker`.
     pub fn finish(self, file: &str) -> Result<Option<Vec<u8>>> {
-        let Some(target) = self.native.targets.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
+        let Some(request) = self.native.requests.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
+        let target = &request.target;
         let told = table::text(&self.compiled, &self.prefix, self.native.threads, target);
         let mut objects = vec![Pieces::from(codegen::assemble(&told, target)?)];
         for text in [include_str!("glue/glue.ll"), pool::TEXT] {

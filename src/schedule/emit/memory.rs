@@ -111,7 +111,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub(in crate::schedule) fn lanes(&self, dtype: DType) -> u64 {
-        self.target.lanes(dtype.bytes() as u64)
+        self.target.machine().lanes(dtype.bytes() as u64)
     }
 
     /// The root's leaves become the caller's results: in place where they are intermediate buffers, else copied.

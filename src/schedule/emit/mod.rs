@@ -27,7 +27,7 @@ use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::placement::Placement;
 use crate::schedule::plan::{ComputationPlan, Params, Plan};
 use crate::schedule::refuse;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 pub use value::ValueBuffers;
@@ -73,7 +73,7 @@ pub struct EmitInputs<'p> {
 pub fn emit(
     module: &Module,
     plan: &Plan<'_>,
-    target: &Target,
+    target: &KernelTarget<'_>,
     start: EmitInputs<'_>,
     families: &'static [&'static Family],
 ) -> Result<(Program, SearchFacts)> {
@@ -108,8 +108,11 @@ pub fn emit(
     s.keep_unchanged(&next.0, &next.1);
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
-    let context =
-        PassContext { first_level: target.caches.l1d, regions: &s.regions, amounts: &s.plan.needed().amounts };
+    let context = PassContext {
+        first_level: target.machine().caches.l1d,
+        regions: &s.regions,
+        amounts: &s.plan.needed().amounts,
+    };
     passes::run(&mut s.program, detail, &context);
     workspace::plan(&mut s.program, in_results)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
@@ -120,7 +123,7 @@ pub fn emit(
 pub struct Emitter<'a> {
     pub(in crate::schedule) module: &'a Module,
     pub(in crate::schedule) plan: &'a Plan<'a>,
-    pub(in crate::schedule) target: &'a Target,
+    pub(in crate::schedule) target: &'a KernelTarget<'a>,
     pub(in crate::schedule) families: &'static [&'static Family],
     pub(in crate::schedule) program: Program,
     pub(in crate::schedule) weights: ConstantPool,

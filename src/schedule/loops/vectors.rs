@@ -81,7 +81,7 @@ impl Cut {
 impl Emitter<'_> {
     /// Vectors of elements of a type.
     pub(in crate::schedule) fn width(&self, dtype: DType) -> Width {
-        Width { lanes: self.lanes(dtype), masks: self.target.level == Level::Avx512 }
+        Width { lanes: self.lanes(dtype), masks: self.target.machine().level == Level::Avx512 }
     }
 }
 

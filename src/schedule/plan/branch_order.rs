@@ -167,7 +167,8 @@ mod tests {
     use crate::hlo::{Module, text};
     use crate::schedule::families::convolution::recipe::algorithm;
     use crate::schedule::plan::context::PlanContext;
-    use crate::target::Target;
+    use crate::schedule::target::KernelTarget;
+    use crate::target::{PanelSizes, Target};
 
     const SHORTCUT: &str = "HloModule t
 ENTRY e {
@@ -191,7 +192,9 @@ ENTRY e {
     }
 
     fn found(module: &Module) -> Option<Vec<String>> {
-        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
+        let request =
+            Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor").into();
+        let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let comp = module.entry();
         let convolutions = algorithm::convolutions(comp, &target);
         let context = PlanContext { module, comp, users: &comp.users(), convolutions: &convolutions, target: &target };

@@ -1,7 +1,7 @@
 //! Inputs of the planner for one computation.
 use crate::hlo::{Computation, Module, Users};
 use crate::schedule::families::convolution::recipe::algorithm::Convolutions;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 
 /// Read-only inputs of the planner for one computation.
 #[derive(Clone, Copy)]
@@ -15,5 +15,5 @@ pub struct PlanContext<'a> {
     /// The algorithm of each convolution of the computation.
     pub convolutions: &'a Convolutions,
     /// The machine that kernels are made for.
-    pub target: &'a Target,
+    pub target: &'a KernelTarget<'a>,
 }

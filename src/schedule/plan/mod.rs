@@ -40,7 +40,7 @@ use crate::schedule::families::producer_fusion::recipe::{self as producer_fusion
 use crate::schedule::memory::liveness::{Lifetimes, MemoryDemand, Sharing};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::refuse;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use crate::util::id_vec::IdVec;
 use channel_scales::Scaled;
 use choices::Choices;
@@ -106,7 +106,7 @@ impl<'a> Plan<'a> {
     pub fn of(
         module: &'a Module,
         variables: &Variables,
-        target: &'a Target,
+        target: &'a KernelTarget<'a>,
         methods: &'a Methods,
         needed: &'a Demand,
         choices: &Choices,
@@ -177,7 +177,7 @@ fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> MemoryForecast {
 }
 
 /// An order of the entry that takes less memory than post order; `None` where none was found.
-pub fn lower_order(module: &Module, target: &Target, methods: &Methods) -> Option<Vec<InstId>> {
+pub fn lower_order(module: &Module, target: &KernelTarget<'_>, methods: &Methods) -> Option<Vec<InstId>> {
     let comp = module.entry();
     let context = PlanContext { module, comp, users: &comp.users(), convolutions: methods.comp(module.entry), target };
     branch_order::lower(comp, |order| planned(&context, order))
@@ -189,7 +189,7 @@ pub struct Planner<'a> {
     /// Parameters of the entry that hold variables, and the instructions that make their next values.
     updates: Vec<(InstId, InstId)>,
     /// The machine that kernels are made for.
-    pub target: &'a Target,
+    pub target: &'a KernelTarget<'a>,
     /// The function that asks the families for the recipe of a root.
     families: Families,
     methods: &'a Methods,
@@ -295,6 +295,7 @@ mod tests {
     use super::*;
     use crate::hlo::{Module, text};
     use crate::schedule::families;
+    use crate::target::{PanelSizes, Target};
     use recipe::Setup;
 
     const LOOP: &str = "HloModule t
@@ -349,7 +350,8 @@ ENTRY e {
 
     /// The plan of a computation for a processor of that name.
     fn stages(module: &Module, cpu: &str, choices: &Choices, comp: CompId, params: Params) -> ComputationPlan {
-        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
+        let request = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor").into();
+        let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let (methods, demand) = (Methods::of(module, &target), Demand::default());
         let plan = Plan::of(module, &Variables::default(), &target, &methods, &demand, choices, families::recipe);
         plan.expect("a plan").comps.remove(&(comp, params)).expect("a plan of the computation")

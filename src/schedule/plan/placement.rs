@@ -4,7 +4,7 @@ use crate::hlo::{Computation, InstId, Op};
 use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Convolutions};
 use crate::schedule::plan::choices::Choices;
 use crate::schedule::plan::fuse::{Fusion, FusionDecision, inlineable};
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use crate::util::id_vec::IdVec;
 
 /// Where a value of a computation goes.
@@ -108,7 +108,7 @@ pub fn choose(placements: &mut IdVec<InstId, Placement>, choices: &Choices) {
 /// Takes the memory of concatenations whose parts a convolution reads where they are: of whole vectors of channels, read by
 /// Winograd's method alone. A part that was made long before, such as what a U-Net skips to, holds no memory for the others.
 /// Loops that would have been those of the concatenation (a part that is resized) become those of their part.
-pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convolutions, target: &Target) {
+pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convolutions, target: &KernelTarget<'_>) {
     let users = comp.users();
     for id in comp.post_order() {
         let Op::Convolution(d) = &comp[id].op else { continue };
@@ -120,7 +120,7 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
             && fusion.is_made(whole)
             && fusion.rows[whole].is_none();
         let fits = |&part: &InstId| {
-            let vectors = comp.array(part).dims[d.input_feature].is_multiple_of(target.lanes(4));
+            let vectors = comp.array(part).dims[d.input_feature].is_multiple_of(target.machine().lanes(4));
             let once = parts.iter().filter(|o| **o == part).count() == 1;
             let own = is_placeable(comp, fusion, &users[part], part);
             vectors && once && (own || (users[part] == [whole] && is_loops(&comp[part].op)))

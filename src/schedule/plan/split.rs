@@ -18,7 +18,7 @@ use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::{self, Fusion};
 use crate::schedule::plan::split_level::SplitScope;
 use crate::schedule::plan::{MemoryForecast, placement};
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ const SMALL_BYTES: u64 = 64 << 10;
 const TWICE: u64 = 8;
 
 /// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
-pub fn cut(module: &Module, cuts: SplitScope, target: &Target) -> Option<Module> {
+pub fn cut(module: &Module, cuts: SplitScope, target: &KernelTarget<'_>) -> Option<Module> {
     let mut peak = Peak::of(module, module.entry(), target);
     let mut done = None;
     for _ in 0..MOST_CUTS {
@@ -57,7 +57,7 @@ pub fn cut(module: &Module, cuts: SplitScope, target: &Target) -> Option<Module>
 
 /// The most bytes that live at once if all arrays of the entry were dense, concatenations beside their parts, and kernels took
 /// nothing for themselves.
-pub fn dense(module: &Module, target: &Target) -> u64 {
+pub fn dense(module: &Module, target: &KernelTarget<'_>) -> u64 {
     let comp = module.entry();
     let order = comp.post_order();
     let fusion = fuse::fuse(module, comp, &order);
@@ -76,7 +76,7 @@ struct Peak {
 }
 
 impl Peak {
-    fn of(module: &Module, comp: &Computation, target: &Target) -> Peak {
+    fn of(module: &Module, comp: &Computation, target: &KernelTarget<'_>) -> Peak {
         let convolutions = convolutions(comp, target);
         let context = PlanContext { module, comp, users: &comp.users(), convolutions: &convolutions, target };
         let MemoryForecast { fusion, order, need } = crate::schedule::plan::planned(&context, comp.post_order());
@@ -97,7 +97,7 @@ struct Pair {
 }
 
 /// The pair of which one kernel runs at the peak.
-fn pair_at(comp: &Computation, peak: &Peak, cuts: SplitScope, target: &Target) -> Option<Pair> {
+fn pair_at(comp: &Computation, peak: &Peak, cuts: SplitScope, target: &KernelTarget<'_>) -> Option<Pair> {
     let now = peak.at?;
     let users = comp.users();
     let fusion = &peak.fusion;
@@ -114,7 +114,7 @@ fn pair(
     users: &Users,
     last: InstId,
     cuts: SplitScope,
-    target: &Target,
+    target: &KernelTarget<'_>,
 ) -> Option<Pair> {
     let anchor = fusion.anchor[last].unwrap_or(last);
     let between = *comp[anchor].operands.first()?;
@@ -128,13 +128,13 @@ fn pair(
         && whole(between)
         && last != comp.root
         && users[between] == [anchor]
-        && array(between)?.bytes() >= if cuts == SplitScope::Twice { SMALL_BYTES } else { target.caches.l2 }
+        && array(between)?.bytes() >= if cuts == SplitScope::Twice { SMALL_BYTES } else { target.machine().caches.l2 }
         && same(last, anchor)
         && same(between, first);
     if !fits {
         return None;
     }
-    let lanes = target.lanes(4);
+    let lanes = target.machine().lanes(4);
     match (&comp[first].op, &comp[anchor].op) {
         (Op::Convolution(d), Op::ReduceWindow { window, .. }) => {
             let axis = d.output_feature;
@@ -338,6 +338,7 @@ fn numbers(t: &Tensor, axis: usize, range: &Range<u64>) -> Option<Tensor> {
 mod tests {
     use super::*;
     use crate::hlo::text;
+    use crate::target::{PanelSizes, Target};
 
     const POOLED: &str = "HloModule t
 max {
@@ -362,7 +363,9 @@ ENTRY e {
         let row = format!("{{{}}}", vec![format!("{{{zeros}}}"); 16].join(","));
         let window = format!("{{{}}}", vec![format!("{{{}}}", vec![row; 3].join(",")); 3].join(","));
         let module = text::parse(&POOLED.replace("{...}", &window)).expect("sound HLO");
-        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
+        let request =
+            Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor").into();
+        let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let halves = cut(&module, SplitScope::Once, &target).expect("halves");
         let comp = halves.entry();
         let last = comp[comp.root].operands[0];

@@ -21,7 +21,7 @@ use crate::kernel::Program;
 use crate::schedule::memory::liveness::LiveRange;
 use crate::schedule::plan::placement::Placement;
 use crate::schedule::plan::split_level::SplitLevel;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -62,11 +62,11 @@ pub fn print(
     choices: &Choices,
     halves: SplitLevel,
     program: &Program,
-    target: &Target,
+    target: &KernelTarget<'_>,
 ) -> String {
     let names = Names::of(module);
     let sizes = format!("workspace {}, constants {}", program.workspace_bytes, program.weights_bytes);
-    let mut out = format!("{HEAD}{} for {}: {sizes}\nhalves {}\n", program.name, target.cpu, halves.name());
+    let mut out = format!("{HEAD}{} for {}: {sizes}\nhalves {}\n", program.name, target.machine().cpu, halves.name());
     print_choices(module, &names, choices, &mut out);
     let mut all: Vec<(&(CompId, Params), &ComputationPlan)> = plan.comps.iter().collect();
     all.sort_by_key(|(key, _)| **key);

@@ -2,7 +2,7 @@
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::schedule::families::convolution::recipe::phases::{self, Phase};
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use std::fmt;
 
 /// Most results along the last axis: their features side by side are the columns of one product.
@@ -27,13 +27,13 @@ pub struct Filter {
 
 impl Filter {
     /// The loops of convolution `id` as the gradient of a filter, if it is one.
-    pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Filter> {
+    pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<Filter> {
         let [input, kernel] = comp[id].operands[..] else { return None };
         let (left, right, result) = (comp.array(input), comp.array(kernel), comp.array(id));
         let (w, others) = d.window.split_last()?;
         let (&axis, &of_right) = (d.input_spatial.last()?, d.kernel_spatial.last()?);
         let results = result.dims[*d.output_spatial.last()?];
-        let lanes = target.lanes(result.dtype.bytes() as u64);
+        let lanes = target.machine().lanes(result.dtype.bytes() as u64);
         let is_plain = *w
             == WindowDim { size: w.size, pad_low: w.pad_low, pad_high: w.pad_high, ..WindowDim::default() }
             && others.iter().all(|w| !w.reversal)
@@ -90,6 +90,7 @@ impl fmt::Display for Filter {
 mod tests {
     use super::*;
     use crate::hlo::text;
+    use crate::target::{PanelSizes, Target};
 
     fn filter(window: &str, results: &str) -> Option<Filter> {
         let text = format!(
@@ -103,7 +104,9 @@ ENTRY e {{
         );
         let module = text::parse(&text).expect("sound HLO");
         let comp = module.entry();
-        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
+        let request =
+            Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor").into();
+        let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let Op::Convolution(d) = &comp[comp.root].op else { panic!("no convolution") };
         Filter::of(comp, comp.root, d, &target)
     }

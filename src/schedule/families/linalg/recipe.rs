@@ -1,7 +1,7 @@
 //! Number of right-hand sides of a triangular system that are solved at once: those that lie side by side are vectors.
 use crate::hlo::Op;
 use crate::schedule::plan::request::RecipeRequest;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use std::fmt;
 
 /// Fewest tiles of right-hand sides in vectors, so that threads share them.
@@ -22,17 +22,17 @@ pub struct Solve {
 
 impl Solve {
     /// The blocking of the anchor, if that is a triangular solve.
-    pub fn of(request: &RecipeRequest<'_>, target: &Target) -> Option<Solve> {
+    pub fn of(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Option<Solve> {
         let Op::TriangularSolve { left_side, .. } = *request.op() else { return None };
         let array = request.context.comp.array(request.anchor);
         let [ref batch @ .., _, columns] = array.dims[..] else { return None };
         if !left_side {
             return Some(Solve { vectors: 1, lanes: 1 });
         }
-        let lanes = target.lanes(array.dtype.computed().bytes() as u64);
+        let lanes = target.machine().lanes(array.dtype.computed().bytes() as u64);
         let batch: u64 = batch.iter().product();
         let are_enough = |vectors: &u64| batch * (columns / (vectors * lanes)) >= FEWEST_TILES;
-        let most = if target.vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS };
+        let most = if target.machine().vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS };
         let vectors = (1..=most).rev().find(are_enough).unwrap_or(1);
         Some(Solve { vectors, lanes })
     }

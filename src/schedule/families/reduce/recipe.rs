@@ -7,7 +7,7 @@ use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{FEW_COLUMNS, FusionDecision};
 use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::refuse;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use std::fmt;
 
 /// A reduction or a window.
@@ -52,7 +52,7 @@ impl Reduction {
     ///
     /// # Errors
     /// `Code::HloUnsupported` where the instruction calls no computation.
-    pub fn of(request: &RecipeRequest<'_>, target: &Target) -> Result<Option<Reduction>> {
+    pub fn of(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Result<Option<Reduction>> {
         let (comp, anchor) = (request.context.comp, request.anchor);
         let op = request.op();
         if !matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. }) {
@@ -76,7 +76,7 @@ impl Reduction {
 }
 
 /// Where lanes lie, for a computation that is one associative op or not.
-fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &Target) -> Lanes {
+fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &KernelTarget<'_>) -> Lanes {
     let comp = request.context.comp;
     let Op::Reduce { dims: axes, .. } = request.op() else { return Lanes::Windows };
     let input = comp.array(comp[request.anchor].operands[0]);
@@ -86,7 +86,9 @@ fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &Target) -> Lanes
     let minor = dims.last().copied().unwrap_or(1);
     let terms = input.elements() / dims.iter().product::<u64>().max(1);
     match (is_folded, is_simple) {
-        (true, true) if terms <= FEW_COLUMNS && minor >= target.lanes(input.dtype.bytes() as u64) => Lanes::ShortRows,
+        (true, true) if terms <= FEW_COLUMNS && minor >= target.machine().lanes(input.dtype.bytes() as u64) => {
+            Lanes::ShortRows
+        }
         (true, true) => Lanes::Terms,
         (true, false) => Lanes::None,
         (false, _) if dims.is_empty() => Lanes::None,

@@ -101,7 +101,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<(Elements, Vec<Stmt>)> {
         let comp = self.scope.comp;
         let widest = comp.array(id).dtype.bytes().max(4) as u64;
-        let passes = passes(comp, &self.scope.fusion, id, r, r.columns * widest <= self.target.caches.l1d);
+        let passes = passes(comp, &self.scope.fusion, id, r, r.columns * widest <= self.target.machine().caches.l1d);
         let dtype = passes.members.iter().find(|&&m| matches!(comp[m].op, Op::Reduce { .. }));
         let lanes = self.lanes(dtype.map_or(DType::F32, |&m| comp.array(m).dtype));
         let cut = Cut::new(r.columns, lanes);

@@ -257,12 +257,15 @@ fn without(mut bounds: Vec<Option<Bound>>, axes: &[usize]) -> Vec<Option<Bound>>
 mod tests {
     use super::*;
     use crate::hlo::text;
-    use crate::target::Target;
+    use crate::schedule::target::KernelTarget;
+    use crate::target::{PanelSizes, Target};
 
     /// The demand on each array of a module whose result is as long as parameter 1 says, of the instructions of that opcode.
     fn needs(of: &str, opcode: &str) -> Vec<Need> {
         let module = text::parse(of).expect("sound HLO");
-        let methods = Methods::of(&module, &Target::resolve(None, None, None).expect("a processor"));
+        let request = Target::resolve(None, None, None).expect("a processor").into();
+        let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
+        let methods = Methods::of(&module, &target);
         let needed = Demand::of(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
         let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
         let (id, _) = found.expect("an instruction of that opcode");

@@ -48,7 +48,7 @@ impl<'a> Emitter<'a> {
         let run = sum.last().map_or(1, |x| x.extent);
         let sum = lying_by_column(&sum, n);
         let width = rows.last().map_or(1, |x| x.extent);
-        let registers = self.target.vector_registers;
+        let registers = self.target.machine().vector_registers;
         let InnerProductTile { lanes, rows: most, columns: block } =
             InnerProductTile::of_columns([run, self.lanes(c.dtype)], n, width, registers);
         let mut e = self.elements(anchor);

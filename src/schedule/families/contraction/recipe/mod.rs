@@ -12,7 +12,8 @@ use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile, tiles_in_a_row};
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
-use crate::target::{LINE, LoopOrder, MathType, PairSums, Target};
+use crate::schedule::target::KernelTarget;
+use crate::target::{LINE, LoopOrder, MathType, PairSums};
 use crate::tensor::DType;
 
 /// Chunks that a kernel should have, so that threads share it evenly.
@@ -123,10 +124,10 @@ pub enum Read {
 
 impl Product<'_> {
     /// Whether lanes run along the sum, the columns being few and the left side contiguous.
-    pub fn is_inner_product(&self, target: &Target) -> bool {
+    pub fn is_inner_product(&self, target: &KernelTarget<'_>) -> bool {
         let sum = merged(self.sum);
         let Some(last) = sum.last() else { return false };
-        let whole = target.lanes(self.dtype.bytes() as u64);
+        let whole = target.machine().lanes(self.dtype.bytes() as u64);
         let (n, lanes) = (product(self.columns), lanes_along(last.extent, whole));
         let is_plain = self.side == RightSide::Constant && self.right == self.dtype && self.is_plain_left();
         // columns that fill vectors as wide as those along the sum are taken as they are
@@ -147,14 +148,14 @@ impl Product<'_> {
     }
 
     /// How two terms of each sum of `sum` are multiplied at once: where factors are bf16 on request, and neighbours on the left.
-    pub fn pairs(&self, sum: &[Axis], target: &Target) -> Option<PairSums> {
+    pub fn pairs(&self, sum: &[Axis], target: &KernelTarget<'_>) -> Option<PairSums> {
         let is_side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
-        let is_asked = target.precision.math == MathType::Bf16
+        let is_asked = target.request.precision.math == MathType::Bf16
             && self.is_bf16()
             && is_side_by_side
             && self.left.0 == DType::BF16
             && self.dtype == DType::F32;
-        target.bf16_pairs.filter(|_| is_asked)
+        target.machine().bf16_pairs.filter(|_| is_asked)
     }
 
     /// Chooses the method of the contraction for these loops over rows and sums; `given` holds what has been decided before.
@@ -163,7 +164,7 @@ impl Product<'_> {
         rows: &[Axis],
         sum: &[Axis],
         given: Option<&TileConstraint<'_>>,
-        target: &Target,
+        target: &KernelTarget<'_>,
     ) -> ProductMethod {
         let (n, k) = (product(self.columns), product(sum));
         let size = self.left.0.bytes() as u64;
@@ -175,7 +176,7 @@ impl Product<'_> {
         let terms = if pairs.is_some() { k / 2 } else { k };
         let stride = last.map_or(0, |x| x.a.unsigned_abs()) * size;
         let cover = Cover { height, width, columns: n, sum: terms, stride };
-        let has_blocks = pairs.is_some() && target.bf16_tiles && given.is_none() && self.inside.is_none();
+        let has_blocks = pairs.is_some() && target.machine().bf16_tiles && given.is_none() && self.inside.is_none();
         let apart = [before.map_or(0, |x| x.a), last.map_or(0, |x| x.a)];
         let block = if has_blocks { amx::block(cover, apart) } else { None };
         let (form, tile) = match given {
@@ -223,13 +224,13 @@ impl Product<'_> {
     }
 
     /// Whether the right side is best read where it lies, if it is in memory: column after column, by few rows.
-    pub fn is_read_in_columns(&self, target: &Target) -> bool {
+    pub fn is_read_in_columns(&self, target: &KernelTarget<'_>) -> bool {
         Product { side: RightSide::Computed, ..*self }.turned(&merged(self.sum), 1, target).is_some()
     }
 
     /// The right side where it lies, if that is turned and rows are few: packed for lanes along columns, all of it would be read and
     /// written for few multiply-adds.
-    fn turned(&self, sum: &[Axis], panel: u64, target: &Target) -> Option<(PanelOrder, Read)> {
+    fn turned(&self, sum: &[Axis], panel: u64, target: &KernelTarget<'_>) -> Option<(PanelOrder, Read)> {
         let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
         let (batch, column) = (u64::try_from(batch.b).ok()?, u64::try_from(columns.b).ok()?);
         let is_plain = self.side == RightSide::Computed
@@ -238,7 +239,7 @@ impl Product<'_> {
             && self.b0 == 0
             && !self.is_bare
             && self.inside.is_none();
-        let lanes = target.lanes(self.dtype.bytes() as u64);
+        let lanes = target.machine().lanes(self.dtype.bytes() as u64);
         let is_along = sum.last().is_some_and(|x| x.a == 1 && x.b == 1 && x.extent >= lanes);
         let is_few = product(self.rows) <= MOST_TURNED_ROWS.min(product(sum) / FEWEST_TURNED_TERMS);
         let fits = is_plain && is_along && is_few && merged(self.rows).len() <= 1 && has_columns_apart(self.columns);
@@ -248,12 +249,12 @@ impl Product<'_> {
 
     /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
     /// stays in the first-level cache, or has terms that overlap, of which panels would be copies.
-    fn lying(&self, sum: &[Axis], tile: &Tile, target: &Target) -> Option<Read> {
+    fn lying(&self, sum: &[Axis], tile: &Tile, target: &KernelTarget<'_>) -> Option<Read> {
         let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
         let (term, batch) = (u64::try_from(sum.last()?.b).ok()?, u64::try_from(batch.b).ok()?);
         let (size, panel) = (self.right.bytes() as u64, tile.vectors * tile.lanes);
         let is_once = product(self.rows) <= tile.wide * tile.high;
-        let is_near = (term * size).is_multiple_of(LINE) && product(sum) * term * size <= target.caches.l1d;
+        let is_near = (term * size).is_multiple_of(LINE) && product(sum) * term * size <= target.machine().caches.l1d;
         let overlaps = term < columns.extent;
         let is_worth = overlaps || is_once || is_near || term == panel;
         let is_plain = self.side == RightSide::Computed && self.right == self.dtype.accumulator() && !self.is_bare;
@@ -262,14 +263,14 @@ impl Product<'_> {
     }
 
     /// Whether each batch packs a small right side of its own, batches being enough for threads.
-    fn is_near(&self, sum: &[Axis], panel: u64, target: &Target) -> bool {
+    fn is_near(&self, sum: &[Axis], panel: u64, target: &KernelTarget<'_>) -> bool {
         let panels = product(self.columns).div_ceil(panel);
         let elements = panels.checked_mul(product(sum)).and_then(|n| n.checked_mul(panel));
         let bytes = elements.and_then(|n| n.checked_mul(self.right.bytes() as u64));
         self.side == RightSide::Computed
             && has_own(self.batch)
             && product(self.batch) >= ENOUGH_CHUNKS
-            && bytes.is_some_and(|bytes| bytes <= target.caches.l1d / OF_FIRST_LEVEL)
+            && bytes.is_some_and(|bytes| bytes <= target.machine().caches.l1d / OF_FIRST_LEVEL)
     }
 }
 
@@ -298,13 +299,12 @@ fn one_on_the_right(axes: &[Axis]) -> Option<Axis> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::{PanelSizes, Target};
 
-    fn target(triple: &str, cpu: &str) -> Target {
-        Target::resolve(Some(triple), Some(cpu), None).expect("a processor")
-    }
-
-    fn avx512() -> Target {
-        target("x86_64-unknown-linux-gnu", "x86-64-v4")
+    /// The answer of `f` for a processor with vectors of 512 bits.
+    fn on_avx512<T>(f: impl FnOnce(&KernelTarget<'_>) -> T) -> T {
+        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
+        f(&KernelTarget { request: &target.into(), panels: &PanelSizes::default() })
     }
 
     /// The loops of `batch` products of `rows` by `terms` with `terms` by `columns`, all row-major; `turned` is whether the right
@@ -329,7 +329,7 @@ mod tests {
 
     fn read(sizes: [u64; 4], turned: bool, side: RightSide) -> Read {
         let axes = axes(sizes, turned);
-        product_of(&axes, side).method(&merged_or_one(&axes[1]), &axes[3], None, &avx512()).read
+        on_avx512(|target| product_of(&axes, side).method(&merged_or_one(&axes[1]), &axes[3], None, target).read)
     }
 
     fn merged_or_one(axes: &[Axis]) -> Vec<Axis> {
@@ -338,7 +338,8 @@ mod tests {
 
     #[test]
     fn few_columns_of_a_constant_are_summed_along_lanes() {
-        let is_inner_product = |sizes, side| product_of(&axes(sizes, false), side).is_inner_product(&avx512());
+        let is_inner_product =
+            |sizes, side| on_avx512(|target| product_of(&axes(sizes, false), side).is_inner_product(target));
         assert!(is_inner_product([1, 64, 3, 256], RightSide::Constant));
         // as many as there are lanes along them, too many, too short, not known now
         assert!(!is_inner_product([1, 64, 16, 256], RightSide::Constant));
@@ -372,7 +373,9 @@ mod tests {
     fn bands_of_rows_are_shared_where_the_right_side_is_less_than_what_they_move() {
         let is_in_bands = |rows| {
             let axes = axes([1, rows, 512, 64], false);
-            product_of(&axes, RightSide::Constant).method(&axes[1], &axes[3], None, &avx512()).is_in_bands
+            on_avx512(|target| {
+                product_of(&axes, RightSide::Constant).method(&axes[1], &axes[3], None, target).is_in_bands
+            })
         };
         assert!(is_in_bands(20_000));
         assert!(!is_in_bands(16));

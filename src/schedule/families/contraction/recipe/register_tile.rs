@@ -1,7 +1,8 @@
 //! The register tile of contractions: which there are, how long each is predicted to take, and which is chosen. What it does is in
 //! `families/contraction/loops/register_tile.rs`.
+use crate::schedule::target::KernelTarget;
 use crate::target::machine::L2_BYTES;
-use crate::target::{Choice, LINE, Level, LoopOrder, Target, Trial};
+use crate::target::{Choice, LINE, Level, LoopOrder, Trial};
 use crate::tensor::DType;
 use std::fmt;
 
@@ -104,8 +105,8 @@ pub const MOST_ROWS: u64 = 14;
 
 /// The columns of the panels that a constant of this product is packed in: those that other code has, so that both have one copy,
 /// or that it can have, which are a vector where several rows read them.
-pub fn packed_columns(target: &Target, tile: &Tile, dtype: DType, form: &str) -> u64 {
-    let panels = &target.tuning.panels;
+pub fn packed_columns(target: &KernelTarget<'_>, tile: &Tile, dtype: DType, form: &str) -> u64 {
+    let panels = &target.panels;
     match panels.of(form).filter(|panel| tile.reads(panel.columns, dtype)) {
         Some(panel) => panel.columns,
         None if panels.are_for_others && tile.high * tile.wide > 1 => tile.lanes,
@@ -114,22 +115,22 @@ pub fn packed_columns(target: &Target, tile: &Tile, dtype: DType, form: &str) ->
 }
 
 /// The name of a product in tuned choices.
-pub fn form(target: &Target, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
+pub fn form(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
     let Cover { height, width, columns, sum, stride } = cover;
     format!(
         "{} {dtype} batch={batch} rows={rows} height={height} width={width} columns={columns} sum={sum} stride={stride}",
-        target.cpu
+        target.machine().cpu
     )
 }
 
 /// The tile with the least predicted time, unless another was measured to be better, or is to be measured.
-pub fn best(target: &Target, dtype: DType, cover: Cover, form: &str) -> Tile {
+pub fn best(target: &KernelTarget<'_>, dtype: DType, cover: Cover, form: &str) -> Tile {
     best_of(target, tiles(target, dtype, cover), dtype, form)
 }
 
 /// The tile of `all` with the least predicted time, unless another was measured to be better, or is to be measured.
-pub fn best_of(target: &Target, mut all: Vec<(f64, Tile)>, dtype: DType, form: &str) -> Tile {
-    let tuning = &target.tuning;
+pub fn best_of(target: &KernelTarget<'_>, mut all: Vec<(f64, Tile)>, dtype: DType, form: &str) -> Tile {
+    let tuning = &target.request.tuning;
     if let Some(row) = tuning.rows.get(form) {
         // a tile that is none of them was chosen by another version
         if let Some((_, tile)) = all.iter().find(|(_, tile)| tile.is(row)) {
@@ -139,7 +140,7 @@ pub fn best_of(target: &Target, mut all: Vec<(f64, Tile)>, dtype: DType, form: &
     // a stable sort: of equal ones the first
     all.sort_by(|x, y| x.0.total_cmp(&y.0));
     let least = all.first().map_or(0.0, |best| best.0);
-    if let Some(panel) = tuning.panels.of(form) {
+    if let Some(panel) = target.panels.of(form) {
         let near = || all.iter().filter(|(time, _)| *time < MOST_SHARED * least).map(|(_, tile)| tile);
         // the very same also reads what lies vector by vector
         let mut same = near().filter(|tile| (tile.columns(), tile.lanes) == (panel.columns, panel.lanes));
@@ -151,22 +152,30 @@ pub fn best_of(target: &Target, mut all: Vec<(f64, Tile)>, dtype: DType, form: &
         Trial::Tile(place) => all.get(place).filter(|tile| tile.0 < 1.6 * least).map_or(0, |_| place),
         Trial::None | Trial::OtherOrder | Trial::OtherMethod => 0,
     };
-    let lanes = target.lanes(dtype.bytes() as u64);
+    let lanes = target.machine().lanes(dtype.bytes() as u64);
     all.get(place).map_or(Tile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
 }
 
 /// The predicted time of the best tiles, in cycles.
-pub fn predicted(target: &Target, dtype: DType, cover: Cover) -> f64 {
+pub fn predicted(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> f64 {
     tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
 /// Chooses the outermost loop so that the fewest bytes come from far memory, unless one was measured to be better.
-pub fn order(target: &Target, tile: &Tile, rows: u64, left: u64, right: u64, columns: u64, form: &str) -> LoopOrder {
-    let tuning = &target.tuning;
+pub fn order(
+    target: &KernelTarget<'_>,
+    tile: &Tile,
+    rows: u64,
+    left: u64,
+    right: u64,
+    columns: u64,
+    form: &str,
+) -> LoopOrder {
+    let tuning = &target.request.tuning;
     if let Some(row) = tuning.rows.get(form).filter(|row| tile.is(row)) {
         return row.order;
     }
-    let near = target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    let near = target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     let far = |bytes: u64| if bytes > near { 4 } else { 1 };
     let tiles = rows.div_ceil(tile.high * tile.wide);
     let panels = columns.div_ceil(tile.vectors * tile.lanes);
@@ -179,23 +188,23 @@ pub fn order(target: &Target, tile: &Tile, rows: u64, left: u64, right: u64, col
 }
 
 /// The tiles along one axis of rows, with their predicted times.
-pub fn tiles_in_a_row(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+pub fn tiles_in_a_row(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
     tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
 }
 
 /// All tiles with their predicted times, from what the ports take in and where panels come from; a tile costs some cycles to begin
 /// and end.
-pub fn tiles(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+pub fn tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
     let mut all = Vec::new();
     // panels of few columns hold no more than those
-    let mut lanes = target.lanes(dtype.bytes() as u64).min(cover.columns.next_power_of_two());
+    let mut lanes = target.machine().lanes(dtype.bytes() as u64).min(cover.columns.next_power_of_two());
     let (least, most) = if is_pair(target, dtype, cover) { (lanes, 1) } else { (1, u64::MAX) };
     while lanes >= least {
         for vectors in 1..=cover.most_vectors(lanes).min(most) {
             // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
             // A product that is added by another instruction needs registers of its own.
-            let apart = if target.fma { 0 } else { 4 };
-            let room = target.vector_registers.min(31) - apart;
+            let apart = if target.machine().fma { 0 } else { 4 };
+            let room = target.machine().vector_registers.min(31) - apart;
             // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
             // row uses each vector once, from memory; with 16 registers they all come from there, and a single one
             // tempts it to keep the rows.
@@ -230,10 +239,10 @@ pub fn tiles(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
 /// Whether the columns are one whole vector of AVX-512 and a narrower one, which are better two panels: beside one another 8
 /// rows of them, or of three half vectors, take 13.8 and 12.9 cycles a term where 12 are enough, apart 12 rows 19 of 18, so
 /// that products of 17, 22 and 24 columns are 7 to 9 % faster. With two whole vectors before the narrower one nothing is lost.
-fn is_pair(target: &Target, dtype: DType, cover: Cover) -> bool {
-    let lanes = target.lanes(dtype.bytes() as u64);
+fn is_pair(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> bool {
+    let lanes = target.machine().lanes(dtype.bytes() as u64);
     let several = cover.height * cover.width > 1;
-    let is_wide = target.level == Level::Avx512 && lanes > 1;
+    let is_wide = target.machine().level == Level::Avx512 && lanes > 1;
     is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
 }
 
@@ -243,12 +252,12 @@ pub fn is_mixed(columns: u64, lanes: u64) -> bool {
 }
 
 /// Predicted time of all tiles, in cycles.
-fn cost(tile: Tile, cover: Cover, dtype: DType, target: &Target) -> f64 {
-    let (size, ports) = (dtype.bytes() as u64, target.ports);
+fn cost(tile: Tile, cover: Cover, dtype: DType, target: &KernelTarget<'_>) -> f64 {
+    let (size, ports) = (dtype.bytes() as u64, target.machine().ports);
     let micro_ops = ports.micro_ops.filter(|_| dtype.is_float());
     let panel = tile.vectors * tile.lanes;
     let is_whole = panel >= cover.columns;
-    let is_far = cover.sum * tile.vectors * tile.lanes * size > target.caches.l1d / 2;
+    let is_far = cover.sum * tile.vectors * tile.lanes * size > target.machine().caches.l1d / 2;
     let one = |rows: u64, vectors: u64| {
         if rows == 0 || vectors == 0 {
             return 0.0;

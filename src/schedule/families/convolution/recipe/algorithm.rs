@@ -7,7 +7,8 @@ use crate::schedule::families::convolution::recipe::tap_rows;
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::families::winograd::recipe::{self as winograd, Winograd};
-use crate::target::{Method, Target};
+use crate::schedule::target::KernelTarget;
+use crate::target::Method;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
@@ -51,7 +52,7 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Convolution {
+    fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Convolution {
         let (algorithm, named) = algorithm(comp, id, d, target);
         let mut of = Convolution { margins: margins(comp, id, d, &algorithm), at_edges: None, algorithm, named };
         of.at_edges = of.edges(comp, id, d);
@@ -96,7 +97,7 @@ pub struct Methods(IdVec<CompId, Convolutions>);
 
 impl Methods {
     /// Decides for all convolutions of `module`.
-    pub fn of(module: &Module, target: &Target) -> Methods {
+    pub fn of(module: &Module, target: &KernelTarget<'_>) -> Methods {
         Methods(module.comps.values().map(|comp| convolutions(comp, target)).collect())
     }
 
@@ -107,7 +108,7 @@ impl Methods {
 }
 
 /// Decides for the convolutions of `comp`.
-pub fn convolutions(comp: &Computation, target: &Target) -> Convolutions {
+pub fn convolutions(comp: &Computation, target: &KernelTarget<'_>) -> Convolutions {
     let one = |id: InstId| match &comp[id].op {
         Op::Convolution(d) => Some((id, Convolution::of(comp, id, d, target))),
         _ => None,
@@ -116,7 +117,12 @@ pub fn convolutions(comp: &Computation, target: &Target) -> Convolutions {
 }
 
 /// The method, and what the tuned choices call the convolution.
-fn algorithm(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> (Algorithm, Option<(String, Method)>) {
+fn algorithm(
+    comp: &Computation,
+    id: InstId,
+    d: &ConvDims,
+    target: &KernelTarget<'_>,
+) -> (Algorithm, Option<(String, Method)>) {
     let Some(w) = winograd::possible(comp, id, target) else { return (without_winograd(comp, id, d, target), None) };
     let named = w.method(target);
     match named.1 {
@@ -125,7 +131,7 @@ fn algorithm(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> (
     }
 }
 
-fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Algorithm {
+fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Algorithm {
     if is_by_channel(comp, id, d) {
         let padded = |w: &WindowDim| w.lhs_dilate == 1 && w.pad_low >= 0 && w.pad_high >= 0;
         // taps are left out one by one where those of the last axis are written out

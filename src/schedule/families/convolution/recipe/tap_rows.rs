@@ -4,7 +4,8 @@ use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, tiles, tiles_in_a_row};
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
-use crate::target::{MathType, Target};
+use crate::schedule::target::KernelTarget;
+use crate::target::MathType;
 
 /// Most of the predicted time that leaving rows out may leave, to be done.
 const MOST_TIME: f64 = 0.97;
@@ -41,7 +42,7 @@ impl TapRows {
 
 /// Decides whether direct convolution `id`, over several channels, leaves out rows of taps: its rows then have the first spatial axis
 /// behind that of images, and its terms begin with that of the window.
-pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<TapRows> {
+pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<TapRows> {
     let [input, kernel] = comp[id].operands[..] else { return None };
     let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
     let columns = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
@@ -51,7 +52,7 @@ pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Opti
         && result.elements() > 0
         && columns > MOST_NARROW_COLUMNS
         // pairs of terms are summed by loops of their own
-        && target.precision.math == MathType::F32;
+        && target.request.precision.math == MathType::F32;
     if !plain {
         return None;
     }

@@ -42,7 +42,7 @@ impl Window {
         let mut outer: Vec<WindowAxis> = (0..d.window.len()).map(side).collect();
         let wide = outer.pop().unwrap_or(WindowAxis::NONE);
         let mut window = Window { outer, wide, is_whole: false, tile: 1 };
-        let registers = context.target.vector_registers;
+        let registers = context.target.machine().vector_registers;
         window.is_whole = window.rows() * wide.size <= MOST_TAPS && registers >= 32;
         window.tile = window.best_tile(registers);
         window

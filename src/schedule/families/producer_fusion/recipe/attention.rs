@@ -85,10 +85,11 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let cover = |s: &Sizes, stride: u64| Cover { height: 1, width: s.rows, columns: s.columns, sum: s.sum, stride };
     let products = [(first, cover(&made, step)), (anchor, cover(&read, lines * LINE))];
     let candidates = products.map(|(i, cover)| tiles_in_a_row(target, comp.array(i).dtype.accumulator(), cover));
-    let is_far = made.batch * made.rows * rows.columns * bytes > target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    let is_far = made.batch * made.rows * rows.columns * bytes > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     let saved = (made.rows * rows.columns) as f64 * if is_far { L3_SCORE } else { L2_SCORE };
     let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);
-    let (time, height, tiles) = height(&candidates, [made.rows.min(evenly), target.caches.l1d], lines * LINE, saved)?;
+    let (time, height, tiles) =
+        height(&candidates, [made.rows.min(evenly), target.machine().caches.l1d], lines * LINE, saved)?;
     let blocks = made.batch * made.rows.div_ceil(height);
     (idle(blocks, made.batch as f64 * time) <= made.batch as f64 * saved + WORTH_SHARING as f64).then_some(Attention {
         left,

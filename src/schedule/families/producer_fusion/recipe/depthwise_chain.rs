@@ -58,14 +58,14 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let Pair { made: producer, first, anchor } = pair;
     let [p, d] = pair.convolutions(context, fusion)?;
     let operand = comp.array(producer);
-    let is_far = operand.elements() * 4 > target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    let is_far = operand.elements() * 4 > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     if !is_far || !is_window(context, anchor, d) || !is_product(context, first, p) {
         return None;
     }
     let (rows, w) = (comp.array(anchor).dims[d.output_spatial[0]], &d.window[0]);
     let all = operand.dims[p.output_feature];
     // where wide panels are too few for threads, and bands of their rows too dear, so many that no bands are needed
-    let narrow = Some(all / FEW_CHUNKS).filter(|n| n / target.lanes(4) >= FEWEST_VECTORS);
+    let narrow = Some(all / FEW_CHUNKS).filter(|n| n / target.machine().lanes(4) >= FEWEST_VECTORS);
     [Some(all), narrow].into_iter().flatten().find_map(|most| {
         let panels = panels(context, d, first, p, most)?;
         let chunks = operand.dims[d.input_batch] * panels.count;
@@ -87,7 +87,7 @@ fn panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &ConvDims, 
     let PlanContext { comp, target, .. } = *context;
     let (operand, input) = (comp.array(first), comp.array(comp[first].operands[0]));
     let (all, width) = (operand.dims[p.output_feature], operand.dims[p.output_spatial[1]]);
-    let lanes = target.lanes(4);
+    let lanes = target.machine().lanes(4);
     let fit = MOST_STACK / (4 * span(&d.window[0]) * width);
     let most = fit.min(widest.max(lanes)) / lanes * lanes;
     // as many columns in each as come out even

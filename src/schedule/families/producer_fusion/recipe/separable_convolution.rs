@@ -43,7 +43,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let [d, p] = pair.convolutions(context, fusion)?;
     let operand = comp.array(producer);
     let one_by_one = p.window.iter().all(|w| (w.size, w.stride, w.pad_low, w.pad_high) == (1, 1, 0, 0));
-    let is_far = operand.elements() * 4 > target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    let is_far = operand.elements() * 4 > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     if !is_far || !one_by_one || !is_window(context, window, d) || !is_product(context, anchor, p) {
         return None;
     }

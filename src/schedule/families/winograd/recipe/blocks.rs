@@ -5,7 +5,7 @@ use super::{Piece, ProductRows, TRANSFORM, Winograd};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover};
 use crate::schedule::plan::MOST_STACK;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
 
@@ -28,7 +28,7 @@ pub struct Blocks {
 
 /// The blocks that take least time, where what is between the transforms and the products would go to a cache farther away, or
 /// there is less room.
-pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &Target) -> Option<Blocks> {
+pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Blocks> {
     let few = w.fewest_pieces(room, target).filter(|_| w.size.len() == 2 && w.along[0].phases == 1)?;
     let all = (1..=MOST).flat_map(|lines| (1..=MOST).map(move |tiles| [lines, tiles]));
     let costs = all.filter_map(|made| one(d, w, made, few, target));
@@ -36,7 +36,7 @@ pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &Target) ->
 }
 
 /// Blocks of so many lines and tiles, with the cycles that all of them take, if they fit on the stack.
-fn one(d: &ConvDims, w: &Winograd, made: [u64; 2], few: u64, target: &Target) -> Option<(f64, Blocks)> {
+fn one(d: &ConvDims, w: &Winograd, made: [u64; 2], few: u64, target: &KernelTarget<'_>) -> Option<(f64, Blocks)> {
     let along = &w.along[0];
     let across = 1 - along.axis;
     let all = [w.size[across], along.tiles];
@@ -55,7 +55,7 @@ fn one(d: &ConvDims, w: &Winograd, made: [u64; 2], few: u64, target: &Target) ->
         sum: vec![(window.size, window.rhs_dilate * line), (along.groups * w.inputs, 1)],
     };
     let cover = Cover { height: made[0], width: made[1], columns: w.outputs, sum: w.terms(), stride: 4 * w.inputs };
-    let (points, lanes) = (w.points() as f64, target.lanes(4));
+    let (points, lanes) = (w.points() as f64, target.machine().lanes(4));
     let vectors = piece.tiles[0] * (w.inputs / lanes) + piece.tiles[1] * (w.outputs / lanes);
     let far = if w.has_near_weights(target) { 0.0 } else { w.weight_bytes() as f64 / L3_BYTES };
     let products = far.max(points * register_tile::predicted(target, DType::F32, cover));

@@ -2,7 +2,7 @@
 //! second-level cache or there is less room, all in one, piece by piece or panel by panel.
 use super::{Blocks, ProductPanels, Strips, Winograd, blocks, panels, strips};
 use crate::hlo::attrs::ConvDims;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use std::fmt;
 
 /// How it is cut into kernels.
@@ -33,7 +33,13 @@ pub struct WinogradSetup {
 
 impl WinogradSetup {
     /// The kernels of `w`, which may take so much memory for themselves, if that is bounded.
-    pub fn new(w: Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &Target) -> WinogradSetup {
+    pub fn new(
+        w: Winograd,
+        d: &ConvDims,
+        is_known: bool,
+        room: Option<u64>,
+        target: &KernelTarget<'_>,
+    ) -> WinogradSetup {
         let cut = if w.is_line() { of_line(&w, d, room, target) } else { of_square(&w, d, is_known, room, target) };
         WinogradSetup { w, is_known, cut }
     }
@@ -44,7 +50,7 @@ impl WinogradSetup {
     }
 }
 
-fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> KernelSplit {
+fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &KernelTarget<'_>) -> KernelSplit {
     if let Some(strips) = strips::of_line(w, room, target) {
         return KernelSplit::Strips(strips);
     }
@@ -55,7 +61,7 @@ fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> Ke
     panels.map_or_else(|| KernelSplit::Whole(Some(panels::whole(w, d, target))), KernelSplit::Panels)
 }
 
-fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &Target) -> KernelSplit {
+fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> KernelSplit {
     let strips = strips::of_square(w, is_known, room, target);
     let panels = room.filter(|_| !is_known).and_then(|room| panels::of_square(w, d, room, target));
     let bytes = strips.as_ref().map_or(u64::MAX, |strips| strips.bytes(w, is_known));

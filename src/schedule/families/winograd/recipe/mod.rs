@@ -18,8 +18,9 @@ pub use strips::Strips;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::schedule::plan::compressed_constants::{self, Stored};
+use crate::schedule::target::KernelTarget;
+use crate::target::Method;
 use crate::target::machine::L3_VECTOR;
-use crate::target::{Method, Target};
 use crate::tensor::DType;
 use points::{Points, RESULTS, apart};
 
@@ -198,12 +199,12 @@ impl Winograd {
         self.weight_bytes().saturating_sub(4 * self.taps() * self.inputs * self.outputs)
     }
     /// The most bytes between three kernels that stay in the second level.
-    fn near_bytes(target: &Target) -> u64 {
-        target.caches.l2_sixteenths(NEAR_SIXTEENTHS)
+    fn near_bytes(target: &KernelTarget<'_>) -> u64 {
+        target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS)
     }
     /// The most bytes of weights that stay in the second level beside the piece that they are multiplied with.
-    fn near_weights(target: &Target) -> u64 {
-        target.caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
+    fn near_weights(target: &KernelTarget<'_>) -> u64 {
+        target.machine().caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
     }
     /// Bytes of all transformed inputs and all sums, which are between three kernels.
     fn whole_bytes(&self) -> u64 {
@@ -215,14 +216,14 @@ impl Winograd {
     }
     /// Along one axis, the fewest pieces that are done one after the other, where what is between three kernels would go to a
     /// cache farther away, or there is less room.
-    fn fewest_pieces(&self, room: Option<u64>, target: &Target) -> Option<u64> {
+    fn fewest_pieces(&self, room: Option<u64>, target: &KernelTarget<'_>) -> Option<u64> {
         let (is_bounded, whole) = (self.is_bounded(room), self.whole_bytes());
         let is_far = whole > Winograd::near_bytes(target) && self.has_near_weights(target);
         let few = if is_bounded { FEWEST_PIECES } else { FEW_PIECES };
         ((is_bounded || is_far) && self.weight_bytes() < whole).then_some(few)
     }
     /// Whether the weights stay near where each piece reads them.
-    fn has_near_weights(&self, target: &Target) -> bool {
+    fn has_near_weights(&self, target: &KernelTarget<'_>) -> bool {
         self.weight_bytes() <= Winograd::near_weights(target)
     }
     /// Taps of the window.
@@ -245,10 +246,10 @@ impl Winograd {
     }
 
     /// The name of this convolution in tuned choices and its algorithm: the measured one, or else the one that is expected to be faster.
-    pub fn method(&self, target: &Target) -> (String, Method) {
-        let form = format!("{} f32 convolution {}", target.cpu, self.form());
+    pub fn method(&self, target: &KernelTarget<'_>) -> (String, Method) {
+        let form = format!("{} f32 convolution {}", target.machine().cpu, self.form());
         let of_model = if self.gain(target) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
-        let method = target.tuning.method(&form, of_model);
+        let method = target.request.tuning.method(&form, of_model);
         (form, method)
     }
 
@@ -269,15 +270,15 @@ impl Winograd {
     }
 
     /// Predicted time of the direct way over that of this one, in vector operations and accesses.
-    fn gain(&self, target: &Target) -> f64 {
-        let lanes = target.lanes(4);
+    fn gain(&self, target: &KernelTarget<'_>) -> f64 {
+        let lanes = target.machine().lanes(4);
         let (of_c, of_o) = ((self.inputs / lanes) as f64, (self.outputs / lanes) as f64);
         let (points, rows) = (self.points() as f64, self.rows() as f64);
         let direct = self.direct_flops() as f64 / 2.0 / lanes as f64;
         if self.is_line() {
             // each point reads the taps of its panel again, which then had better be near
             let of_panel = 4 * self.taps() * self.inputs * self.outputs.min(PANEL * lanes);
-            let read = if of_panel > target.caches.l2_sixteenths(PANEL_SIXTEENTHS) { L3_VECTOR } else { 1.0 };
+            let read = if of_panel > target.machine().caches.l2_sixteenths(PANEL_SIXTEENTHS) { L3_VECTOR } else { 1.0 };
             let weights = 0.6 * (self.along[0].taps as f64 * (1.0 + read) + 2.0);
             let products = points * self.terms() as f64 * of_o * (rows * 1.12 + weights);
             // the numbers are those of least squares over 100 convolutions of 2 to 11 taps, each done both ways: predicted gains
@@ -288,7 +289,7 @@ impl Winograd {
         // few tiles make few rows, over which the weights are read again
         let again = 1.15 + 1.6 / rows;
         // weights are transformed at each call; they are written and read once more, from memory that is far if they are many
-        let weights = if self.weight_bytes() <= target.caches.l2 { 4.0 } else { 8.0 };
+        let weights = if self.weight_bytes() <= target.machine().caches.l2 { 4.0 } else { 8.0 };
         // numbers of operations a point of least squares over 42 convolutions, each done both ways: predicted gains are 0.75 to
         // 1.19 of those measured, and less where weights are so small that they are transformed at compile time
         direct / (points * (c * of_o * rows * again + 2.6 * rows * (of_c + of_o) + weights * c * of_o))
@@ -296,9 +297,9 @@ impl Winograd {
 }
 
 /// The convolution `id` along both axes of its window, or along the one where most is won, where it can be done this way.
-pub fn possible(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd> {
+pub fn possible(comp: &Computation, id: InstId, target: &KernelTarget<'_>) -> Option<Winograd> {
     let Op::Convolution(d) = &comp[id].op else { return None };
-    if !is_plain(comp, id, d, target.lanes(4)) {
+    if !is_plain(comp, id, d, target.machine().lanes(4)) {
         return None;
     }
     let is_square = d.window.iter().all(|w| w.size == TAPS_OF_SEVERAL && w.stride == 1 && w.rhs_dilate == 1);

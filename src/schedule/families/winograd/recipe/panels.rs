@@ -4,7 +4,7 @@
 use super::{Inputs, ProductRows, Winograd, apart};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::plan::MOST_STACK;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 
 /// Most groups of panels that are made at once along both axes, each with memory for the weights of a panel.
 const FEW_GROUPS: u64 = 4;
@@ -47,14 +47,14 @@ fn of_panel(w: &Winograd, panel: u64) -> [u64; 2] {
 }
 
 /// All tiles are multiplied by one kernel, of which all sums are kept.
-pub fn whole(w: &Winograd, d: &ConvDims, target: &Target) -> ProductPanels {
+pub fn whole(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>) -> ProductPanels {
     let all = Inputs::new(w).rows(d, w);
     let mut rows = ProductRows::new(w, &all, w.outputs, target);
     let mut groups = w.outputs.div_ceil(rows.panel());
     if !w.is_line() {
         groups = groups.min(FEW_GROUPS);
         if groups * HALVES * w.row_points() * 4 * w.terms() * rows.panel()
-            > target.caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
+            > target.machine().caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
         {
             rows = ProductRows::new(w, &all, w.outputs.min(NARROW * rows.tile.lanes), target);
         }
@@ -71,16 +71,16 @@ pub fn whole(w: &Winograd, d: &ConvDims, target: &Target) -> ProductPanels {
 }
 
 /// Along both axes, of panels that are wide or narrow, in more or fewer groups, those that leave more room.
-pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &Target) -> Option<ProductPanels> {
+pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &KernelTarget<'_>) -> Option<ProductPanels> {
     let all = Inputs::new(w).rows(d, w);
     let cut = |(vectors, most_groups): (u64, u64)| {
-        let rows = ProductRows::new(w, &all, w.outputs.min(vectors * target.lanes(4)), target);
+        let rows = ProductRows::new(w, &all, w.outputs.min(vectors * target.machine().lanes(4)), target);
         let [sums, weights] = of_panel(w, rows.panel());
         let on_stack = [sums <= MOST_STACK, sums + weights <= MOST_STACK];
         let panels = w.outputs.div_ceil(rows.panel());
         let groups = if on_stack[1] { panels } else { panels.min(most_groups) };
         // weights that are read a vector of columns at a time: 2.4 MB take a net a fifth more time, 0.6 MB none
-        let is_near = vectors > 1 || 36 * w.inputs * w.outputs <= target.caches.l2;
+        let is_near = vectors > 1 || 36 * w.inputs * w.outputs <= target.machine().caches.l2;
         is_near.then_some(ProductPanels { rows, groups, parts: 1, on_stack })
     };
     let all = (1..=NARROW).rev().flat_map(|vectors| (FEWEST_GROUPS..=FEW_GROUPS).rev().map(move |n| (vectors, n)));
@@ -88,8 +88,8 @@ pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &Target) -> Opti
 }
 
 /// Along one axis panels whose sums fit on the stack, where there is less room than all sums take.
-pub fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> Option<ProductPanels> {
-    let widths = (1..=NARROW).rev().map(|vectors| w.outputs.min(vectors * target.lanes(4)));
+pub fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &KernelTarget<'_>) -> Option<ProductPanels> {
+    let widths = (1..=NARROW).rev().map(|vectors| w.outputs.min(vectors * target.machine().lanes(4)));
     let fits = |columns: &u64| 4 * w.points() * apart(w.rows() * columns) <= MOST_STACK;
     let columns = widths.into_iter().find(fits).filter(|_| w.is_bounded(room))?;
     let rows = ProductRows::new(w, &Inputs::new(w).rows(d, w), columns, target);

@@ -3,7 +3,7 @@ use super::{Winograd, apart};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, product};
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use crate::tensor::DType;
 
 /// The rows of products, and the tile that they are made in.
@@ -19,7 +19,7 @@ pub struct ProductRows {
 
 impl ProductRows {
     /// Rows of products with so many columns: how many there are along each axis, and how far apart.
-    pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &Target) -> ProductRows {
+    pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &KernelTarget<'_>) -> ProductRows {
         let all: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
         let mut axes = merged(&all);
         if axes.is_empty() {

@@ -6,7 +6,7 @@ use super::panels::NARROW;
 use super::{OF_SQUARE, Piece, ProductRows, Winograd};
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover};
 use crate::schedule::plan::MOST_STACK;
-use crate::target::Target;
+use crate::schedule::target::KernelTarget;
 use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
 
@@ -65,7 +65,7 @@ impl Strips {
 
 /// Along one axis, the strips where what is between the transforms and the products would go to a cache farther away, or there is
 /// less room.
-pub fn of_line(w: &Winograd, room: Option<u64>, target: &Target) -> Option<Strips> {
+pub fn of_line(w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let groups = w.along[0].groups;
     let few = w.fewest_pieces(room, target).filter(|_| w.terms() == groups * w.inputs)?;
     let [all_lines, all_tiles] = w.lines();
@@ -84,7 +84,7 @@ pub fn of_line(w: &Winograd, room: Option<u64>, target: &Target) -> Option<Strip
 
 /// Along both axes, the strips where what is between the transforms and the products would go to a cache farther away.
 /// Weights that are not known now take memory too.
-pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) -> Option<Strips> {
+pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let weights = w.weight_bytes();
     let three_kernels = if is_known { 0 } else { weights / 3 };
     let whole = three_kernels + w.whole_bytes();
@@ -98,7 +98,7 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Targe
     let (few_bands, most) = room.map_or((FEW_BANDS, whole - 1), |room| (FEWEST_BANDS, room));
     let mut found: Vec<(u64, f64, Strips)> = Vec::new();
     // narrow panels have small sums
-    let narrow = w.outputs.min(NARROW * target.lanes(4));
+    let narrow = w.outputs.min(NARROW * target.machine().lanes(4));
     let widths = if room.is_some() && narrow < w.outputs { vec![w.outputs, narrow] } else { vec![w.outputs] };
     let cuts = (1..=MOST_TILES.min(w.rows())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
     for (tiles, width) in cuts {
@@ -107,7 +107,7 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Targe
         let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;
         let products = read.max(w.points() as f64 * panels * register_tile::predicted(target, DType::F32, cover));
-        let cycles = products + transforms(w, target.lanes(4), tiles);
+        let cycles = products + transforms(w, target.machine().lanes(4), tiles);
         let strips = w.rows().div_ceil(tiles);
         let piece = Piece { tiles: [tiles; 2], rows, sum: vec![(w.inputs, 1)] };
         let of_strip = piece.bytes(w);
@@ -119,7 +119,7 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Targe
             let all = if is_known { bytes } else { bytes + weights };
             let time = cycles * (bands.div_ceil(2) * own) as f64;
             let time = time * (1.0 + A_MEBIBYTE * bytes as f64 / f64::from(1 << 20));
-            if bands >= few_bands && bytes <= target.caches.l2_sixteenths(MOST_SIXTEENTHS) && all < whole {
+            if bands >= few_bands && bytes <= target.machine().caches.l2_sixteenths(MOST_SIXTEENTHS) && all < whole {
                 let of_line = own * bands;
                 let strips = Strips { lines: 1, tiles, of_line, own, bands, on_stack, piece: piece.clone() };
                 found.push((all.saturating_sub(most), time, strips));

@@ -1,0 +1,18 @@
+//! The machine that kernels are made for, with what is asked of them.
+use crate::target::{CodeRequest, PanelSizes, Target};
+
+/// A machine with the wishes about its code, and the panels that other programs of the same function have.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelTarget<'a> {
+    /// The machine and the wishes.
+    pub request: &'a CodeRequest,
+    /// Sizes of the panels that code for other sizes or processors of the function reads.
+    pub panels: &'a PanelSizes,
+}
+
+impl<'a> KernelTarget<'a> {
+    /// The machine that runs the kernels.
+    pub fn machine(&self) -> &'a Target {
+        &self.request.target
+    }
+}

@@ -1,0 +1,86 @@
+//! Wishes about the code for a machine.
+use super::features;
+use super::{Arch, Level, MathType, Precision, Target, Tuning, tiles};
+use crate::diag::{Code, Diagnostic, Result};
+
+/// A machine, and what is wished for the code for it: precision, measured choices, plans.
+///
+/// ```
+/// use tfaot::target::{Precision, WeightType};
+/// use tfaot::{CodeRequest, Target};
+///
+/// let board = Target::resolve(Some("aarch64-unknown-linux-gnu"), Some("cortex-a72"), None)?;
+/// let small = CodeRequest::new(board, Precision { weights: WeightType::Bf16, ..Precision::default() })?;
+/// assert_eq!(small.target.cpu, "cortex-a72");
+/// # Ok::<(), tfaot::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodeRequest {
+    /// The machine.
+    pub target: Target,
+    /// How exact the code must be.
+    pub precision: Precision,
+    /// Measured choices that the code is made with.
+    pub tuning: Tuning,
+    /// Plans that the code follows, as `compile --emit plan` writes them.
+    pub plans: Option<String>,
+}
+
+impl From<Target> for CodeRequest {
+    fn from(target: Target) -> Self {
+        CodeRequest { target, precision: Precision::default(), tuning: Tuning::default(), plans: None }
+    }
+}
+
+impl From<&Target> for CodeRequest {
+    fn from(target: &Target) -> Self {
+        target.clone().into()
+    }
+}
+
+impl From<&CodeRequest> for CodeRequest {
+    fn from(request: &CodeRequest) -> Self {
+        request.clone()
+    }
+}
+
+impl CodeRequest {
+    /// Code of this precision for a machine, whose features are those that the precision needs too.
+    ///
+    /// # Errors
+    /// `Code::NoBf16Math` where the machine can't.
+    pub fn new(mut target: Target, precision: Precision) -> Result<CodeRequest> {
+        if precision.math == MathType::Bf16 {
+            let Some(sums) = target.bf16_pairs else {
+                let told =
+                    format!("`--math bf16` needs an instruction, and {} ({}) has none", target.cpu, target.triple);
+                let help = match target.arch() {
+                    Arch::X86_64 => {
+                        "--cpu znver4, znver5, sapphirerapids or graniterapids, or --features +avx512bf16; "
+                    }
+                    Arch::Aarch64 => "--cpu neoverse-v1, neoverse-n2 or apple-m2, or --features +bf16; ",
+                    Arch::Riscv64 | Arch::Wasm32 | Arch::Thumb => "",
+                };
+                return Err(Diagnostic::new(Code::NoBf16Math, told)
+                    .help(format!("{help}--weights bf16 needs no such instruction"))
+                    .into());
+            };
+            let of_tiles = tiles::FEATURES.into_iter().filter(|_| target.bf16_tiles);
+            for name in std::iter::once(sums.feature()).chain(of_tiles) {
+                if features::switched(&target.features, name) != Some(true) {
+                    let comma = if target.features.is_empty() { "" } else { "," };
+                    target.features += &format!("{comma}+{name}");
+                }
+            }
+        }
+        Ok(CodeRequest { precision, ..target.into() })
+    }
+
+    /// An ordering key for instruction sets, the newer the larger: the level, whether code uses tiles, and on AArch64 the features of the code,
+    /// by their number first.
+    pub fn instructions(&self) -> (Level, bool, usize, Vec<&'static str>) {
+        let Target { level, bf16_tiles, .. } = self.target;
+        let features = if level == Level::Neon { self.target.hwcap_features() } else { Vec::new() };
+        (level, bf16_tiles && self.precision.math == MathType::Bf16, features.len(), features)
+    }
+}
