@@ -101,6 +101,14 @@ fn a_compiler_for_microcontrollers_takes_it() {
 }
 
 #[test]
+fn source_alone_is_for_one_processor_and_no_machine_code_is_made() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    compile("norms", folder.path(), &["--target", "x86_64-unknown-linux-gnu"]);
+    let header = std::fs::read_to_string(folder.path().join("m.h")).expect("the compiler wrote it");
+    assert!(header.contains("(x86-64-v3)"), "{}", header.lines().next().unwrap_or(""));
+}
+
+#[test]
 fn the_same_source_comes_again() {
     let read = || {
         let folder = tempfile::tempdir().expect("a scratch folder");

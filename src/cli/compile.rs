@@ -14,7 +14,7 @@ use crate::package::cpp::{self, ClassName};
 use crate::package::{
     archive, build_files, depfile, files, fortran, header, metadata, pool, ranks, rust, shared_library,
 };
-use crate::target::Target;
+use crate::target::{CodeRequest, Target};
 use crate::util::pieces::Pieces;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     } else {
         graph::portable_code_requests(&args.target)
     }?;
+    let requests = if needs_object(&args.emit) { requests } else { oldest(requests) };
     let cache = CompileCache::of(args, &requests);
     if let Some(verdict) = cached(args, &name, cache.as_ref())? {
         return Ok(verdict);
@@ -56,7 +57,10 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let source = compile::source_name(&args.graph.graph);
     let flags = dump::flags(&args.xla)?;
     let mut dumped: Vec<_> = functions.all.iter().map(|(_, lowered)| dump::start(&flags, &lowered.module)).collect();
-    let built = compile::build_all(functions, &name, &source, &requests, Launches::Direct, &mut dumped);
+    let built = match needs_object(&args.emit) || dumped.iter().any(Option::is_some) {
+        true => compile::build_all(functions, &name, &source, &requests, Launches::Direct, &mut dumped),
+        false => compile::build_without_object(functions, &name, &source, &requests),
+    };
     let built = built.and_then(|b| {
         let programs = b.programs();
         let mut all = dumped.iter_mut().zip(&b.modules);
@@ -90,6 +94,18 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let rule = depends(args, &name, all.iter().map(|f| f.0.as_str()))?;
     all.extend(rule);
     told(&files::write_all(&args.out, &all)?, &needs)
+}
+
+/// Whether a file that is asked for is made of the object, or is for all targets; C source and what stands beside it is for one.
+fn needs_object(asked: &[Emit]) -> bool {
+    let is_beside =
+        |e: &Emit| matches!(e, Emit::C | Emit::Header | Emit::Metadata | Emit::Cpp | Emit::Depfile | Emit::Pool);
+    !(asked.contains(&Emit::C) && asked.iter().all(is_beside))
+}
+
+/// The request for the oldest instruction set, which alone source is made for.
+fn oldest(requests: Vec<CodeRequest>) -> Vec<CodeRequest> {
+    requests.into_iter().min_by_key(CodeRequest::instructions).into_iter().collect()
 }
 
 /// The functions that the object calls and does not have, with their kind, and the ranks that its caller brings.

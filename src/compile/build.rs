@@ -12,6 +12,7 @@ use crate::package::names;
 use crate::schedule::{KernelTarget, Packings};
 use crate::target::{CodeRequest, PanelSizes, Reduced, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
+use crate::util::pieces::Pieces;
 use crate::{interp, optimize, schedule};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -85,14 +86,40 @@ pub fn build_all(
     launches: Launches,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
+    let (modules, bundle) = plan_all(functions, name, source, requests, dumps)?;
+    let object = codegen::compile_bundle(&bundle, launches)?;
+    Ok(Compiled { modules, bundle, object })
+}
+
+/// Everything of [`build_all`] but the machine code, for back ends that make none: the object is empty.
+///
+/// # Errors
+/// Those of every step from HLO to scheduled loops.
+pub fn build_without_object(
+    functions: Functions,
+    name: &str,
+    source: &str,
+    requests: &[CodeRequest],
+) -> Result<Compiled> {
+    let (modules, bundle) = plan_all(functions, name, source, requests, &mut [])?;
+    Ok(Compiled { modules, bundle, object: Object { content: Pieces::default() } })
+}
+
+/// The optimized modules, and the scheduled loops with all constants.
+fn plan_all(
+    functions: Functions,
+    name: &str,
+    source: &str,
+    requests: &[CodeRequest],
+    dumps: &mut [Option<Dump>],
+) -> Result<(Vec<Module>, Bundle)> {
     let scheduled = Scheduled::of(functions, name, source, requests, dumps)?;
     let (is_in_file, bundle) = (scheduled.is_in_file(), Bundle::new(scheduled.face, scheduled.variants));
     let bundle = match is_in_file {
         true => bundle.in_file(&scheduled.initial, None)?,
         false => bundle.pooled(&scheduled.initial),
     };
-    let object = codegen::compile_bundle(&bundle, launches)?;
-    Ok(Compiled { modules: scheduled.modules, bundle, object })
+    Ok((scheduled.modules, bundle))
 }
 
 /// The constants of functions for an object that is there, which has them in a file with these places: no code is made.

@@ -79,9 +79,6 @@ fn finish(f: &mut Writer, call: &str, ty: &Type, name: Option<&str>) {
 }
 
 fn intrinsic(f: &mut Writer, what: &str, ty: &Type, reader: &mut Reader, name: Option<&str>) -> Result<()> {
-    if what.starts_with("prefetch") {
-        return Ok(());
-    }
     if what.starts_with("mem") {
         return move_bytes(f, what, reader);
     }

@@ -1,10 +1,14 @@
 //! A function of the text as a function in C.
 use super::instruction;
+use super::liveness::{IrLine, Mention, is_pure, mentions, stored, without_dead};
 use super::text::{IrFunction, IrOperand, Reader, Type};
 use super::types::scalar;
 use super::values::{CValue, CValues, UsedTypes};
 use crate::diag::{Error, Result};
 use std::collections::{HashMap, HashSet};
+
+/// A hint to bring memory near.
+const PREFETCH: &str = "call void @llvm.prefetch";
 
 /// The names and types that functions of a file see of one another.
 #[derive(Default)]
@@ -180,6 +184,10 @@ impl<'a> Writer<'a> {
                 Some((name, right)) => (Some(name), right),
                 None => (None, *line),
             };
+            // C has no such hint, and the address may lie outside of the array
+            if right.starts_with(PREFETCH) {
+                continue;
+            }
             if let Some(name) = name {
                 self.home.insert(name.to_string(), block);
                 if let Some(rest) = right.strip_prefix("phi ") {
@@ -187,20 +195,10 @@ impl<'a> Writer<'a> {
                     self.phis.entry(label.clone()).or_default().push((name.to_string(), ty, all));
                 }
             }
-            lines.push((name, right, block));
+            lines.push(IrLine { name, right, block });
         }
-        self.unread = unread(&lines);
-        lines.retain(|(_, right, _)| !is_store_to(right, &self.unread));
-        // values of nothing that matters are not written: what uses them stands behind them, but for phis
-        lines
-            .iter()
-            .filter(|(_, right, _)| right.starts_with("phi "))
-            .for_each(|(_, right, block)| self.note(right, *block));
-        for (name, right, block) in lines.iter().rev().filter(|(_, right, _)| !right.starts_with("phi ")) {
-            if name.is_none_or(|name| !is_pure(right) || self.uses(name) > 0) {
-                self.note(right, *block);
-            }
-        }
+        self.unread = without_dead(&mut lines);
+        lines.iter().for_each(|line| self.note(line.right, line.block));
         // what a phi takes is used where its edge begins
         let edges: Vec<(String, usize)> = self
             .phis
@@ -221,25 +219,14 @@ impl<'a> Writer<'a> {
     /// Notes the uses of a line.
     fn note(&mut self, right: &str, block: usize) {
         let is_phi = right.starts_with("phi ");
-        let is_label = |before: &str| before.ends_with("label ");
-        let bytes = right.as_bytes();
-        let mut at = 0;
-        while let Some(found) = right[at..].find('%') {
-            let from = at + found + 1;
-            let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
-            let end = from + bytes[from..].iter().take_while(|b| is_part(b)).count();
-            let (before, name) = (&right[..from - 1], &right[from..end]);
-            at = end;
-            if is_label(before) || name == "tfaot.size" {
-                continue;
-            }
+        for Mention { before, name, after } in mentions(right) {
             let uses = self.uses.entry(name.to_string()).or_default();
             uses.count += 1;
             if !is_phi {
                 uses.blocks.insert(block);
             }
             uses.spreads += usize::from(right.starts_with("shufflevector ") && right.ends_with(" zeroinitializer"));
-            uses.is_called |= right[end..].starts_with('(');
+            uses.is_called |= after.starts_with('(');
             let is_load = right.starts_with("load ") && before.ends_with("ptr ");
             let is_store = right.starts_with("store ") && before.ends_with(", ptr ");
             uses.escapes |= !is_load && !is_store;
@@ -303,7 +290,7 @@ impl<'a> Writer<'a> {
     }
 
     fn instruction(&mut self, line: &str) -> Result<()> {
-        if is_store_to(line, &self.unread) {
+        if stored(line, &self.unread).is_some() || line.starts_with(PREFETCH) {
             return Ok(());
         }
         let (name, right) = match line.strip_prefix('%').and_then(|rest| rest.split_once(" = ")) {
@@ -515,35 +502,6 @@ impl<'a> Writer<'a> {
         self.values.known.insert(name.to_string(), value);
         Ok(())
     }
-}
-
-/// The variables that are only stored to.
-fn unread(lines: &[(Option<&str>, &str, usize)]) -> HashSet<String> {
-    let is_variable = |right: &str| right.starts_with("alloca ") && !right.starts_with("alloca [");
-    let variables = lines.iter().filter(|(_, right, _)| is_variable(right)).filter_map(|(name, ..)| *name);
-    let mut all: HashSet<String> = variables.map(str::to_string).collect();
-    for (_, right, _) in lines {
-        let read = if right.starts_with("store ") {
-            right.rsplit_once(", ptr ").map_or(*right, |(value, _)| value)
-        } else {
-            *right
-        };
-        for name in read.split('%').skip(1) {
-            let end = name.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '-'));
-            all.remove(&name[..end.unwrap_or(name.len())]);
-        }
-    }
-    all
-}
-
-/// Whether a line stores to one of some variables.
-fn is_store_to(line: &str, all: &HashSet<String>) -> bool {
-    line.starts_with("store ") && line.rsplit_once(", ptr %").is_some_and(|(_, name)| all.contains(name))
-}
-
-/// Whether an instruction does nothing but give a value.
-fn is_pure(right: &str) -> bool {
-    !right.contains("call ") || right.contains("@llvm.")
 }
 
 /// The name of a block in C.

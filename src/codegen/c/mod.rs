@@ -9,6 +9,7 @@ mod call;
 mod function;
 mod globals;
 mod instruction;
+mod liveness;
 mod text;
 mod types;
 mod values;
@@ -35,6 +36,7 @@ pub struct C;
 
 impl Backend for C {
     fn code(&self, bundle: &Bundle, launches: Launches) -> Result<Pieces> {
+        super::one_prototype_each(&bundle.face)?;
         let bundle = for_any_machine(bundle)?;
         let ir = module::emit(&bundle, launches, None)?.0;
         let own = ir.whole();
