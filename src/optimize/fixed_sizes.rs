@@ -28,7 +28,7 @@ pub fn fixed_sizes(module: &mut Module) -> Result<Changed> {
 
 /// Calls nest no deeper in what is fixed.
 const MOST_DEPTH: u32 = 16;
-/// A module with more computations gets no further ones, which there are for each call.
+/// Most computations of a module for which calls get a computation of their own.
 const MOST_COMPUTATIONS: usize = 1 << 12;
 
 /// One computation in the making.
@@ -55,7 +55,7 @@ impl<'m> Fixing<'m> {
         is_kept.then_some(self.new)
     }
 
-    /// Whether anything has another size now; `None` where not all sizes are known.
+    /// Gives every instruction its size, and says whether one of them changed; `None` where not all sizes are known.
     fn all(&mut self) -> Option<bool> {
         let mut changed = false;
         for id in super::rewrite::live_order(&self.old) {

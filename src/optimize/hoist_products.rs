@@ -112,8 +112,8 @@ impl Loop {
     }
 }
 
-/// The weights, before the loop.
-fn right(editor: &mut Editor, l: &Loop, p: &Product) -> InstId {
+/// Adds the weights of a product in front of the loop.
+fn add_weights(editor: &mut Editor, l: &Loop, p: &Product) -> InstId {
     match &p.weights {
         Weights::Constant(literal) => {
             let shape = l.body[l.body[p.dot].operands[1]].shape.clone();
@@ -137,7 +137,7 @@ fn repeated(editor: &mut Editor, sequence: InstId) -> Option<InstId> {
 
 /// The product of `step`, which is that of all steps, is made before the loop.
 fn once(editor: &mut Editor, l: &mut Loop, p: &Product, step: InstId) {
-    let right = right(editor, l, p);
+    let right = add_weights(editor, l, p);
     let of_step = |all: &ArrayShape| Shape::array(all.dtype, all.dims[1..].to_vec());
     let left = editor.add_shaped(Op::Reshape, &[step], of_step(&p.left));
     let dims = DotDims { lhs_contracting: p.dims.lhs_contracting.iter().map(|a| a - 1).collect(), ..p.dims.clone() };
@@ -149,7 +149,7 @@ fn once(editor: &mut Editor, l: &mut Loop, p: &Product, step: InstId) {
 
 /// Moves all products of the rounds before the loop, as one product.
 fn at_once(editor: &mut Editor, l: &mut Loop, p: &Product) {
-    let right = right(editor, l, p);
+    let right = add_weights(editor, l, p);
     let left = editor.add_shaped(Op::Reshape, &[l.starts[p.sequence]], Shape::Array(p.left.clone()));
     let all = Shape::Array(p.all.clone());
     let products = editor.add_shaped(Op::Dot(Box::new(p.dims.clone())), &[left, right], all.clone());

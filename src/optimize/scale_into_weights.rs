@@ -55,11 +55,11 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
 struct Linear {
     /// The convolution or product.
     at: InstId,
-    /// Reshapes and transposes behind it, nearest to the scale first.
+    /// Reshapes and transposes between the linear op and the scale, nearest to the scale first.
     path: Vec<InstId>,
     /// The dimension of the path's end that holds the features.
     axis: usize,
-    /// How many there are.
+    /// The number of features.
     features: usize,
 }
 

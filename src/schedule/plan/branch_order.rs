@@ -59,10 +59,10 @@ struct Search<'a, P> {
     planned: P,
 }
 
-/// One order and what it takes.
+/// One order of execution, and the memory that it needs.
 struct Walked {
     plain: Vec<InstId>,
-    /// In which instructions run.
+    /// The order in which instructions run.
     order: Vec<InstId>,
     /// From which reader, by the number of its operand, each instruction was reached first.
     reached: IdVec<InstId, Option<(InstId, usize)>>,

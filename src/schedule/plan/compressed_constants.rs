@@ -9,7 +9,7 @@ use std::collections::HashSet;
 pub struct Stored {
     /// The numbers, of the constant's sizes.
     pub numbers: Tensor,
-    /// Scales, and the axis of the constant that each of their axes is.
+    /// Scales that the numbers are multiplied by, with the axis of the constant that each axis of the scales belongs to.
     pub scales: Option<(Tensor, Vec<usize>)>,
 }
 

@@ -18,7 +18,7 @@ pub fn is_long(module: &Module, comp: &Computation, fusion: &Fusion, root: InstI
             continue;
         }
         let is_inlined = id == root || !fusion.is_made(id);
-        sum += if is_inlined { of_element(module, comp, id) } else { 1 };
+        sum += if is_inlined { cycles_per_element(module, comp, id) } else { 1 };
         if is_inlined {
             open.extend(&comp[id].operands);
         }
@@ -27,12 +27,12 @@ pub fn is_long(module: &Module, comp: &Computation, fusion: &Fusion, root: InstI
 }
 
 /// Cycles that an instruction takes for an element.
-fn of_element(module: &Module, comp: &Computation, id: InstId) -> u64 {
+fn cycles_per_element(module: &Module, comp: &Computation, id: InstId) -> u64 {
     match &comp[id].op {
         Op::Elementwise(op) => op.cycles(),
         Op::Map { comp: applied, .. } => {
             let applied = &module.comps[*applied];
-            applied.insts.ids().map(|id| of_element(module, applied, id)).sum()
+            applied.insts.ids().map(|id| cycles_per_element(module, applied, id)).sum()
         }
         // a number, the choice between an element and the fill
         Op::Iota(_) | Op::Pad(_) => 1,

@@ -86,11 +86,11 @@ pub struct ComputationPlan {
     pub placements: IdVec<InstId, Placement>,
     /// Operands before their readers.
     pub order: Vec<InstId>,
-    /// When values live in that order.
+    /// Lifetimes of values in the order.
     pub lifetimes: Lifetimes,
     /// Constants in fewer bits that their readers widen: they have no array of their own.
     pub stored: HashSet<InstId>,
-    /// Constant weights that other kernels have in memory.
+    /// Constant weights whose array stays in memory for other kernels that read it.
     pub kept: HashSet<InstId>,
     /// Weights times one factor a feature, which their convolutions scale themselves.
     pub scaled: HashMap<InstId, Scaled>,
@@ -162,9 +162,9 @@ fn fused(context: &PlanContext<'_>, order: &[InstId]) -> FusionPlan {
 pub struct MemoryForecast {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
-    /// In which instructions run.
+    /// The order in which instructions run.
     pub order: Vec<InstId>,
-    /// The memory that takes.
+    /// The most memory that values need at once in this order.
     pub need: MemoryDemand,
 }
 

@@ -14,9 +14,9 @@ pub enum Placement {
     Dense,
     /// Into a buffer of its own, with zeros around.
     Margin {
-        /// Before the first element, along each axis.
+        /// Zeros before the first element, along each axis.
         low: Vec<u64>,
-        /// After the last.
+        /// Zeros behind the last element, along each axis.
         high: Vec<u64>,
         /// Whether the loops that make it write it there; if not, windows read a copy.
         made: bool,

@@ -79,7 +79,7 @@ impl Setup {
         pixels >= FEWEST_PIXELS
     }
 
-    /// The error of a family that was given these and has others.
+    /// The internal error of a family that is handed parameters of another family.
     pub fn wrong_family<T>(&self) -> Result<T> {
         Err(Error::internal("schedule", format!("parameters of another family: {self:?}")))
     }
@@ -115,7 +115,7 @@ impl Planner<'_> {
         Ok(Some(Setup::FusedProducer(within, setup)))
     }
 
-    /// Winograd's method for convolution `key`, where that is its way. Weights are transformed at compile time where that was asked
+    /// Parameters of Winograd's method for convolution `key`; `None` where another method was chosen. Weights are transformed at compile time where that was asked
     /// for; along both axes of a window, too, where the constants may still grow by them.
     pub fn winograd(&mut self, context: &PlanContext<'_>, key: Key) -> Option<winograd::WinogradSetup> {
         let Op::Convolution(d) = &context.comp[key.1].op else { return None };

@@ -26,12 +26,12 @@ pub fn in_readers(module: &Module) -> Option<Module> {
             }
             let (with, owners) = values.copied();
             let after = fuse::fuse(module, &with, &with.post_order());
-            let spoilt = values.spoilt(&with, &owners, &after);
-            if spoilt.is_empty() {
+            let unprofitable = values.unprofitable(&with, &owners, &after);
+            if unprofitable.is_empty() {
                 out.get_or_insert_with(|| module.clone()).comps[id] = with;
                 break;
             }
-            values.roots.retain(|value, _| !spoilt.contains(value));
+            values.roots.retain(|value, _| !unprofitable.contains(value));
         }
     }
     out
@@ -145,8 +145,8 @@ impl<'a> Values<'a> {
         (comp, owners)
     }
 
-    /// The values that are arrays all the same, or whose readers became other kernels.
-    fn spoilt(&self, with: &Computation, owners: &BTreeMap<InstId, InstId>, after: &Fusion) -> Vec<InstId> {
+    /// Values for which computing again does not pay: they still have an array, or their readers became other kernels.
+    fn unprofitable(&self, with: &Computation, owners: &BTreeMap<InstId, InstId>, after: &Fusion) -> Vec<InstId> {
         let value_of = |id: InstId| owners.get(&id).copied().unwrap_or(id);
         let made: HashSet<InstId> = with.insts.ids().filter(|&id| after.is_made(id)).map(value_of).collect();
         let members = |comp: &Computation, fusion: &Fusion, root: InstId| -> BTreeSet<InstId> {
@@ -161,9 +161,9 @@ impl<'a> Values<'a> {
         };
         let mut kernels: HashMap<InstId, bool> = HashMap::new();
         let mut is_kept = |root: &InstId| *kernels.entry(*root).or_insert_with(|| is_same(root));
-        let mut is_spoilt =
+        let mut is_unprofitable =
             |(value, roots): &(&InstId, &Vec<InstId>)| made.contains(value) || !roots.iter().all(&mut is_kept);
-        self.roots.iter().filter(|entry| is_spoilt(entry)).map(|(value, _)| *value).collect()
+        self.roots.iter().filter(|entry| is_unprofitable(entry)).map(|(value, _)| *value).collect()
     }
 }
 

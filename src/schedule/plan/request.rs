@@ -16,7 +16,7 @@ pub struct RecipeRequest<'l> {
     pub context: &'l PlanContext<'l>,
     /// The fusion decisions and placements of the computation.
     pub fused: &'l FusionPlan,
-    /// Planes of which parts are summed when they are made.
+    /// Arrays whose kernels also leave partial sums of each plane.
     pub summed: &'l HashSet<InstId>,
     /// The computation.
     pub comp: CompId,

@@ -30,8 +30,8 @@ const MOST_CUTS: usize = 6;
 const MOST_DEPTH: usize = 64;
 /// Arrays that are less are not worth code for two halves.
 const SMALL_BYTES: u64 = 64 << 10;
-/// One of so many rows may be made twice.
-const TWICE: u64 = 8;
+/// Rows per row that both halves compute: of fewer rows a window is not split.
+const LEAST_ROWS_PER_REPEATED_ROW: u64 = 8;
 
 /// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
 pub fn cut(module: &Module, cuts: SplitScope, target: &KernelTarget<'_>) -> Option<Module> {
@@ -84,7 +84,7 @@ impl Peak {
     }
 }
 
-/// Two kernels and what is between them.
+/// Two kernels, the first of which makes the value that the second reads, and the place where both are split in halves.
 struct Pair {
     /// The instruction that the second one ends in.
     last: InstId,
@@ -92,7 +92,7 @@ struct Pair {
     between: InstId,
     /// The axis of the result along which both are cut.
     axis: usize,
-    /// Where.
+    /// The first element of the second half.
     at: u64,
 }
 
@@ -139,13 +139,13 @@ fn pair(
         (Op::Convolution(d), Op::ReduceWindow { window, .. }) => {
             let axis = d.output_feature;
             let at = (array(last)?.dims[axis] / 2).next_multiple_of(lanes);
-            let cuts = d.feature_group_count == 1 && is_plain(&window[axis]) && at < array(last)?.dims[axis];
+            let cuts = d.feature_group_count == 1 && is_single(&window[axis]) && at < array(last)?.dims[axis];
             cuts.then_some(Pair { last, between, axis, at })
         }
         (Op::Elementwise(_), Op::Convolution(d)) if first == between => {
             let axis = *d.output_spatial.first()?;
             let at = array(last)?.dims[axis] / 2;
-            let cuts = d.feature_group_count == 1 && d.window.iter().all(is_plain) && at > 0;
+            let cuts = d.feature_group_count == 1 && d.window.iter().all(is_single) && at > 0;
             cuts.then_some(Pair { last, between, axis, at })
         }
         (_, Op::Convolution(d)) if cuts == SplitScope::Twice => {
@@ -174,11 +174,11 @@ fn is_cut_by_rows(
         Op::Convolution(d) => is_direct(first, d),
         op => placement::is_loops(op) && first == between,
     };
-    is_made_so && w.lhs_dilate == 1 && is_direct(anchor, d) && twice * TWICE <= rows
+    is_made_so && w.lhs_dilate == 1 && is_direct(anchor, d) && twice * LEAST_ROWS_PER_REPEATED_ROW <= rows
 }
 
-/// Whether each window is the element of its number.
-fn is_plain(w: &WindowDim) -> bool {
+/// Whether the windows along a dimension are single elements, without strides, padding or dilation.
+fn is_single(w: &WindowDim) -> bool {
     *w == WindowDim { size: 1, ..WindowDim::default() }
 }
 
@@ -267,14 +267,14 @@ impl Cut<'_> {
                 let rows = self.comp.array(inst.operands[0]).dims[axis];
                 // what another kernel made is read where it is
                 let is_last = self.fusion.anchor[self.pair.last].unwrap_or(self.pair.last) == id;
-                let read = if is_last || is_plain(w) { read_by(w, range, rows)? } else { 0..rows };
+                let read = if is_last || is_single(w) { read_by(w, range, rows)? } else { 0..rows };
                 *w = window_of(w, range, &read);
                 if read != (0..rows) {
                     recut(self, 0, axis, &read)?;
                 }
                 Op::Convolution(d)
             }
-            Op::ReduceWindow { window, .. } if own && is_plain(window.get(axis)?) && inst.operands.len() == 2 => {
+            Op::ReduceWindow { window, .. } if own && is_single(window.get(axis)?) && inst.operands.len() == 2 => {
                 recut(self, 0, axis, range)?;
                 inst.op.clone()
             }

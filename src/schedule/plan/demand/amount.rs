@@ -38,7 +38,7 @@ impl Amounts {
         })
     }
 
-    /// An amount.
+    /// The amount with this number, if there is one.
     pub fn get(&self, number: usize) -> Option<&Amount> {
         self.all.get(number)
     }

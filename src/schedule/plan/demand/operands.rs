@@ -34,7 +34,7 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usiz
         Op::Slice(all) => all.iter().zip(axes).map(|(s, b)| sliced(s, (*b)?)).collect(),
         Op::Pad(all) if i == 0 => all.iter().zip(axes).map(|(p, b)| unpadded(p, (*b)?)).collect(),
         Op::Reverse(turned) => without(same(), turned),
-        Op::DynamicSlice(_) if i == 0 => moved(axes, dims, &operand.dims),
+        Op::DynamicSlice(_) if i == 0 => anywhere_bounds(axes, dims, &operand.dims),
         Op::DynamicUpdateSlice if i == 0 => same(),
         // what is beyond a bound in the part is beyond it in the array
         Op::DynamicUpdateSlice if i == 1 => same(),
@@ -121,8 +121,8 @@ fn unpadded(p: &PadDim, b: Bound) -> Option<Bound> {
     (p.interior == 0).then(|| Bound { more: more.max(0) as u64, ..b })
 }
 
-/// The bounds in an array from which a box is taken that begins anywhere in it.
-fn moved(axes: &[Option<Bound>], part: &[u64], array: &[u64]) -> Vec<Option<Bound>> {
+/// Bounds of the elements that a box of size `part` may read of an array, wherever the box begins.
+fn anywhere_bounds(axes: &[Option<Bound>], part: &[u64], array: &[u64]) -> Vec<Option<Bound>> {
     let behind = |b: Bound, most: u64| Some(Bound { more: b.more.checked_add(most)?, ..b });
     axes.iter().zip(part.iter().zip(array)).map(|(b, (part, all))| behind((*b)?, all.saturating_sub(*part))).collect()
 }

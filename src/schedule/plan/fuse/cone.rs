@@ -4,15 +4,15 @@ use super::{Planner, linear, path};
 use crate::hlo::{InstId, Op};
 use crate::util::id_vec::Id;
 
-/// Limit on the instructions of a cone.
-const FARTHEST: usize = 64;
+/// Most instructions of a cone: those that lead to one instruction element for element.
+const MOST_CONE_INSTRUCTIONS: usize = 64;
 
 impl Planner<'_> {
     /// Whether a contraction would take `id` in as its epilogue: it is among what only leads to `id`, element for element.
     pub(super) fn is_epilogue(&self, id: InstId) -> bool {
         let mut cone = vec![id];
         let mut next = 0;
-        while next < cone.len() && cone.len() < FARTHEST {
+        while next < cone.len() && cone.len() < MOST_CONE_INSTRUCTIONS {
             let inst = &self.comp[cone[next]];
             next += 1;
             if !linear(&inst.op) && !path::moves(&inst.op) {
@@ -54,7 +54,7 @@ impl Planner<'_> {
         }
         let mut cone = vec![id];
         let mut next = 0;
-        while next < cone.len() && cone.len() < FARTHEST {
+        while next < cone.len() && cone.len() < MOST_CONE_INSTRUCTIONS {
             let at = cone[next];
             next += 1;
             let form = row_form(self.module, self.comp, at);
@@ -81,7 +81,7 @@ impl Planner<'_> {
         let Some(elements) = self.elements(id) else { return false };
         let mut cone = vec![(id, false)];
         let mut next = 0;
-        while next < cone.len() && cone.len() < FARTHEST {
+        while next < cone.len() && cone.len() < MOST_CONE_INSTRUCTIONS {
             let (at, below) = cone[next];
             next += 1;
             let inst = &self.comp[at];

@@ -90,11 +90,11 @@ impl Fusion {
 /// How a reader uses an operand.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Use {
-    /// Each element once.
+    /// The reader takes each element once.
     Once,
-    /// Elements again and again.
+    /// The reader takes elements several times.
     Often,
-    /// From memory only.
+    /// The reader takes elements from memory only.
     Memory,
 }
 
@@ -192,7 +192,7 @@ impl Planner<'_> {
         let alone = id == self.comp.root || readers.is_empty() || inst.shape.as_array().is_none();
         let decision = if alone { FusionDecision::Materialised } else { self.decide(id) };
         self.fusion.decision[id] = decision;
-        self.again[id.index()] = decision != FusionDecision::Materialised && self.often(id);
+        self.again[id.index()] = decision != FusionDecision::Materialised && self.is_read_often(id);
         match decision {
             FusionDecision::Inlined(Some(root)) => {
                 self.members[root.index()].push(id);
@@ -271,7 +271,7 @@ impl Planner<'_> {
         if taken && matches!(op, Op::Elementwise(_)) && self.is_epilogue(id) {
             return FusionDecision::Materialised;
         }
-        let once = self.is_read_once(id) && !self.often(id);
+        let once = self.is_read_once(id) && !self.is_read_often(id);
         let path = self.common_path(id);
         match root {
             // A value made of rows ends a kernel where its readers cannot be of it.
@@ -293,7 +293,7 @@ impl Planner<'_> {
     }
 
     /// Whether a reader takes elements again and again, itself or through what it only moves.
-    fn often(&self, id: InstId) -> bool {
+    fn is_read_often(&self, id: InstId) -> bool {
         self.uses(id).any(|(u, i)| self.again[u.index()] || use_of(&self.comp[u].op, i) == Use::Often)
     }
 
