@@ -88,9 +88,18 @@ impl<'a> Emitter<'a> {
                 && !self.scope.state_buffers.contains(buf)
                 && self.dies(*buf, id)
                 && self.reads_in_step(id, *buf)
+                && self.is_needed_alike(id, *buf)
         };
         let buf = self.sources(&comp[id].operands).into_iter().find(free)?;
         Some(ValueBuffers { leaves: vec![buf], layout: self.scope.values.layout(buf)?.cloned() })
+    }
+
+    /// Whether of the result of `id` the same elements are needed as of what is in `buf`: in one buffer all would be that are needed of either.
+    fn is_needed_alike(&self, id: InstId, buf: BufId) -> bool {
+        let needed = self.plan.needed();
+        let Some(shape) = self.scope.comp[id].shape.as_array().filter(|_| !needed.is_empty()) else { return true };
+        let layout = self.scope.values.layout(buf).flatten().cloned().unwrap_or_else(|| Layout::dense(&shape.dims));
+        self.regions.is_as_needed(buf, &shape.dims, &layout, needed.get(self.scope.id, id))
     }
 
     /// The buffers that the instructions `ids` are computed from, through inlined ones.

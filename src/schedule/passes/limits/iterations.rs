@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_FORMS: usize = 4;
 /// A limit that takes fewer values leaves much in the last rounds that is not needed, so that loops inside of them get limits too.
 const FINE: u64 = 16;
+/// Rows are left out together where they are at most one in so many of a period: of more, nearly always one is needed.
+const PARTS: i64 = 4;
 /// Sums in limits stay below this, which no size of an array is above.
 pub const MOST_ELEMENTS: i64 = 1 << 46;
 
@@ -217,10 +219,12 @@ impl KernelContext<'_> {
         Some((form, region.more - rest, spread.saturating_add(loose / k.max(1))))
     }
 
-    /// The rows of one array in periods that `body` writes, if it writes nothing else; their places are known outside of it.
-    pub fn rows(&self, body: &[Stmt]) -> Option<PeriodicRows> {
+    /// The rows of one array in periods that `body` writes, if it writes nothing else; their places are known outside of it. Memory on the
+    /// stack does not count where it is `private` to the body.
+    pub fn rows(&self, body: &[Stmt], private: bool) -> Option<PeriodicRows> {
         let (mut stores, mut bound) = (Vec::new(), BTreeSet::new());
         writes(body, &mut stores, &mut bound)?;
+        stores.retain(|(buf, _)| !private || self.program.buffers[*buf].place != BufferLocation::Stack);
         let all = self.regions.get(stores.first()?.0);
         all.iter().find_map(|region| self.rows_of(region, &stores, &bound))
     }
@@ -244,19 +248,23 @@ impl KernelContext<'_> {
             let (outer, within): (Vec<_>, Vec<_>) = first.terms.into_iter().partition(|t| t.1 % stride == 0);
             inner.terms = within;
             let (low, high) = inner.range(&self.kernel.vars);
-            let row = (first.constant.min(rows.0), first.constant.max(rows.1));
+            let of_term = |term: &(Atom, i64)| Index { terms: vec![term.clone()], constant: 0 };
+            let is_bound = |term: &(Atom, i64)| bound.iter().any(|&v| of_term(term).depends_on(v, &|_| true));
+            let (along, outer): (Vec<_>, Vec<_>) = outer.into_iter().partition(is_bound);
+            let (least, most) = Index { terms: along, constant: first.constant }.range(&self.kernel.vars);
+            let row = (least.min(rows.0), most.max(rows.1));
             let outer = Index { terms: outer, constant: 0 };
-            let unbound = bound.iter().all(|&v| !outer.depends_on(v, &|_| true));
             let same = terms.get_or_insert_with(|| outer.clone()) == &outer;
-            if !self.regions.get(buf).contains(region) || low < 0 || high >= stride || !unbound || !same {
+            if !self.regions.get(buf).contains(region) || low < 0 || high >= stride || !same {
                 return None;
             }
             rows = row;
         }
         let first = terms?.offset(rows.0);
-        let others = (rows.1 - rows.0) / stride;
-        let sound = first.range(&self.kernel.vars).0 >= 0 && (others + 1).checked_mul(stride)? <= period;
-        sound.then_some(PeriodicRows { region: *region, stride, first, others })
+        let others = rows.1.checked_sub(rows.0)? / stride;
+        let is_part = (others + 1).checked_mul(stride)?.checked_mul(PARTS)? <= period;
+        let sound = first.range(&self.kernel.vars).0 >= 0;
+        (sound && is_part).then_some(PeriodicRows { region: *region, stride, first, others })
     }
 }
 

@@ -6,6 +6,7 @@
 pub(in crate::schedule) mod regions;
 pub(in crate::schedule) mod iterations;
 pub(in crate::schedule) mod growth;
+mod scratch;
 
 use crate::kernel::{Atom, BufId, Buffer, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, Step, Stmt};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
@@ -170,7 +171,8 @@ impl PeriodicRows {
 /// loop is around `body`.
 ///
 /// Memory on the stack that nothing else names does not count where no loop is around: the rounds that are left out are the last
-/// ones, so that none behind them reads what they would have written there.
+/// ones, so that none behind them reads what they would have written there. Nor does it where a loop is around and each round writes there what it
+/// reads.
 fn inside(
     limits: &mut Limits,
     program: &Program,
@@ -194,8 +196,11 @@ fn inside(
             inside(limits, program, regions, kernel, own, all, inner);
             continue;
         }
-        let private = once && !live_out::leaves_stack(program, kernel, own, all);
-        let (forms, rows) = (context.forms(own, var, private), context.rows(own));
+        // where each round writes what it reads, any round may be left out; where no loop is around, the last ones
+        let leaves_stack = live_out::leaves_stack(program, kernel, own, all);
+        let is_local = !leaves_stack && scratch::is_written_before_read(program, kernel, own);
+        let forms = context.forms(own, var, is_local || (once && !leaves_stack));
+        let rows = context.rows(own, is_local);
         let fine = forms.as_ref().is_some_and(|forms| forms.are_fine(extent));
         // without a variable: whether there is a round at all
         let each = forms.map(|forms| match var {

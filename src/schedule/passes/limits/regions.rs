@@ -42,6 +42,15 @@ impl Regions {
         }
     }
 
+    /// Whether noting an array of `dims` in a buffer would leave its regions as they are.
+    pub fn is_as_needed(&self, buf: BufId, dims: &[u64], layout: &Layout, needs: Option<&[Need]>) -> bool {
+        match needs {
+            Some([Some(need)]) => self.get(buf) == NeededRegion::of(dims, layout, need),
+            Some([None]) => true,
+            _ => self.get(buf).is_empty(),
+        }
+    }
+
     /// Notes that a buffer is needed as far as another is.
     pub fn same(&mut self, buf: BufId, other: BufId) {
         if let Some(regions) = self.all.get(&other).cloned() {
