@@ -1,7 +1,7 @@
 //! Models as C source: every compiler that is here takes it without a warning, and its code gives TensorFlow's answers.
 mod common;
 
-use common::{npz, path, program, ran, said, succeed, tfaot, tolerance::departure};
+use common::{npz, path, program, program_that, ran, said, succeed, tfaot, tolerance::departure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tfaot::tensor::Tensor;
@@ -82,12 +82,8 @@ fn clang_takes_vectors() {
 
 #[test]
 fn a_small_compiler_takes_it() {
-    let is_here = Command::new("tcc").arg("-v").output().is_ok();
-    if is_here {
-        each_graph(GRAPHS, &["tcc"], &[]);
-    } else {
-        eprintln!("SKIPPED: tcc is not installed");
-    }
+    let Some(tcc) = program_that(&["tcc"], "-v") else { return };
+    each_graph(GRAPHS, &[tcc], &[]);
 }
 
 #[test]

@@ -46,7 +46,12 @@ pub fn ran(command: &mut Command) {
 /// The first of `programs` that can be run, or `None` with a word about it on standard error. With `TFAOT_TOOLS=required` in the
 /// environment, as `.ci/run` sets it, a missing program is a failure.
 pub fn program(programs: &[&'static str]) -> Option<&'static str> {
-    let runs = |p: &&&str| Command::new(**p).arg("--version").output().is_ok_and(|o| o.status.success());
+    program_that(programs, "--version")
+}
+
+/// The first of the programs that is installed, as it takes this argument.
+pub fn program_that(programs: &[&'static str], argument: &str) -> Option<&'static str> {
+    let runs = |p: &&&str| Command::new(**p).arg(argument).output().is_ok_and(|o| o.status.success());
     let found = programs.iter().find(runs).copied();
     if found.is_none() {
         let required = std::env::var("TFAOT_TOOLS").is_ok_and(|v| v == "required");
