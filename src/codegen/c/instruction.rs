@@ -221,6 +221,11 @@ fn converted(f: &mut Writer, to: &CValue, to_as: Vector, x: &CValue, x_as: Vecto
     }
 }
 
+/// Whether a number of C is an integer that is 0.
+fn is_zero(text: &str) -> bool {
+    text.strip_prefix("UINT").is_some_and(|rest| rest.ends_with("_C(0)"))
+}
+
 fn compare(f: &mut Writer, op: &str, reader: &mut Reader, name: &str) -> Result<()> {
     let relation = reader.word();
     let x = typed(f, reader)?;
@@ -255,6 +260,9 @@ fn compare(f: &mut Writer, op: &str, reader: &mut Reader, name: &str) -> Result<
                 (true, "one") => format!("{a} < {b} || {a} > {b}"),
                 (true, "ueq") => format!("!({a} < {b} || {a} > {b})"),
                 (true, _) => format!("!({a} {} {b})", opposite(sign)),
+                // compilers warn of what is no question
+                (false, "ult") if is_zero(&b) => format!("({a} & {b}) != {b}"),
+                (false, "uge") if is_zero(&b) => format!("({a} & {b}) == {b}"),
                 (false, _) => format!("{a} {sign} {b}"),
             }
         });

@@ -77,7 +77,9 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = b.mul(x, scale);
     let x = b.unary(ScalarOp::RoundNearestEven, x);
     let (least, most) = (b.full_like(x, least), b.full_like(x, most));
-    let x = b.max(x, least);
+    // of NaN the kernel makes the least integer
+    let is_above = b.compare(Direction::Ge, x, least);
+    let x = b.select(is_above, x, least);
     let x = b.min(x, most);
     let y = b.convert(x, dtype);
     Ok([y, low, high].map(Value::Array).into())
