@@ -11,6 +11,6 @@ pub trait Backend {
     /// The code of all functions of a model, with its constants and metadata.
     ///
     /// # Errors
-    /// What the back end has no code for is refused with a coded diagnostic before anything is written.
+    /// A program that the back end has no code for is refused with a coded diagnostic before anything is written.
     fn code(&self, bundle: &Bundle, launches: Launches) -> Result<Pieces>;
 }

@@ -9,7 +9,7 @@ use crate::hlo::stablehlo::{Argument, AxisSize, Host, OpenModule};
 use crate::interp;
 use crate::lower::{Lowered, OpenLowered, Traced, said_dims};
 use crate::ops::{element, lapack};
-use crate::prepare::{Binding, DimBound, FeedSpec, Request, VaryingSizes, is_default};
+use crate::prepare::{Binding, FeedSpec, Request, VaryingSizes, is_default, size_name};
 use crate::symbolic::{Dim, fixed};
 use crate::tensor::Size;
 
@@ -201,28 +201,15 @@ fn of_dims(
     let at = forms.iter().find_map(|form| dims.iter().rposition(|(name, _)| form(name)))?;
     used[at] = true;
     let (name, binding) = &dims[at];
-    Some(match binding {
-        // axes at one place that a binding reaches have one size, but for those that the module tells apart
-        Binding::Bound(bound @ DimBound { name: None, .. }) if !matches!(arg.axes[i], AxisSize::Named(_)) => {
-            let is_of_all = name.is_empty() || is_default(name);
-            let own = field(if is_of_all { "n" } else { name });
-            let own = if i == 0 || (!is_of_all && name.contains('[')) { own } else { format!("{own}_{i}") };
-            Binding::Bound(DimBound { name: Some(own), ..bound.clone() })
-        }
-        other => other.clone(),
-    })
+    // the module tells its own sizes apart
+    let is_named = matches!(arg.axes[i], AxisSize::Named(_));
+    Some(if is_named { binding.clone() } else { binding.at_place(name, i) })
 }
 
 /// Default name for the size of an axis whose bound has no name.
 fn default_name(arg: &Argument, i: usize) -> String {
     match &arg.axes[i] {
-        AxisSize::Named(name) => field(name),
-        _ => format!("{}_{i}", field(&arg.name)),
+        AxisSize::Named(name) => size_name(name),
+        _ => format!("{}_{i}", size_name(&arg.name)),
     }
-}
-
-/// A name with letters, digits and `_` alone.
-fn field(name: &str) -> String {
-    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    name.trim_end_matches('_').to_string()
 }

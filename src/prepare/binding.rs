@@ -27,7 +27,24 @@ pub struct DimBound {
     pub most: u64,
 }
 
+/// A name as that of a size: letters, digits and `_` alone.
+pub fn size_name(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    name.trim_end_matches('_').to_string()
+}
+
 impl Binding {
+    /// The binding that the user gave under `name`, for a dimension at a place. A bound without a name of its own gets one: dimensions at one
+    /// place that a binding reaches have one size.
+    pub fn at_place(&self, name: &str, place: usize) -> Binding {
+        let Binding::Bound(bound @ DimBound { name: None, .. }) = self else { return self.clone() };
+        let is_of_all = name.is_empty() || is_default(name);
+        let own = size_name(if is_of_all { "n" } else { name });
+        let is_of_one = !is_of_all && name.contains('[');
+        let own = if place == 0 || is_of_one { own } else { format!("{own}_{place}") };
+        Binding::Bound(DimBound { name: Some(own), ..bound.clone() })
+    }
+
     /// Parses `7`, `<=64`, `n<=64`, `1..64` or `n=1..64`; `None` for what is none of them. Sizes begin at 1 where nothing else is said.
     pub fn parse(text: &str) -> Option<Binding> {
         let text = text.trim();

@@ -18,7 +18,7 @@ mod shape;
 mod signature;
 mod tables;
 
-pub use binding::{Binding, DimBound, VaryingSizes, is_default};
+pub use binding::{Binding, DimBound, VaryingSizes, is_default, size_name};
 pub use entries::{Entries, PreparedEntry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{field_names, is_reserved};

@@ -323,18 +323,6 @@ impl Bindings<'_> {
         let at = forms.iter().find_map(|form| self.bound.iter().rposition(|(name, _)| form(name)))?;
         self.used[at] = true;
         let (name, binding) = &self.bound[at];
-        Some(match binding {
-            // dimensions at one place that a binding reaches have one size, called after it
-            Binding::Bound(bound @ DimBound { name: None, .. }) => {
-                let is_of_all = name.is_empty() || is_default(name);
-                let is_of_one = !is_of_all && name.contains('[');
-                let name = if is_of_all { "n" } else { name };
-                let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-                let name = name.trim_end_matches('_');
-                let name = if i == 0 || is_of_one { name.to_string() } else { format!("{name}_{i}") };
-                Binding::Bound(DimBound { name: Some(name), ..bound.clone() })
-            }
-            other => other.clone(),
-        })
+        Some(binding.at_place(name, i))
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Index;
 #[derive(Clone, Debug)]
 pub struct IdLists<I, T> {
     items: Vec<T>,
-    /// Where the list of each id begins, and the end of the last list.
+    /// The start of the list of each id, and the end of the last list.
     starts: Vec<usize>,
     id: PhantomData<I>,
 }
