@@ -28,7 +28,7 @@
 //! - **Squeeze-excite**: windows add up the pixels that they make (`families/plane_sums/`), and a factor per channel goes into the weights of
 //!   the convolution that reads the channels (`plan/channel_scales.rs`).
 //!
-//! `kernel::verify` checks every program before it becomes code; `kernel/eval.rs` runs it on tensors, which `tests/kernels.rs` compares with
+//! `kernel::verify` checks every program before it becomes code; `kernel/eval.rs` runs it on tensors, which `tests/suite/kernels.rs` compares with
 //! the interpreter of HLO.
 mod emit;
 mod families;

@@ -1,7 +1,10 @@
 //! What several test files share: the binary, a scratch folder, npz files, tolerances.
-#![allow(dead_code, reason = "each test file is a crate of its own and uses its part")]
+#![allow(dead_code, reason = "each test target is a crate of its own and uses its part")]
 pub mod formula;
+pub mod objects;
 pub mod random;
+pub mod read_kernels;
+pub mod state;
 pub mod tolerance;
 pub mod toolchains;
 

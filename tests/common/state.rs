@@ -1,5 +1,4 @@
 //! Modules of HLO whose last parameters are variables.
-#![allow(dead_code, reason = "each test file is a crate of its own and uses its part")]
 use tfaot::compile;
 use tfaot::hlo::{Literal, text, verify};
 use tfaot::interp;

@@ -1,7 +1,7 @@
 //! Seeds to modules, modules to machine code, and what machine code says against what the interpreter says.
+use super::common::state::{packed, unpacked};
 use super::common::{random::Random, tolerance::departure_beyond};
 use super::emulated;
-use super::memory::{packed, unpacked};
 use super::native::{Caller, Library};
 use super::source::{self, Machine};
 use super::states::{Stateful, with_variables};

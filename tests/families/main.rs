@@ -27,8 +27,6 @@ mod products;
 mod sequences;
 mod solvers;
 mod source;
-#[path = "../common/state.rs"]
-mod memory;
 mod squeeze;
 mod states;
 mod text;

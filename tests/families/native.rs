@@ -1,6 +1,6 @@
 //! Compiled modules in this process: many objects in one library, called through the C functions that a header declares.
 #![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
-use super::memory::{packed, unpacked};
+use super::common::state::{packed, unpacked};
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use tfaot::kernel::Program;
