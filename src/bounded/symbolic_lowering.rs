@@ -16,13 +16,15 @@ use crate::symbolic::trace::{Guard, Record, Relation, SizeNumber, TraceId};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Size, Tensor};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A comparison is answered for so many combinations of sizes at most.
 const MOST_POINTS: u64 = 1 << 17;
 /// Sizes that answer a comparison otherwise are looked at one by one where they are no more than these.
 const MOST_OTHERS: usize = 32;
+/// No more combinations of such sizes are lowered.
+const MOST_LOWERED: usize = 128;
 /// Sizes at which lowering is tried: one that is special by itself may be met.
 const TRIES: u64 = 3;
 
@@ -50,7 +52,61 @@ struct Expressions {
     known: Mutex<HashMap<TraceId, Option<Extent>>>,
 }
 
+/// Values of some sizes, by their numbers.
+type Point = BTreeMap<usize, u64>;
+
+/// A comparison that lowering made, and the answer that it took.
+#[derive(Clone)]
+struct Comparison {
+    /// The left side less the right one; `None`: too long an expression, or one of what has no variable.
+    difference: Option<Extent>,
+    /// How the difference compares with 0.
+    relation: Relation,
+    /// Whether it does so.
+    holds: bool,
+    /// The name and the op of the node that was lowered.
+    node: (String, String),
+    /// The difference as text.
+    spelled: String,
+}
+
+impl Comparison {
+    /// The comparison in words.
+    fn departure(&self) -> Departure {
+        let asked = match self.relation {
+            Relation::Equal => "is 0",
+            Relation::Less => "is below 0",
+        };
+        let spelled = &self.spelled;
+        let what =
+            format!("what is computed depends on whether `{spelled}` {asked}, which is not the same for every size");
+        Departure { node: self.node.clone(), what }
+    }
+}
+
 impl Expressions {
+    /// Those of one lowering for `given` sizes that the caller says; `None` where a size that values say has no variable.
+    fn of_lowering(open: &OpenLowered, record: Record, given: usize) -> Option<Expressions> {
+        let data_dependent = |(i, size): (usize, &crate::hlo::DataSize)| {
+            record.expr(size.assumed).as_var().map(|&number| (number, given + i))
+        };
+        let own = (0..given).map(|i| Some((i, i)));
+        let places = own.chain(open.sizes.iter().enumerate().map(data_dependent)).collect::<Option<_>>()?;
+        Some(Expressions { record, places, known: Mutex::default() })
+    }
+
+    /// The comparisons that were recorded.
+    fn comparisons(&self) -> Vec<Comparison> {
+        let one = |guard: &Guard| Comparison {
+            difference: self.renumbered(&guard.difference),
+            relation: guard.relation,
+            holds: guard.holds,
+            node: guard.node.clone(),
+            spelled: self.record.spelled(&guard.difference),
+        };
+        self.record.guards().iter().map(one).collect()
+    }
+
     fn of(&self, dim: Dim) -> Option<Extent> {
         let Some(id) = dim.expr() else { return Some(Extent::constant(dim.at_hand())) };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,18 +135,12 @@ impl Once {
 
     fn at(given: &[Size], base: &[u64], traced: &Traced, steps: &Steps) -> Result<Once> {
         let (open, record) = (traced.0)(&steps.traced(given, base))?;
-        let said = |(i, size): (usize, &crate::hlo::DataSize)| {
-            record.expr(size.assumed).as_var().map(|&number| (number, given.len() + i))
-        };
-        let own = (0..given.len()).map(|i| Some((i, i)));
-        let places: Option<BTreeMap<SizeNumber, usize>> = own.chain(open.sizes.iter().enumerate().map(said)).collect();
-        let places =
-            places.ok_or_else(|| crate::diag::Error::internal("bounded", "a size that values say has no variable"))?;
+        let expressions = Expressions::of_lowering(&open, record, given.len())
+            .ok_or_else(|| crate::diag::Error::internal("bounded", "a size that values say has no variable"))?;
         let mut ranges = vec![Interval::one(0); given.len() + open.sizes.len()];
-        for (&number, &place) in &places {
-            ranges[place] = record.ranges()[number];
+        for (&number, &place) in &expressions.places {
+            ranges[place] = expressions.record.ranges()[number];
         }
-        let expressions = Expressions { record, places, known: Mutex::default() };
         let long =
             || Departure { node: Default::default(), what: "an expression of the sizes is too long".to_string() };
         let forms = forms(&open.module, &expressions).ok_or_else(|| refusal(&long(), given))?;
@@ -102,66 +152,72 @@ impl Once {
 
     /// Finds at which sizes the function is another one.
     ///
+    /// Sizes that answer a comparison otherwise are lowered by themselves, which records comparisons again: these hold for all other sizes
+    /// too, or the sizes that answer them otherwise are lowered in turn. So each combination of sizes is covered by a lowering whose
+    /// comparisons all have the answers that it took.
+    ///
     /// # Errors
-    /// `Code::OpenSize` at the node that compared, where these are others than the smallest of one size.
+    /// `Code::OpenSize` at the node that compared, where these are others than the smallest of one size, or too many to lower.
     fn settle(&mut self, traced: &Traced, steps: &Steps) -> Result<()> {
-        let guards = self.expressions.record.guards().to_vec();
-        let mut departures: Vec<(BTreeMap<usize, u64>, &Guard)> = Vec::new();
-        for guard in &guards {
-            let others = self.others(guard).ok_or_else(|| refusal(&self.departure(guard), &self.given))?;
-            for other in others {
-                if departures.iter().all(|known| known.0 != other) && !self.is_alike(&other, traced, steps) {
-                    departures.push((other, guard));
+        let mut departures: Vec<(Point, Comparison)> = Vec::new();
+        let mut lowered: BTreeSet<Point> = BTreeSet::new();
+        let mut todo = vec![(Point::new(), self.expressions.comparisons())];
+        while let Some((at, comparisons)) = todo.pop() {
+            for comparison in comparisons {
+                let refused = || refusal(&comparison.departure(), &self.given);
+                for other in self.others(&comparison, &at).ok_or_else(refused)? {
+                    let is_departure =
+                        departures.iter().any(|(known, _)| known.iter().all(|(size, n)| other.get(size) == Some(n)));
+                    if is_departure || !lowered.insert(other.clone()) {
+                        continue;
+                    }
+                    if lowered.len() > MOST_LOWERED {
+                        return Err(refused());
+                    }
+                    match self.comparisons_at(&other, traced, steps) {
+                        Some(own) => todo.push((other, own)),
+                        None => departures.push((other, comparison.clone())),
+                    }
                 }
             }
         }
         // what differs at the smallest value of one size alone tells which one it is
         departures.sort_by_key(|departure| departure.0.len());
-        for (departure, guard) in departures {
+        for (departure, comparison) in departures {
             let smallest: Vec<usize> =
                 departure.iter().filter(|(size, n)| **n == self.given[**size].least).map(|(&size, _)| size).collect();
             match smallest.first() {
                 Some(_) if smallest.iter().any(|s| self.apart.contains(s)) => {}
                 Some(&first) if self.given[first].least < self.given[first].most => self.apart.push(first),
-                _ => return Err(refusal(&self.departure(guard), &self.given)),
+                _ => return Err(refusal(&comparison.departure(), &self.given)),
             }
         }
         Ok(())
     }
 
-    /// The comparison in words.
-    fn departure(&self, guard: &Guard) -> Departure {
-        let asked = match guard.relation {
-            Relation::Equal => "is 0",
-            Relation::Less => "is below 0",
-        };
-        let what = format!(
-            "what is computed depends on whether `{}` {asked}, which is not the same for every size",
-            self.expressions.record.spelled(&guard.difference)
-        );
-        Departure { node: guard.node.clone(), what }
-    }
-
-    /// The sizes, by their numbers, for which a comparison has another answer than it was taken to have; `None` where they are many, or
-    /// there are too many sizes to tell.
-    fn others(&self, guard: &Guard) -> Option<Vec<BTreeMap<usize, u64>>> {
-        let difference = self.expressions.renumbered(&guard.difference)?;
-        let vars: Vec<usize> = difference.vars().into_iter().collect();
+    /// The sizes, by their numbers, for which a comparison has another answer than it was taken to have, where those of `at` have these
+    /// values; `None` where they are many, or there are too many sizes to tell.
+    fn others(&self, comparison: &Comparison, at: &Point) -> Option<Vec<Point>> {
+        let difference = comparison.difference.as_ref()?;
+        let vars: Vec<usize> = difference.vars().into_iter().filter(|v| !at.contains_key(v)).collect();
         let range = |v: usize| self.given.get(v).map(|size| (size.least, size.most));
         let ranges: Vec<(u64, u64)> = vars.iter().map(|&v| range(v)).collect::<Option<_>>()?;
         let points = ranges.iter().try_fold(1u64, |n, (least, most)| n.checked_mul(most - least + 1));
         let points = points.filter(|&n| n <= MOST_POINTS)?;
+        let mut values = vec![0; self.given.len()];
+        for (&v, &n) in at {
+            values[v] = n;
+        }
         let mut out = Vec::new();
         for point in 0..points {
             let mut left = point;
-            let mut values = vec![0; self.given.len()];
             for (&v, &(least, most)) in vars.iter().zip(&ranges) {
                 values[v] = least + left % (most - least + 1);
                 left /= most - least + 1;
             }
-            let is_met = difference.at(&values).is_some_and(|n| guard.relation.holds(n, 0) == guard.holds);
-            if !is_met && !vars.iter().any(|&v| self.apart.contains(&v) && values[v] == self.given[v].least) {
-                out.push(vars.iter().map(|&v| (v, values[v])).collect());
+            let is_met = difference.at(&values).is_some_and(|n| comparison.relation.holds(n, 0) == comparison.holds);
+            if !is_met {
+                out.push(at.iter().map(|(&v, &n)| (v, n)).chain(vars.iter().map(|&v| (v, values[v]))).collect());
             }
             if out.len() > MOST_OTHERS {
                 return None;
@@ -170,16 +226,19 @@ impl Once {
         Some(out)
     }
 
-    /// Whether the function is this one where some sizes have these values, and the others are those for which it was lowered.
-    fn is_alike(&self, other: &BTreeMap<usize, u64>, traced: &Traced, steps: &Steps) -> bool {
+    /// The comparisons of lowering where some sizes have these values, and the others are those for which the function was lowered;
+    /// `None` where it is another function there.
+    fn comparisons_at(&self, other: &Point, traced: &Traced, steps: &Steps) -> Option<Vec<Comparison>> {
         let mut point = self.base.clone();
         for (&size, &n) in other {
             point[size] = n;
         }
-        let Ok((lowered, _)) = (traced.0)(&steps.traced(&self.given, &point)) else { return false };
-        let lowered = lowered.lowered;
-        point.extend(lowered.found.iter().map(|f| f.0));
-        equal_at(&self.open.lowered.module, &self.forms, &point, &lowered.module)
+        let (open, record) = (traced.0)(&steps.traced(&self.given, &point)).ok()?;
+        point.extend(open.lowered.found.iter().map(|f| f.0));
+        if !equal_at(&self.open.lowered.module, &self.forms, &point, &open.lowered.module) {
+            return None;
+        }
+        Some(Expressions::of_lowering(&open, record, self.given.len())?.comparisons())
     }
 
     /// The function up to a bound of the sizes that the caller says, each array as large as it is for any of them. `steps` give

@@ -26,15 +26,19 @@ fn open(n: Dim, op: ScalarOp) -> OpenLowered {
     OpenLowered { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() }
 }
 
+/// The size `name` from 1 to 200.
+fn size(name: &str) -> Size {
+    Size { name: name.to_string(), least: 1, most: 200, is_result: false, is_check: false }
+}
+
 /// The function for every size up to 200 that is `abs` where the size is 37 and `special`, and `negate` for others; its lowering asks
 /// `question` of the size. The message, where there is none.
 fn lowered(special: bool, question: fn(Dim) -> bool) -> Result<(), String> {
-    let n = Size { name: "n".to_string(), least: 1, most: 200, is_result: false, is_check: false };
     let traced = Traced::of(move |sizes| {
         let op = if question(sizes[0]) && special { ScalarOp::Abs } else { ScalarOp::Negate };
         Ok(open(sizes[0], op))
     });
-    let made = bounded::lower(&[n], vec![vec![Some(0)]], &traced);
+    let made = bounded::lower(&[size("n")], vec![vec![Some(0)]], &traced);
     made.map(drop).map_err(|error| {
         let all = error.into_diagnostics();
         assert_eq!(all[0].code, Code::OpenSize, "{all:?}");
@@ -58,4 +62,22 @@ fn a_comparison_that_makes_no_difference_is_none() {
 fn comparisons_that_many_sizes_answer_otherwise_are_refused() {
     let told = lowered(false, |n| n % 3 == 2).expect_err("two of three sizes answer otherwise");
     assert!(told.contains("floor((n) / (3))"), "{told}");
+}
+
+#[test]
+fn combinations_of_sizes_that_answer_otherwise_are_lowered() {
+    // at 37 of the first size and any other but 5 of the second one, and the other way round, it is the same function
+    for both_asked in [false, true] {
+        let traced = Traced::of(move |sizes| {
+            let is_first = sizes[0] == 37;
+            let is_special = match both_asked {
+                true => (sizes[1] == 5) & is_first,
+                false => is_first && sizes[1] == 5,
+            };
+            Ok(open(sizes[0], if is_special { ScalarOp::Abs } else { ScalarOp::Negate }))
+        });
+        let made = bounded::lower(&[size("n"), size("m")], vec![vec![Some(0)]], &traced);
+        let all = made.map(drop).expect_err("another function at 37 and 5").into_diagnostics();
+        assert_eq!(all[0].code, Code::OpenSize, "{all:?}");
+    }
 }
