@@ -21,7 +21,7 @@ use crate::symbolic::trace::Record;
 use crate::target::{CodeRequest, Precision, Reduced};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule, tensor};
-pub use build::{Compiled, Functions, at_bounds, build_all, build_without_object, in_file, initial, places, weights};
+pub use build::{Compiled, Functions, Outputs, at_bounds, build_all, build_outputs, in_file, initial, places, weights};
 pub use module::{module_for, of_module, write_known_calls};
 use size_equalities::Fixed;
 use std::path::Path;

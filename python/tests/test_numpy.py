@@ -233,6 +233,30 @@ class Sizes(unittest.TestCase):
             model(x, out={"where": np.empty((12, 2), np.int64)})
 
 
+class SelfTests(unittest.TestCase):
+    def test_the_code_agrees_with_the_answers_that_it_has(self):
+        for self_test in (1, GRAPHS / "conv_net" / "feeds.npz"):
+            tfaot.compile(stored("conv_net")[0], self_test=self_test).self_test()
+
+    def test_other_weights_are_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = tfaot.compile(stored("conv_net")[0], weights_file=True, self_test=1)
+            made.self_test()
+            made.save(folder)
+            (path,) = Path(folder).glob("*.weights")
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
+            path.write_bytes(content)
+            made.load_weights(path)
+            with self.assertRaisesRegex(tfaot.CallError, "TFAOT_E_SELFTEST") as refused:
+                made.self_test()
+            self.assertEqual(refused.exception.code, 8)
+
+    def test_code_without_one_says_so(self):
+        with self.assertRaisesRegex(tfaot.Error, "--self-test"):
+            tfaot.compile(stored("conv_net")[0]).self_test()
+
+
 class Modules(unittest.TestCase):
     """Several functions over variables that they change."""
 

@@ -17,6 +17,7 @@ _CODES = {
     4: "the weights are not those of this code (TFAOT_E_WEIGHTS)",
     5: "a function that the model calls says that it failed (TFAOT_E_CALL)",
     7: "a value is not as a node takes it (TFAOT_E_CHECK)",
+    8: "a result is not the answer that the library has (TFAOT_E_SELFTEST)",
     6: "the ranks of the model did not meet (TFAOT_E_RANKS)",
 }
 

@@ -222,6 +222,18 @@ class Library:
         if self.state is not None and self._info.init(_address(self.state), _address(self._weights)):
             raise Error(f"the variables of `{self.path}` have no first values in its file of weights (TFAOT_E_WEIGHTS)")
 
+    def self_test(self) -> int:
+        """Runs the self-test; its ``TFAOT_E`` code, or 0."""
+        name = self.name
+        try:
+            size, test = getattr(self._handle, f"{name}_selftest_bytes"), getattr(self._handle, f"{name}_selftest")
+        except AttributeError:
+            raise Error(f"`{self.path}` has no self-test; `tfaot compile --self-test` adds one") from None
+        size.restype = ctypes.c_size_t
+        workspace = aligned(size(), int(self._info.weights_align))
+        memory = [workspace.ctypes.data] if self._weights is None else [_address(self._weights), workspace.ctypes.data]
+        return int(test(*map(ctypes.c_void_p, memory)))
+
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Maps a file of weights, which calls from now on read."""
         if not self._info.weights_bytes:

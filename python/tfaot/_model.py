@@ -14,8 +14,8 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 import numpy as np
 
 from . import _binary, _sources
-from ._errors import CompileError, Diagnostic, SizeError
-from ._function import Function, _listed, _specs
+from ._errors import CallError, CompileError, Diagnostic, SizeError
+from ._function import _CODES, Function, _listed, _specs
 from ._library import Library, Pool, Size, TensorSpec
 
 Dims = Union[int, str, Mapping[str, Union[int, str]], None]
@@ -62,6 +62,7 @@ def compile(  # noqa: A001, the verb of the command line
     math: str | None = None,
     threads: int = 1,
     weights_file: bool = False,
+    self_test: int | str | Path | None = None,
     flags: Sequence[str] = (),
 ) -> Model:
     """Compiles a whole model for this machine and loads it.
@@ -82,6 +83,8 @@ def compile(  # noqa: A001, the verb of the command line
     - ``weights``, ``math``: fewer bits, as ``--weights`` and ``--math`` say (``"bf16"``, ``"int8"``).
     - ``threads``: how many threads a call may use.
     - ``weights_file``: whether the weights are in a file, so that :meth:`Model.load_weights` can replace them.
+    - ``self_test``: a seed, or the path of an npz file of inputs: the code then has a self-test, for :meth:`Model.self_test` and programs
+      in other languages.
     - ``flags``: further flags of ``tfaot compile``.
 
     Raises :class:`CompileError` with everything that blocks it.
@@ -98,6 +101,7 @@ def compile(  # noqa: A001, the verb of the command line
     how += ["--weights", weights] if weights else []
     how += ["--math", math] if math else []
     how += ["--weights-file"] if weights_file else []
+    how += [] if self_test is None else ["--self-test", str(self_test)]
     emit = [*_FILES, "pool-shared"] if threads > 1 else list(_FILES)
     source = _Source(folder, path, part, [*how, *flags], emit)
     source.is_open = dims is None or isinstance(dims, Mapping)
@@ -299,6 +303,13 @@ class Model:
                 if self._only() is function:
                     self._take(self._source.enlarge(function, beyond.sizes))
         return self._only()(*args, out=out, **named)
+
+    def self_test(self) -> None:
+        """Calls the code on inputs that it has, and compares the results with answers that it has. Raises :class:`CallError` where they
+        differ or a call fails, and :class:`Error` where the code has no self-test."""
+        code = self._library.self_test()
+        if code:
+            raise CallError(code, _CODES.get(code, f"the code returned {code}"))
 
     def load_weights(self, path: str | Path) -> None:
         """Takes the weights of a file from now on, which ``tfaot weights`` or :func:`compile` with ``weights_file`` made: calls that run

@@ -4,18 +4,21 @@ use super::cache::{CacheEntry, CompileCache};
 use super::progress::{self, Progress};
 use super::{ExitStatus, dump, graph, modules, out, recorded_options, tune};
 use crate::codegen::{self, Backend as _, Launches, TextForm};
-use crate::compile::{self, Compiled, Functions};
+use crate::compile::{self, Compiled, Functions, Outputs};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
 use crate::import;
 use crate::kernel;
 use crate::kernel::Callee;
+use crate::kernel::self_test::SelfTest;
+use crate::lower::Lowered;
 use crate::package::cpp::{self, ClassName};
 use crate::package::{
     archive, build_files, depfile, files, fortran, header, metadata, pool, ranks, rust, shared_library,
 };
 use crate::target::{CodeRequest, Target};
 use crate::util::pieces::Pieces;
+use crate::verify::{self, TestSource};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -53,14 +56,14 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
             return Err(Diagnostic::new(Code::BadOption, told).help("--tuning takes what was measured before").into());
         }
     };
+    let self_test = self_test(args, &functions, &requests)?;
     progress::step("compiling");
     let source = compile::source_name(&args.graph.graph);
     let flags = dump::flags(&args.xla)?;
     let mut dumped: Vec<_> = functions.all.iter().map(|(_, lowered)| dump::start(&flags, &lowered.module)).collect();
-    let built = match needs_object(&args.emit) || dumped.iter().any(Option::is_some) {
-        true => compile::build_all(functions, &name, &source, &requests, Launches::Direct, &mut dumped),
-        false => compile::build_without_object(functions, &name, &source, &requests),
-    };
+    let makes_object = needs_object(&args.emit) || dumped.iter().any(Option::is_some);
+    let outputs = Outputs { launches: makes_object.then_some(Launches::Direct), self_test };
+    let built = compile::build_outputs(functions, &name, &source, &requests, outputs, &mut dumped);
     let built = built.and_then(|b| {
         let programs = b.programs();
         let mut all = dumped.iter_mut().zip(&b.modules);
@@ -94,6 +97,17 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let rule = depends(args, &name, all.iter().map(|f| f.0.as_str()))?;
     all.extend(rule);
     told(&files::write_all(&args.out, &all)?, &needs)
+}
+
+/// The self-test that the flags ask for, with the answers of the interpreter.
+fn self_test(args: &CompileArgs, functions: &Functions, requests: &[CodeRequest]) -> Result<Option<SelfTest>> {
+    let Some(text) = &args.self_test else { return Ok(None) };
+    progress::step("interpreting");
+    let source = TestSource::parse(text, args.self_test_expect.clone())?;
+    let precision = requests.first().map(|r| r.precision).unwrap_or_default();
+    let keys = |lowered: &Lowered| graph::result_keys(&args.graph, lowered);
+    let made = verify::self_test(functions, &source, precision, &keys);
+    made.map(Some).map_err(|e| graph::in_file(e, &args.graph))
 }
 
 /// Whether a file that is asked for is made of the object, or is for all targets; C source and what stands beside it is for one.

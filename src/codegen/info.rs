@@ -160,8 +160,8 @@ fn string(out: &mut String, symbol: &str, text: &str) {
     bytes(out, symbol, text.as_bytes());
 }
 
-/// A constant of bytes with a zero behind them.
-fn bytes(out: &mut String, symbol: &str, all: &[u8]) {
+/// Adds a constant of bytes with a zero behind them.
+pub fn bytes(out: &mut String, symbol: &str, all: &[u8]) {
     let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x i8] c\"{}\"", all.len() + 1, quoted(all));
 }
 

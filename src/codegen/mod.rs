@@ -55,6 +55,7 @@ mod math;
 mod module;
 mod ranks;
 mod scalar;
+mod self_test;
 mod size_dispatch;
 mod small_float;
 mod start;
@@ -70,6 +71,7 @@ pub use lines::taken as own_lines;
 pub use llvm::makes;
 pub use module::{E_CALL, E_CPU};
 pub use ranks::E_RANKS;
+pub use self_test::E_SELFTEST;
 pub use size_dispatch::{E_BOUND, E_CHECK, E_SIZE};
 pub use weights_file::E_WEIGHTS;
 

@@ -5,7 +5,7 @@ use super::cpu_check::supported;
 use super::driver::Driver;
 use super::function::FunctionEmitter;
 use super::lines::LineTable;
-use super::{hwcaps, info, math, ranks, size_dispatch, start, weights_file};
+use super::{hwcaps, info, math, ranks, self_test, size_dispatch, start, weights_file};
 use crate::diag::{Error, Result};
 use crate::kernel::{BufId, Bundle, Face, KernelId, Program};
 use crate::target::{Arch, ObjectFormat, Target};
@@ -119,6 +119,7 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -
     if !face.state.is_empty() {
         start::emit(&mut out, bundle);
     }
+    self_test::emit(&mut out, face);
     out += &lines.map_or(String::new(), LineTable::nodes);
     let (arch, joins) = (target.arch(), container::joins(target));
     let source = ModelIr { triple: target.triple.clone(), shell: out, kernels, attributes, arch, joins };

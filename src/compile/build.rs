@@ -2,9 +2,10 @@
 use super::buckets::{self, Bucket};
 use super::{Built, passes};
 use crate::codegen::{self, Launches, Object};
-use crate::diag::{Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
+use crate::kernel::self_test::SelfTest;
 use crate::kernel::state::lay_out;
 use crate::kernel::{self, Bundle, EntryPoint, Face, PaddedOffsets, WeightsLayout};
 use crate::lower::{Count, Lowered, StateVariable};
@@ -86,23 +87,42 @@ pub fn build_all(
     launches: Launches,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
-    let (modules, bundle) = plan_all(functions, name, source, requests, dumps)?;
-    let object = codegen::compile_bundle(&bundle, launches)?;
-    Ok(Compiled { modules, bundle, object })
+    let outputs = Outputs { launches: Some(launches), self_test: None };
+    build_outputs(functions, name, source, requests, outputs, dumps)
 }
 
-/// Everything of [`build_all`] but the machine code, for back ends that make none: the object is empty.
+/// The parts of an object that a build makes on request.
+#[derive(Debug)]
+pub struct Outputs {
+    /// How machine code starts kernels; `None` for back ends that make none, for which the object is empty.
+    pub launches: Option<Launches>,
+    /// The calls of the self-test.
+    pub self_test: Option<SelfTest>,
+}
+
+/// [`build_all`] with a choice of what is made.
 ///
 /// # Errors
-/// Those of every step from HLO to scheduled loops.
-pub fn build_without_object(
+/// Those of every step from HLO to the object; `Code::SeveralDevices` for the self-test of a model that several ranks run.
+pub fn build_outputs(
     functions: Functions,
     name: &str,
     source: &str,
     requests: &[CodeRequest],
+    outputs: Outputs,
+    dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
-    let (modules, bundle) = plan_all(functions, name, source, requests, &mut [])?;
-    Ok(Compiled { modules, bundle, object: Object { content: Pieces::default() } })
+    let (modules, mut bundle) = plan_all(functions, name, source, requests, dumps)?;
+    if outputs.self_test.is_some() && bundle.face.ranks.is_some() {
+        let told = "a self-test runs alone, and the model is run by several ranks together";
+        return Err(Diagnostic::new(Code::SeveralDevices, told).help("compile it without --self-test").into());
+    }
+    bundle.face.self_test = outputs.self_test.map(Arc::new);
+    let object = match outputs.launches {
+        Some(launches) => codegen::compile_bundle(&bundle, launches)?,
+        None => Object { content: Pieces::default() },
+    };
+    Ok(Compiled { modules, bundle, object })
 }
 
 /// The optimized modules, and the scheduled loops with all constants.
@@ -244,6 +264,7 @@ fn face(
         file: None,
         calls: kernel::callees(variants.iter().flat_map(|(programs, _)| programs)),
         ranks: kernel::ranks(variants.iter().flat_map(|(programs, _)| programs)),
+        self_test: None,
     }
 }
 

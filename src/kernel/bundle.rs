@@ -1,10 +1,12 @@
 //! The content of one object: the functions of a model for some targets, over one state and one copy of the constants.
+use super::self_test::SelfTest;
 use super::{Callee, Program, VariableSlot, WeightsFile, callees, ranks, state};
 use crate::target::{Reduced, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
 use foldhash::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes to which each constant is aligned.
 const ALIGN: u64 = 64;
@@ -30,6 +32,8 @@ pub struct Face {
     pub calls: Vec<Callee>,
     /// How many ranks run it, each with a communicator; `None` where it asks no other.
     pub ranks: Option<u32>,
+    /// The calls of its self-test, if it has one.
+    pub self_test: Option<Arc<SelfTest>>,
 }
 
 /// One function as its callers see it.
@@ -83,6 +87,7 @@ impl Face {
             file: None,
             calls: callees([program]),
             ranks: ranks([program]),
+            self_test: None,
         }
     }
     /// Whether sizes of a function vary.

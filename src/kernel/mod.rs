@@ -13,6 +13,7 @@ pub mod index;
 mod merge;
 mod padded_arrays;
 mod provenance;
+pub mod self_test;
 mod write_partition;
 mod sized_work;
 pub mod state;

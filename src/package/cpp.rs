@@ -65,6 +65,15 @@ const SIZES_ACCESS: &str = "  {PREFIX}_sizes &sizes() { return sizes_; }
   const {PREFIX}_sizes &sizes() const { return sizes_; }
 ";
 
+/// The self-test of the whole model, in memory of its own.
+const SELF_TEST: &str = "  // Compares what the model gives on this machine with answers that the object has; an empty text, or what is wrong.
+  static std::string SelfTest({WEIGHTS_ONLY}) {
+    const std::unique_ptr<unsigned char, Free> memory(
+        static_cast<unsigned char *>(::operator new({MODEL}_selftest_bytes(), std::align_val_t{kAlign})));
+    return Message({MODEL}_selftest({WEIGHTS_FIRST}memory.get()));
+  }
+";
+
 /// The comment on the class of a model whose weights are in a file.
 const WEIGHTS_DOC: &str = "// The weights are the caller's, all bytes of {MODEL}.weights, and stay where they are as long as the object is used.\n";
 
@@ -133,6 +142,7 @@ fn one(face: &Face, number: usize, entry: &EntryPoint, class: &ClassName) -> Str
     ];
     parts.extend(state_parts(face, entry));
     parts.extend(size_parts(entry));
+    parts.push(("{SELF_TEST}", if face.self_test.is_some() { SELF_TEST } else { "" }.to_string()));
     parts.extend(weights_parts(face));
     // the parts so far name these
     parts.extend([
@@ -227,6 +237,8 @@ fn weights_parts(face: &Face) -> Vec<(&'static str, String)> {
         ("{WEIGHTS_KEEP}", if_file("    weights_ = weights;\n")),
         ("{WEIGHTS_ARGUMENT}", if_file("weights_, ")),
         ("{WEIGHTS_LAST}", if_file(", weights")),
+        ("{WEIGHTS_ONLY}", if_file("const void *weights")),
+        ("{WEIGHTS_FIRST}", if_file("weights, ")),
         ("{WEIGHTS_MEMBER}", if_file("  const void *weights_ = nullptr;\n")),
     ]
 }

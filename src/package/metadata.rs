@@ -31,6 +31,10 @@ pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> St
     if let Some(file) = &face.file {
         document["weights_file"] = weights_file(&face.name, file, request);
     }
+    if let (Some(test), Some(bytes)) = (&face.self_test, face.test_bytes()) {
+        let symbol = format!("{}_selftest", face.name);
+        document["self_test"] = json!({"symbol": symbol, "workspace_bytes": bytes, "calls": test.calls.len()});
+    }
     if let Some(count) = face.ranks {
         document["ranks"] = count.into();
     }

@@ -43,8 +43,9 @@ pub fn of_sizes(sizes: &Sizes) -> Vec<String> {
 /// Suffixes of the model's name in C for each of several functions, from their signatures' names, so that no function, type or
 /// macro of the header is another's, also where case does not count.
 pub fn of_functions(signatures: &[&str]) -> Vec<String> {
+    const RESERVED: [&str; 7] = ["info", "init", "selftest", "selftest_bytes", "state", "supported", "weights"];
     const KINDS: [&str; 4] = ["", "_args", "_results", "_sizes"];
-    let mut taken: HashSet<String> = ["info", "init", "state", "supported", "weights"].map(String::from).into();
+    let mut taken: HashSet<String> = RESERVED.map(String::from).into();
     let one = |signature: &&str| {
         let mut name = identifier(signature);
         while KINDS.iter().any(|kind| taken.contains(&format!("{name}{kind}").to_lowercase())) {

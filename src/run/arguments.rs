@@ -132,7 +132,7 @@ pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
     let dtype = info.dtype;
     let parts = if dtype.is_complex() { 2 } else { 1 };
     let count = info.bytes() / dtype.bytes() as u64 * parts;
-    let mut state = seed.wrapping_mul(0x2545_F491_4F6C_DD1D);
+    let mut state = first_state(seed);
     let mut bytes = Vec::with_capacity(info.bytes() as usize);
     for _ in 0..count {
         let word = splitmix64(&mut state);
@@ -148,6 +148,11 @@ pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
         }
     }
     Ok(Tensor::new(dtype, info.dims.clone(), bytes))
+}
+
+/// The state of the generator before the first number of the array of a seed.
+pub fn first_state(seed: u64) -> u64 {
+    seed.wrapping_mul(0x2545_F491_4F6C_DD1D)
 }
 
 /// Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014), as fixed by Vigna.

@@ -6,10 +6,12 @@ mod blame;
 pub mod comparison;
 mod instructions;
 mod rounding;
+mod self_test;
 pub mod sequence;
 
 pub use blame::{Blame, OpComparison};
 pub use comparison::{Comparison, Tolerance};
+pub use self_test::{TestSource, self_test};
 
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled, Functions};

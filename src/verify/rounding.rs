@@ -29,9 +29,23 @@ pub(super) fn tolerances(
     plain: &[Tensor],
     usual: Tolerance,
 ) -> Result<Vec<Tolerance>> {
-    let mut all = vec![usual; plain.len()];
     if !interp::rounds_to_16_bits(&functions.all[0].1.module) {
-        return Ok(all);
+        return Ok(vec![usual; plain.len()]);
+    }
+    let samples = moved(functions)?.into_iter().map(|mut engine| engine.call(0, args.to_vec()));
+    Ok(of_samples(plain, &samples.collect::<Result<Vec<_>>>()?, usual))
+}
+
+/// Interpreters that round results of 16 bits at random, one for each sample.
+pub(super) fn moved(functions: &Functions) -> Result<Vec<Interpreter<'_>>> {
+    (1..=SAMPLES).map(|seed| Ok(Interpreter::new(functions)?.with_random_rounding(seed))).collect()
+}
+
+/// Tolerance of each of `plain` by what the same arrays are where results of 16 bits are rounded otherwise: `usual` without samples.
+pub(super) fn of_samples(plain: &[Tensor], samples: &[Vec<Tensor>], usual: Tolerance) -> Vec<Tolerance> {
+    let mut all = vec![usual; plain.len()];
+    if samples.is_empty() {
+        return all;
     }
     // a unit in the last place of a result that is itself of 16 bits
     for (tolerance, result) in all.iter_mut().zip(plain).filter(|(_, r)| r.dtype.is_float()) {
@@ -42,14 +56,13 @@ pub(super) fn tolerances(
             _ => tolerance.rtol,
         };
     }
-    for seed in 1..=SAMPLES {
-        let moved = Interpreter::new(functions)?.with_random_rounding(seed).call(0, args.to_vec())?;
-        for ((tolerance, m), p) in all.iter_mut().zip(&moved).zip(plain) {
+    for moved in samples {
+        for ((tolerance, m), p) in all.iter_mut().zip(moved).zip(plain) {
             let by = if m.dims == p.dims { largest_difference(m, p) } else { 0.0 };
             tolerance.rounding = tolerance.rounding.map(|most| most.max(MARGIN * by));
         }
     }
-    Ok(all)
+    all
 }
 
 /// Largest difference of two arrays over elements that are finite in both.

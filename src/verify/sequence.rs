@@ -68,7 +68,7 @@ pub fn verify_calls(sequence: &Sequence, keys: impl Fn(&Lowered) -> Vec<String>)
 
 /// Difference that [`ROUNDINGS`] roundings leave, relative to the largest number of a state. A variable may hold nothing else: the
 /// moments of a gradient that is 0, such as that of a bias before a normalization.
-fn state_rounding(state: &[Tensor]) -> f64 {
+pub(super) fn state_rounding(state: &[Tensor]) -> f64 {
     let floats = state.iter().filter(|t| t.dtype.is_float());
     let numbers = floats.flat_map(|t| (0..t.len()).filter_map(|i| t.get_f64(i)));
     numbers.map(f64::abs).filter(|v| v.is_finite()).fold(0.0, f64::max) * ROUNDINGS * f64::from(f32::EPSILON)

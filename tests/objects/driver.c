@@ -54,6 +54,13 @@ int main(int argc, char **argv) {
     if (fwrite(results[i], 1, info->results[i].bytes, file) != info->results[i].bytes) die("can't write", info->results[i].name);
     fclose(file);
   }
+#ifdef M_SELFTEST_BYTES
+  {
+    char *own = (char *)memory(M_SELFTEST_BYTES + 64);
+    if (m_selftest(own + (64 - (uintptr_t)own % 64) % 64)) die("the self-test fails", "");
+    free(own);
+  }
+#endif
   for (i = 0; i < info->arg_count + info->result_count; ++i) free(pointers[i]);
   free(block);
   return 0;

@@ -167,6 +167,13 @@ pub struct CompileArgs {
     /// file for other numbers, by what `--emit metadata` wrote.
     #[arg(long)]
     pub weights_file: bool,
+    /// Add `NAME_selftest` to the code: it calls the model where it runs, and compares the results with stored answers of the interpreter. The
+    /// arguments are those of a file, IN.npz; or drawn, when this is a number, the seed; or those of calls in order, CALLS.jsonl.
+    #[arg(long, value_name = "IN.npz|SEED|CALLS.jsonl", value_hint = clap::ValueHint::FilePath)]
+    pub self_test: Option<String>,
+    /// Results that the self-test must find for IN.npz, in the place of the interpreter's, which must be near them.
+    #[arg(long, value_name = "OUT.npz", value_hint = clap::ValueHint::FilePath, requires = "self_test")]
+    pub self_test_expect: Option<PathBuf>,
     /// Measure on this machine which loops are fastest for each product of the graph, add them to this file, and compile with
     /// them. This takes some ten times as long.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["tuning", "plan"])]

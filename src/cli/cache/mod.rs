@@ -40,8 +40,8 @@ impl CompileCache {
         let named = std::env::var_os("TFAOT_CACHE").filter(|v| !v.is_empty() && !args.cache.no_cache);
         let folder = args.cache.cache.clone().or_else(|| named.map(PathBuf::from))?;
         let dumps = args.xla.xla_flags.is_some() || std::env::var_os("XLA_FLAGS").is_some_and(|v| !v.is_empty());
-        // what is measured is another thing each time
-        if dumps || args.tune.is_some() {
+        // what is measured is another thing each time, and a file of calls names further files
+        if dumps || args.tune.is_some() || args.self_test.is_some() {
             return None;
         }
         // a graph that can't be read is told by the compile itself

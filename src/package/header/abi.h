@@ -9,6 +9,7 @@
 #define TFAOT_E_CALL 5    /* a function that the model calls failed; results hold anything */
 #define TFAOT_E_RANKS 6   /* no communicator, one of another size, or a rank failed or did not come; results hold anything */
 #define TFAOT_E_CHECK 7   /* a run-time check failed: NAME_failed_check of the sizes names the node; results hold anything */
+#define TFAOT_E_SELFTEST 8 /* NAME_selftest: a result is not the stored answer */
 
 /* Runs task(closure, begin, end) on pieces that cover [0, n), and returns when all are done. */
 typedef struct tfaot_executor {

@@ -29,7 +29,7 @@ pub fn header(face: &Face, targets: &[&Target]) -> String {
     let upper = name.to_uppercase();
     let (intro, supported) = (intro(&face.source, &face.reduced, targets), supported(targets));
     let (calls, ranks) = (calls::declarations(face), ranks::declarations(face));
-    let (weights, state) = (state::weights(face), state::state(face));
+    let (weights, state, self_test) = (state::weights(face), state::state(face), self_test(face));
     let functions: String = face.entries.iter().map(|entry| function::declarations(face, entry)).collect();
     let dense = if face.has_sizes() { " in the sizes of the call" } else { "" };
     let (or_state, written_by) = (if face.state.is_empty() { "" } else { " or the state" }, codes_that_write(face));
@@ -59,13 +59,26 @@ int {name}_supported(void);
 
 /* The facts of this file, for programs that call any model. */
 const tfaot_model_info *{name}_info(void);
-
+{self_test}
 #ifdef __cplusplus
 }}
 #endif
 
 #endif /* TFAOT_MODEL_{upper}_H */
 "#
+    )
+}
+
+/// The declarations of the self-test; empty for a model without one.
+fn self_test(face: &Face) -> String {
+    let Some(bytes) = face.test_bytes() else { return String::new() };
+    let (name, upper) = (&face.name, face.name.to_uppercase());
+    let weights = if face.file.is_some() { "const void *weights, " } else { "" };
+    format!(
+        "\n/* Calls the model on arguments that the object has, and compares what it gives with the answers of the model's author: 0 where they\n \
+         * agree, TFAOT_E_SELFTEST where they do not, the code of a call that fails. It runs on this thread. */\n\
+         #define {upper}_SELFTEST_BYTES {bytes} /* of its workspace, aligned to {WORKSPACE_ALIGN} */\n\
+         int {name}_selftest({weights}void *workspace);\nsize_t {name}_selftest_bytes(void);\n"
     )
 }
 
@@ -260,7 +273,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_that_are_returned() {
-        use crate::codegen::{E_BOUND, E_CALL, E_CHECK, E_CPU, E_RANKS, E_SIZE, E_WEIGHTS};
+        use crate::codegen::{E_BOUND, E_CALL, E_CHECK, E_CPU, E_RANKS, E_SELFTEST, E_SIZE, E_WEIGHTS};
         let codes = [
             ("CPU", E_CPU),
             ("SIZE", E_SIZE),
@@ -269,6 +282,7 @@ mod tests {
             ("CALL", E_CALL),
             ("RANKS", E_RANKS),
             ("CHECK", E_CHECK),
+            ("SELFTEST", E_SELFTEST),
         ];
         for (name, code) in codes {
             let line = |line: &str| {

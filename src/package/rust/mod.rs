@@ -1,6 +1,6 @@
 //! `NAME.rs`: safe Rust over the C interface of a model, to be included in a module of its own.
 use super::header::WORKSPACE_ALIGN;
-use crate::codegen::{E_BOUND, E_CHECK, E_SIZE};
+use crate::codegen::{E_BOUND, E_CHECK, E_SELFTEST, E_SIZE};
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{EntryPoint, Face};
 use crate::tensor::{DType, Size, Sizes, TensorInfo};
@@ -40,11 +40,37 @@ pub fn module(face: &Face) -> Result<String> {
         ("{NAME}", face.name.clone()),
         ("{MODEL}", camel(&face.name)),
     ];
+    parts.splice(0..0, test_parts(face));
     parts.extend(size_parts(&entry.sizes, &names));
     parts.extend(array_parts(&names));
     // the name of a file may hold anything
     parts.push(("{SOURCE}", comment(&face.source)));
     Ok(parts.into_iter().fold(MODULE.to_string(), |text, (placeholder, part)| text.replace(placeholder, &part)))
+}
+
+/// Parts of the module for the self-test; empty where the model has none.
+fn test_parts(face: &Face) -> Vec<(&'static str, String)> {
+    let Some(bytes) = face.test_bytes() else {
+        return ["{TEST_PROTOTYPE}", "{TEST_METHOD}", "{TEST_ERROR}"].map(|part| (part, String::new())).into();
+    };
+    let lines = bytes.div_ceil(WORKSPACE_ALIGN).max(1);
+    let method = format!(
+        "    /// Compares what the model gives on this machine with answers that the object has.\n    ///\n    /// # Errors\n    ///\n    \
+         /// Where a result is another one, or a call fails.\n    \
+         pub fn self_test() -> Result<(), Error> {{\n        \
+         let mut workspace = vec![Line([0; {{WORKSPACE_ALIGN}}]); {lines}];\n        \
+         // SAFETY: the workspace has the size and the alignment that the test needs.\n        \
+         match unsafe {{ {{NAME}}_selftest(workspace.as_mut_ptr()) }} {{\n            \
+         0 => Ok(()),\n            code => Err(Error(code)),\n        }}\n    }}\n\n"
+    );
+    vec![
+        ("{TEST_PROTOTYPE}", "    fn {NAME}_selftest(workspace: *mut Line) -> std::ffi::c_int;\n".to_string()),
+        ("{TEST_METHOD}", method),
+        (
+            "{TEST_ERROR}",
+            format!("            {E_SELFTEST} => f.write_str(\"a result is not the answer that the object has\"),\n"),
+        ),
+    ]
 }
 
 /// The parameters of `run`.

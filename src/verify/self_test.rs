@@ -1,0 +1,304 @@
+//! Answers of the interpreter for the self-test that an object carries.
+//!
+//! A self-test has calls in order over one state. Their arguments are those of npz files, or drawn from a seed; the answers are the
+//! interpreter's, or expected ones that the caller has, which must agree with the interpreter's. An answer of integers is
+//! stored as a hash of its bytes. One of floats is stored as at most [`MOST_SUMS`] sums of consecutive elements. The bound of a sum is
+//! the sum of the tolerances of its elements, as `tfaot verify` has them, and the rounding error of adding: a test fails only
+//! where an element departs by more than its tolerance.
+use super::comparison::{Tolerance, compare};
+use super::{expected_results, rounding, sequence};
+use crate::compile::Functions;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::interp;
+use crate::kernel::self_test::{
+    BlockSum, DrawnInput, ExpectedArray, ExpectedContent, ExpectedSums, HASH_START, MOST_SUMS, SelfTest, TestCall,
+    TestInput, hashed,
+};
+use crate::lower::Lowered;
+use crate::run::calls::{self, FileCall};
+use crate::run::{Interpreter, arguments, npz, sizes};
+use crate::target::Precision;
+use crate::tensor::{DType, Sizes, Tensor};
+use std::path::{Path, PathBuf};
+
+/// The calls of a self-test.
+#[derive(Clone, Debug)]
+pub enum TestSource {
+    /// Each function once, on arguments that are drawn from a seed.
+    Seed(u64),
+    /// Calls with files of arguments and expected results.
+    Calls(Vec<FileCall>),
+}
+
+impl TestSource {
+    /// A source from a seed in digits, the path of an npz file of arguments, or of a `.jsonl` file of calls.
+    ///
+    /// # Errors
+    /// Those of [`calls::read`]; `Code::BadOption` where `expect` stands beside anything but an npz file.
+    pub fn parse(text: &str, expect: Option<PathBuf>) -> Result<TestSource> {
+        let is_file_of_calls = Path::new(text).extension().is_some_and(|e| e == "jsonl");
+        match text.parse::<u64>() {
+            Err(_) if !is_file_of_calls => {
+                let inputs = Some(PathBuf::from(text));
+                Ok(TestSource::Calls(vec![FileCall { signature: None, inputs, expect, outputs: None }]))
+            }
+            _ if expect.is_some() => {
+                let told = "expected results are for a self-test on a file of arguments";
+                let help = "--self-test IN.npz, or the key `expect` in a file of calls";
+                Err(Diagnostic::new(Code::BadOption, told).help(help).into())
+            }
+            Ok(seed) if seed < 1 << 32 => Ok(TestSource::Seed(seed)),
+            Ok(_) => Err(Error::user(Code::BadOption, "the seed of a self-test is below 2^32")),
+            Err(_) => Ok(TestSource::Calls(calls::read(Path::new(text))?)),
+        }
+    }
+}
+
+/// Evaluates the calls of `source` and returns the self-test with their answers. `keys` has the names of a function's results in files.
+///
+/// # Errors
+/// Those of reading arguments and of the interpreter; `Code::Mismatch` for expected results that differ from the interpreter's.
+pub fn self_test(
+    functions: &Functions,
+    source: &TestSource,
+    precision: Precision,
+    keys: &dyn Fn(&Lowered) -> Vec<String>,
+) -> Result<SelfTest> {
+    let usual = Tolerance::for_precision(precision);
+    let rounds = functions.all.iter().any(|(_, lowered)| interp::rounds_to_16_bits(&lowered.module));
+    let mut engines = Engines {
+        plain: Interpreter::new(functions)?,
+        moved: match rounds && !precision.is_reduced() {
+            true => rounding::moved(functions)?,
+            false => Vec::new(),
+        },
+    };
+    let mut made = Vec::new();
+    let calls = match source {
+        TestSource::Calls(calls) => calls.iter().map(Some).collect(),
+        TestSource::Seed(_) => vec![None; functions.all.len()],
+    };
+    for (number, call) in calls.into_iter().enumerate() {
+        let function = match call {
+            Some(call) => calls::find_function(functions, call.signature.as_deref())?,
+            None => number,
+        };
+        let lowered = &functions.all[function].1;
+        let (args, inputs) = match (source, call) {
+            (TestSource::Seed(seed), _) => drawn(lowered, *seed)?,
+            (TestSource::Calls(_), Some(call)) => stored(calls::read_arguments(call, lowered, &[])?),
+            (TestSource::Calls(_), None) => (Vec::new(), Vec::new()),
+        };
+        let given = given_sizes(lowered, &args)?;
+        let (plain, tolerances) = engines.call(function, args, usual)?;
+        let want = match call.and_then(|call| call.expect.as_deref()) {
+            Some(path) => agreed(path, &keys(lowered), lowered, &plain, &tolerances)?,
+            None => plain,
+        };
+        let results = want.iter().zip(&tolerances).map(|(t, tolerance)| expected(t, *tolerance)).collect();
+        made.push(TestCall { function, args: inputs, sizes: sizes_of_call(lowered, given, &want), results });
+    }
+    Ok(SelfTest { variables: variables(functions, &made, &engines, usual), calls: made })
+}
+
+/// The interpreter, and others that round results of 16 bits at random.
+struct Engines<'a> {
+    plain: Interpreter<'a>,
+    moved: Vec<Interpreter<'a>>,
+}
+
+impl Engines<'_> {
+    /// Calls a function; the results with their tolerances.
+    fn call(&mut self, function: usize, args: Vec<Tensor>, usual: Tolerance) -> Result<(Vec<Tensor>, Vec<Tolerance>)> {
+        let moved = self.moved.iter_mut().map(|engine| engine.call(function, args.clone()));
+        let moved: Vec<Vec<Tensor>> = moved.collect::<Result<_>>()?;
+        let plain = self.plain.call(function, args)?;
+        let tolerances = rounding::of_samples(&plain, &moved, usual);
+        Ok((plain, tolerances))
+    }
+}
+
+/// The variables that calls change, with their values after the last call.
+fn variables(
+    functions: &Functions,
+    calls: &[TestCall],
+    engines: &Engines,
+    usual: Tolerance,
+) -> Vec<Option<ExpectedArray>> {
+    let state = &engines.plain.state;
+    let moved: Vec<Vec<Tensor>> = engines.moved.iter().map(|engine| engine.state.clone()).collect();
+    let usual = Tolerance { floor: sequence::state_rounding(state), ..usual };
+    let tolerances = rounding::of_samples(state, &moved, usual);
+    let is_changed = |i: usize| calls.iter().any(|call| functions.all[call.function].1.state[i].changed);
+    let all = state.iter().zip(tolerances).enumerate();
+    all.map(|(i, (value, tolerance))| is_changed(i).then(|| expected(value, tolerance))).collect()
+}
+
+/// Expected results of a file, which must agree with the interpreter's. Errors: `Code::Mismatch`; those of reading the file.
+fn agreed(
+    path: &Path,
+    keys: &[String],
+    lowered: &Lowered,
+    plain: &[Tensor],
+    tolerances: &[Tolerance],
+) -> Result<Vec<Tensor>> {
+    let wanted = expected_results(&npz::read(path)?, path, keys, lowered)?;
+    let comparisons = compare(keys, "interpreter", &wanted, plain, tolerances);
+    match comparisons.iter().find(|c| c.departs()) {
+        None => Ok(wanted),
+        Some(bad) => {
+            let told = format!(
+                "`{}` is not what the interpreter computes: it differs by {:.3} times the tolerance",
+                bad.output,
+                bad.excess()
+            );
+            let help = "`tfaot verify --inputs --expect` compares element by element and names the op";
+            Err(Error::from(Diagnostic::new(Code::Mismatch, told).help(help)).in_file(path))
+        }
+    }
+}
+
+/// Arguments of the largest sizes that are drawn from a seed, and how an object has them.
+fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> {
+    let none = Sizes::default();
+    let sized = lowered.sized.as_ref().map_or(&none, |s| &s.sizes);
+    let most = sizes::resolve(sized, &lowered.args, |_| None, &[])?;
+    let infos = sizes::actual_types(&lowered.args, &sized.args, &most);
+    let (mut args, mut inputs) = (Vec::new(), Vec::new());
+    for (i, info) in infos.iter().enumerate() {
+        let own = (seed << 32) + i as u64;
+        let tensor = arguments::random(info, own)?;
+        inputs.push(match DrawnInput::is_possible(info.dtype) {
+            true => TestInput::Drawn(DrawnInput {
+                dtype: info.dtype.real_part(),
+                count: tensor.parts().len() as u64,
+                state: arguments::first_state(own),
+            }),
+            false => TestInput::Stored(tensor.bytes.clone()),
+        });
+        args.push(tensor);
+    }
+    Ok((args, inputs))
+}
+
+/// Arguments, and how an object has them: as bytes.
+fn stored(args: Vec<Tensor>) -> (Vec<Tensor>, Vec<TestInput>) {
+    let inputs = args.iter().map(|t| TestInput::Stored(t.bytes.clone())).collect();
+    (args, inputs)
+}
+
+/// The sizes that the caller of a function gives.
+fn given_sizes(lowered: &Lowered, args: &[Tensor]) -> Result<Vec<u64>> {
+    match &lowered.sized {
+        Some(sized) => sizes::of_arguments(&sized.sizes, &lowered.args, args),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The sizes of a call: the given ones, and behind them those that the axes of results have.
+fn sizes_of_call(lowered: &Lowered, given: Vec<u64>, results: &[Tensor]) -> Vec<Option<u64>> {
+    let Some(sized) = &lowered.sized else { return Vec::new() };
+    let known = given.len();
+    let mut all: Vec<Option<u64>> = given.into_iter().map(Some).collect();
+    all.resize(sized.sizes.all.len(), None);
+    for (axes, result) in sized.sizes.results.iter().zip(results) {
+        for (axis, &n) in axes.iter().zip(&result.dims) {
+            if let Some(s) = axis.filter(|&s| s >= known) {
+                all[s] = Some(n);
+            }
+        }
+    }
+    all
+}
+
+/// The stored form of an array.
+fn expected(want: &Tensor, tolerance: Tolerance) -> ExpectedArray {
+    let parts = want.parts();
+    let content = match parts.dtype.is_float() {
+        true => ExpectedContent::Sums(sums(&parts, tolerance)),
+        false => ExpectedContent::Hash(parts.bytes.iter().fold(HASH_START, |hash, &byte| hashed(hash, byte))),
+    };
+    ExpectedArray { dtype: parts.dtype, count: parts.len() as u64, content }
+}
+
+/// The kind of a number in the hash of those that are not finite.
+fn class(value: f64) -> u8 {
+    match value {
+        v if v.is_nan() => 1,
+        f64::INFINITY => 2,
+        f64::NEG_INFINITY => 3,
+        _ => 0,
+    }
+}
+
+/// The sums of an array of floats.
+fn sums(want: &Tensor, tolerance: Tolerance) -> ExpectedSums {
+    let values: Vec<f64> = (0..want.len()).map(|i| want.get_f64(i).unwrap_or(f64::NAN)).collect();
+    let classes = values.iter().fold(HASH_START, |hash, &v| hashed(hash, class(v)));
+    let finite = || values.iter().copied().filter(|v| v.is_finite());
+    let largest = finite().map(f64::abs).fold(0.0, f64::max);
+    let block = (values.len() as u64).div_ceil(MOST_SUMS).max(1);
+    let allowed = |v: f64| {
+        tolerance.rtol * v.abs() + tolerance.atol * largest + tolerance.floor + tolerance.rounding.unwrap_or(0.0)
+    };
+    // sums are added in f64 for f64, and in f32 for every other type
+    let (unit, exponents) = match want.dtype {
+        DType::F64 => (f64::EPSILON, 1000.0),
+        _ => (f64::from(f32::EPSILON), 120.0),
+    };
+    // no sum of magnitudes is above `block` times this
+    let most = (largest + allowed(largest)) * block as f64;
+    let scale = if most > 0.0 { (-most.log2().ceil().clamp(-exponents, exponents)).exp2() } else { 1.0 };
+    let one = |block: &[f64]| {
+        let finite = || block.iter().copied().filter(|v| v.is_finite()).map(|v| v * scale);
+        let sum: f64 = finite().sum();
+        let slack: f64 = finite().map(|v| allowed(v / scale) * scale).sum();
+        let magnitude = finite().map(f64::abs).sum::<f64>() + slack;
+        BlockSum { sum, bound: slack + unit * (block.len() as f64 + 2.0) * magnitude }
+    };
+    ExpectedSums { block, scale, classes, sums: values.chunks(block as usize).map(one).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums_of(values: &[f32]) -> ExpectedSums {
+        sums(&Tensor::of(&[values.len() as u64], values), Tolerance::EXACT)
+    }
+
+    #[test]
+    fn few_elements_have_a_sum_each_and_many_share_sums() {
+        assert_eq!(sums_of(&[1.0; 64]).block, 1);
+        let many = sums_of(&[1.0; 1000]);
+        assert_eq!((many.block, many.sums.len()), (16, 63));
+        let bound = many.sums[0].bound / many.sums[0].sum;
+        assert!((1e-4..2e-4).contains(&bound), "{bound}");
+        assert!(sums_of(&[]).sums.is_empty());
+    }
+
+    #[test]
+    fn large_and_small_numbers_are_scaled() {
+        for value in [3e38f32, 1e-40, 0.0] {
+            let made = sums_of(&[value; 500]);
+            let largest = made.sums.iter().map(|s| s.sum.abs()).fold(0.0, f64::max);
+            assert!(largest <= 1.0 && (value == 0.0 || largest > 1e-4), "{value}: {largest}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_is_in_no_sum() {
+        let made = sums_of(&[1.0, f32::NAN, f32::INFINITY]);
+        assert!(made.sums.iter().all(|s| s.sum.is_finite() && s.bound.is_finite()));
+        assert_ne!(made.classes, sums_of(&[1.0, f32::NAN, f32::NEG_INFINITY]).classes);
+    }
+
+    #[test]
+    fn sources_are_seeds_arrays_and_calls() {
+        assert!(matches!(TestSource::parse("7", None), Ok(TestSource::Seed(7))));
+        assert!(matches!(TestSource::parse("a.npz", Some("b.npz".into())), Ok(TestSource::Calls(c)) if c.len() == 1));
+        assert!(
+            TestSource::parse("7", Some("b.npz".into())).is_err() && TestSource::parse("4294967296", None).is_err()
+        );
+    }
+}
