@@ -52,7 +52,7 @@ struct Expressions {
     known: Mutex<HashMap<TraceId, Option<Extent>>>,
 }
 
-/// Values of some sizes, by their numbers.
+/// Values of some sizes, by the numbers of the sizes.
 type Point = BTreeMap<usize, u64>;
 
 /// A comparison that lowering made, and the answer that it took.
@@ -85,7 +85,7 @@ impl Comparison {
 }
 
 impl Expressions {
-    /// Those of one lowering for `given` sizes that the caller says; `None` where a size that values say has no variable.
+    /// Expressions of one lowering for `given` sizes that the caller says; `None` where a data-dependent size has no variable.
     fn of_lowering(open: &OpenLowered, record: Record, given: usize) -> Option<Expressions> {
         let data_dependent = |(i, size): (usize, &crate::hlo::DataSize)| {
             record.expr(size.assumed).as_var().map(|&number| (number, given + i))

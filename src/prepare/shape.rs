@@ -271,7 +271,7 @@ fn dims(
                 out.push(bound.most);
             }
             None if i == 0 => {
-                told.push(format!("the leading dimension of `{name}` is not known and taken as 1"));
+                told.push(format!("the leading dimension of `{name}` is not known and taken as 1; `--dim 1..64` is for each size up to 64"));
                 out.push(1);
             }
             None => missing.push(i),
