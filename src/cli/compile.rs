@@ -9,10 +9,12 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
 use crate::import;
 use crate::kernel;
-use crate::kernel::Callee;
 use crate::kernel::self_test::SelfTest;
+use crate::kernel::{Bundle, Callee};
 use crate::lower::Lowered;
 use crate::package::cpp::{self, ClassName};
+use crate::package::loop_counts::LoopCounts;
+use crate::package::metadata::Limits;
 use crate::package::{
     archive, build_files, depfile, files, fortran, header, metadata, pool, ranks, rust, shared_library,
 };
@@ -243,7 +245,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
             })?;
             (file, bytes.into())
         }
-        Emit::Metadata => (format!("{name}.json"), metadata::metadata(face, &targets, request).into()),
+        Emit::Metadata => (format!("{name}.json"), metadata::metadata(face, &targets, &limits(built), request).into()),
         Emit::Hlo => (format!("{name}.hlo"), hlo_text(&built.modules).into()),
         Emit::C => (format!("{name}.c"), codegen::C.code(&built.bundle, Launches::Direct)?),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, TextForm::LlvmIr))?),
@@ -271,6 +273,13 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         Emit::Plan => (format!("{name}.plan"), each(&|p, _| Ok(p.plan.clone()))?),
         Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),
     })
+}
+
+/// The bounds on what calls take.
+fn limits(built: &Compiled) -> Limits {
+    let Bundle { face, variants, .. } = &built.bundle;
+    let of_entry = |entry| LoopCounts::of(variants.iter().flat_map(|(programs, _)| &programs[face.programs(entry)]));
+    Limits { stack: built.object.stack.clone(), loops: (0..face.entries.len()).map(of_entry).collect() }
 }
 
 /// The modules as text, one behind the other.

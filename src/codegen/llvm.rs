@@ -1,14 +1,23 @@
 //! Interface to LLVM, the only one: takes LLVM IR as text, gives an object or assembly.
+use super::stack::FrameSizes;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::{Arch, Target};
 use crate::util::parallel;
 use inkwell::OptimizationLevel;
+use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
+use inkwell::llvm_sys::LLVMDiagnosticSeverity;
+use inkwell::llvm_sys::core::{
+    LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
+};
+use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
     FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetMachineOptions, TargetTriple,
 };
+
+use std::ffi::{CStr, c_void};
 
 /// Registers become SSA values and equal addresses are computed once; nothing that reorders our loops.
 const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
@@ -84,18 +93,88 @@ fn with_module<T>(
     then(&module, &machine)
 }
 
+/// Diagnostics of LLVM for one module.
+#[derive(Default)]
+struct Report {
+    /// The frame of each function that has one.
+    frames: FrameSizes,
+    errors: Vec<String>,
+}
+
+/// Calls `write` on a module while LLVM's diagnostics are collected; LLVM makes one with the frame size of each function.
+#[expect(unsafe_code, reason = "inkwell has no public function for it")]
+fn watched<T>(module: &inkwell::module::Module, write: impl FnOnce() -> T) -> (T, Report) {
+    let mut report = Report::default();
+    let context = module.get_context();
+    let attribute = context.create_string_attribute("warn-stack-size", "0");
+    let functions = module.get_functions().filter(|function| function.count_basic_blocks() > 0);
+    functions.for_each(|function| function.add_attribute(AttributeLoc::Function, attribute));
+    // SAFETY: the handler is taken away before the report ends, and nothing else uses the report while LLVM works on this thread.
+    let made = unsafe {
+        LLVMContextSetDiagnosticHandler(context.raw(), Some(on_diagnostic), (&raw mut report).cast());
+        let made = write();
+        LLVMContextSetDiagnosticHandler(context.raw(), None, std::ptr::null_mut());
+        made
+    };
+    (made, report)
+}
+
+/// The handler of LLVM's diagnostics.
+#[expect(unsafe_code, reason = "called by LLVM")]
+extern "C" fn on_diagnostic(info: LLVMDiagnosticInfoRef, report: *mut c_void) {
+    // SAFETY: LLVM passes the report that `watched` gave it, on the thread that called LLVM.
+    let (report, severity) = unsafe { (&mut *report.cast::<Report>(), LLVMGetDiagInfoSeverity(info)) };
+    let is_error = matches!(severity, LLVMDiagnosticSeverity::LLVMDSError);
+    if !is_error && !matches!(severity, LLVMDiagnosticSeverity::LLVMDSWarning) {
+        return;
+    }
+    // SAFETY: the text is ours, to be given back.
+    let text = unsafe {
+        let message = LLVMGetDiagInfoDescription(info);
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeMessage(message);
+        text
+    };
+    if is_error {
+        report.errors.push(text);
+    } else if let Some((name, bytes)) = frame(&text) {
+        report.frames.insert(name.to_string(), bytes);
+    }
+}
+
+/// The function and the size in a warning: `stack frame size (24) exceeds limit (0) in function 'f'`.
+fn frame(text: &str) -> Option<(&str, u64)> {
+    let (bytes, rest) = text.split_once("stack frame size (")?.1.split_once(')')?;
+    let (_, name) = rest.split_once("in function '")?;
+    Some((name.strip_suffix('\'')?, bytes.parse().ok()?))
+}
+
 /// The relocatable object of LLVM text.
 pub fn object(text: &str, target: &Target) -> Result<Vec<u8>> {
+    object_with_frames(text, target).map(|(object, _)| object)
+}
+
+/// The relocatable object of LLVM text, and the stack frames of its functions.
+fn object_with_frames(text: &str, target: &Target) -> Result<(Vec<u8>, FrameSizes)> {
     with_module(text, target, PASSES, |module, machine| {
-        let written = machine.write_to_memory_buffer(module, FileType::Object);
+        let (written, report) = watched(module, || machine.write_to_memory_buffer(module, FileType::Object));
         let buffer = written.map_err(|e| Error::internal("llvm emit", e.to_string()))?;
-        Ok(buffer.as_slice().to_vec())
+        match report.errors.first() {
+            Some(error) => Err(Error::internal("llvm emit", error.clone())),
+            None => Ok((buffer.as_slice().to_vec(), report.frames)),
+        }
     })
 }
 
-/// The relocatable object of each text, made by as many threads as there are processors.
-pub fn objects(texts: &[String], target: &Target) -> Result<Vec<Vec<u8>>> {
-    parallel::map(texts, |text| object(text, target)).into_iter().collect()
+/// The relocatable object of each text, made by as many threads as there are processors, and the stack frames of all functions.
+pub fn objects(texts: &[String], target: &Target) -> Result<(Vec<Vec<u8>>, FrameSizes)> {
+    let (mut objects, mut frames) = (Vec::new(), FrameSizes::new());
+    for made in parallel::map(texts, |text| object_with_frames(text, target)) {
+        let (object, own) = made?;
+        objects.push(object);
+        frames.extend(own);
+    }
+    Ok((objects, frames))
 }
 
 /// LLVM's name of this machine's processor.

@@ -58,6 +58,7 @@ mod scalar;
 mod self_test;
 mod size_dispatch;
 mod small_float;
+mod stack;
 mod start;
 mod cpu_check;
 mod tiles;
@@ -73,6 +74,7 @@ pub use module::{E_CALL, E_CPU};
 pub use ranks::E_RANKS;
 pub use self_test::E_SELFTEST;
 pub use size_dispatch::{E_BOUND, E_CHECK, E_SIZE};
+pub use stack::StackDepths;
 pub use weights_file::E_WEIGHTS;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -86,6 +88,8 @@ use crate::util::pieces::Pieces;
 pub struct Object {
     /// The file's content; weights are shared with the program.
     pub content: Pieces,
+    /// The stack depth of its functions; empty where no machine code was made.
+    pub stack: StackDepths,
 }
 
 /// Textual forms of the code that a compile can print beside the object.
@@ -149,15 +153,18 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     one_prototype_each(&bundle.face)?;
     // what the text was written from is not kept while LLVM works
     let parts = module::emit(bundle, launches, None)?.0.parts();
-    let made = container::joined(llvm::objects(&parts, target)?)?;
+    let (objects, frames) = llvm::objects(&parts, target)?;
+    let widest = bundle.variants.iter().map(|(_, target)| target.vector_bits / 8).max().unwrap_or(0);
+    let stack = StackDepths::new(&parts, &frames, target, widest);
     drop(parts);
+    let made = container::joined(objects)?;
     no_strays(&made, target, &bundle.face)?;
     if bundle.face.file.is_some() {
-        return Ok(Object { content: made.into() });
+        return Ok(Object { content: made.into(), stack });
     }
     let (symbol, bytes) = (module::weights_symbol(&bundle.face.name), bundle.face.weights_bytes);
     let weights = bundle.weights.iter().map(|(offset, data)| (*offset, data.clone()));
-    Ok(Object { content: container::filled(made, &symbol, bytes, weights, target)? })
+    Ok(Object { content: container::filled(made, &symbol, bytes, weights, target)?, stack })
 }
 
 /// Errors: `Code::HloUnsupported` where two calls want functions of one name that are not the same, or one that the object has.

@@ -1,7 +1,7 @@
 //! HLO to one object: every function of a model, for every target.
 use super::buckets::{self, Bucket};
 use super::{Built, passes};
-use crate::codegen::{self, Launches, Object};
+use crate::codegen::{self, Launches, Object, StackDepths};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
@@ -120,7 +120,7 @@ pub fn build_outputs(
     bundle.face.self_test = outputs.self_test.map(Arc::new);
     let object = match outputs.launches {
         Some(launches) => codegen::compile_bundle(&bundle, launches)?,
-        None => Object { content: Pieces::default() },
+        None => Object { content: Pieces::default(), stack: StackDepths::default() },
     };
     Ok(Compiled { modules, bundle, object })
 }

@@ -1,14 +1,15 @@
 //! `NAME.json`: the facts of the header, for programs.
 use super::header::WORKSPACE_ALIGN;
+use super::loop_counts::{KernelLoops, LoopCounts};
 use super::names;
-use crate::codegen::ABI_VERSION;
+use crate::codegen::{ABI_VERSION, StackDepths};
 use crate::kernel::{Callee, EntryPoint, Face, HEADER_BYTES, WeightsFile};
 use crate::target::{Reduced, Target};
 use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
 
 /// The JSON document of a model, with a line break at its end; `request` is how it was asked for, where it has a file of weights.
-pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> String {
+pub fn metadata(face: &Face, targets: &[&Target], limits: &Limits, request: Option<&Value>) -> String {
     let target = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
     let mut variables = tensors(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
     variables.iter_mut().zip(&face.state).for_each(|(object, v)| object["offset"] = v.offset.into());
@@ -18,7 +19,7 @@ pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> St
         "name": face.name,
         "source": face.source,
         "targets": targets.iter().map(target).collect::<Vec<_>>(),
-        "functions": face.entries.iter().map(function).collect::<Value>(),
+        "functions": face.entries.iter().enumerate().map(|(i, entry)| function(entry, i, limits)).collect::<Value>(),
         "variables": variables,
         "state_bytes": face.state_bytes(),
         "state_align": WORKSPACE_ALIGN,
@@ -33,7 +34,12 @@ pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> St
     }
     if let (Some(test), Some(bytes)) = (&face.self_test, face.test_bytes()) {
         let symbol = format!("{}_selftest", face.name);
-        document["self_test"] = json!({"symbol": symbol, "workspace_bytes": bytes, "calls": test.calls.len()});
+        document["self_test"] = json!({
+            "symbol": symbol,
+            "workspace_bytes": bytes,
+            "calls": test.calls.len(),
+            "stack_bytes": limits.stack.of(&symbol),
+        });
     }
     if let Some(count) = face.ranks {
         document["ranks"] = count.into();
@@ -64,8 +70,17 @@ fn call(callee: &Callee) -> Value {
     })
 }
 
-/// A function of the model.
-fn function(entry: &EntryPoint) -> Value {
+/// Bounds on what a call takes.
+#[derive(Debug, Default)]
+pub struct Limits {
+    /// The stack depth of functions by symbol.
+    pub stack: StackDepths,
+    /// The loops of each function, in the order of the face.
+    pub loops: Vec<LoopCounts>,
+}
+
+/// Function number `number` of the model.
+fn function(entry: &EntryPoint, number: usize, limits: &Limits) -> Value {
     let EntryPoint { name, function, program, sizes, rungs, .. } = entry;
     let changed = program.state.iter().filter(|v| v.changed);
     let fields = names::of_sizes(sizes);
@@ -81,6 +96,18 @@ fn function(entry: &EntryPoint) -> Value {
         "workspace_bytes": program.workspace_bytes,
         "workspace_align": WORKSPACE_ALIGN,
         "flops": program.flops,
+        "stack_bytes": limits.stack.of(function),
+        "loops": limits.loops.get(number).map(loops),
+    })
+}
+
+/// The most that a call does; `null` where values of the call decide how often a loop runs.
+fn loops(counts: &LoopCounts) -> Value {
+    let kernel = |kernel: &KernelLoops| json!({"label": kernel.label, "chunks": kernel.chunks, "iterations": kernel.iterations, "launches": kernel.launches});
+    json!({
+        "launches": counts.launches,
+        "iterations": counts.iterations,
+        "kernels": counts.kernels.iter().map(kernel).collect::<Value>(),
     })
 }
 

@@ -9,6 +9,7 @@ pub mod files;
 pub mod fortran;
 pub mod rust;
 pub mod header;
+pub mod loop_counts;
 pub mod metadata;
 pub mod names;
 pub mod pool;

@@ -5,7 +5,7 @@ use crate::common::{npz, path, said, tfaot, tolerance::departure};
 const EXACT: &[&str] = &["fake_quant", "order"];
 
 /// Feeds of graphs that leave sizes open.
-const OPEN: &[(&str, &[&str])] = &[
+pub const OPEN: &[(&str, &[&str])] = &[
     ("open_boxes", &["--feed", "x=f32[n<=12,2,4]", "--feed", "scores=f32[n<=12,2]"]),
     ("open_images", &["--feed", "image=f32[n<=2,h<=7,w<=6,?]"]),
     ("open_layers", &["--feed", "x=f32[n<=5,t<=7,?]", "--feed", "ids=s32[n<=5,t<=7]"]),
@@ -48,7 +48,7 @@ macro_rules! graphs {
     ($($name:ident)*) => {
         mod interpreter { $(#[test] fn $name() { super::check(stringify!($name), "interpreter"); })* }
         mod native { $(#[test] fn $name() { super::check(stringify!($name), "native"); })* }
-        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        pub const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
 graphs! { arrays_v1 attention branches_v1 condition_gradients conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp nested_loop_gradients norms open_boxes open_images open_layers open_path open_rounds open_rounds_v1 open_sizes open_steps order ragged_ids ragged_rows reductions resize rows_from_loops rows_in_loops selected_labels sizes_within slices sparse wide_layers }

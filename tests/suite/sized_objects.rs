@@ -168,7 +168,7 @@ fn headers_and_metadata_say_the_sizes() {
         assert!(text.contains(told), "{told} in\n{text}");
     }
     let document: serde_json::Value =
-        serde_json::from_str(&metadata::metadata(face, &[&targets[0]], None)).expect("JSON");
+        serde_json::from_str(&metadata::metadata(face, &[&targets[0]], &Default::default(), None)).expect("JSON");
     let entry = &document["functions"][1];
     assert_eq!(entry["sizes"][1]["most"], 100);
     assert_eq!(entry["results"][0]["axes"][0], 1);

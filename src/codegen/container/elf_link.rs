@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_one_takes_from_another_is_in_the_whole_and_seen_by_nobody_else() {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64"), None).expect("a known target");
-        let parts = llvm::objects(&[CALLER.to_string(), CALLEE.to_string()], &target).expect("objects");
+        let (parts, _) = llvm::objects(&[CALLER.to_string(), CALLEE.to_string()], &target).expect("objects");
         let whole = joined(parts).expect("one object");
         let file = File::parse(&whole[..]).expect("an object");
         let seen =

@@ -1,9 +1,7 @@
 //! `compile --self-test`: the code that it adds agrees with the interpreter's answers on every machine that runs here, and tells
 //! constants and weights that are not the author's.
-mod common;
-
-use common::toolchains::Toolchain;
-use common::{npz, path, program, program_that, ran, said, succeed, tfaot};
+use crate::common::toolchains::Toolchain;
+use crate::common::{npz, path, program, program_that, ran, said, succeed, tfaot};
 use npyz::WriterBuilder;
 use object::{Object, ObjectSection};
 use std::path::Path;
