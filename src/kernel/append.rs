@@ -80,9 +80,9 @@ impl Renumbering {
         match expr {
             Expr::Const(dtype, bits) => Expr::Const(*dtype, *bits),
             Expr::Load(buf, x) => Expr::Load(*buf, self.index(x)),
-            Expr::Pair(buf, x) => Expr::Pair(*buf, self.index(x)),
-            Expr::PairSum { x, y, z, sums } => {
-                Expr::PairSum { x: self.id(*x), y: self.id(*y), z: self.id(*z), sums: *sums }
+            Expr::Word(buf, x) => Expr::Word(*buf, self.index(x)),
+            Expr::DotProduct { x, y, z, instruction } => {
+                Expr::DotProduct { x: self.id(*x), y: self.id(*y), z: self.id(*z), instruction: *instruction }
             }
             Expr::Op(op, args, dtype) => Expr::Op(*op, args.iter().map(|a| self.id(*a)).collect(), *dtype),
             Expr::Number(x, dtype) => Expr::Number(self.index(x), *dtype),

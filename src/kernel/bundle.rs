@@ -1,10 +1,11 @@
 //! The content of one object: the functions of a model for some targets, over one state and one copy of the constants.
 use super::self_test::SelfTest;
-use super::{Callee, Program, VariableSlot, WeightsFile, callees, ranks, state};
+use super::{Callee, Kernel, Program, VariableSlot, WeightsFile, callees, ranks, state};
 use crate::target::{Reduced, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
 use foldhash::HashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -144,20 +145,27 @@ pub struct Bundle {
     pub starts: Vec<Start>,
 }
 
+/// Adds the features to a target that its programs need and not each machine of its instruction set has.
+fn require_instructions(programs: &[Program], target: &mut Target) {
+    let kernels = programs.iter().flat_map(|program| program.kernels.values());
+    for instruction in kernels.flat_map(Kernel::dot_instructions).collect::<BTreeSet<_>>() {
+        target.require(instruction);
+    }
+}
+
 impl Bundle {
     /// A model whose constants have no place yet.
-    pub fn new(face: Face, variants: Vec<(Vec<Program>, Target)>) -> Bundle {
+    pub fn new(face: Face, mut variants: Vec<(Vec<Program>, Target)>) -> Bundle {
+        for (programs, target) in &mut variants {
+            require_instructions(programs, target);
+        }
         Bundle { face, variants, weights: Vec::new(), starts: Vec::new() }
     }
 
     /// A model of one function for one target.
     pub fn of(program: &Program, target: &Target) -> Bundle {
-        Bundle {
-            face: Face::of(program),
-            variants: vec![(vec![program.clone()], target.clone())],
-            weights: program.weights.clone(),
-            starts: Vec::new(),
-        }
+        let variants = vec![(vec![program.clone()], target.clone())];
+        Bundle { weights: program.weights.clone(), ..Bundle::new(Face::of(program), variants) }
     }
 
     /// The bundle with one copy of equal constants, and with the values that variables start with: `initial` has the bytes of each

@@ -4,7 +4,7 @@
 //! buffers that share bytes by mistake show. Results and workspace start as all ones (NaN, -1).
 use super::{
     Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Reg, RegId, Step, Stmt,
-    TileSums, VarId,
+    TileSums, VarId, dot_type,
 };
 use crate::diag::{Error, Result};
 use crate::scalar::eval as scalar;
@@ -254,9 +254,14 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Two neighbouring elements of 16 bits.
+    /// Neighbouring elements that fill a word.
     fn word(&mut self, buf: BufId, at: i64) -> Result<u32> {
-        Ok(self.bits(buf, at)? | self.bits(buf, at + 1)? << 16)
+        let bytes = self.program.buffers[buf].dtype.bytes() as i64;
+        let mut word = 0;
+        for i in 0..4 / bytes {
+            word |= self.bits(buf, at + i)? << (8 * bytes * i);
+        }
+        Ok(word)
     }
 
     /// The bits of an element of at most 32.
@@ -278,20 +283,21 @@ impl Machine<'_> {
         let value = match &kernel.exprs[id] {
             Expr::Const(dtype, bits) => Tensor::new(*dtype, vec![1], bits.to_le_bytes()[..dtype.bytes()].to_vec()),
             Expr::Load(buf, x) => self.load(f, *buf, x)?,
-            Expr::Pair(buf, x) => {
+            Expr::Word(buf, x) => {
                 let uniform = !f.lane.is_some_and(|(lane, _)| kernel.varies(id, lane));
                 self.pair(f, *buf, x, uniform)?
             }
-            Expr::PairSum { sums, x, y, z } => {
+            Expr::DotProduct { instruction, x, y, z } => {
                 let values = [*x, *y, *z].map(|a| self.eval(f, a));
                 let [x, y, z] = values;
                 let (x, y, z) = (x?, y?, z?);
                 let lanes = x.len().max(y.len()).max(z.len()) as u64;
                 let (x, y, z) = (spread(&x, lanes), spread(&y, lanes), spread(&z, lanes));
-                let (x, y, z) = (x.view::<u32>(), y.view::<u32>(), z.view::<f32>());
+                let z = Tensor::new(DType::U32, z.dims.clone(), z.bytes);
+                let (x, y, z) = (x.view::<u32>(), y.view::<u32>(), z.view::<u32>());
                 let terms = x.iter().zip(y.iter()).zip(z.iter());
-                let all: Vec<f32> = terms.map(|((&x, &y), &z)| sums.sum(x, y, z)).collect();
-                Tensor::from_vec(DType::F32, vec![lanes], all)
+                let sums = terms.flat_map(|((&x, &y), &z)| instruction.sum(x, y, z).to_le_bytes());
+                Tensor::new(dot_type(*instruction), vec![lanes], sums.collect::<Vec<u8>>())
             }
             Expr::Op(op, args, dtype) => {
                 let values = args.iter().map(|&a| self.eval(f, a)).collect::<Result<Vec<_>>>()?;
@@ -357,7 +363,7 @@ impl Machine<'_> {
         Ok(joined(&parts))
     }
 
-    /// The 32-bit words that the lanes read from pairs of elements; one word if the expression is `uniform`.
+    /// The 32-bit words that the lanes read from neighbouring elements; one word if the expression is `uniform`.
     fn pair(&mut self, f: &mut Frame, buf: BufId, index: &Index, uniform: bool) -> Result<Tensor> {
         let mut words = Vec::new();
         for lane in 0..f.lanes() {

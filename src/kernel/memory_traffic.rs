@@ -73,8 +73,8 @@ impl Kernel {
             match &self.exprs[id] {
                 Expr::Const(..) => {}
                 Expr::Op(_, args, _) => open.extend(args),
-                Expr::PairSum { x, y, z, .. } => open.extend([x, y, z]),
-                Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
+                Expr::DotProduct { x, y, z, .. } => open.extend([x, y, z]),
+                Expr::Load(_, x) | Expr::Word(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
                     self.vars_of(x, found)
                 }
                 Expr::Reg(_, x) | Expr::Lanes(_, x, _, _) | Expr::Fold(_, _, x) => self.vars_of(x, found),

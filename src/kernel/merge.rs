@@ -135,12 +135,12 @@ fn touched(kernel: &Kernel, stores: &[Stmt]) -> Vec<ElementAccess> {
             continue;
         }
         let expr = &kernel.exprs[id];
-        if let Expr::Load(buf, index) | Expr::Pair(buf, index) = expr {
+        if let Expr::Load(buf, index) | Expr::Word(buf, index) = expr {
             all.push(ElementAccess { buf: *buf, index: index.clone(), is_written: false });
         }
         match expr {
             Expr::Op(_, args, _) => open.extend(args),
-            Expr::PairSum { x, y, z, .. } => open.extend([x, y, z]),
+            Expr::DotProduct { x, y, z, .. } => open.extend([x, y, z]),
             _ => {}
         }
         expr.index().into_iter().for_each(|index| values(index, &mut open));

@@ -41,7 +41,7 @@ pub use weights_file::{HEADER_BYTES, KEY_BYTES, WeightsFile, WeightsLayout};
 pub use work::shared;
 
 use crate::scalar::ScalarOp;
-use crate::target::{PairSums, Reduced};
+use crate::target::{DotInstruction, Reduced};
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
@@ -189,17 +189,17 @@ pub enum Expr {
     Const(DType, u64),
     /// An element of a buffer.
     Load(BufId, Index),
-    /// Two neighbouring elements of a bf16 buffer as one u32, the first in the low half.
-    Pair(BufId, Index),
-    /// `z + x₁·y₁ + x₀·y₀` of two pairs and an f32.
-    PairSum {
-        /// How it is rounded.
-        sums: PairSums,
-        /// A pair of factors.
+    /// Neighbouring elements of a buffer of bf16 or bytes as one u32, the first in the low end.
+    Word(BufId, Index),
+    /// The products of the elements of two words, and a sum that they are added to.
+    DotProduct {
+        /// The instruction whose result it is.
+        instruction: DotInstruction,
+        /// A word of factors.
         x: ExprId,
-        /// The other factors.
+        /// A word of the other factors.
         y: ExprId,
-        /// The f32 that the products are added to.
+        /// The sum that the products are added to.
         z: ExprId,
     },
     /// A scalar op; the result's type is given.
@@ -216,22 +216,27 @@ pub enum Expr {
     Fold(ScalarOp, RegId, Index),
 }
 
+/// The type of the sums that an instruction for words adds to.
+pub fn dot_type(instruction: DotInstruction) -> DType {
+    if instruction.is_of_bytes() { DType::S32 } else { DType::F32 }
+}
+
 impl Expr {
     /// The index in it.
     pub fn index(&self) -> Option<&Index> {
         match self {
-            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
+            Expr::Load(_, x) | Expr::Word(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
             Expr::Reg(_, x) | Expr::Lanes(_, x, _, _) | Expr::Fold(_, _, x) => Some(x),
-            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } => None,
+            Expr::Const(..) | Expr::Op(..) | Expr::DotProduct { .. } => None,
         }
     }
 
     /// The index in the expression, to be changed.
     pub fn index_mut(&mut self) -> Option<&mut Index> {
         match self {
-            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
+            Expr::Load(_, x) | Expr::Word(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
             Expr::Reg(_, x) | Expr::Lanes(_, x, _, _) | Expr::Fold(_, _, x) => Some(x),
-            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } => None,
+            Expr::Const(..) | Expr::Op(..) | Expr::DotProduct { .. } => None,
         }
     }
 }
@@ -373,11 +378,11 @@ impl Kernel {
     pub fn varies(&self, id: ExprId, lane: VarId) -> bool {
         match &self.exprs[id] {
             Expr::Const(..) | Expr::Fold(..) => false,
-            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
+            Expr::Load(_, x) | Expr::Word(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
                 x.depends_on(lane, &|e| self.varies(e, lane))
             }
             Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a, lane)),
-            Expr::PairSum { x, y, z, .. } => [*x, *y, *z].iter().any(|&a| self.varies(a, lane)),
+            Expr::DotProduct { x, y, z, .. } => [*x, *y, *z].iter().any(|&a| self.varies(a, lane)),
             Expr::Reg(r, _) => self.regs[*r].lanes > 1,
             Expr::Lanes(_, _, _, count) => *count > 1,
         }
@@ -387,6 +392,13 @@ impl Kernel {
         self.exprs.shrink_to_fit();
         shrink_to_fit(&mut self.body);
     }
+    /// The instructions for products of words that the kernel needs.
+    pub fn dot_instructions(&self) -> impl Iterator<Item = DotInstruction> {
+        self.exprs.values().filter_map(|e| match e {
+            Expr::DotProduct { instruction, .. } => Some(*instruction),
+            _ => None,
+        })
+    }
     /// The number of its chunks.
     pub fn count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
@@ -394,7 +406,7 @@ impl Kernel {
     /// The elements that the kernel reads, by each load and each tile.
     fn loads(&self) -> impl Iterator<Item = Span<'_>> {
         let loads = self.exprs.values().filter_map(|e| match e {
-            Expr::Load(b, index) | Expr::Pair(b, index) => Some(Span::one(*b, index)),
+            Expr::Load(b, index) | Expr::Word(b, index) => Some(Span::one(*b, index)),
             _ => None,
         });
         let tiles = self.leaves().into_iter().filter_map(|s| match s {

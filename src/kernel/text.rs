@@ -167,8 +167,8 @@ fn expr(k: &Kernel, id: ExprId) -> String {
         Expr::Const(t, bits) if *t == DType::F32 => format!("{}", f32::from_bits(*bits as u32)),
         Expr::Const(t, bits) => format!("{t} {bits}"),
         Expr::Load(b, at) => format!("b{}[{}]", b.0, index(k, at)),
-        Expr::Pair(b, at) => format!("pair b{}[{}]", b.0, index(k, at)),
-        Expr::PairSum { x, y, z, .. } => format!("pair-sum({}, {}, {})", expr(k, *x), expr(k, *y), expr(k, *z)),
+        Expr::Word(b, at) => format!("word b{}[{}]", b.0, index(k, at)),
+        Expr::DotProduct { x, y, z, .. } => format!("dot-product({}, {}, {})", expr(k, *x), expr(k, *y), expr(k, *z)),
         Expr::Op(op, args, _) => {
             let args: Vec<String> = args.iter().map(|&a| expr(k, a)).collect();
             format!("{}({})", op.name(), args.join(", "))

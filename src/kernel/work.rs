@@ -255,11 +255,11 @@ impl<'a> Count<'a> {
                     open.extend(args);
                     op.cycles()
                 }
-                Expr::PairSum { x, y, z, .. } => {
+                Expr::DotProduct { x, y, z, .. } => {
                     open.extend([x, y, z]);
                     1
                 }
-                Expr::Load(buf, _) | Expr::Pair(buf, _) => {
+                Expr::Load(buf, _) | Expr::Word(buf, _) => {
                     self.access(*buf, times);
                     1
                 }

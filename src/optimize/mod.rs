@@ -10,6 +10,7 @@ mod fixed_sizes;
 mod fold_constants;
 mod hoist_products;
 mod inline_calls;
+mod narrow_products;
 mod pad_into_window;
 mod precision;
 mod repeated_lists;
@@ -49,6 +50,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "space-to-batch",     about: "dilates a depthwise window instead of cutting planes apart",      run: space_to_batch::space_to_batch },
     Pass { name: "scale-into-weights", about: "moves scales and offsets per feature into weights and one bias",  run: scale_into_weights::scale_into_weights },
     Pass { name: "pad-into-window",    about: "makes a pad the padding of the window that reads it",             run: pad_into_window::pad_into_window },
+    Pass { name: "narrow-products",    about: "multiplies bytes as bytes where sums are integers of 32 bits",    run: narrow_products::narrow_products },
     Pass { name: "simplify-loops",     about: "takes out of a loop's state what does not change or is not read", run: simplify_loops::simplify_loops },
     Pass { name: "hoist-products",     about: "multiplies all steps of a sequence before the loop over it",     run: hoist_products::hoist_products },
     Pass { name: "repeated-lists",     about: "takes out of a loop lists into which each round puts one value",  run: repeated_lists::repeated_lists },

@@ -4,15 +4,15 @@ pub mod features;
 pub mod hwcaps;
 mod level;
 pub mod machine;
-mod pairs;
+mod dot_instruction;
 mod precision;
 mod request;
 mod system;
 pub mod tiles;
 mod tuning;
 
+pub use dot_instruction::DotInstruction;
 pub use level::Level;
-pub use pairs::PairSums;
 pub use precision::{MathType, Precision, Reduced, WeightType};
 pub use request::CodeRequest;
 pub use system::{Arch, ObjectFormat};
@@ -50,7 +50,9 @@ pub struct Target {
     /// Whether multiply-add is one instruction.
     pub fma: bool,
     /// The instruction for sums of two products of bfloat16, where there is one.
-    pub bf16_pairs: Option<PairSums>,
+    pub bf16_dot: Option<DotInstruction>,
+    /// The instruction for sums of four products of bytes, where there is one.
+    pub byte_dot: Option<DotInstruction>,
     /// Whether blocks of bfloat16 are multiplied by tiles, as [`tiles`] has them.
     pub bf16_tiles: bool,
     /// Sizes of the data caches.
@@ -92,7 +94,8 @@ impl Target {
         let level = level(arch, cpu, features);
         let here = host && named.is_none();
         let told = |name: &str| features::switched(features, name);
-        let bf16_pairs = PairSums::of(level).filter(|sums| has_pair_sums(*sums, cpu, here, told));
+        let has = |instruction: &DotInstruction| has_instruction(*instruction, cpu, here, told);
+        let bf16_dot = DotInstruction::of_bf16(level).filter(has);
         Ok(Target {
             triple: triple.to_string(),
             level,
@@ -101,11 +104,23 @@ impl Target {
             vector_bits: level.vector_bits(),
             vector_registers: level.vector_registers(),
             fma: level.has_fma(),
-            bf16_pairs,
-            bf16_tiles: bf16_pairs == Some(PairSums::Avx512Bf16) && tiles::has(cpu, here, told),
+            bf16_dot,
+            byte_dot: DotInstruction::of_bytes(level).filter(has),
+            bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && tiles::has(cpu, here, told),
             caches: Caches::of(cpu.name),
             ports: if level == Level::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
         })
+    }
+    /// Adds the feature that code with this instruction needs.
+    pub fn require(&mut self, instruction: DotInstruction) {
+        self.switch_on(instruction.feature());
+    }
+    /// Adds a feature where it is not on.
+    fn switch_on(&mut self, name: &str) {
+        if features::switched(&self.features, name) != Some(true) {
+            let comma = if self.features.is_empty() { "" } else { "," };
+            self.features += &format!("{comma}+{name}");
+        }
     }
     /// Lanes of a vector of elements of this many bytes.
     pub fn lanes(&self, element_bytes: u64) -> u64 {
@@ -114,7 +129,14 @@ impl Target {
     /// The same machine for source code, which a compiler that is not known makes instructions of: nothing but the width of vectors and
     /// fused multiply-adds is left of its instruction set.
     pub fn for_source(&self) -> Target {
-        Target { level: Level::Sse2, features: String::new(), bf16_pairs: None, bf16_tiles: false, ..self.clone() }
+        Target {
+            level: Level::Sse2,
+            features: String::new(),
+            bf16_dot: None,
+            byte_dot: None,
+            bf16_tiles: false,
+            ..self.clone()
+        }
     }
     /// The architecture.
     pub fn arch(&self) -> Arch {
@@ -232,18 +254,27 @@ fn unknown_cpu(arch: Arch, name: &str) -> Diagnostic {
 }
 
 /// Whether a processor has an instruction: as its features say, else as this machine has it, else by its name.
-fn has_pair_sums(sums: PairSums, cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
-    told(sums.feature()).unwrap_or_else(|| (here && machine_has_pair_sums()) || cpu.has(sums.feature()))
+fn has_instruction(instruction: DotInstruction, cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
+    let feature = instruction.feature();
+    told(feature).unwrap_or_else(|| (here && machine_has(instruction)) || cpu.has(feature))
 }
 
 #[cfg(target_arch = "x86_64")]
-fn machine_has_pair_sums() -> bool {
-    std::is_x86_feature_detected!("avx512bf16")
+fn machine_has(instruction: DotInstruction) -> bool {
+    match instruction {
+        DotInstruction::Avx512Bf16 => std::is_x86_feature_detected!("avx512bf16"),
+        DotInstruction::Vpdpbusd => std::is_x86_feature_detected!("avx512vnni"),
+        DotInstruction::Bfdot | DotInstruction::Sdot | DotInstruction::Udot => false,
+    }
 }
 
 #[cfg(target_arch = "aarch64")]
-fn machine_has_pair_sums() -> bool {
-    std::arch::is_aarch64_feature_detected!("bf16")
+fn machine_has(instruction: DotInstruction) -> bool {
+    match instruction {
+        DotInstruction::Bfdot => std::arch::is_aarch64_feature_detected!("bf16"),
+        DotInstruction::Sdot | DotInstruction::Udot => std::arch::is_aarch64_feature_detected!("dotprod"),
+        DotInstruction::Avx512Bf16 | DotInstruction::Vpdpbusd => false,
+    }
 }
 
 /// The best generic level of this machine.

@@ -1,5 +1,4 @@
 //! Wishes about the code for a machine.
-use super::features;
 use super::{Arch, Level, MathType, Precision, Target, Tuning, tiles};
 use crate::diag::{Code, Diagnostic, Result};
 
@@ -51,7 +50,7 @@ impl CodeRequest {
     /// `Code::NoBf16Math` where the machine can't.
     pub fn new(mut target: Target, precision: Precision) -> Result<CodeRequest> {
         if precision.math == MathType::Bf16 {
-            let Some(sums) = target.bf16_pairs else {
+            let Some(sums) = target.bf16_dot else {
                 let told =
                     format!("`--math bf16` needs an instruction, and {} ({}) has none", target.cpu, target.triple);
                 let help = match target.arch() {
@@ -65,12 +64,10 @@ impl CodeRequest {
                     .help(format!("{help}--weights bf16 needs no such instruction"))
                     .into());
             };
-            let of_tiles = tiles::FEATURES.into_iter().filter(|_| target.bf16_tiles);
+            let has_tiles = target.bf16_tiles;
+            let of_tiles = tiles::FEATURES.into_iter().filter(|_| has_tiles);
             for name in std::iter::once(sums.feature()).chain(of_tiles) {
-                if features::switched(&target.features, name) != Some(true) {
-                    let comma = if target.features.is_empty() { "" } else { "," };
-                    target.features += &format!("{comma}+{name}");
-                }
+                target.switch_on(name);
             }
         }
         Ok(CodeRequest { precision, ..target.into() })

@@ -1,6 +1,6 @@
 //! Intel's AMX: blocks of bfloat16 that one instruction multiplies, in eight registers that each hold a tile of memory.
 use super::cpus::Cpu;
-use super::pairs::flushed;
+use super::dot_instruction::flushed;
 
 /// Most rows of a tile.
 pub const ROWS: u64 = 16;

@@ -352,9 +352,9 @@ impl Reader<'_> {
         let next = |rest: &str, letter: char| {
             rest.strip_prefix(letter).is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()))
         };
-        if words.takes("pair ") {
+        if words.takes("word ") {
             let buf = BufId(words.id("b")?);
-            return Ok((Expr::Pair(buf, self.bracketed(words)?), DType::U32));
+            return Ok((Expr::Word(buf, self.bracketed(words)?), DType::U32));
         }
         if words.takes("fold ") {
             let op = scalar_op(words.name())?;

@@ -3,13 +3,14 @@
 //! `separable`: a 1x1 one after a depthwise one.
 use super::common::random::Random;
 use super::folds::{Axis, window_text};
-use super::products::epilogue;
+use super::products::{epilogue, fill_of};
 use super::text::{Case, Fill, Rule, Text, Val, some, sum_bound};
 use tfaot::tensor::DType;
 
 /// A convolution that is being chosen.
 struct Convolution {
-    dtype: DType,
+    /// The types of the operand, the window and the result.
+    types: [DType; 3],
     batch: u64,
     axes: Vec<Axis>,
     groups: u64,
@@ -51,7 +52,7 @@ pub fn convolution(r: &mut Random) -> Case {
         r.of(&[DType::F32, DType::F32, DType::F32, DType::F32, DType::F32, DType::F64, DType::BF16, DType::S32]);
     let (per_in, per_out) = (r.of(&CHANNELS[..few]), r.of(&CHANNELS[..few]));
     let batch = some(r, 3);
-    write(r, Convolution { dtype, batch, axes, groups, per_in, per_out })
+    write(r, Convolution { types: [dtype; 3], batch, axes, groups, per_in, per_out })
 }
 
 pub fn depthwise(r: &mut Random) -> Case {
@@ -59,7 +60,7 @@ pub fn depthwise(r: &mut Random) -> Case {
     let dtype = r.of(&[DType::F32, DType::F32, DType::F32, DType::F64]);
     let (groups, per_out) = (r.of(&CHANNELS[2..]), r.of(&[1, 1, 1, 1, 2, 3, 4, 8]));
     let batch = some(r, 2);
-    write(r, Convolution { dtype, batch, axes, groups, per_in: 1, per_out })
+    write(r, Convolution { types: [dtype; 3], batch, axes, groups, per_in: 1, per_out })
 }
 
 pub fn transposed(r: &mut Random) -> Case {
@@ -67,7 +68,7 @@ pub fn transposed(r: &mut Random) -> Case {
     let groups = r.of(&[1, 1, 1, 2]);
     let (per_in, per_out) = (r.of(&CHANNELS[..17]), r.of(&CHANNELS[..17]));
     let batch = some(r, 2);
-    write(r, Convolution { dtype: DType::F32, batch, axes, groups, per_in, per_out })
+    write(r, Convolution { types: [DType::F32; 3], batch, axes, groups, per_in, per_out })
 }
 
 pub fn winograd(r: &mut Random) -> Case {
@@ -89,7 +90,7 @@ pub fn winograd(r: &mut Random) -> Case {
     let most = if large { 3 } else { 5 };
     let (per_in, per_out) = (r.of(&[16, 24, 32, 33, 48][..most]), r.of(&[16, 24, 32, 31, 48][..most]));
     let batch = some(r, 2);
-    write(r, Convolution { dtype: DType::F32, batch, axes, groups: 1, per_in, per_out })
+    write(r, Convolution { types: [DType::F32; 3], batch, axes, groups: 1, per_in, per_out })
 }
 
 /// What Winograd's method may make along one axis: long, dilated and strided windows with many channels.
@@ -116,12 +117,24 @@ pub fn winograd1d(r: &mut Random) -> Case {
         .collect();
     let (per_in, per_out) = (r.of(&[16, 32, 48]), r.of(&[16, 16, 32, 48]));
     let batch = some(r, 2);
-    write(r, Convolution { dtype: DType::F32, batch, axes, groups: 1, per_in, per_out })
+    write(r, Convolution { types: [DType::F32; 3], batch, axes, groups: 1, per_in, per_out })
+}
+
+/// Bytes with and without a sign on either side, and sums of 32 bits.
+pub fn byte_convolutions(r: &mut Random) -> Case {
+    let axes = axes(r, [60, 12, 6], &[1, 1, 1, 1, 2]);
+    let groups = r.of(&[1, 1, 1, 2, 5]);
+    let (per_in, per_out) = (r.of(&[1, 3, 4, 4, 8, 16, 20]), r.of(&CHANNELS[..20]));
+    let bytes = [DType::S8, DType::U8];
+    let types = [r.of(&bytes), r.of(&bytes), DType::S32];
+    let batch = some(r, 2);
+    write(r, Convolution { types, batch, axes, groups, per_in, per_out })
 }
 
 /// The convolution with an epilogue, perhaps joined with another value, perhaps read by a padded convolution.
 fn write(r: &mut Random, c: Convolution) -> Case {
     let mut t = Text::default();
+    let [input_type, kernel_type, dtype] = c.types;
     let rank = c.axes.len();
     let (cin, cout) = (c.per_in * c.groups, c.per_out * c.groups);
     let of = |f: &dyn Fn(&Axis) -> u64| c.axes.iter().map(f).collect::<Vec<u64>>();
@@ -132,26 +145,33 @@ fn write(r: &mut Random, c: Convolution) -> Case {
     let terms = c.per_in * c.axes.iter().map(|a| a.size).product::<u64>();
     let many = |n: u64| n >= 16 && n.is_multiple_of(8);
     let tiled = c.groups == 1 && many(c.per_in) && many(c.per_out) && c.axes.iter().any(is_tiled);
-    let floats = c.dtype.is_float();
+    let floats = dtype.is_float();
     // Winograd's method rounds where direct sums of quarters don't.
-    let exact = !floats || c.dtype.bits() >= 32 && !tiled && r.below(3) > 0;
-    let rule = Rule::new(exact, if floats { sum_bound(c.dtype, terms, 4.0) } else { 0.0 });
-    let fill = if exact || c.dtype.bits() < 32 { Fill::Quarters } else { Fill::Plain };
-    let input = t.param(c.dtype, &x, fill);
+    let exact = !floats || dtype.bits() >= 32 && !tiled && r.below(3) > 0;
+    let rule = Rule::new(exact, if floats { sum_bound(dtype, terms, 4.0) } else { 0.0 });
+    let fill = if exact || dtype.bits() < 32 { Fill::Quarters } else { Fill::Plain };
+    let input = t.param(input_type, &x, fill_of(input_type, fill));
     let input = if r.below(6) == 0 { t.unary("negate", &input) } else { input };
     let small = w.iter().product::<u64>() < 30_000;
-    let weights = if small && r.below(4) > 0 { t.constant(r, c.dtype, &w) } else { t.param(c.dtype, &w, fill) };
+    let weights = if small && r.below(4) > 0 {
+        t.constant(r, kernel_type, &w)
+    } else {
+        t.param(kernel_type, &w, fill_of(kernel_type, fill))
+    };
     // channels last as TensorFlow has them, or first
     let (input, from) = if r.below(5) == 0 {
         let order: Vec<usize> = [vec![0, rank + 1], (1..=rank).collect()].concat();
         let dims: Vec<u64> = order.iter().map(|&a| x[a]).collect();
         let list = super::text::list(order);
-        (t.op(c.dtype, &dims, format_args!("transpose({}), dimensions={{{list}}}", input.name)), format!("bf{digits}"))
+        (
+            t.op(input_type, &dims, format_args!("transpose({}), dimensions={{{list}}}", input.name)),
+            format!("bf{digits}"),
+        )
     } else {
         (input, format!("b{digits}f"))
     };
     let out = t.op(
-        c.dtype,
+        dtype,
         &y,
         format_args!(
             "convolution({}, {}), window={}, dim_labels={from}_{digits}io->b{digits}f, feature_group_count={}",
@@ -161,7 +181,7 @@ fn write(r: &mut Random, c: Convolution) -> Case {
             c.groups
         ),
     );
-    if c.dtype.is_float() && c.dtype.bits() >= 32 && r.below(4) == 0 {
+    if dtype.is_float() && dtype.bits() >= 32 && r.below(4) == 0 {
         joined(&mut t, r, &out, rule);
     } else {
         epilogue(&mut t, r, &out, rule);

@@ -43,9 +43,9 @@ macro_rules! families {
 families! {
     points: pointwise short_rows transform;
     folds: reduce rows window select_and_scatter scan;
-    products: contraction matrix_vector narrow;
+    products: contraction matrix_vector narrow byte_products;
     attention: attention;
-    convolutions: convolution depthwise transposed winograd winograd1d chain separable;
+    convolutions: convolution depthwise transposed winograd winograd1d chain separable byte_convolutions;
     filters: filter;
     order: sort top_k;
     places: gather slices scatter;

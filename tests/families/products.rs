@@ -1,4 +1,4 @@
-//! Matrix products: `contraction` of every layout, `matrix_vector`, `narrow` (few columns, small types).
+//! Matrix products: `contraction` of every layout, `matrix_vector`, `narrow` (few columns, small types), `byte_products` with sums of 32 bits.
 use super::common::random::Random;
 use super::text::{Case, Fill, Rule, Text, Val, list, some, sum_bound};
 use tfaot::tensor::{DType, DTypeClass};
@@ -33,7 +33,7 @@ pub fn contraction(r: &mut Random) -> Case {
         [&mut sizes.rows, &mut sizes.sum, &mut sizes.columns][which].push(0);
     }
     let dtype = r.of(&[DType::F32, DType::F32, DType::F32, DType::F32, DType::F64, DType::S32, DType::C64]);
-    product(r, dtype, &sizes)
+    product(r, [dtype; 3], &sizes)
 }
 
 /// A row or a column on one side.
@@ -42,7 +42,7 @@ pub fn matrix_vector(r: &mut Random) -> Case {
     let (rows, columns) = if r.below(3) == 0 { (vec![long], vec![]) } else { (vec![], vec![long]) };
     let batch = if r.below(5) == 0 { vec![some(r, 3)] } else { vec![] };
     let dtype = r.of(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::BF16]);
-    product(r, dtype, &Sizes { batch, rows, sum: vec![k], columns })
+    product(r, [dtype; 3], &Sizes { batch, rows, sum: vec![k], columns })
 }
 
 /// Few columns, few terms, and types that are summed in a wider one.
@@ -55,7 +55,22 @@ pub fn narrow(r: &mut Random) -> Case {
     };
     use DType::*;
     let dtype = r.of(&[F32, F32, F32, F16, BF16, S8, U8, S16, U16, S64, F64]);
-    product(r, dtype, &sizes)
+    product(r, [dtype; 3], &sizes)
+}
+
+/// Bytes with and without a sign on either side, and sums of 32 bits.
+pub fn byte_products(r: &mut Random) -> Case {
+    let step = r.of(&[4, 4, 4, 1]);
+    let sum = step * some(r, 120);
+    let sizes = Sizes {
+        batch: if r.below(5) == 0 { vec![some(r, 3)] } else { vec![] },
+        rows: vec![some(r, 60)],
+        sum: if r.below(6) == 0 { vec![some(r, 3), sum] } else { vec![sum] },
+        columns: vec![some(r, 90)],
+    };
+    let bytes = [DType::S8, DType::U8];
+    let types = [r.of(&bytes), r.of(&bytes), DType::S32];
+    product(r, types, &sizes)
 }
 
 /// A side of a product: its axes in some order, and where each kind has come to lie.
@@ -93,7 +108,8 @@ pub fn side(t: &mut Text, r: &mut Random, dtype: DType, sizes: &Sizes, free: &[u
     Side { val, batch: of(0), free, sum: of(2) }
 }
 
-fn product(r: &mut Random, dtype: DType, sizes: &Sizes) -> Case {
+/// A product of sides of these types, and its own type.
+fn product(r: &mut Random, [left_type, right_type, dtype]: [DType; 3], sizes: &Sizes) -> Case {
     let mut t = Text::default();
     let floats = matches!(dtype.class(), DTypeClass::Float | DTypeClass::Complex);
     let exact = !floats || r.below(3) > 0 || dtype.bits() < 32;
@@ -103,8 +119,8 @@ fn product(r: &mut Random, dtype: DType, sizes: &Sizes) -> Case {
     let slack = if exact { 0.0 } else { sum_bound(dtype, terms, 8.0) };
     let rule = Rule::new(exact && dtype.bits() >= 32 || !floats, slack);
     let constant = r.below(3);
-    let left = side(&mut t, r, dtype, sizes, &sizes.rows, (fill, false));
-    let right = side(&mut t, r, dtype, sizes, &sizes.columns, (fill, constant > 0));
+    let left = side(&mut t, r, left_type, sizes, &sizes.rows, (fill_of(left_type, fill), false));
+    let right = side(&mut t, r, right_type, sizes, &sizes.columns, (fill_of(right_type, fill), constant > 0));
     let dims = [&sizes.batch[..], &left.free, &right.free].concat();
     let mut lists =
         format!("lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}", list(left.sum), list(right.sum));
@@ -114,6 +130,11 @@ fn product(r: &mut Random, dtype: DType, sizes: &Sizes) -> Case {
     let y = t.op(dtype, &dims, format_args!("dot({}, {}), {lists}", left.val.name, right.val.name));
     epilogue(&mut t, r, &y, rule);
     t.finish()
+}
+
+/// What arrays of a type are filled with where others of a module are filled with `fill`: bytes with the least and the largest ones among them.
+pub fn fill_of(dtype: DType, fill: Fill) -> Fill {
+    if matches!(dtype, DType::S8 | DType::U8) { Fill::Corners } else { fill }
 }
 
 /// What may follow a product or a convolution, whose last axis is that of its channels.

@@ -126,7 +126,8 @@ impl Text {
         self.op(dtype, &[], format_args!("constant({value})"))
     }
 
-    /// A constant of multiples of a quarter in -2..2, of whole numbers where the type has no fractions.
+    /// A constant of multiples of a quarter in -2..2, of whole numbers where the type has no fractions, of bytes the least and the largest
+    /// among others.
     pub fn constant(&mut self, r: &mut Random, dtype: DType, dims: &[u64]) -> Val {
         let text = literal(r, dtype, dims);
         self.op(dtype, dims, format_args!("constant({text})"))
@@ -196,6 +197,8 @@ fn literal(r: &mut Random, dtype: DType, dims: &[u64]) -> String {
         None if dtype == DType::Pred => (if r.below(2) == 0 { "true" } else { "false" }).to_string(),
         None if dtype.is_complex() => format!("({}, {})", quarter(r), quarter(r)),
         None if dtype.is_float() => quarter(r).to_string(),
+        None if dtype == DType::S8 => r.of(&[-128, -127, -1, 0, 1, 64, 127, -77]).to_string(),
+        None if dtype == DType::U8 => r.of(&[255, 254, 1, 0, 128, 64, 127, 77]).to_string(),
         None if dtype.is_signed() => (r.below(9) as i64 - 4).to_string(),
         None => r.below(9).to_string(),
         Some((&n, rest)) => format!("{{{}}}", list((0..n).map(|_| literal(r, dtype, rest)))),

@@ -17,7 +17,7 @@ mod values;
 use super::backend::Backend;
 use super::{Launches, module};
 use crate::diag::{Code, Diagnostic, Result};
-use crate::kernel::{BufferLocation, Bundle, Expr, Kernel, Program, Stmt};
+use crate::kernel::{BufferLocation, Bundle, Kernel, Program, Stmt};
 use crate::util::pieces::Pieces;
 use function::{CFunction, Names, Writer};
 use std::collections::{HashMap, HashSet};
@@ -65,9 +65,9 @@ fn for_any_machine(bundle: &Bundle) -> Result<Bundle> {
     Ok(Bundle { variants: vec![(programs.clone(), target.for_source())], ..bundle.clone() })
 }
 
-/// Whether a kernel needs instructions that only some processors have.
+/// Whether a kernel has sums that are rounded as an instruction of some processors rounds them.
 fn has_instructions(kernel: &Kernel) -> bool {
-    kernel.exprs.values().any(|e| matches!(e, Expr::PairSum { .. })) || has_tiles(&kernel.body)
+    kernel.dot_instructions().any(|dot| !dot.is_of_bytes()) || has_tiles(&kernel.body)
 }
 
 fn has_tiles(all: &[Stmt]) -> bool {

@@ -3,8 +3,8 @@ use super::super::scalar;
 use super::super::value::{Val, value_type};
 use super::{Binding, FunctionEmitter};
 use crate::diag::{Error, Result};
-use crate::kernel::{Atom, BufId, ExprId, Index, RegId, VarId};
-use crate::target::PairSums;
+use crate::kernel::{Atom, BufId, ExprId, Index, RegId, VarId, dot_type};
+use crate::target::DotInstruction;
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
@@ -33,33 +33,69 @@ impl FunctionEmitter<'_> {
         alone.then_some((*run as u64, Index { terms: rest, constant: index.constant }))
     }
 
-    /// Two neighbouring elements of 16 bits: the same for all lanes, or pair after pair.
-    pub(super) fn pair(&mut self, buf: BufId, index: &Index) -> Result<Val> {
+    /// Neighbouring elements that fill a word: the same for all lanes, or word after word.
+    pub(super) fn word(&mut self, buf: BufId, index: &Index) -> Result<Val> {
+        let bytes = self.dtype_of(buf).bytes() as i64;
         let lanes = match (self.coefficient(index), self.lane) {
             (Some(0), _) | (_, None) => 1,
-            (Some(2), Some((_, lanes))) if self.valid.is_none() => lanes,
-            _ => return Err(Error::internal("codegen", "pairs do not lie side by side")),
+            (Some(apart), Some((_, lanes))) if apart * bytes == 4 && self.valid.is_none() => lanes,
+            _ => return Err(Error::internal("codegen", "words do not lie side by side")),
         };
         let at = self.address(buf, index)?;
-        Ok(self.ins(&format!("load {}, ptr {at}, align 2", value_type(DType::U32, lanes)), DType::U32, lanes))
+        let ty = value_type(DType::U32, lanes);
+        Ok(self.ins(&format!("load {ty}, ptr {at}, align {bytes}"), DType::U32, lanes))
     }
 
-    /// [`crate::kernel::Expr::PairSum`] by the target's instruction.
-    pub(super) fn pair_sum(&mut self, sums: PairSums, x: &Val, y: &Val, z: &Val) -> Result<Val> {
+    /// [`crate::kernel::Expr::DotProduct`] by the target's instruction.
+    pub(super) fn dot_product(&mut self, instruction: DotInstruction, x: &Val, y: &Val, z: &Val) -> Result<Val> {
         let lanes = x.lanes.max(y.lanes).max(z.lanes);
-        let callee = match (sums, lanes) {
-            (PairSums::Avx512Bf16, 4 | 8 | 16) => format!("@llvm.x86.avx512bf16.dpbf16ps.{}", 32 * lanes),
-            (PairSums::Bfdot, 2 | 4) => format!("@llvm.aarch64.neon.bfdot.v{lanes}f32.v{}bf16", 2 * lanes),
-            _ => return Err(Error::internal("codegen", format!("the target has no sums of {lanes} pairs"))),
+        let [x, y, z] = [x, y, z].map(|value| self.widen(value, lanes));
+        if self.target.byte_dot.is_none() && instruction.is_of_bytes() {
+            return Ok(self.sum_of_bytes(instruction, &x, &y, &z));
+        }
+        let callee = match (instruction, lanes) {
+            (DotInstruction::Avx512Bf16, 4 | 8 | 16) => format!("@llvm.x86.avx512bf16.dpbf16ps.{}", 32 * lanes),
+            (DotInstruction::Bfdot, 2 | 4) => format!("@llvm.aarch64.neon.bfdot.v{lanes}f32.v{}bf16", 2 * lanes),
+            (DotInstruction::Vpdpbusd, 4 | 8 | 16) => format!("@llvm.x86.avx512.vpdpbusd.{}", 32 * lanes),
+            (DotInstruction::Sdot, 2 | 4) => format!("@llvm.aarch64.neon.sdot.v{lanes}i32.v{}i8", 4 * lanes),
+            (DotInstruction::Udot, 2 | 4) => format!("@llvm.aarch64.neon.udot.v{lanes}i32.v{}i8", 4 * lanes),
+            _ => {
+                let what = format!("{} has no sums of {lanes} words", instruction.feature());
+                return Err(Error::internal("codegen", what));
+            }
         };
-        let ty = format!("<{} x bfloat>", 2 * lanes);
-        let [x, y] = [x, y].map(|pairs| {
-            let pairs = self.widen(pairs, lanes);
-            self.ins(&format!("bitcast {} {} to {ty}", pairs.ty(), pairs.text), DType::BF16, 2 * lanes).text
+        let (part, ty) = match dot_type(instruction) {
+            DType::S32 => (DType::S8, format!("<{} x i8>", 4 * lanes)),
+            _ => (DType::BF16, format!("<{} x bfloat>", 2 * lanes)),
+        };
+        let [x, y] = [x, y].map(|words| {
+            let cast = format!("bitcast {} {} to {ty}", words.ty(), words.text);
+            self.ins(&cast, part, instruction.terms() * lanes).text
         });
-        let z = self.widen(z, lanes);
         let sum = format!("call {} {callee}({} {}", z.ty(), z.ty(), z.text);
-        Ok(self.ins(&format!("{sum}, {ty} {x}, {ty} {y})"), DType::F32, lanes))
+        Ok(self.ins(&format!("{sum}, {ty} {x}, {ty} {y})"), dot_type(instruction), lanes))
+    }
+
+    /// A sum of products of bytes, for targets without the instruction for it.
+    fn sum_of_bytes(&mut self, instruction: DotInstruction, x: &Val, y: &Val, z: &Val) -> Val {
+        let (lanes, ty) = (z.lanes, value_type(DType::S32, z.lanes));
+        let is_signed = match instruction {
+            DotInstruction::Sdot => [true, true],
+            DotInstruction::Udot => [false, false],
+            _ => [false, true],
+        };
+        let mut sum = z.clone();
+        for byte in 0..instruction.terms() {
+            let [first, second] = [(x, is_signed[0]), (y, is_signed[1])].map(|(words, is_signed)| {
+                let to_top = self.constant(DType::S32, 24 - 8 * byte, lanes).text;
+                let at_top = self.ins(&format!("shl {ty} {}, {to_top}", words.text), DType::S32, lanes);
+                let (op, by) = (if is_signed { "ashr" } else { "lshr" }, self.constant(DType::S32, 24, lanes).text);
+                self.ins(&format!("{op} {ty} {}, {by}", at_top.text), DType::S32, lanes)
+            });
+            let product = self.ins(&format!("mul {ty} {}, {}", first.text, second.text), DType::S32, lanes);
+            sum = self.ins(&format!("add {ty} {}, {}", sum.text, product.text), DType::S32, lanes);
+        }
+        sum
     }
 
     pub(super) fn load_at(&mut self, buf: BufId, index: &Index, lanes: u64) -> Result<Val> {

@@ -17,11 +17,11 @@ impl FunctionEmitter<'_> {
         let value = match &kernel.exprs[id] {
             Expr::Const(t, bits) => self.constant(*t, *bits, 1),
             Expr::Load(buf, index) => self.load(*buf, index)?,
-            Expr::Pair(buf, index) => self.pair(*buf, index)?,
-            Expr::PairSum { sums, x, y, z } => {
+            Expr::Word(buf, index) => self.word(*buf, index)?,
+            Expr::DotProduct { instruction, x, y, z } => {
                 let values = [*x, *y, *z].map(|a| self.eval(a));
                 let [x, y, z] = values;
-                self.pair_sum(*sums, &x?, &y?, &z?)?
+                self.dot_product(*instruction, &x?, &y?, &z?)?
             }
             Expr::Op(op, args, _) => {
                 if let Some((idiom, x)) = idioms::shorter(kernel, math::is_table(self), *op, args) {

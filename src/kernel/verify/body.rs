@@ -1,7 +1,9 @@
 //! Rules of one kernel: k1 to k8.
 use super::Fault;
 use crate::kernel::index::Extents;
-use crate::kernel::{Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, RegId, Stmt, VarId};
+use crate::kernel::{
+    Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, RegId, Stmt, VarId, dot_type,
+};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
@@ -63,9 +65,9 @@ impl<'a> BodyVerifier<'a> {
         }
         let reg = |r: RegId| r.index() < self.kernel.regs.len();
         let there = match expr {
-            Expr::Load(b, _) | Expr::Pair(b, _) => b.index() < self.program.buffers.len(),
+            Expr::Load(b, _) | Expr::Word(b, _) => b.index() < self.program.buffers.len(),
             Expr::Reg(r, _) | Expr::Lanes(r, _, _, _) | Expr::Fold(_, r, _) => reg(*r),
-            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } | Expr::Number(..) | Expr::Within(..) => true,
+            Expr::Const(..) | Expr::Op(..) | Expr::DotProduct { .. } | Expr::Number(..) | Expr::Within(..) => true,
         };
         if there { Ok(()) } else { Err(format!("k1: expression {} reads what is not there", id.0)) }
     }
@@ -76,13 +78,13 @@ impl<'a> BodyVerifier<'a> {
         Ok(match expr {
             Expr::Const(t, _) | Expr::Number(_, t) => *t,
             Expr::Load(b, _) => self.program.buffers[*b].dtype,
-            Expr::Pair(b, _) => match self.program.buffers[*b].dtype {
-                DType::BF16 => DType::U32,
-                other => return Err(format!("k4: a pair of {other}")),
+            Expr::Word(b, _) => match self.program.buffers[*b].dtype {
+                DType::BF16 | DType::S8 | DType::U8 => DType::U32,
+                other => return Err(format!("k4: a word of {other}")),
             },
-            Expr::PairSum { x, y, z, .. } => match [x, y, z].map(|a| self.types[a.index()]) {
-                [DType::U32, DType::U32, DType::F32] => DType::F32,
-                types => return Err(format!("k4: pair-sum of {types:?}")),
+            Expr::DotProduct { instruction, x, y, z } => match [x, y, z].map(|a| self.types[a.index()]) {
+                [DType::U32, DType::U32, sum] if sum == dot_type(*instruction) => sum,
+                types => return Err(format!("k4: dot-product of {types:?}")),
             },
             Expr::Within(..) => DType::Pred,
             Expr::Reg(r, _) | Expr::Lanes(r, _, _, _) | Expr::Fold(_, r, _) => reg(*r),
@@ -212,12 +214,13 @@ impl<'a> BodyVerifier<'a> {
                     self.sound[id.index()] = true;
                 }
             }
-            Expr::Pair(buf, x) => {
+            Expr::Word(buf, x) => {
                 self.index(x)?;
                 self.bounds(*buf, x)?;
-                self.bounds(*buf, &x.offset(1))?;
+                let elements = 4 / self.program.buffers[*buf].dtype.bytes() as i64;
+                self.bounds(*buf, &x.offset(elements - 1))?;
             }
-            Expr::PairSum { x, y, z, .. } => [*x, *y, *z].iter().try_for_each(|&a| self.value(a))?,
+            Expr::DotProduct { x, y, z, .. } => [*x, *y, *z].iter().try_for_each(|&a| self.value(a))?,
             Expr::Number(x, _) | Expr::Within(x, _, _) => self.index(x)?,
             Expr::Reg(r, at) => {
                 self.register(*r, at)?;
@@ -301,9 +304,9 @@ pub fn for_operands(expr: &Expr, f: &mut impl FnMut(ExprId)) {
     match expr {
         Expr::Const(..) => {}
         Expr::Op(_, args, _) => args.iter().for_each(|&a| f(a)),
-        Expr::PairSum { x, y, z, .. } => [*x, *y, *z].into_iter().for_each(f),
+        Expr::DotProduct { x, y, z, .. } => [*x, *y, *z].into_iter().for_each(f),
         Expr::Load(_, x)
-        | Expr::Pair(_, x)
+        | Expr::Word(_, x)
         | Expr::Number(x, _)
         | Expr::Within(x, _, _)
         | Expr::Reg(_, x)

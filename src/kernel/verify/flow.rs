@@ -271,10 +271,10 @@ impl<'k> Walk<'k> {
             if std::mem::replace(&mut self.seen[e.index()], true) {
                 continue;
             }
-            if let Expr::Pair(b, _) = &self.kernel.exprs[e] {
+            if let Expr::Word(b, _) = &self.kernel.exprs[e] {
                 self.out.several.insert(*b);
             }
-            if let Expr::Load(b, x) | Expr::Pair(b, x) = &self.kernel.exprs[e] {
+            if let Expr::Load(b, x) | Expr::Word(b, x) = &self.kernel.exprs[e] {
                 self.load(*b, x);
             }
             super::body::for_operands(&self.kernel.exprs[e], &mut |e| open.push(e));

@@ -128,10 +128,10 @@ fn substitute(k: &mut Kernel, id: ExprId, var: VarId, with: &Index, memo: &mut H
     }
     let new = match k.exprs[id].clone() {
         Expr::Load(b, x) => Expr::Load(b, substitute_index(k, &x, var, with, memo)),
-        Expr::Pair(b, x) => Expr::Pair(b, substitute_index(k, &x, var, with, memo)),
-        Expr::PairSum { sums, x, y, z } => {
+        Expr::Word(b, x) => Expr::Word(b, substitute_index(k, &x, var, with, memo)),
+        Expr::DotProduct { instruction, x, y, z } => {
             let [x, y, z] = [x, y, z].map(|a| substitute(k, a, var, with, memo));
-            Expr::PairSum { sums, x, y, z }
+            Expr::DotProduct { instruction, x, y, z }
         }
         Expr::Number(x, t) => Expr::Number(substitute_index(k, &x, var, with, memo), t),
         Expr::Within(x, a, b) => Expr::Within(substitute_index(k, &x, var, with, memo), a, b),

@@ -62,7 +62,7 @@ fn apart(k: &Kernel, body: &[Stmt], v: VarId) -> u64 {
         }
         match &k.exprs[id] {
             Expr::Op(_, args, _) => open.extend(args),
-            Expr::PairSum { x, y, z, .. } => open.extend([x, y, z]),
+            Expr::DotProduct { x, y, z, .. } => open.extend([x, y, z]),
             other => count += u64::from(other.index().is_some_and(lies_apart)),
         }
     }

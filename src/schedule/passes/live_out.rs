@@ -84,7 +84,7 @@ impl<'k> StorageUses<'k> {
                 Expr::Reg(r, _) | Expr::Lanes(r, ..) | Expr::Fold(_, r, _) => {
                     *self.registers.entry(*r).or_default() += 1;
                 }
-                Expr::Load(buf, _) | Expr::Pair(buf, _) => self.buffer(*buf),
+                Expr::Load(buf, _) | Expr::Word(buf, _) => self.buffer(*buf),
                 _ => {}
             }
             for_operands(expr, &mut |e| open.push(e));

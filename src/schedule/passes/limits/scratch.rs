@@ -142,7 +142,10 @@ impl Flow<'_> {
             let expr = &self.kernel.exprs[e];
             let is_sound = match expr {
                 Expr::Load(buf, index) => self.is_written(*buf, index, 0),
-                Expr::Pair(buf, index) => self.is_written(*buf, index, 1),
+                Expr::Word(buf, index) => {
+                    let elements = 4 / self.program.buffers[*buf].dtype.bytes() as u64;
+                    self.is_written(*buf, index, elements - 1)
+                }
                 _ => true,
             };
             if !is_sound {

@@ -6,13 +6,13 @@ pub(in crate::schedule) mod local_rows;
 pub(in crate::schedule) mod operands;
 pub(in crate::schedule) mod pack;
 pub(in crate::schedule) mod packings;
-pub(in crate::schedule) mod pairs;
 pub(in crate::schedule) mod prefetch_panel;
 pub(in crate::schedule) mod register_block;
 pub(in crate::schedule) mod register_tile;
 pub(in crate::schedule) mod sums;
 mod tiling;
 pub(in crate::schedule) mod transposed_right;
+pub(in crate::schedule) mod words;
 
 use crate::kernel::{Atom, ProductChoice};
 use crate::schedule::emit::Detail;
@@ -168,11 +168,12 @@ impl<'a> Emitter<'a> {
     ) -> Result<(RightPanels, Vec<Stmt>)> {
         let (columns, tile) = (method.panel, method.tile.columns());
         Ok(match (method.read, &c.right) {
-            (Read::InPlace { batch }, &Right::Buffer(buf)) => {
-                (RightPanels { buf, term: tile, in_place: Some(c.b0), batch, panel: tile, scales: None }, Vec::new())
-            }
+            (Read::InPlace { batch }, &Right::Buffer(buf)) => (
+                RightPanels { buf, term: tile, in_place: Some(c.b0), batch, panel: tile, per_column: None },
+                Vec::new(),
+            ),
             (Read::Transposed { panel, batch }, &Right::Buffer(buf)) => {
-                (RightPanels { buf, term: 1, in_place: None, batch, panel, scales: None }, Vec::new())
+                (RightPanels { buf, term: 1, in_place: None, batch, panel, per_column: None }, Vec::new())
             }
             (Read::Stack, &Right::Buffer(buf)) => self.pack_on_stack(k, c, buf, sum, batch, tile),
             _ => (self.pack(c, sum, columns, product(&c.columns).div_ceil(columns), method.numbers)?, Vec::new()),

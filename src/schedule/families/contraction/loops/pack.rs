@@ -27,8 +27,17 @@ pub struct RightPanels {
     pub batch: u64,
     /// How far a panel is from the next.
     pub panel: u64,
-    /// The scale of each column's sums, `[batch][column]`.
-    pub scales: Option<BufId>,
+    /// The number of each column that its sums are combined with.
+    pub per_column: Option<PerColumn>,
+}
+
+/// A number for each column, which its sums are combined with.
+#[derive(Clone, Copy, Debug)]
+pub struct PerColumn {
+    /// The numbers, `[batch][column]`.
+    pub buf: BufId,
+    /// The operation: multiplied by a scale, or what flipped signs of the left side add is taken back.
+    pub op: ScalarOp,
 }
 
 /// The panels of a constant right side.
@@ -75,22 +84,29 @@ impl Emitter<'_> {
         let batch = if own { product(&c.batch) } else { 1 };
         let shape = PanelShape { batch, panels, panel, order };
         let dtype = self.right_type(c);
-        let made = |buf: BufId, scales: Option<BufId>| RightPanels {
+        let made = |buf: BufId, per_column: Option<PerColumn>| RightPanels {
             buf,
             term: panel,
             in_place: None,
             batch: if own { panels * k * panel } else { 0 },
             panel: k * panel,
-            scales,
+            per_column,
         };
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
         match &c.right {
-            Right::Constant(t) => Ok(made(self.packed(c, sum, t, shape), None)),
+            Right::Constant(t) => {
+                let factor = match order {
+                    PanelOrder::Words(products) => products.per_column(),
+                    _ => 0,
+                };
+                let per_column = (factor != 0).then(|| self.column_sums(c, sum, t, batch, factor));
+                Ok(made(self.packed(c, sum, t, shape), per_column))
+            }
             Right::Stored(stored) => {
                 let buf = self.packed(c, sum, &stored.numbers, shape);
-                let scales = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
-                Ok(made(buf, scales))
+                let per_column = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
+                Ok(made(buf, per_column))
             }
             Right::Scaled(t, by) => {
                 let from = self.packed(c, sum, t, PanelShape { order: PanelOrder::Plain, ..shape });
@@ -136,7 +152,7 @@ impl Emitter<'_> {
         let ([p, round], body) =
             source.panels(k, &Destination { buf, dtype, first: Index::default() }, b, dims, few, lanes);
         let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
-        (RightPanels { buf, term: panel, in_place: None, batch: 0, panel: terms * panel, scales: None }, body)
+        (RightPanels { buf, term: panel, in_place: None, batch: 0, panel: terms * panel, per_column: None }, body)
     }
 
     /// The panels of a constant.
@@ -153,7 +169,7 @@ impl Emitter<'_> {
     }
 
     /// Stores the scale of each column's sums as a constant, `[batch][column]`.
-    fn scales(&mut self, c: &Contraction, sum: &[Axis], stored: &Stored, batch: u64) -> BufId {
+    fn scales(&mut self, c: &Contraction, sum: &[Axis], stored: &Stored, batch: u64) -> PerColumn {
         let n = product(&c.columns);
         let mut values = Vec::with_capacity((batch * n) as usize);
         for b in 0..batch {
@@ -162,7 +178,24 @@ impl Emitter<'_> {
                 values.push(stored.scale(at as u64));
             }
         }
-        self.constant(&Tensor::from_vec(DType::F32, vec![batch * n], values))
+        let buf = self.constant(&Tensor::from_vec(DType::F32, vec![batch * n], values));
+        PerColumn { buf, op: ScalarOp::Multiply }
+    }
+
+    /// Stores the sum of each column's terms times `factor` as a constant, `[batch][column]`, modulo 2^32.
+    fn column_sums(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, batch: u64, factor: i32) -> PerColumn {
+        let (n, terms) = (product(&c.columns), product(sum));
+        let terms: Vec<i64> = (0..terms).map(|i| offset_of(sum, i)).collect();
+        let mut values = Vec::with_capacity((batch * n) as usize);
+        for b in 0..batch {
+            for column in 0..n {
+                let first = c.b0 + offset_of(&c.batch, b) + offset_of(&c.columns, column);
+                let elements = terms.iter().map(|term| t.get_i64((first + term) as usize).unwrap_or(0));
+                values.push((elements.sum::<i64>() as i32).wrapping_mul(factor));
+            }
+        }
+        let buf = self.constant(&Tensor::from_vec(DType::S32, vec![batch * n], values));
+        PerColumn { buf, op: ScalarOp::Add }
     }
 }
 

@@ -1,4 +1,5 @@
 //! A part of a contraction whose sums stay in registers: where it lies, its vectors of columns.
+use crate::schedule::families::contraction::loops::pack::PerColumn;
 use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch;
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::convolution::loops::tap_rows::TapsOfRow;
@@ -23,8 +24,8 @@ pub struct RegisterBlock {
     pub is_in_place: bool,
     /// How far a panel is from the next, where the tile has several.
     pub panel: u64,
-    /// The scales of columns: their buffer, and the offset there of the first column of the tile.
-    pub scales: Option<(BufId, Index)>,
+    /// The number of each column that its sums are combined with, and the offset there of the first column of the tile.
+    pub per_column: Option<(PerColumn, Index)>,
     /// The number of the first column.
     pub column: Index,
     /// Columns that the result has here.

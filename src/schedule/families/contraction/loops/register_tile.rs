@@ -4,9 +4,9 @@ use crate::diag::Error;
 use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::amx;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
-use crate::schedule::families::contraction::loops::pairs::pair_loops;
 use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, StackRows, in_vectors};
 use crate::schedule::families::contraction::loops::sums::{SideTypes, TermRange, in_parts, parts, sum_loops};
+use crate::schedule::families::contraction::loops::words::word_loops;
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::is_mixed;
@@ -33,10 +33,10 @@ impl<'a> Emitter<'a> {
         // `r` is the number of the row in the tile
         let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, r: &Index, row: &Index, column: &Index| {
             e.forget();
-            let value = match &part.scales {
-                Some((scales, at)) => {
-                    let scale = e.k.load(*scales, at.add(column));
-                    e.k.op(ScalarOp::Multiply, &[value, scale], dtype)
+            let value = match &part.per_column {
+                Some((of_columns, at)) => {
+                    let number = e.k.load(of_columns.buf, at.add(column));
+                    e.k.op(of_columns.op, &[value, number], dtype)
                 }
                 None => value,
             };
@@ -68,8 +68,8 @@ impl<'a> Emitter<'a> {
         let bands = bands(&mut e.k, &part, dtype);
         let (mut body, sums) = in_parts(e, &parts(dtype, sum, outputs), &bands, rows, dtype, &mut |e, start, count| {
             let range = TermRange { start, count };
-            if let (PanelOrder::Terms(pairs), [all]) = (part.order, &bands[..]) {
-                let loops = pair_loops(e, pairs, c, sum, &range, &part, all);
+            if let (PanelOrder::Words(products), [all]) = (part.order, &bands[..]) {
+                let loops = word_loops(e, products, c, sum, &range, &part, all);
                 return vec![each(all.lane, LoopKind::Vector, loops)];
             }
             sum_loops(e, types, c, sum, &range, &part, &bands)

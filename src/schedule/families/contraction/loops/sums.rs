@@ -1,8 +1,8 @@
 //! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
 use crate::scalar::sums::SumParts;
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::pairs::load_right;
 use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, in_vectors};
+use crate::schedule::families::contraction::loops::words::load_right;
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;

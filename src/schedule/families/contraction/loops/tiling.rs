@@ -101,7 +101,7 @@ impl<'t> Tiling<'t> {
             ahead,
             packed: packed.buf,
             order: method.numbers,
-            scales: packed.scales.map(|buf| (buf, scale_at)),
+            per_column: packed.per_column.map(|of_columns| (of_columns, scale_at)),
             term: packed.term,
             is_in_place: packed.in_place.is_some(),
             panel: packed.panel,

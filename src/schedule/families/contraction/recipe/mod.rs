@@ -6,20 +6,22 @@ pub mod axis;
 pub mod inner_product;
 pub mod panel_order;
 pub mod register_tile;
+pub mod word_products;
 
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile, tiles_in_a_row};
+use crate::schedule::families::contraction::recipe::word_products::WordProducts;
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::schedule::target::KernelTarget;
-use crate::target::{LINE, LoopOrder, MathType, PairSums};
+use crate::target::{LINE, LoopOrder, MathType};
 use crate::tensor::DType;
 
 /// Chunks that a kernel should have, so that threads share it evenly.
 pub const ENOUGH_CHUNKS: u64 = 16;
-/// Fewest lanes of a vector of pairs.
-const FEWEST_PAIRS: u64 = 4;
+/// Fewest lanes of a vector of words.
+const FEWEST_WORDS: u64 = 4;
 /// The part of the first level that the right side of a batch may have.
 const OF_FIRST_LEVEL: u64 = 2;
 
@@ -147,15 +149,21 @@ impl Product<'_> {
         self.right == DType::BF16 && matches!(self.side, RightSide::Constant | RightSide::Stored { scales: false })
     }
 
-    /// How two terms of each sum of `sum` are multiplied at once: where factors are bf16 on request, and neighbours on the left.
-    pub fn pairs(&self, sum: &[Axis], target: &KernelTarget<'_>) -> Option<PairSums> {
-        let is_side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
-        let is_asked = target.request.precision.math == MathType::Bf16
-            && self.is_bf16()
-            && is_side_by_side
-            && self.left.0 == DType::BF16
-            && self.dtype == DType::F32;
-        target.machine().bf16_pairs.filter(|_| is_asked)
+    /// How the terms of each sum of `sum` are multiplied by the word: where factors are bf16 on request, or bytes, and those of a word
+    /// neighbours on the left.
+    pub fn words(&self, sum: &[Axis], target: &KernelTarget<'_>) -> Option<WordProducts> {
+        let machine = target.machine();
+        let products = if self.dtype == DType::S32 && self.side == RightSide::Constant {
+            machine.byte_dot.and_then(|dot| WordProducts::of_bytes(dot, self.left.0, self.right))?
+        } else {
+            let is_asked = target.request.precision.math == MathType::Bf16
+                && self.is_bf16()
+                && self.left.0 == DType::BF16
+                && self.dtype == DType::F32;
+            machine.bf16_dot.filter(|_| is_asked).map(WordProducts::of_bf16)?
+        };
+        let last = sum.last().filter(|last| last.a == 1 && last.extent.is_multiple_of(products.terms()))?;
+        (last.extent > 0 && self.inside.is_none()).then_some(products)
     }
 
     /// Chooses the method of the contraction for these loops over rows and sums; `given` holds what has been decided before.
@@ -172,11 +180,12 @@ impl Product<'_> {
         let (last, before) = (rows.last(), rows.len().checked_sub(2).map(|i| rows[i]));
         let width = last.map_or(1, |x| x.extent);
         let height = before.map_or(1, |x| x.extent);
-        let pairs = self.pairs(sum, target);
-        let terms = if pairs.is_some() { k / 2 } else { k };
+        let words = self.words(sum, target);
+        let terms = words.map_or(k, |words| k / words.terms());
         let stride = last.map_or(0, |x| x.a.unsigned_abs()) * size;
         let cover = Cover { height, width, columns: n, sum: terms, stride };
-        let has_blocks = pairs.is_some() && target.machine().bf16_tiles && given.is_none() && self.inside.is_none();
+        let is_bf16 = words.is_some() && dtype == DType::F32;
+        let has_blocks = is_bf16 && target.machine().bf16_tiles && given.is_none();
         let apart = [before.map_or(0, |x| x.a), last.map_or(0, |x| x.a)];
         let block = if has_blocks { amx::block(cover, apart) } else { None };
         let (form, tile) = match given {
@@ -193,17 +202,17 @@ impl Product<'_> {
                 (form, tile)
             }
         };
-        let numbers = match pairs.filter(|_| tile.lanes >= FEWEST_PAIRS) {
+        let numbers = match words.filter(|_| tile.lanes >= FEWEST_WORDS) {
             Some(_) if block.is_some() => PanelOrder::Tiles,
-            Some(sums) => PanelOrder::Terms(sums),
-            None if tile.lanes >= FEWEST_PAIRS && self.is_bf16() && dtype == DType::F32 => {
+            Some(products) => PanelOrder::Words(products),
+            None if tile.lanes >= FEWEST_WORDS && self.is_bf16() && dtype == DType::F32 => {
                 PanelOrder::Vectors(tile.lanes)
             }
             None => PanelOrder::Plain,
         };
         let panel = tile.vectors * tile.lanes;
-        let turned = if pairs.is_none() { self.turned(sum, panel, target) } else { None };
-        let lying = || self.lying(sum, &tile, target).filter(|_| pairs.is_none());
+        let turned = if words.is_none() { self.turned(sum, panel, target) } else { None };
+        let lying = || self.lying(sum, &tile, target).filter(|_| words.is_none());
         let is_near = || given.is_none() && !self.is_bare && self.is_near(sum, panel, target);
         let (numbers, read) = match turned {
             Some(turned) => turned,

@@ -1,5 +1,5 @@
 //! How the numbers of the right side of a contraction lie in a panel.
-use crate::target::PairSums;
+use super::word_products::WordProducts;
 
 /// How the numbers of a panel of columns lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -7,8 +7,8 @@ pub enum PanelOrder {
     /// Term after term, column after column.
     #[default]
     Plain,
-    /// Two terms of a column side by side, for an instruction that adds both.
-    Terms(PairSums),
+    /// As many terms of a column side by side as a word holds, for an instruction that adds them.
+    Words(WordProducts),
     /// Two terms of a column side by side, for an instruction that multiplies tiles.
     Tiles,
     /// The columns of two vectors of so many lanes by turns: each word holds one of both, and a shift and a mask make f32 of
@@ -23,7 +23,10 @@ impl PanelOrder {
     pub fn place(self, term: u64, column: u64, panel: u64) -> u64 {
         match self {
             PanelOrder::Plain => term * panel + column,
-            PanelOrder::Terms(_) | PanelOrder::Tiles => (term / 2 * panel + column) * 2 + term % 2,
+            PanelOrder::Words(products) => {
+                (term / products.terms() * panel + column) * products.terms() + term % products.terms()
+            }
+            PanelOrder::Tiles => (term / 2 * panel + column) * 2 + term % 2,
             PanelOrder::Vectors(lanes) => {
                 let (vector, lane) = (column / lanes, column % lanes);
                 let even = vector / 2 * 2;

@@ -51,8 +51,9 @@ pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_
         && input.elements() > 0
         && result.elements() > 0
         && columns > MOST_NARROW_COLUMNS
-        // pairs of terms are summed by loops of their own
-        && target.request.precision.math == MathType::F32;
+        // terms are summed by the word in loops of their own
+        && target.request.precision.math == MathType::F32
+        && !(input.dtype.bytes() == 1 && target.machine().byte_dot.is_some());
     if !plain {
         return None;
     }

@@ -1,11 +1,11 @@
-//! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
+//! Several numbers of a word at a time: terms that one instruction multiplies, and vectors of bf16 that lie in the halves of words.
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock};
 use crate::schedule::families::contraction::loops::sums::{TermRange, Terms, term_loops};
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
+use crate::schedule::families::contraction::recipe::word_products::WordProducts;
 use crate::schedule::loops::prelude::*;
-use crate::target::PairSums;
 
 /// The vectors of a term of the right side, which begins at `first`, in registers as another type.
 pub fn load_right(
@@ -29,7 +29,7 @@ pub fn load_right(
         } else {
             if v % 2 == 0 {
                 let reg = e.k.reg(DType::U32, lanes, 1);
-                let value = e.k.expr(Expr::Pair(part.packed, from.add(&Index::var(lane).scale(2))));
+                let value = e.k.expr(Expr::Word(part.packed, from.add(&Index::var(lane).scale(2))));
                 out.push(Stmt::set(reg, 0, value));
                 word = Some(reg);
             }
@@ -45,11 +45,11 @@ pub fn load_right(
     out
 }
 
-/// The contracted loops over pairs of terms: half as many steps of the innermost one, whose extent is even as every part of
-/// it is.
-pub fn pair_loops(
+/// The contracted loops word by word: the innermost has as many steps fewer as a word has terms, and its extent is a multiple of these as
+/// every part of it is.
+pub fn word_loops(
     e: &mut Elements,
-    sums: PairSums,
+    products: WordProducts,
     c: &Contraction,
     sum: &[Axis],
     range: &TermRange,
@@ -59,24 +59,29 @@ pub fn pair_loops(
     let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);
     let (right, left) = (e.k.reg(DType::U32, lanes, vectors), e.k.reg(DType::U32, 1, 1));
     let constant = |i: u64| Index::constant(i as i64);
-    let Terms { loops, left: a, position, .. } = term_loops(&mut e.k, sum, range, &part.a, 2);
-    let first = part.b.add(&position.scale(part.term as i64)).add(&Index::var(lane).scale(2));
+    let at_once = products.terms();
+    let Terms { loops, left: a, position, .. } = term_loops(&mut e.k, sum, range, &part.a, at_once);
+    let first = part.b.add(&position.scale(part.term as i64)).add(&Index::var(lane).scale(at_once as i64));
     let mut inside = Vec::new();
     for v in 0..vectors {
-        let value = e.k.expr(Expr::Pair(part.packed, first.offset(2 * (v * lanes) as i64)));
+        let value = e.k.expr(Expr::Word(part.packed, first.offset((at_once * v * lanes) as i64)));
         inside.push(Stmt::set(right, v, value));
     }
     for (r, (away, _)) in part.rows.iter().enumerate() {
-        let value = e.k.expr(Expr::Pair(c.left, a.offset(*away)));
+        let mut value = e.k.expr(Expr::Word(c.left, a.offset(*away)));
+        if products.is_left_flipped() {
+            let top_bits = e.k.expr(Expr::Const(DType::U32, 0x8080_8080));
+            value = e.k.op(ScalarOp::Xor, &[value, top_bits], DType::U32);
+        }
         inside.push(Stmt::set(left, 0, value));
-        let x = e.k.get(left, 0);
+        let word = e.k.get(left, 0);
         for v in 0..vectors {
             let at = constant(r as u64 * vectors + v);
-            let (y, z) = (e.k.get(right, v), e.k.expr(Expr::Reg(acc, at.clone())));
-            let value = e.k.expr(Expr::PairSum { sums, x, y, z });
+            let (other, z) = (e.k.get(right, v), e.k.expr(Expr::Reg(acc, at.clone())));
+            let (x, y) = products.operands(word, other);
+            let value = e.k.expr(Expr::DotProduct { instruction: products.instruction, x, y, z });
             inside.push(Stmt::Set { reg: acc, at, value });
         }
     }
-    inside = looped(&loops, inside);
-    inside
+    looped(&loops, inside)
 }

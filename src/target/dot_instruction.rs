@@ -1,0 +1,129 @@
+//! Instructions that add the products of neighbouring elements to a sum: two of bfloat16 to an f32, four of a byte to an s32.
+use super::Level;
+
+/// An instruction that multiplies the elements of two 32-bit words and adds the products to a sum. For bfloat16 an instruction differs in how
+/// `z + x₀·y₀ + x₁·y₁` is rounded, and takes subnormal numbers as zeros; sums of bytes are exact modulo 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DotInstruction {
+    /// AVX512-BF16's `vdpbf16ps` (Intel's manual, volume 2C): `z + x₁·y₁`, rounded to nearest, and `x₀·y₀` added to that likewise.
+    Avx512Bf16,
+    /// AArch64's `bfdot` (FEAT_BF16; Arm's manual, `BFDotAdd`): the sum of both products, and `z` added to that, each rounded to
+    /// odd.
+    Bfdot,
+    /// AVX512-VNNI's `vpdpbusd` (Intel's manual, volume 2C): bytes of `x` without a sign by bytes of `y` with one.
+    Vpdpbusd,
+    /// AArch64's `sdot` (FEAT_DotProd): bytes with a sign.
+    Sdot,
+    /// AArch64's `udot` (FEAT_DotProd): bytes without a sign.
+    Udot,
+}
+
+impl DotInstruction {
+    /// The instruction for bfloat16 in the instruction set of `level`, which not all of its processors have.
+    pub(super) fn of_bf16(level: Level) -> Option<DotInstruction> {
+        match level {
+            Level::Avx512 => Some(DotInstruction::Avx512Bf16),
+            Level::Neon => Some(DotInstruction::Bfdot),
+            Level::Sse2 | Level::Avx2 | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => None,
+        }
+    }
+    /// The instruction for bytes in the instruction set of `level`, which not all of its processors have. One with `sdot` has `udot` too.
+    pub(super) fn of_bytes(level: Level) -> Option<DotInstruction> {
+        match level {
+            Level::Avx512 => Some(DotInstruction::Vpdpbusd),
+            Level::Neon => Some(DotInstruction::Sdot),
+            Level::Sse2 | Level::Avx2 | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => None,
+        }
+    }
+    /// LLVM's name of the feature.
+    pub fn feature(self) -> &'static str {
+        match self {
+            DotInstruction::Avx512Bf16 => "avx512bf16",
+            DotInstruction::Bfdot => "bf16",
+            DotInstruction::Vpdpbusd => "avx512vnni",
+            DotInstruction::Sdot | DotInstruction::Udot => "dotprod",
+        }
+    }
+    /// The number of elements in a word.
+    pub fn terms(self) -> u64 {
+        match self {
+            DotInstruction::Avx512Bf16 | DotInstruction::Bfdot => 2,
+            DotInstruction::Vpdpbusd | DotInstruction::Sdot | DotInstruction::Udot => 4,
+        }
+    }
+    /// Whether its sums are integers of 32 bits, of bytes; else they are f32, of bfloat16.
+    pub fn is_of_bytes(self) -> bool {
+        self.terms() == 4
+    }
+    /// The bits of the sum `z` of one element and the products of two words, whose first elements are in the low end.
+    pub fn sum(self, x: u32, y: u32, z: u32) -> u32 {
+        let halves = |word: u32| [word << 16, word & 0xffff_0000].map(|bits| flushed(f32::from_bits(bits)));
+        let unsigned = |word: u32| word.to_le_bytes().map(i32::from);
+        let signed = |word: u32| word.to_le_bytes().map(|byte| i32::from(byte.cast_signed()));
+        let of_bytes = |x: [i32; 4], y: [i32; 4]| {
+            let products = x.iter().zip(y).map(|(x, y)| (x * y).cast_unsigned());
+            products.fold(z, u32::wrapping_add)
+        };
+        let ([x0, x1], [y0, y1], sum) = (halves(x), halves(y), flushed(f32::from_bits(z)));
+        match self {
+            DotInstruction::Avx512Bf16 => {
+                let sum = flushed(x1.mul_add(y1, sum));
+                flushed(x0.mul_add(y0, sum)).to_bits()
+            }
+            DotInstruction::Bfdot => {
+                // a product of two numbers of 8 bits is exact in f32, or beyond its range
+                let products = add_to_odd(flushed(x0 * y0), flushed(x1 * y1));
+                add_to_odd(sum, products).to_bits()
+            }
+            DotInstruction::Vpdpbusd => of_bytes(unsigned(x), signed(y)),
+            DotInstruction::Sdot => of_bytes(signed(x), signed(y)),
+            DotInstruction::Udot => of_bytes(unsigned(x), unsigned(y)),
+        }
+    }
+}
+
+/// Zero in the place of a subnormal number.
+pub(super) fn flushed(v: f32) -> f32 {
+    if v.is_subnormal() { 0f32.copysign(v) } else { v }
+}
+
+/// The sum cut off towards zero, its last bit set where something was cut off.
+fn add_to_odd(a: f32, b: f32) -> f32 {
+    let sum = f64::from(a) + f64::from(b);
+    if sum.is_nan() {
+        return f32::from_bits(0x7fc0_0000);
+    }
+    if sum.abs() >= 2f64.powi(128) {
+        return f32::INFINITY.copysign(sum as f32);
+    }
+    // what the sum of two f32 loses in an f64 is an f64 (Knuth's two-sum)
+    let part = sum - f64::from(a);
+    let lost = (f64::from(a) - (sum - part)) + (f64::from(b) - part);
+    let near = sum as f32;
+    let over = (f64::from(near) - sum) - lost;
+    if over == 0.0 {
+        return flushed(near);
+    }
+    let beyond = (over > 0.0) == (near > 0.0);
+    flushed(f32::from_bits((near.to_bits() - u32::from(beyond)) | 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_to_odd() {
+        let tiny = f32::MIN_POSITIVE;
+        // 1 + 2^-30 is cut off to 1, whose last bit becomes 1; 1 - 2^-30 to the number before 1, which is odd
+        assert_eq!(add_to_odd(1.0, 2f32.powi(-30)), 1.0 + f32::EPSILON);
+        assert_eq!(add_to_odd(1.0, -(2f32.powi(-30))), 1.0 - f32::EPSILON / 2.0);
+        assert_eq!(add_to_odd(-1.0, -(2f32.powi(-100))), -1.0 - f32::EPSILON);
+        assert_eq!(add_to_odd(-1.0, 2f32.powi(-100)), -1.0 + f32::EPSILON / 2.0);
+        assert_eq!(add_to_odd(3.0, 4.0), 7.0);
+        assert_eq!(add_to_odd(f32::MAX, f32::MAX), f32::INFINITY);
+        assert_eq!(add_to_odd(f32::MAX, 1.0), f32::MAX);
+        assert_eq!(add_to_odd(1.5 * tiny, -tiny).to_bits(), 0);
+        assert_eq!(add_to_odd(f32::INFINITY, f32::NEG_INFINITY).to_bits(), 0x7fc0_0000);
+    }
+}
