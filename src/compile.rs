@@ -9,7 +9,7 @@ use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Variable, VariableRole};
-use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Module, Op, Shape, SizeRepr};
+use crate::hlo::{self, Assumed, Claim, ClaimQuantity, Inst, InstId, Module, Op, Shape, SizeRepr};
 use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{self, Failure, Feed, Lowered, OpenLowered, Traced, TracedSize};
@@ -121,16 +121,16 @@ fn prepared_and_lowered(program: Program, request: &Request) -> Result<(prepare:
 }
 
 /// Message for a bound that is assumed because it does not follow from the program.
-fn assumption(Claim { node, asks, most, .. }: &Claim) -> String {
-    match asks {
-        Asked::Size => {
+fn assumption(Claim { node, quantity, most, .. }: &Claim) -> String {
+    match quantity {
+        ClaimQuantity::Size => {
             format!("the size that values say at `{node}` is assumed to be at most {most}; --bound changes that")
         }
-        Asked::Rounds => {
+        ClaimQuantity::Rounds => {
             format!("the loop `{node}`, whose lists grow, is assumed to end within {most} rounds; --bound changes that")
         }
         // never allowed by the caller
-        Asked::Check(_) => String::new(),
+        ClaimQuantity::Check(_) => String::new(),
     }
 }
 

@@ -118,7 +118,7 @@ impl Steps {
                 true => numbers(&inst.op),
                 false => varying.numbers.iter().map(|e| e.at(at)).collect::<Option<_>>()?,
             };
-            let called = inst.op.called().iter().map(|c| comps.get(c).copied()).collect::<Option<_>>()?;
+            let called = inst.op.called_computations().iter().map(|c| comps.get(c).copied()).collect::<Option<_>>()?;
             let work = Work { name: inst.op.name().to_string(), numbers, called, operands, dims: told };
             values.insert(id, (self.number(work, op, constant), dims));
         }

@@ -1,7 +1,7 @@
 //! Evaluates a function for exactly the sizes of a call, without padding.
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{Asked, Claim, Literal, Module};
+use crate::hlo::{Claim, ClaimQuantity, Literal, Module};
 use crate::interp;
 use crate::lower::{Exact, Lowered};
 use crate::tensor::Tensor;
@@ -74,23 +74,23 @@ pub fn failed_check(name: &str) -> Error {
 fn held(claims: &[Claim], asked: &[Tensor]) -> Result<()> {
     let value = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
     let is_beyond = |(claim, asked): &(&Claim, &Tensor)| value(asked).is_none_or(|n| n > claim.most);
-    let is_check = |(claim, _): &(&Claim, &Tensor)| matches!(claim.asks, Asked::Check(_));
+    let is_check = |(claim, _): &(&Claim, &Tensor)| matches!(claim.quantity, ClaimQuantity::Check(_));
     let all = || claims.iter().zip(asked).filter(is_beyond);
     // sizes may be beyond their bounds because of what a check finds
     let beyond = all().find(is_check).or_else(|| all().next());
-    let Some((Claim { node, asks, most, is_allowed, .. }, _)) = beyond else { return Ok(()) };
+    let Some((Claim { node, quantity, most, is_allowed, .. }, _)) = beyond else { return Ok(()) };
     let room = format!("give it more room: --bound '{node}=N'");
-    Err(match (asks, is_allowed) {
-        (Asked::Check(check), _) => return Err(failed_check(&bounded::check_name(node, *check))),
-        (Asked::Rounds, _) => {
+    Err(match (quantity, is_allowed) {
+        (ClaimQuantity::Check(check), _) => return Err(failed_check(&bounded::check_name(node, *check))),
+        (ClaimQuantity::Rounds, _) => {
             let told = format!("the loop `{node}` takes more rounds than the {most} that its lists have room for");
             Diagnostic::new(Code::BadInputs, told).help(room)
         }
-        (Asked::Size, true) => {
+        (ClaimQuantity::Size, true) => {
             let told = format!("the data ask for a size at `{node}` that is negative or above {most}, for which there is room");
             Diagnostic::new(Code::BadInputs, told).help(room)
         }
-        (Asked::Size, false) => {
+        (ClaimQuantity::Size, false) => {
             let told = format!(
                 "the data ask for a size at `{node}` that is not within 0 to {most}, or not the size of the array that it is combined with"
             );

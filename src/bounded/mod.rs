@@ -16,7 +16,7 @@ mod steps;
 pub use evaluate::{evaluate, failed_check};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{Asked, Claim, RuntimeCheck};
+use crate::hlo::{Claim, ClaimQuantity, RuntimeCheck};
 use crate::lower::{Exact, Lowered, Rung, Sized, Traced};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
@@ -28,7 +28,7 @@ use steps::Steps;
 use symbolic_lowering::Once;
 
 /// A function for every size up to the bounds: `given` are the sizes that the caller says, `args` the axes of the arguments that have
-/// them, `traced` lowers it. Sizes that values say vary too.
+/// them, `traced` lowers it. Data-dependent sizes vary too.
 ///
 /// # Errors
 /// Those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be
@@ -189,14 +189,20 @@ fn halves(given: &[Size]) -> Vec<Vec<u64>> {
 /// number behind its name.
 fn asked(claims: &[Claim]) -> Vec<Size> {
     let mut out: Vec<Size> = Vec::with_capacity(claims.len());
-    for Claim { node, most, asks, .. } in claims {
-        let node = &match asks {
-            Asked::Check(check) => check_name(node, *check),
-            Asked::Size | Asked::Rounds => node.clone(),
+    for Claim { node, most, quantity, .. } in claims {
+        let node = &match quantity {
+            ClaimQuantity::Check(check) => check_name(node, *check),
+            ClaimQuantity::Size | ClaimQuantity::Rounds => node.clone(),
         };
         let name = (1..).map(|n| if n == 1 { node.clone() } else { format!("{node}_{n}") });
         let name = name.into_iter().find(|name| out.iter().all(|s| s.name != *name)).unwrap_or_default();
-        out.push(Size { name, least: 0, most: *most, is_result: true, is_check: matches!(asks, Asked::Check(_)) });
+        out.push(Size {
+            name,
+            least: 0,
+            most: *most,
+            is_result: true,
+            is_check: matches!(quantity, ClaimQuantity::Check(_)),
+        });
     }
     out
 }

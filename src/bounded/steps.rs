@@ -1,7 +1,7 @@
 //! Sizes that are taken in steps: an image that is halved three times and joined with its halves has a height that is a multiple of 8.
 use super::extent::Extent;
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::{Asked, Claim, InstId};
+use crate::hlo::{Claim, ClaimQuantity, InstId};
 use crate::lower::{Traced, TracedSize};
 use crate::tensor::Size;
 
@@ -128,7 +128,7 @@ impl Steps {
     pub fn claims(&self, given: &[Size]) -> Vec<Claim> {
         let one = |(size, step): (&Size, &Progression)| Claim {
             node: format!("{}_beyond_multiple_of_{}", size.name, step.by),
-            asks: Asked::Size,
+            quantity: ClaimQuantity::Size,
             value: InstId(0),
             most: 0,
             is_allowed: false,

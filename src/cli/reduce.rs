@@ -32,7 +32,8 @@ pub fn run(args: &ReduceArgs) -> Result<ExitStatus> {
             (spelled(small.write(), args)?, told)
         }
         FileFormat::Module => {
-            let module = hlo::read(&bytes).and_then(SourceContent::fixed).map_err(|e| e.in_file(&shown))?.module;
+            let module =
+                hlo::read(&bytes).and_then(SourceContent::require_known_sizes).map_err(|e| e.in_file(&shown))?.module;
             let (small, told) = with_trials(args, reduce::print_module(&module).as_bytes(), |verdict| {
                 reduce::reduce_module(module.clone(), args.max_runs, verdict)
             })?;

@@ -102,7 +102,7 @@ fn compiled(
     let roof = Roofline::measure(target, 1, program.weights_bytes + program.workspace_bytes)?;
     let spent = |at: usize| least.get(at).copied().unwrap_or_default();
     let roofline = program.kernels.iter().map(|(id, kernel)| {
-        spent(id.0 as usize).launches as f64 * roof.least_ms(kernel.flops, kernel.touched(&program.buffers))
+        spent(id.0 as usize).launches as f64 * roof.least_ms(kernel.flops, kernel.memory_traffic(&program.buffers))
     });
     let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
     let times = code::KernelTimes { ms, roofline: roofline.collect(), runs };

@@ -135,7 +135,7 @@ impl Backend for Llvm {
 /// # Errors
 /// Those of [`compile_bundle`].
 pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result<Object> {
-    compile_bundle(&Bundle::of(program, target), launches)
+    compile_bundle(&Bundle::of_program(program, target), launches)
 }
 
 /// One object of all functions of a model for all its targets; where there are several, a function calls the first that the machine
@@ -252,7 +252,7 @@ pub struct Assembly {
 /// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
     let lines = Some(lines::LineTable::default());
-    let (text, functions) = module::emit(&Bundle::of(program, target), Launches::Direct, lines)?;
+    let (text, functions) = module::emit(&Bundle::of_program(program, target), Launches::Direct, lines)?;
     Ok(Assembly { text: llvm::assembly(&text.whole(), target)?, functions: functions.symbols })
 }
 
@@ -261,7 +261,7 @@ pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
 /// # Errors
 /// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn print(program: &Program, target: &Target, what: TextForm) -> Result<String> {
-    let text = module::emit(&Bundle::of(program, target), Launches::Direct, None)?.0.whole();
+    let text = module::emit(&Bundle::of_program(program, target), Launches::Direct, None)?.0.whole();
     match what {
         TextForm::LlvmIr => Ok(text),
         TextForm::LlvmIrOptimized => llvm::optimized(&text, target),

@@ -180,7 +180,7 @@ impl Driver<'_> {
 
     /// Calls one program.
     fn rung(&mut self, program: &Program) {
-        let (sizes, padded) = (self.sizes, PaddedOffsets::of(self.sizes, program));
+        let (sizes, padded) = (self.sizes, PaddedOffsets::of_program(self.sizes, program));
         let given = sizes.given();
         for (i, (axes, at)) in sizes.args.iter().zip(&padded.args).enumerate() {
             let theirs = self.pointer("%args", i);

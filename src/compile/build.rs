@@ -53,7 +53,7 @@ impl Compiled {
     /// # Errors
     /// An internal one where there is no function.
     pub fn only_for(self, given: &[u64]) -> Result<Built> {
-        let rung = self.bundle.face.entries.first().map_or(0, |entry| entry.rung(given));
+        let rung = self.bundle.face.entries.first().map_or(0, |entry| entry.bucket_of_call(given));
         self.program(rung)
     }
 
@@ -137,7 +137,7 @@ fn plan_all(
     let (is_in_file, bundle) = (scheduled.is_in_file(), Bundle::new(scheduled.face, scheduled.variants));
     let bundle = match is_in_file {
         true => bundle.in_file(&scheduled.initial, None)?,
-        false => bundle.pooled(&scheduled.initial),
+        false => bundle.with_shared_constants(&scheduled.initial),
     };
     Ok((scheduled.modules, bundle))
 }
@@ -236,7 +236,7 @@ fn face(
         let each = || variants.iter().filter_map(|(programs, _)| programs.get(own.clone())).flatten();
         let workspace = |p: &kernel::Program| match sizes.is_empty() {
             true => p.workspace_bytes,
-            false => PaddedOffsets::of(&sizes, p).bytes,
+            false => PaddedOffsets::of_program(&sizes, p).bytes,
         };
         let program = kernel::Program {
             name: prefix.clone(),

@@ -18,7 +18,7 @@ use crate::tensor::Size;
 /// Errors: `Code::UnknownDim` for sizes that are not told; `Code::BadOption` for what else is asked; those of the module and of
 /// [`bounded::lower`].
 pub(super) fn lowered(open: OpenModule, request: &Request) -> Result<Lowered> {
-    let Asked { dims, axes, sizes } = Asked::of(&open, request)?;
+    let RequestedSizes { dims, axes, sizes } = RequestedSizes::of(&open, request)?;
     if sizes.is_empty() {
         return named(made(&open, &dims)?);
     }
@@ -34,7 +34,7 @@ pub(super) fn lowered(open: OpenModule, request: &Request) -> Result<Lowered> {
 ///
 /// Errors: as for [`lowered`]; `Code::BadOption` for bounds.
 pub(super) fn made_for(open: &OpenModule, request: &Request) -> Result<Source> {
-    let Asked { dims, sizes, .. } = Asked::of(open, request)?;
+    let RequestedSizes { dims, sizes, .. } = RequestedSizes::of(open, request)?;
     match sizes.first() {
         None => made(open, &dims),
         Some(size) => {
@@ -91,7 +91,7 @@ impl Host for Computing {
 }
 
 /// The sizes that are asked for.
-struct Asked {
+struct RequestedSizes {
     /// The sizes of each argument, the largest where they vary.
     dims: Vec<Vec<u64>>,
     /// For each axis the number of its size; `None`: it is fixed.
@@ -99,8 +99,8 @@ struct Asked {
     sizes: Vec<Size>,
 }
 
-impl Asked {
-    fn of(open: &OpenModule, request: &Request) -> Result<Asked> {
+impl RequestedSizes {
+    fn of(open: &OpenModule, request: &Request) -> Result<RequestedSizes> {
         if !request.fetches.is_empty() || !request.signatures.is_empty() {
             let told = "a module has its arguments and results; none can be chosen";
             return Err(Diagnostic::new(Code::BadOption, told)
@@ -119,7 +119,7 @@ impl Asked {
         }
         let mut used = vec![false; request.dims.len()];
         let mut varying = VaryingSizes::default();
-        let mut asked = Asked { dims: Vec::new(), axes: Vec::new(), sizes: Vec::new() };
+        let mut asked = RequestedSizes { dims: Vec::new(), axes: Vec::new(), sizes: Vec::new() };
         for (place, arg) in open.args.iter().enumerate() {
             let feed = request.feeds.iter().rfind(|feed| is_called(arg, place, &feed.name));
             if let Some(feed) = feed {
@@ -131,7 +131,7 @@ impl Asked {
                     AxisSize::Fixed(n) => Some(Binding::Size(*n)),
                     _ => of_feed(feed, i).or_else(|| of_dims(&request.dims, &mut used, arg, (place, i))),
                 };
-                let (size, number) = match said.ok_or_else(|| open.refusal())? {
+                let (size, number) = match said.ok_or_else(|| open.unknown_size_error())? {
                     Binding::Size(n) => (n, None),
                     Binding::Bound(bound) => {
                         let number = varying.number(&bound, &default_name(arg, i));

@@ -1,4 +1,4 @@
-//! Sizes that values say and that other shapes fix.
+//! Data-dependent sizes and that other shapes fix.
 //!
 //! TensorFlow adds two arrays, or folds rows by their numbers, only where sizes agree. Where one of them follows from values and the
 //! other is an argument's, the first can only be the second, and a call in which it is not fails. The same holds of two that follow from
@@ -13,10 +13,10 @@ use crate::symbolic::Dim;
 
 /// A function has no more such sizes.
 const MOST_FIXED: usize = 8;
-/// No more of the sizes that values say, the last ones that were met, are tried for one node.
+/// No more of the data-dependent sizes, the last ones that were met, are tried for one node.
 const MOST_TRIED: usize = 8;
 
-/// A size that values say and that is another size.
+/// A data-dependent size and that is another size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fixed {
     /// Index of the size in the order in which data-dependent sizes are met.
@@ -28,7 +28,7 @@ pub struct Fixed {
 enum By {
     /// A size of an argument.
     Argument { feed: usize, axis: usize },
-    /// A size that values say, by its number.
+    /// A data-dependent size, by its number.
     Found(usize),
 }
 
@@ -44,7 +44,7 @@ impl Fixed {
     }
 }
 
-/// Lowers the function for sizes that the caller says and sizes that values say.
+/// Lowers the function for sizes that the caller says and data-dependent sizes.
 type Try<'a> = &'a dyn Fn(&[u64], &[u64], &[Fixed]) -> Result<Lowered, Failure>;
 
 /// The function for the sizes `most` that the caller says, and what is fixed in it.
@@ -140,7 +140,7 @@ fn smaller(prepared: &Prepared, most: &[u64]) -> Vec<u64> {
     most.iter().zip(&prepared.sizes).enumerate().map(less).collect()
 }
 
-/// A size that values say and that can only be another one: where no two are equal, whichever is the larger one, a node refuses to take
+/// A data-dependent size and that can only be another one: where no two are equal, whichever is the larger one, a node refuses to take
 /// its inputs, and takes them where these two are equal.
 fn equal(most: &[u64], lower: Try, fixed: &[Fixed], largest: &Lowered) -> Option<Fixed> {
     let count = largest.found.len() as u64;

@@ -42,7 +42,7 @@ fn edges(comp: &Computation, number: u32, out: &mut String) {
             let tail = if inst.operands.len() > 1 { format!(" [headlabel=\"{i}\"]") } else { String::new() };
             let _ = writeln!(out, "  c{number}_{} -> c{number}_{}{tail};", operand.0, id.0);
         }
-        for callee in inst.op.called() {
+        for callee in inst.op.called_computations() {
             let _ = writeln!(
                 out,
                 "  c{number}_{} -> c{number}_{} [style=invis]; // calls computation {}",

@@ -38,8 +38,8 @@ impl<D: SizeRepr> Default for WindowDim<D> {
     }
 }
 
-/// How many elements `n` are with holes between them.
-fn dilated<D: SizeRepr>(n: D, by: D) -> Option<D> {
+/// The size of `n` elements with dilation holes between them.
+fn dilated_size<D: SizeRepr>(n: D, by: D) -> Option<D> {
     if by.is_one() {
         return Some(n);
     }
@@ -48,25 +48,25 @@ fn dilated<D: SizeRepr>(n: D, by: D) -> Option<D> {
 }
 
 impl<D: SizeRepr> WindowDim<D> {
-    /// Whether each window is the element of its number.
+    /// Whether window number `i` is exactly element `i`.
     pub fn is_element(&self) -> bool {
         let (one, zero) = (D::from(1), D::Signed::from(0));
         [self.size, self.stride, self.lhs_dilate] == [one; 3] && [self.pad_low, self.pad_high] == [zero; 2]
     }
     /// The number of windows over `n` elements, or `None` where a size overflows.
     pub fn output_size(&self, n: D) -> Option<D> {
-        let base = dilated(n, self.lhs_dilate)?.signed()?;
+        let base = dilated_size(n, self.lhs_dilate)?.signed()?;
         let base = base.checked_add(self.pad_low)?.checked_add(self.pad_high)?;
         if self.stride == D::from(0) {
             return Some(D::from(0));
         }
         // how many strides fit between the first window and the last, and the first itself
-        let room = base.checked_sub(self.reach()?.signed()?)?.checked_add(self.stride.signed()?)?;
+        let room = base.checked_sub(self.span()?.signed()?)?.checked_add(self.stride.signed()?)?;
         D::not_negative(room).checked_div(self.stride)
     }
-    /// How many neighbouring elements a window lies over, or `None` where that overflows.
-    pub fn reach(&self) -> Option<D> {
-        dilated(self.size, self.rhs_dilate)
+    /// Number of neighboring elements that a window spans; `None` on overflow.
+    pub fn span(&self) -> Option<D> {
+        dilated_size(self.size, self.rhs_dilate)
     }
 }
 
@@ -112,28 +112,27 @@ pub struct ConvDims<D: SizeRepr = u64> {
     pub batch_group_count: u64,
 }
 
-/// The two named axes of a convolution's operand, kernel or result, and its spatial ones.
+/// The batch and feature axes of a convolution's operand (or the corresponding two of its kernel or result), and its spatial axes.
 pub type ConvAxes = (usize, usize, Vec<usize>);
 
 impl ConvDims {
-    /// Whether groups of one channel that make so many each lie in vectors as they are: elements of the operand are loaded once
-    /// and repeated along the lanes.
-    pub fn repeats(made: u64) -> bool {
+    /// Whether groups of one channel with `made` outputs each stay adjacent in vectors: elements of the operand are loaded once and
+    /// repeated along the lanes.
+    pub fn repeats_along_lanes(made: u64) -> bool {
         matches!(made, 1 | 2 | 4)
     }
 }
 
 impl<D: SizeRepr> ConvDims<D> {
-    /// The axes that TensorFlow's NHWC has, for a window along any number of spatial axes: operand and result as (batch, spatial,
-    /// feature), the kernel as (spatial, input feature, output feature). Groups of one.
+    /// TensorFlow's NHWC layout for a window along any number of spatial axes: operand and result as (batch, spatial, feature), the
+    /// kernel as (spatial, input feature, output feature), one group.
     pub fn channels_last(window: Vec<WindowDim<D>>) -> Self {
         let n = window.len();
         let image = || (0, n + 1, (1..=n).collect());
         Self { window, ..Self::of_axes(image(), (n, n + 1, (0..n).collect()), image()) }
     }
 
-    /// The axes alone: operand and result as (batch, feature, spatial), the kernel as (input feature, output feature,
-    /// spatial). No window, groups of one.
+    /// Axes without a window, in one group; `input`, `kernel` and `output` have batch or input feature, feature, and spatial axes.
     pub fn of_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {
         let (input_batch, input_feature, input_spatial) = input;
         let (kernel_input_feature, kernel_output_feature, kernel_spatial) = kernel;
@@ -271,7 +270,7 @@ pub enum Transpose {
     Adjoint,
 }
 
-/// The kind of kernel that fused instructions become.
+/// Kind of kernel that a fusion becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FusionKind {
     /// One loop over the root.
@@ -284,14 +283,14 @@ pub enum FusionKind {
     Custom,
 }
 
-/// An opcode that this compiler only reads, verifies the frame of, and prints: collectives, async, custom calls.
+/// An opcode whose attributes are kept as text and only partly verified: collectives, asynchronous operations, custom calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Foreign {
     /// XLA's opcode.
     pub opcode: String,
     /// Attributes as written, `(name, text)`, in order.
     pub attrs: Vec<(String, String)>,
-    /// Computations it calls, with the attribute's name.
+    /// Computations that it calls, with the names of the attributes.
     pub calls: Vec<(String, CompId)>,
 }
 
@@ -300,16 +299,16 @@ impl Foreign {
     pub fn attr(&self, name: &str) -> Option<&str> {
         self.attrs.iter().find(|a| a.0 == name).map(|a| a.1.trim_matches('"'))
     }
-    /// The whole number that an attribute is, which stands alone or in braces.
+    /// The integer value of an attribute, plain or in braces.
     pub fn number(&self, name: &str) -> Option<usize> {
         let (_, text) = self.attrs.iter().find(|a| a.0 == name)?;
         text.trim_matches(['{', '}', ' ']).parse().ok()
     }
-    /// Whether an attribute says so.
+    /// Whether an attribute is `true`.
     pub fn is_set(&self, name: &str) -> bool {
         matches!(self.attr(name), Some("true" | "1"))
     }
-    /// Whether it is a custom call that says where an array should be, which is nothing to one device.
+    /// Whether it is a custom call that states where an array should be placed, which means nothing on one device.
     pub fn is_hint(&self) -> bool {
         const HINTS: &[&str] = &[
             "Sharding",
@@ -322,16 +321,16 @@ impl Foreign {
         ];
         self.opcode == "custom-call" && self.attr("custom_call_target").is_some_and(|target| HINTS.contains(&target))
     }
-    /// The shapes of the operands with the layouts that `operand_layout_constraints` asks for, where it is there.
+    /// The shapes of the operands with the layouts in `operand_layout_constraints`, if the attribute is present.
     ///
     /// # Errors
-    /// `Code::HloSyntax` where it lists no shapes.
+    /// `Code::HloSyntax` if it lists no shapes.
     pub fn operand_layouts(&self) -> Option<Result<Vec<Shape>>> {
         let text = self.attr("operand_layout_constraints")?.trim();
         let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
         Some(parse_shapes(inside))
     }
-    /// The call with `operand_layout_constraints` that have the sizes of these operands; `None` where there is nothing to change.
+    /// The call with `operand_layout_constraints` adapted to the sizes of these operands; `None` if nothing changes.
     pub fn with_operand_sizes(&self, operands: &[&Shape]) -> Option<Foreign> {
         let mut layouts = self.operand_layouts()?.ok()?;
         let mut is_other = false;

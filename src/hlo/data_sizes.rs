@@ -4,7 +4,7 @@ use crate::scalar::Direction;
 use crate::symbolic::{Dim, trace};
 use crate::tensor::{Bounds, DType};
 
-/// A size that values at run time say, such as how many elements are not zero.
+/// A data-dependent size: known only from values at run time, such as the number of nonzero elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataSize {
     /// The size, an integer scalar of a computation.
@@ -15,53 +15,53 @@ pub struct DataSize {
     pub assumed: Dim,
     /// Upper bound of the size.
     pub most: Dim,
-    /// Whether it is what it is taken to be, as other shapes ask for that.
+    /// Whether another shape requires the size to equal its assumed value.
     pub is_fixed: bool,
-    /// Where it is another of these sizes, the one that was met first, that one's count.
+    /// The count of an earlier data-dependent size that this one must equal, if any.
     pub same_as: Option<InstId>,
 }
 
-/// The computation of a size that values say.
+/// The computation that determines a data-dependent size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwningComputation {
-    /// One that is open: how many are, it included.
+    /// An open computation, by the depth of open computations including it.
     Open(usize),
-    /// One that was closed.
+    /// A closed computation.
     Closed(CompId),
 }
 
 /// Size that another shape requires a data-dependent size to equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// A size that is known.
+    /// A known size.
     Size(Dim),
-    /// One that other values say, by its number in the order in which they are met.
+    /// Another data-dependent size, by its number.
     Found(usize),
 }
 
 /// Run-time check of a number against an upper bound: a call in which the number exceeds it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The node that asks.
+    /// The TensorFlow node that the check is for.
     pub node: String,
     /// Quantity that the checked number counts.
-    pub asks: Asked,
-    /// The number that it asks for, `s32[]`; negative where the code can't do what is asked.
+    pub quantity: ClaimQuantity,
+    /// The checked number, `s32[]`; negative if the code can't do what the call requires.
     pub value: InstId,
-    /// A call that asks for more fails.
+    /// Upper bound of the number; a call that exceeds it fails.
     pub most: u64,
-    /// Whether the bound is what the caller allows, and does not follow from the program.
+    /// Whether the caller allowed the bound, which does not follow from the program.
     pub is_allowed: bool,
 }
 
 /// Quantity that the number of a [`Claim`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Elements: the size of an axis.
+pub enum ClaimQuantity {
+    /// Elements along an axis.
     Size,
-    /// Rounds of a loop, which lists have room for.
+    /// Iterations of a loop, for which lists have room.
     Rounds,
-    /// Nothing: the value is 1 where a run-time check fails.
+    /// Nothing: the value is 1 if a run-time check fails.
     Check(RuntimeCheck),
 }
 
@@ -132,7 +132,7 @@ pub enum RuntimeChecks {
 /// Assumptions about data-dependent sizes under which a function is lowered.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
-    /// Assumed values of the sizes, in the order of [`super::Builder::found`]; sizes behind the last are assumed to equal their bounds.
+    /// Assumed values of the sizes, in the order of [`super::Builder::data_size`]; sizes behind the last are assumed to equal their bounds.
     pub sizes: Vec<u64>,
     /// Bounds that the caller allows for sizes and numbers of rounds whose bounds do not follow from the program.
     pub bounds: Bounds,
@@ -140,12 +140,12 @@ pub struct Assumed {
     pub fixed: Vec<(usize, Anchor)>,
     /// Selection of the run-time checks that are compiled in.
     pub checks: RuntimeChecks,
-    /// The sizes of each feed, where they are recorded; those that the feeds say where there are none.
+    /// The sizes of each feed, if they are recorded; otherwise the feeds determine them.
     pub feeds: Vec<Vec<Dim>>,
 }
 
 impl Builder<Dim> {
-    /// Lets calls fail in which the value of `claim` is above `most`, which may be another size in each call.
+    /// Records a run-time check against a bound that may vary: calls fail in which the value of `claim` is above `most`.
     pub fn claim_up_to(&mut self, most: Dim, claim: Claim) {
         if !most.varies() {
             return self.claim(Claim { most: most.known(), ..claim });
@@ -156,24 +156,24 @@ impl Builder<Dim> {
         let value = self.select(is_more, beyond, claim.value);
         self.claim(Claim { value, most: room, ..claim });
     }
-    /// The largest that `size` is whatever values say: it follows from the sizes that the caller says.
-    pub fn room(&self, size: Dim) -> Dim {
-        match self.founds().iter().find(|found| size.varies() && found.assumed.is_same(size)) {
-            Some(found) => self.room(found.most),
+    /// The largest value of `size` for any data: an expression of the sizes that the caller gives.
+    pub fn max_size(&self, size: Dim) -> Dim {
+        match self.data_sizes().iter().find(|found| size.varies() && found.assumed.is_same(size)) {
+            Some(found) => self.max_size(found.most),
             None if trace::follows_values(size) => {
                 Dim::from(u64::try_from(trace::range(size).most).unwrap_or(u64::MAX))
             }
             None => size,
         }
     }
-    /// Whether `a` is less than `b` in every call that does not fail: where sizes that values say decide, calls fail in which it is not.
+    /// Whether `a` is less than `b` in every call that does not fail; if data-dependent sizes decide, a run-time check is recorded.
     pub fn require_less(&mut self, a: Dim, b: Dim) -> bool {
         if !trace::values_decide(a, trace::Relation::Less, b) {
             return a < b;
         }
         let value = self.scalar(DType::S32, b - a - 1);
         let node = self.metadata.op_name.clone();
-        self.claim(Claim { node, asks: Asked::Size, value, most: i32::MAX as u64, is_allowed: false });
+        self.claim(Claim { node, quantity: ClaimQuantity::Size, value, most: i32::MAX as u64, is_allowed: false });
         true
     }
 }

@@ -2,17 +2,17 @@
 use super::{Computation, InstId, Literal, Op, SizeRepr};
 use std::collections::{HashMap, HashSet};
 
-/// Elements of slices of more than these are not told apart.
+/// Largest number of elements of a slice that are tracked separately.
 const MOST_ELEMENTS: u64 = 1 << 10;
 
-/// The elements of an array that are of interest, by row-major number.
+/// A set of elements of an array, by row-major number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Elements {
+enum ElementSet {
     All,
     Some(Vec<u64>),
 }
 
-/// The sizes of arrays that `id` is computed from; `constants` are the constants of the computation that hold such sizes.
+/// The sizes of arrays that `id` is computed from; `constants` are the constants that hold such sizes.
 pub(super) fn sizes_read<D: SizeRepr>(
     comp: &Computation<D>,
     constants: &HashMap<InstId, Vec<D::Signed>>,
@@ -22,7 +22,7 @@ pub(super) fn sizes_read<D: SizeRepr>(
     if constants.is_empty() {
         return sizes;
     }
-    let mut todo = vec![(id, Elements::All)];
+    let mut todo = vec![(id, ElementSet::All)];
     while let Some((id, elements)) = todo.pop() {
         if !seen.insert((id, elements.clone())) {
             continue;
@@ -36,17 +36,17 @@ pub(super) fn sizes_read<D: SizeRepr>(
     sizes
 }
 
-/// Some elements of a constant.
-fn values<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: &Elements) -> Vec<i64> {
+/// The expressions of some elements of a constant.
+fn values<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: &ElementSet) -> Vec<i64> {
     let Op::Constant(Literal::Array(tensor)) = &comp.insts[id].op else { return Vec::new() };
     match elements {
-        Elements::All => (0..tensor.len()).filter_map(|i| tensor.get_i64(i)).collect(),
-        Elements::Some(of) => of.iter().filter_map(|&i| tensor.get_i64(usize::try_from(i).ok()?)).collect(),
+        ElementSet::All => (0..tensor.len()).filter_map(|i| tensor.get_i64(i)).collect(),
+        ElementSet::Some(of) => of.iter().filter_map(|&i| tensor.get_i64(usize::try_from(i).ok()?)).collect(),
     }
 }
 
-/// The elements of operands that elements of an instruction are computed from, or more.
-fn operands<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: Elements) -> Vec<(InstId, Elements)> {
+/// The elements of operands that elements of an instruction depend on, or a superset.
+fn operands<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: ElementSet) -> Vec<(InstId, ElementSet)> {
     let Some(inst) = comp.insts.get(id) else { return Vec::new() };
     let count = |id: InstId| comp.insts[id].shape.as_array().map_or(0, |a| a.elements().at_hand());
     match (&inst.op, &inst.operands[..]) {
@@ -55,29 +55,29 @@ fn operands<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: Elements) 
             all.iter().map(|&x| (x, elements.clone())).collect()
         }
         (Op::Slice(dims), &[x]) => {
-            let [slice] = dims[..] else { return vec![(x, Elements::All)] };
+            let [slice] = dims[..] else { return vec![(x, ElementSet::All)] };
             let of: Vec<u64> = match elements {
-                Elements::Some(of) => of,
-                Elements::All if count(id) <= MOST_ELEMENTS => (0..count(id)).collect(),
-                Elements::All => return vec![(x, Elements::All)],
+                ElementSet::Some(of) => of,
+                ElementSet::All if count(id) <= MOST_ELEMENTS => (0..count(id)).collect(),
+                ElementSet::All => return vec![(x, ElementSet::All)],
             };
             vec![(
                 x,
-                Elements::Some(of.into_iter().map(|i| slice.start.at_hand() + i * slice.stride.at_hand()).collect()),
+                ElementSet::Some(of.into_iter().map(|i| slice.start.at_hand() + i * slice.stride.at_hand()).collect()),
             )]
         }
         (Op::Concatenate(_), parts) if inst.shape.as_array().is_some_and(|a| a.rank() == 1) => {
-            let Elements::Some(of) = elements else { return parts.iter().map(|&x| (x, Elements::All)).collect() };
+            let ElementSet::Some(of) = elements else { return parts.iter().map(|&x| (x, ElementSet::All)).collect() };
             let mut begin = 0;
             let mut out = Vec::with_capacity(parts.len());
             for &part in parts {
                 let end = begin + count(part);
                 let own: Vec<u64> = of.iter().filter(|i| (begin..end).contains(*i)).map(|i| i - begin).collect();
-                out.extend((!own.is_empty()).then_some((part, Elements::Some(own))));
+                out.extend((!own.is_empty()).then_some((part, ElementSet::Some(own))));
                 begin = end;
             }
             out
         }
-        (_, all) => all.iter().map(|&x| (x, Elements::All)).collect(),
+        (_, all) => all.iter().map(|&x| (x, ElementSet::All)).collect(),
     }
 }

@@ -2,18 +2,18 @@
 use super::{Computation, InstId, Op};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 
-/// How two values of one type are folded into one. Every fold is associative and commutes, but for the rounding of sums and products.
+/// A combination of two values of one type. Every fold is associative and commutative, except for the rounding of sums and products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// By this op.
+    /// The fold by a scalar op.
     By(ScalarOp),
-    /// The second where it compares as larger than the first, else the first: the larger of two, and a NaN in the second is passed
-    /// over. What starts from a number is never NaN. TensorFlow's pools fold so.
+    /// The second value if it compares larger than the first, else the first: the maximum, ignoring a NaN in the second. A fold that
+    /// starts from a number is never NaN. TensorFlow's pooling folds so.
     Larger,
 }
 
 impl Fold {
-    /// The op, if it is one.
+    /// The scalar op, if the fold is one.
     pub fn op(self) -> Option<ScalarOp> {
         match self {
             Fold::By(op) => Some(op),
@@ -23,7 +23,7 @@ impl Fold {
 }
 
 impl Computation {
-    /// The fold that this computation of two scalars is.
+    /// The fold that this computation of two scalars performs.
     pub fn fold(&self) -> Option<Fold> {
         let [x, y] = self.params[..] else { return None };
         let root = self.insts.get(self.root)?;
@@ -60,7 +60,8 @@ mod tests {
 ENTRY e {{ a = f32[4] parameter(0) i = f32[] parameter(1) ROOT r = f32[] reduce(a, i), dimensions={{0}}, to_apply=f }}"
         );
         let module = text::parse(&text).expect("parses");
-        let called = module.comps[module.entry].insts.iter().find_map(|(_, i)| i.op.called().first().copied());
+        let called =
+            module.comps[module.entry].insts.iter().find_map(|(_, i)| i.op.called_computations().first().copied());
         module.comps[called.expect("reduce calls one")].fold()
     }
 

@@ -5,13 +5,13 @@
 use super::attrs::Foreign;
 use crate::diag::{Code, Error, Result};
 
-/// More devices than this are no module's; the tables of an object grow with them.
+/// Upper limit of devices, as the tables of an object grow with them.
 const MOST_DEVICES: u64 = 1 << 12;
 
-/// More numbers than this are not counted out of `[groups,size]<=[n]`, which says any number in few letters.
+/// Upper limit of numbers that `[groups,size]<=[n]` is expanded to, as a short text can state any.
 const MOST_COUNTED: u64 = 1 << 20;
 
-/// How many devices run a module.
+/// Number of devices that run a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Devices {
     /// Copies of the program that have data of their own.
@@ -24,8 +24,8 @@ impl Devices {
     /// The devices of a module with so many replicas, each of so many partitions.
     ///
     /// # Errors
-    /// `Code::SeveralDevices` for none, and for more than an object has tables for.
-    pub fn of([replicas, partitions]: [u64; 2]) -> Result<Devices> {
+    /// `Code::SeveralDevices` for zero, and for more than the limit.
+    pub fn new([replicas, partitions]: [u64; 2]) -> Result<Devices> {
         let all = replicas.checked_mul(partitions).filter(|n| (1..=MOST_DEVICES).contains(n));
         match (all, u32::try_from(replicas), u32::try_from(partitions)) {
             (Some(_), Ok(replicas), Ok(partitions)) => Ok(Devices { replicas, partitions }),
@@ -36,7 +36,7 @@ impl Devices {
             }
         }
     }
-    /// How many there are.
+    /// Number of devices.
     pub fn count(self) -> u32 {
         self.replicas * self.partitions
     }
@@ -53,7 +53,7 @@ pub enum CollectiveGroups {
 
 /// The meaning of the numbers in a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum GroupMode {
     /// Replicas; each partition has a group of its own.
     Replicas,
     /// Partitions; each replica has a group of its own.
@@ -64,14 +64,13 @@ enum Mode {
     Devices,
 }
 
-/// The ranks that `f` joins.
+/// The groups of ranks that collective `f` joins.
 ///
 /// # Errors
-/// `Code::HloInvalid` for numbers of devices that there are not, for groups of several sizes, and where a device stands in no group and
-/// has to have a result.
-pub fn joined(f: &Foreign, devices: Devices) -> Result<CollectiveGroups> {
+/// `Code::HloInvalid` for device numbers out of range, for groups of several sizes, and if a device is in no group but needs a result.
+pub fn joined_ranks(f: &Foreign, devices: Devices) -> Result<CollectiveGroups> {
     let invalid = |told: &str| Error::user(Code::HloInvalid, format!("{}: {told}", f.opcode));
-    let mode = mode(f).map_err(invalid)?;
+    let mode = group_mode(f).map_err(invalid)?;
     if is_permute(f) {
         let text = f.attr("source_target_pairs").unwrap_or("{}");
         let pairs = lists(text).ok_or_else(|| invalid("source_target_pairs are no pairs"))?;
@@ -97,7 +96,7 @@ pub fn joined(f: &Foreign, devices: Devices) -> Result<CollectiveGroups> {
     Ok(CollectiveGroups::Groups(groups))
 }
 
-/// Whether an opcode is a collective: what a device gives depends on what others have.
+/// Whether an opcode is a collective: its results depend on values of other devices.
 pub fn is_collective(opcode: &str) -> bool {
     matches!(
         opcode,
@@ -110,7 +109,7 @@ pub fn joins_devices(opcode: &str) -> bool {
     is_collective(opcode.strip_suffix("-start").or_else(|| opcode.strip_suffix("-done")).unwrap_or(opcode))
 }
 
-/// Whether the only device sends to itself.
+/// Whether a collective permute on one device sends to itself.
 pub fn keeps_its_own(permutation: &Foreign) -> bool {
     let pairs = permutation.attr("source_target_pairs").and_then(lists);
     pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair[..] == [0, 0]))
@@ -120,34 +119,36 @@ fn is_permute(f: &Foreign) -> bool {
     f.opcode.starts_with("collective-permute")
 }
 
-fn mode(f: &Foreign) -> Result<Mode, &'static str> {
+fn group_mode(f: &Foreign) -> Result<GroupMode, &'static str> {
     let has_channel = f.attr("channel_id").is_some_and(|c| c != "0");
     // These have no word for it: with a channel they are of partitions.
     let asks = !is_permute(f) && !matches!(f.opcode.as_str(), "all-to-all" | "collective-broadcast");
     match (has_channel, f.attr("use_global_device_ids") == Some("true")) {
         (false, true) => Err("use_global_device_ids without a channel"),
-        (false, false) => Ok(Mode::Replicas),
-        (true, true) => Ok(Mode::Devices),
-        (true, false) if asks => Ok(Mode::Both),
-        (true, false) => Ok(Mode::Partitions),
+        (false, false) => Ok(GroupMode::Replicas),
+        (true, true) => Ok(GroupMode::Devices),
+        (true, false) if asks => Ok(GroupMode::Both),
+        (true, false) => Ok(GroupMode::Partitions),
     }
 }
 
-fn pairs_of(pairs: &[Vec<i64>], mode: Mode, devices: Devices) -> Result<Vec<[u32; 2]>, &'static str> {
+fn pairs_of(pairs: &[Vec<i64>], mode: GroupMode, devices: Devices) -> Result<Vec<[u32; 2]>, &'static str> {
     let Devices { replicas, partitions } = devices;
     let mut all = Vec::new();
     for pair in pairs {
         let &[from, to] = &pair[..] else { return Err("a pair has a source and a target") };
         match mode {
-            Mode::Replicas | Mode::Both => {
-                let (from, to) = (below(from, replicas)?, below(to, replicas)?);
+            GroupMode::Replicas | GroupMode::Both => {
+                let (from, to) = (checked_below(from, replicas)?, checked_below(to, replicas)?);
                 all.extend((0..partitions).map(|p| [from * partitions + p, to * partitions + p]));
             }
-            Mode::Partitions => {
-                let (from, to) = (below(from, partitions)?, below(to, partitions)?);
+            GroupMode::Partitions => {
+                let (from, to) = (checked_below(from, partitions)?, checked_below(to, partitions)?);
                 all.extend((0..replicas).map(|r| [r * partitions + from, r * partitions + to]));
             }
-            Mode::Devices => all.push([below(from, devices.count())?, below(to, devices.count())?]),
+            GroupMode::Devices => {
+                all.push([checked_below(from, devices.count())?, checked_below(to, devices.count())?])
+            }
         }
     }
     for side in 0..2 {
@@ -160,12 +161,12 @@ fn pairs_of(pairs: &[Vec<i64>], mode: Mode, devices: Devices) -> Result<Vec<[u32
     Ok(all)
 }
 
-fn groups_of(mut written: Vec<Vec<i64>>, mode: Mode, devices: Devices) -> Result<Vec<Vec<u32>>, &'static str> {
+fn groups_of(mut written: Vec<Vec<i64>>, mode: GroupMode, devices: Devices) -> Result<Vec<Vec<u32>>, &'static str> {
     let Devices { replicas, partitions } = devices;
     let most = match mode {
-        Mode::Replicas | Mode::Both => replicas,
-        Mode::Partitions => partitions,
-        Mode::Devices => devices.count(),
+        GroupMode::Replicas | GroupMode::Both => replicas,
+        GroupMode::Partitions => partitions,
+        GroupMode::Devices => devices.count(),
     };
     written.retain(|group| !group.is_empty());
     if written.is_empty() {
@@ -173,16 +174,16 @@ fn groups_of(mut written: Vec<Vec<i64>>, mode: Mode, devices: Devices) -> Result
     }
     let mut all = Vec::new();
     for group in written {
-        let group = group.into_iter().map(|n| below(n, most)).collect::<Result<Vec<_>, _>>()?;
+        let group = group.into_iter().map(|n| checked_below(n, most)).collect::<Result<Vec<_>, _>>()?;
         match mode {
-            Mode::Devices => all.push(group),
-            Mode::Replicas => {
+            GroupMode::Devices => all.push(group),
+            GroupMode::Replicas => {
                 all.extend((0..partitions).map(|p| group.iter().map(|r| r * partitions + p).collect::<Vec<_>>()));
             }
-            Mode::Partitions => {
+            GroupMode::Partitions => {
                 all.extend((0..replicas).map(|r| group.iter().map(|p| r * partitions + p).collect::<Vec<_>>()));
             }
-            Mode::Both => {
+            GroupMode::Both => {
                 all.push(group.iter().flat_map(|r| (0..partitions).map(move |p| r * partitions + p)).collect());
             }
         }
@@ -190,7 +191,7 @@ fn groups_of(mut written: Vec<Vec<i64>>, mode: Mode, devices: Devices) -> Result
     Ok(all)
 }
 
-fn below(number: i64, most: u32) -> Result<u32, &'static str> {
+fn checked_below(number: i64, most: u32) -> Result<u32, &'static str> {
     u32::try_from(number).ok().filter(|&n| n < most).ok_or("a group names a device that there is not")
 }
 
@@ -213,7 +214,7 @@ pub fn lists(text: &str) -> Option<Vec<Vec<i64>>> {
 }
 
 /// Groups as `{{0,1},{2,3}}`, which [`lists`] reads.
-pub fn written<T: ToString>(groups: &[Vec<T>]) -> String {
+pub fn format_groups<T: ToString>(groups: &[Vec<T>]) -> String {
     let one = |group: &Vec<T>| format!("{{{}}}", group.iter().map(T::to_string).collect::<Vec<_>>().join(","));
     format!("{{{}}}", groups.iter().map(one).collect::<Vec<_>>().join(","))
 }
@@ -259,7 +260,7 @@ mod tests {
     fn of(opcode: &str, attrs: &[(&str, &str)], replicas: u64, partitions: u64) -> Result<CollectiveGroups> {
         let attrs = attrs.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let f = Foreign { opcode: opcode.to_string(), attrs, calls: Vec::new() };
-        joined(&f, Devices::of([replicas, partitions])?)
+        joined_ranks(&f, Devices::new([replicas, partitions])?)
     }
 
     fn groups(attrs: &[(&str, &str)], replicas: u64, partitions: u64) -> Vec<Vec<u32>> {

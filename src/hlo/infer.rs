@@ -12,7 +12,7 @@ fn array<'a, D: SizeRepr>(shapes: &[&'a Shape<D>], i: usize) -> Result<&'a Array
     shape.as_array().ok_or_else(|| format!("operand {i} is {shape}, not an array"))
 }
 
-/// The shape of `op` on `shapes`; an error for ops whose shape must be written (`parameter`, `reshape`, `iota` …).
+/// The shape of `op` on operands of `shapes`; an error for ops whose shape must be given (`parameter`, `reshape`, `iota` …).
 ///
 /// # Errors
 /// A message that says what does not fit.
@@ -41,7 +41,7 @@ pub fn infer<D: SizeRepr>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) 
         }
         Op::Reduce { dims, comp } => reduce(shapes, dims).map(|s| as_returned(s, module, *comp)),
         Op::ReduceWindow { window, comp } => reduce_window(shapes, window).map(|s| as_returned(s, module, *comp)),
-        Op::SelectAndScatter { .. } => Ok(Shape::Array(plain(array(shapes, 0)?))),
+        Op::SelectAndScatter { .. } => Ok(Shape::Array(without_layout(array(shapes, 0)?))),
         Op::Sort { .. } => one_or_tuple(shapes.iter().map(|s| (*s).clone()).collect()),
         Op::TopK { k, .. } => top_k(array(shapes, 0)?, *k),
         Op::Dot(dims) => dot(array(shapes, 0)?, array(shapes, 1)?, dims),
@@ -68,15 +68,15 @@ pub fn infer<D: SizeRepr>(op: &Op<D>, shapes: &[&Shape<D>], module: &Module<D>) 
             Ok(c.insts[c.root].shape.clone())
         }
         Op::Fft { kind, length } => fft(array(shapes, 0)?, *kind, length),
-        Op::Cholesky { .. } => Ok(Shape::Array(plain(array(shapes, 0)?))),
-        Op::TriangularSolve { .. } => Ok(Shape::Array(plain(array(shapes, 1)?))),
+        Op::Cholesky { .. } => Ok(Shape::Array(without_layout(array(shapes, 0)?))),
+        Op::TriangularSolve { .. } => Ok(Shape::Array(without_layout(array(shapes, 1)?))),
         Op::BatchNormTraining { feature_index, .. } | Op::BatchNormGrad { feature_index, .. } => {
             batch_norm(array(shapes, 0)?, *feature_index)
         }
-        Op::BatchNormInference { .. } => Ok(Shape::Array(plain(array(shapes, 0)?))),
+        Op::BatchNormInference { .. } => Ok(Shape::Array(without_layout(array(shapes, 0)?))),
         Op::GetDimensionSize(_) => Ok(Shape::array(DType::S32, [])),
         Op::SetDimensionSize(dim) => {
-            let mut x = plain(array(shapes, 0)?);
+            let mut x = without_layout(array(shapes, 0)?);
             x.dynamic = (0..x.rank()).map(|i| i == *dim).collect();
             Ok(Shape::Array(x))
         }
@@ -105,7 +105,7 @@ fn top_k<D: SizeRepr>(x: &ArrayShape<D>, k: D) -> Inferred<D> {
 /// The shape of a batch normalization of `x` and of its gradient: an array like `x` and two of the size of its features.
 fn batch_norm<D: SizeRepr>(x: &ArrayShape<D>, feature_index: usize) -> Inferred<D> {
     let channel = Shape::array(x.dtype, [*x.dims.get(feature_index).ok_or("feature_index is beyond the rank")?]);
-    Ok(Shape::Tuple(vec![Shape::Array(plain(x)), channel.clone(), channel]))
+    Ok(Shape::Tuple(vec![Shape::Array(without_layout(x)), channel.clone(), channel]))
 }
 
 /// The shape of a literal.
@@ -117,7 +117,7 @@ pub fn literal_shape<D: SizeRepr>(literal: &super::Literal) -> Shape<D> {
     }
 }
 
-fn plain<D: SizeRepr>(x: &ArrayShape<D>) -> ArrayShape<D> {
+fn without_layout<D: SizeRepr>(x: &ArrayShape<D>) -> ArrayShape<D> {
     ArrayShape { dynamic: x.dynamic.clone(), layout: None, ..x.clone() }
 }
 
@@ -163,7 +163,7 @@ fn elementwise<D: SizeRepr>(op: ScalarOp, shapes: &[&Shape<D>]) -> Inferred<D> {
         }
     }
     let types: Vec<DType> = arrays.iter().map(|a| a.dtype).collect();
-    let mut out = plain(main);
+    let mut out = without_layout(main);
     out.dtype = op.result(&types);
     Ok(Shape::Array(out))
 }
@@ -225,7 +225,7 @@ fn concatenate<D: SizeRepr>(shapes: &[&Shape<D>], axis: usize) -> Inferred<D> {
 }
 
 fn dynamic_slice<D: SizeRepr>(x: &ArrayShape<D>, sizes: &[D]) -> Inferred<D> {
-    if sizes.len() != x.rank() || sizes.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s)) {
+    if sizes.len() != x.rank() || sizes.iter().zip(&x.dims).any(|(&s, &n)| !window_fits(n, s)) {
         return Err(format!("slice sizes {sizes:?} do not fit {x}"));
     }
     Ok(Shape::array(x.dtype, sizes.to_vec()))
@@ -234,21 +234,21 @@ fn dynamic_slice<D: SizeRepr>(x: &ArrayShape<D>, sizes: &[D]) -> Inferred<D> {
 fn dynamic_update_slice<D: SizeRepr>(x: &ArrayShape<D>, update: &ArrayShape<D>) -> Inferred<D> {
     if update.dtype != x.dtype
         || update.rank() != x.rank()
-        || update.dims.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s))
+        || update.dims.iter().zip(&x.dims).any(|(&s, &n)| !window_fits(n, s))
     {
         return Err(format!("{update} does not fit into {x}"));
     }
-    Ok(Shape::Array(plain(x)))
+    Ok(Shape::Array(without_layout(x)))
 }
 
-/// Whether `size` neighbouring elements may be taken of `n`. One element is taken of a size that varies also where that may be 0 in a
-/// call: then nothing is taken there, as no place is within.
-fn holds<D: SizeRepr>(n: D, size: D) -> bool {
+/// Whether `size` neighboring elements can be sliced from `n`. A slice of one element is allowed of a varying size even if that may be 0
+/// in a call, as nothing is read then.
+fn window_fits<D: SizeRepr>(n: D, size: D) -> bool {
     (size.is_one() && !n.is_same(D::from(0))) || size <= n
 }
 
 fn gather<D: SizeRepr>(x: &ArrayShape<D>, indices: &ArrayShape<D>, d: &GatherDims<D>) -> Inferred<D> {
-    if d.slice_sizes.len() != x.rank() || d.slice_sizes.iter().zip(&x.dims).any(|(&s, &n)| !holds(n, s)) {
+    if d.slice_sizes.len() != x.rank() || d.slice_sizes.iter().zip(&x.dims).any(|(&s, &n)| !window_fits(n, s)) {
         return Err(format!("slice sizes {:?} do not fit {x}", d.slice_sizes));
     }
     if d.index_vector_dim > indices.rank() || d.start_index_map.iter().any(|&a| a >= x.rank()) {
@@ -280,7 +280,7 @@ fn reduce<D: SizeRepr>(shapes: &[&Shape<D>], dims: &[usize]) -> Inferred<D> {
     one_or_tuple((0..n).map(one).collect::<Result<Vec<_>, String>>()?)
 }
 
-/// The result of a fold of one array, which is a tuple where the computation returns one.
+/// The result shape of a reduction of one array, a tuple if its computation returns one.
 fn as_returned<D: SizeRepr>(shape: Shape<D>, module: &Module<D>, comp: CompId) -> Shape<D> {
     match shape {
         Shape::Array(_) if module.comps.get(comp).is_some_and(Computation::returns_tuple) => Shape::Tuple(vec![shape]),
@@ -288,7 +288,7 @@ fn as_returned<D: SizeRepr>(shape: Shape<D>, module: &Module<D>, comp: CompId) -
     }
 }
 
-fn windowed<D: SizeRepr>(dims: &[D], window: &[WindowDim<D>]) -> Result<Vec<D>, String> {
+fn window_dims<D: SizeRepr>(dims: &[D], window: &[WindowDim<D>]) -> Result<Vec<D>, String> {
     if dims.len() != window.len() {
         return Err(format!("a window of {} dimensions over {}", window.len(), dims.len()));
     }
@@ -305,7 +305,7 @@ fn reduce_window<D: SizeRepr>(shapes: &[&Shape<D>], window: &[WindowDim<D>]) -> 
     let n = shapes.len() / 2;
     let one = |i: usize| {
         let (x, init) = (array(shapes, i)?, array(shapes, n + i)?);
-        Ok(Shape::array(init.dtype, windowed(&x.dims, window)?))
+        Ok(Shape::array(init.dtype, window_dims(&x.dims, window)?))
     };
     one_or_tuple((0..n).map(one).collect::<Result<Vec<_>, String>>()?)
 }
@@ -365,7 +365,7 @@ fn convolution<D: SizeRepr>(x: &ArrayShape<D>, k: &ArrayShape<D>, d: &ConvDims<D
     let mut dims = vec![D::from(0); rank];
     dims[d.output_batch] = x.dims[d.input_batch].checked_div(D::from(batches)).ok_or("a size overflows")?;
     dims[d.output_feature] = outputs;
-    for (&a, n) in d.output_spatial.iter().zip(windowed(&sizes, &d.window)?) {
+    for (&a, n) in d.output_spatial.iter().zip(window_dims(&sizes, &d.window)?) {
         dims[a] = n;
     }
     Ok(Shape::array(x.dtype, dims))
@@ -377,7 +377,7 @@ fn above_half<D: SizeRepr>(n: D) -> D {
     half.checked_add(D::from(1)).unwrap_or(half)
 }
 
-/// How many complex numbers a transform of `reals` real numbers has; none of none, as in XLA.
+/// Number of complex elements in the transform of `reals` real ones; 0 for 0, as in XLA.
 fn complex_of<D: SizeRepr>(reals: D) -> D {
     if reals == D::from(0) { reals } else { above_half(reals) }
 }

@@ -26,7 +26,7 @@ pub mod text;
 pub mod verify;
 
 pub use builder::{Builder, BuilderCheckpoint};
-pub use data_sizes::{Anchor, Asked, Assumed, Claim, DataSize, OwningComputation, RuntimeCheck, RuntimeChecks};
+pub use data_sizes::{Anchor, Assumed, Claim, ClaimQuantity, DataSize, OwningComputation, RuntimeCheck, RuntimeChecks};
 pub use fold::Fold;
 pub use op::{Arity, ElementMapping, Literal, Op};
 pub use shape::{ArrayShape, Shape, XlaLayout};
@@ -70,7 +70,7 @@ pub struct Inst<D: SizeRepr = u64> {
     pub shape: Shape<D>,
     /// The TensorFlow node that the instruction came from; those of one node share it.
     pub metadata: Arc<Metadata>,
-    /// Attributes that are only carried, as text: sharding, backend_config, control-predecessors, operand_precision …
+    /// Opaque attributes as text: sharding, backend_config, control-predecessors, operand_precision …
     pub extra: Vec<(String, String)>,
 }
 
@@ -79,7 +79,7 @@ pub type Users = IdLists<InstId, InstId>;
 /// The uses of each instruction of a computation: a user, and which of its operands the instruction is.
 pub type OperandUses = IdLists<InstId, (InstId, usize)>;
 
-/// A function of values.
+/// A computation: a function of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Computation<D: SizeRepr = u64> {
     /// The name, unique in the module.
@@ -90,10 +90,10 @@ pub struct Computation<D: SizeRepr = u64> {
     pub params: Vec<InstId>,
     /// The result.
     pub root: InstId,
-    /// Sizes of arrays that values of it say, integer scalars, with their numbers among those of the module; only of a function that is
-    /// an instance of one whose sizes vary.
+    /// Data-dependent sizes that its values determine: integer scalars, with their numbers among those of the module. Only for a function
+    /// that is an instance of one with varying sizes.
     pub sizes: Vec<(usize, InstId)>,
-    /// The constants whose elements follow from sizes that vary, with these elements; none of a computation for fixed sizes.
+    /// Constants whose elements vary with sizes, with the expressions of the elements; empty in a computation for fixed sizes.
     pub size_constants: Vec<(InstId, Vec<D::Signed>)>,
 }
 
@@ -116,14 +116,14 @@ pub struct Module<D: SizeRepr = u64> {
     pub comps: IdVec<CompId, Computation<D>>,
     /// The computation that is run.
     pub entry: CompId,
-    /// Attributes of the header that are only carried, as text.
+    /// Opaque attributes of the header, as text.
     pub extra: Vec<(String, String)>,
-    /// Whether the numbers of its weights ([`Module::is_weight`]) may be replaced by others when it is code: then no step looks at them.
+    /// Whether the elements of its weights ([`Module::is_weight`]) may be replaced after compilation: then no step looks at them.
     pub replaceable: bool,
 }
 
 impl<D: SizeRepr> Module<D> {
-    /// Whether a constant is an array whose numbers may be replaced: floats that are no scalar.
+    /// Whether a constant is an array that may be replaced: floats, not a scalar.
     pub fn is_weight(&self, t: &Tensor) -> bool {
         self.replaceable && !t.dims.is_empty() && (t.dtype.is_float() || t.dtype.is_complex())
     }
@@ -131,17 +131,17 @@ impl<D: SizeRepr> Module<D> {
     pub fn entry(&self) -> &Computation<D> {
         &self.comps[self.entry]
     }
-    /// How many replicas the header asks for, and how many partitions of each; 1 where nothing is written.
+    /// Numbers of replicas and of partitions per replica in the header; 1 if not given.
     pub fn devices(&self) -> [u64; 2] {
         ["replica_count", "num_partitions"].map(|name| {
             let text = self.extra.iter().find(|(n, _)| n == name);
             text.and_then(|(_, v)| v.trim().parse().ok()).unwrap_or(1)
         })
     }
-    /// Refuses what needs several devices: here, one runs a module, and what others would send never comes.
+    /// Refuses modules that need several devices, for callers that have one.
     ///
-    /// Groups of devices say nothing: where the header has one replica and one partition, XLA takes the device alone too,
-    /// whatever others a collective names.
+    /// Device groups are ignored: if the header has one replica and one partition, XLA runs the device alone too, whatever other devices
+    /// a collective names.
     ///
     /// # Errors
     /// `Code::SeveralDevices`.
@@ -162,7 +162,7 @@ impl<D: SizeRepr> Module<D> {
     /// The computations that the entry reaches, callees before callers.
     pub fn reachable(&self) -> Vec<CompId> {
         let callees = |id: CompId| -> Vec<CompId> {
-            let called = self.comps[id].insts.values().flat_map(|inst| inst.op.called());
+            let called = self.comps[id].insts.values().flat_map(|inst| inst.op.called_computations());
             called.collect::<Vec<_>>().into_iter().rev().collect()
         };
         let (mut seen, mut out) = (vec![false; self.comps.len()], Vec::new());
@@ -228,7 +228,7 @@ impl<D: SizeRepr> Computation<D> {
         }
         out
     }
-    /// The users of each instruction, among those of `post_order`; an instruction that uses a value twice stands twice.
+    /// The users of each instruction among those of `post_order`; an instruction that uses a value twice is listed twice.
     pub fn users(&self) -> Users {
         let order = self.post_order();
         let pairs = order.iter().flat_map(|&id| self.insts[id].operands.iter().map(move |&operand| (operand, id)));
@@ -242,7 +242,7 @@ impl<D: SizeRepr> Computation<D> {
         });
         IdLists::grouped(self.insts.len(), &pairs.collect::<Vec<_>>())
     }
-    /// Whether its result is a tuple.
+    /// Whether the result is a tuple.
     pub fn returns_tuple(&self) -> bool {
         self.insts.get(self.root).is_some_and(|root| root.shape.as_tuple().is_some())
     }

@@ -53,18 +53,18 @@ impl Arity {
     }
 }
 
-/// How the elements of an op's result follow from those of its operands. Fusion decides by it, and analyses that know nothing better.
+/// Dependence of an op's result elements on its operands' elements. Fusion is based on it, as are analyses without a better rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementMapping {
     /// Each is computed from the elements of all operands at the same index; an operand may also be a scalar.
     Pointwise,
-    /// The operand's, in the same row-major order.
+    /// The operand's elements in the same row-major order.
     SameOrder,
-    /// Each is an element of the operand, or a number, that the index and the attributes tell.
+    /// Each is an element of the operand, or a constant, as determined by the index and the attributes.
     Rearranged,
-    /// Each is an element of one of the operands: the index, the attributes and numbers in later operands tell which.
+    /// Each is an element of one of the operands, as determined by the index, the attributes and index operands.
     Selected,
-    /// Each is computed from many elements.
+    /// Each depends on many elements.
     Folded,
     /// Anything else: tuples, tokens, calls, constants, random numbers.
     Opaque,
@@ -85,7 +85,7 @@ macro_rules! hlo_ops {
             $($(#[$doc])* $variant $(($payload))? $({ $($(#[$fdoc])* $field: $fty),* })?,)*
             /// A scalar op applied point by point; all operands have the result's sizes, but `select`'s predicate and `clamp`'s bounds may be scalars.
             Elementwise(ScalarOp),
-            /// An opcode that is only carried.
+            /// An opcode whose attributes are kept as text.
             Foreign(Box<Foreign>),
         }
         impl<D: SizeRepr> Op<D> {
@@ -97,7 +97,7 @@ macro_rules! hlo_ops {
                     Op::Foreign(f) => &f.opcode,
                 }
             }
-            /// How many operands it takes.
+            /// Number of operands.
             pub fn arity(&self) -> Arity {
                 match self {
                     $(Op::$variant { .. } => $arity,)*
@@ -105,7 +105,7 @@ macro_rules! hlo_ops {
                     Op::Foreign(_) => Arity::AtLeast(0),
                 }
             }
-            /// How the elements of the op's result follow from those of its operands.
+            /// Dependence of result elements on operand elements.
             pub fn elements(&self) -> ElementMapping {
                 match self {
                     $(Op::$variant { .. } => $elements,)*
@@ -121,7 +121,7 @@ macro_rules! hlo_ops {
                 _ => None,
             }
         }
-        /// The op of a row, made of its attributes, which are taken; `None` for an opcode that is no row.
+        /// Builds the op of a row from its attributes, which are taken; `None` for an opcode that is no row.
         pub(super) fn read(opcode: &str, attrs: &mut Attrs) -> Result<Option<Op>, String> {
             Ok(match opcode {
                 $($name => Some(Op::$variant
@@ -284,7 +284,7 @@ hlo_ops! {
 
 impl<D: SizeRepr> Op<D> {
     /// The computations that the op calls, in the order of its fields.
-    pub fn called(&self) -> Vec<CompId> {
+    pub fn called_computations(&self) -> Vec<CompId> {
         match self {
             Op::Scatter { comp, .. }
             | Op::Reduce { comp, .. }

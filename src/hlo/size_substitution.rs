@@ -6,7 +6,7 @@ use crate::symbolic::Dim;
 use crate::util::id_vec::Id;
 use std::cell::RefCell;
 
-/// The functions that make sizes of another type of each size.
+/// Functions that map sizes to another type.
 #[derive(Clone, Copy)]
 pub struct Resized<'a, D: SizeRepr, E: SizeRepr> {
     /// The new value of a size that is not negative.
@@ -16,7 +16,7 @@ pub struct Resized<'a, D: SizeRepr, E: SizeRepr> {
 }
 
 impl<D: SizeRepr, E: SizeRepr> Resized<'_, D, E> {
-    fn all(self, sizes: &[D]) -> Vec<E> {
+    fn resize_all(self, sizes: &[D]) -> Vec<E> {
         sizes.iter().map(|&d| (self.size)(d)).collect()
     }
 }
@@ -25,10 +25,10 @@ fn at_hand<D: SizeRepr>() -> Resized<'static, D, u64> {
     Resized { size: &D::at_hand, signed: &D::Signed::at_hand }
 }
 
-/// Integers as sizes that do not vary.
+/// Maps integers to sizes that do not vary.
 const FIXED: Resized<u64, Dim> = Resized { size: &Dim::from, signed: &Dim::from };
 
-fn windows<D: SizeRepr, E: SizeRepr>(all: &[WindowDim<D>], to: Resized<D, E>) -> Vec<WindowDim<E>> {
+fn resize_windows<D: SizeRepr, E: SizeRepr>(all: &[WindowDim<D>], to: Resized<D, E>) -> Vec<WindowDim<E>> {
     let one = |w: &WindowDim<D>| WindowDim {
         size: (to.size)(w.size),
         stride: (to.size)(w.stride),
@@ -44,9 +44,9 @@ fn windows<D: SizeRepr, E: SizeRepr>(all: &[WindowDim<D>], to: Resized<D, E>) ->
 impl<D: SizeRepr> ArrayShape<D> {
     fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> ArrayShape<E> {
         let ArrayShape { dtype, dims, dynamic, layout } = self;
-        ArrayShape { dtype: *dtype, dims: to.all(dims), dynamic: dynamic.clone(), layout: layout.clone() }
+        ArrayShape { dtype: *dtype, dims: to.resize_all(dims), dynamic: dynamic.clone(), layout: layout.clone() }
     }
-    /// The shape for the sizes at hand.
+    /// The shape for the current sizes.
     pub fn at_hand(&self) -> ArrayShape {
         self.resized(at_hand())
     }
@@ -62,7 +62,7 @@ impl<D: SizeRepr> Shape<D> {
             Shape::Buffer(a) => Shape::Buffer(Box::new(a.resized(to))),
         }
     }
-    /// The shape for the sizes at hand.
+    /// The shape for the current sizes.
     pub fn at_hand(&self) -> Shape {
         self.resized(at_hand())
     }
@@ -73,14 +73,14 @@ fn pinned<D: SizeRepr>() -> Resized<'static, D, u64> {
 }
 
 impl Shape<Dim> {
-    /// The shape, whose sizes must be these in every call.
+    /// The shape as integers, which its sizes must equal in every call.
     pub fn pinned(&self) -> Shape {
         self.resized(pinned())
     }
 }
 
 impl Shape {
-    /// The shape with expressions for sizes, which do not vary.
+    /// The shape with sizes that do not vary.
     pub fn fixed(&self) -> Shape<Dim> {
         self.resized(FIXED)
     }
@@ -102,7 +102,7 @@ impl<D: SizeRepr> GatherDims<D> {
     fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> GatherDims<E> {
         let d = self.clone();
         GatherDims {
-            slice_sizes: to.all(&d.slice_sizes),
+            slice_sizes: to.resize_all(&d.slice_sizes),
             offset_dims: d.offset_dims,
             collapsed_slice_dims: d.collapsed_slice_dims,
             start_index_map: d.start_index_map,
@@ -120,7 +120,7 @@ impl<D: SizeRepr> ConvDims<D> {
         let kernel = (self.kernel_input_feature, self.kernel_output_feature, self.kernel_spatial.clone());
         let output = (self.output_batch, self.output_feature, self.output_spatial.clone());
         ConvDims {
-            window: windows(&self.window, to),
+            window: resize_windows(&self.window, to),
             feature_group_count: self.feature_group_count,
             batch_group_count: self.batch_group_count,
             ..ConvDims::of_axes(input, kernel, output)
@@ -129,11 +129,11 @@ impl<D: SizeRepr> ConvDims<D> {
 }
 
 impl<D: SizeRepr> Op<D> {
-    /// The op for the sizes at hand.
+    /// The op for the current sizes.
     pub fn at_hand(&self) -> Op {
         self.resized(at_hand())
     }
-    /// Whether both are one op in every call, as far as the expressions of sizes tell; nothing is recorded.
+    /// Whether both are the same op in every call, as far as expressions of sizes show; records nothing.
     pub fn is_same(&self, other: &Op<D>) -> bool {
         let expressions = RefCell::new(Vec::new());
         let number = |dim: Dim| {
@@ -151,15 +151,15 @@ impl<D: SizeRepr> Op<D> {
         match self.clone() {
             Op::Slice(dims) => Op::Slice(dims.iter().map(|d| d.resized(to)).collect()),
             Op::Pad(dims) => Op::Pad(dims.iter().map(|d| d.resized(to)).collect()),
-            Op::DynamicSlice(sizes) => Op::DynamicSlice(to.all(&sizes)),
+            Op::DynamicSlice(sizes) => Op::DynamicSlice(to.resize_all(&sizes)),
             Op::Gather(dims) => Op::Gather(Box::new(dims.resized(to))),
-            Op::ReduceWindow { window, comp } => Op::ReduceWindow { window: windows(&window, to), comp },
+            Op::ReduceWindow { window, comp } => Op::ReduceWindow { window: resize_windows(&window, to), comp },
             Op::SelectAndScatter { window, select, scatter } => {
-                Op::SelectAndScatter { window: windows(&window, to), select, scatter }
+                Op::SelectAndScatter { window: resize_windows(&window, to), select, scatter }
             }
             Op::TopK { k, largest, kind } => Op::TopK { k: (to.size)(k), largest, kind },
             Op::Convolution(dims) => Op::Convolution(Box::new(dims.resized(to))),
-            Op::Fft { kind, length } => Op::Fft { kind, length: to.all(&length) },
+            Op::Fft { kind, length } => Op::Fft { kind, length: to.resize_all(&length) },
             Op::Parameter(n) => Op::Parameter(n),
             Op::Constant(literal) => Op::Constant(literal),
             Op::Iota(axis) => Op::Iota(axis),
@@ -210,7 +210,7 @@ impl<D: SizeRepr> Op<D> {
 }
 
 impl Op {
-    /// The op with expressions for sizes, which do not vary.
+    /// The op with sizes that do not vary.
     pub fn fixed(&self) -> Op<Dim> {
         self.resized(FIXED)
     }
@@ -228,14 +228,14 @@ impl<D: SizeRepr> Inst<D> {
             extra: self.extra.clone(),
         }
     }
-    /// The instruction for the sizes at hand.
+    /// The instruction for the current sizes.
     pub fn at_hand(&self) -> Inst {
         self.resized(at_hand())
     }
 }
 
 impl<D: SizeRepr> Computation<D> {
-    /// The computation for the sizes at hand.
+    /// The computation for the current sizes.
     pub fn at_hand(&self) -> Computation {
         self.resized(at_hand())
     }
@@ -261,7 +261,7 @@ impl<D: SizeRepr> Computation<D> {
 }
 
 impl<D: SizeRepr> Module<D> {
-    /// The module for the sizes at hand.
+    /// The module for the current sizes.
     pub fn at_hand(&self) -> Module {
         self.resized(at_hand())
     }

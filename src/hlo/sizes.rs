@@ -5,19 +5,19 @@ use super::{Computation, Inst, InstId, Module, Op};
 use crate::diag::{Code, Error, Result};
 use crate::tensor::element_count;
 
-/// Bytes of one array with the margins of the window that reads it. Packed and transformed copies are at most 64 times as large.
+/// Upper limit in bytes of one array with the margins of its window. Packed and transformed copies are at most 64 times as large.
 const MOST_BYTES: u64 = 1 << 40;
-/// Bytes of all arrays together.
+/// Upper limit in bytes of all arrays together.
 const MOST_BYTES_TOGETHER: u64 = 1 << 56;
-/// Elements that a window spans along an axis, strides and dilations included.
+/// Upper limit of elements that a window spans along an axis, strides and dilations included.
 const MOST_REACH: u64 = 1 << 40;
-/// Operations of all instructions together.
+/// Upper limit of operations of all instructions together.
 const MOST_OPERATIONS: u64 = 1 << 62;
 
-/// Holds the sizes of a module to what code can compute with.
+/// Checks that the sizes of a module are within what code can compute with.
 ///
 /// # Errors
-/// `Code::TooLarge` at the instruction that is beyond a bound.
+/// `Code::TooLarge` at the instruction that exceeds a limit.
 pub fn check(module: &Module) -> Result<()> {
     let (mut bytes, mut operations) = (0u64, 0u64);
     for comp in module.comps.values() {
@@ -28,10 +28,10 @@ pub fn check(module: &Module) -> Result<()> {
             if bytes > MOST_BYTES_TOGETHER {
                 return Err(refuse(inst, "more than 2^56 bytes in all arrays together"));
             }
-            if windowed(comp, inst).is_none() {
+            if check_window(comp, inst).is_none() {
                 return Err(refuse(inst, "a window that reaches over 2^40 elements or bytes with its padding"));
             }
-            let done = work(comp, inst).and_then(|work| operations.checked_add(work));
+            let done = element_count_of_work(comp, inst).and_then(|work| operations.checked_add(work));
             operations = done.filter(|&n| n <= MOST_OPERATIONS).ok_or_else(|| refuse(inst, "2^62 operations"))?;
         }
     }
@@ -60,8 +60,8 @@ fn windows(inst: &Inst) -> Vec<(usize, &WindowDim)> {
     }
 }
 
-/// `Some` where the operand of an instruction is within the bounds with its window's padding and dilation.
-fn windowed(comp: &Computation, inst: &Inst) -> Option<()> {
+/// `Some` if the operand of an instruction, with its window's padding and dilation, is within the limits.
+fn check_window(comp: &Computation, inst: &Inst) -> Option<()> {
     let windows = windows(inst);
     if windows.is_empty() {
         return Some(());
@@ -81,8 +81,8 @@ fn windowed(comp: &Computation, inst: &Inst) -> Option<()> {
     (bytes <= MOST_BYTES).then_some(())
 }
 
-/// How many elements an instruction folds or makes.
-fn work(comp: &Computation, inst: &Inst) -> Option<u64> {
+/// Number of elements that an instruction reduces or makes.
+fn element_count_of_work(comp: &Computation, inst: &Inst) -> Option<u64> {
     let made = inst.shape.leaves().into_iter().try_fold(0u64, |sum, a| sum.checked_add(element_count(&a.dims)?))?;
     let each = match &inst.op {
         Op::Dot(d) => {

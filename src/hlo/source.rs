@@ -4,7 +4,7 @@ use super::{Module, proto, stablehlo, text};
 use crate::diag::{Code, Error, Result};
 use bytes::Bytes;
 
-/// A module with what its file calls the results; arguments are called what the parameters are.
+/// A module with the names of its results from the file; arguments have the names of the parameters.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The program.
@@ -18,19 +18,19 @@ pub struct Source {
 pub enum SourceContent {
     /// A module.
     Fixed(Source),
-    /// A module for each of several sizes of its arguments.
+    /// A module that depends on sizes of its arguments.
     Open(Box<OpenModule>),
 }
 
 impl SourceContent {
-    /// The module whose sizes are all known.
+    /// The module, if all its sizes are known.
     ///
     /// # Errors
-    /// `Code::UnknownDim` where sizes are open.
-    pub fn fixed(self) -> Result<Source> {
+    /// `Code::UnknownDim` if sizes are open.
+    pub fn require_known_sizes(self) -> Result<Source> {
         match self {
             SourceContent::Fixed(source) => Ok(source),
-            SourceContent::Open(open) => Err(open.refusal()),
+            SourceContent::Open(open) => Err(open.unknown_size_error()),
         }
     }
 }

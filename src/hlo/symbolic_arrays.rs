@@ -20,7 +20,7 @@ impl SymbolicArray {
         Some(SymbolicArray { value: value.clone(), sizes: sizes.filter(|all| all.iter().any(|e| e.varies())) })
     }
     /// Adds the value as a constant to the open computation of a builder.
-    pub fn made(&self, b: &mut Builder<Dim>) -> InstId {
+    pub fn add_constant(&self, b: &mut Builder<Dim>) -> InstId {
         let constant = b.constant(self.value.clone());
         if let Some(sizes) = &self.sizes {
             b.tell_size(constant, sizes.clone());

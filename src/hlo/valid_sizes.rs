@@ -2,9 +2,9 @@
 use super::attrs::{GatherDims, ScatterDims, SliceDim};
 use super::{ArrayShape, Inst, Module, Op, Shape, infer};
 
-/// The op of `inst` and the shape of its result for operands of the shapes `actual`, which are declared as `declared`; `None` for other ops
-/// than slices, reshapes, gathers and scatters, and where elements beyond the actual sizes would be read.
-pub fn resized(inst: &Inst, declared: &[&Shape], actual: &[&Shape], module: &Module) -> Option<(Op, Shape)> {
+/// The op of `inst` and its result shape for operands of the actual shapes, which are declared larger; `None` for ops other than slices,
+/// reshapes, gathers and scatters, and if elements beyond the actual sizes would be read.
+pub fn with_actual_sizes(inst: &Inst, declared: &[&Shape], actual: &[&Shape], module: &Module) -> Option<(Op, Shape)> {
     let bounds: Vec<&ArrayShape> = declared.iter().map(|s| s.as_array()).collect::<Option<_>>()?;
     let sizes: Vec<&ArrayShape> = actual.iter().map(|s| s.as_array()).collect::<Option<_>>()?;
     let alike = bounds.len() == sizes.len() && bounds.iter().zip(&sizes).all(|(b, s)| b.rank() == s.rank());
@@ -12,8 +12,10 @@ pub fn resized(inst: &Inst, declared: &[&Shape], actual: &[&Shape], module: &Mod
         return None;
     }
     let op = match &inst.op {
-        Op::Slice(dims) => Op::Slice(sliced(dims, bounds.first()?, sizes.first()?)?),
-        Op::Gather(dims) => Op::Gather(Box::new(gathered(dims, bounds.first()?, sizes.first()?, sizes.get(1)?)?)),
+        Op::Slice(dims) => Op::Slice(slice_for_sizes(dims, bounds.first()?, sizes.first()?)?),
+        Op::Gather(dims) => {
+            Op::Gather(Box::new(gather_for_sizes(dims, bounds.first()?, sizes.first()?, sizes.get(1)?)?))
+        }
         Op::Scatter { dims, .. } => {
             let count = sizes.len() / 2;
             let is_within = scatters_within(dims, sizes.first()?, sizes.get(count)?, sizes.get(count + 1)?);
@@ -21,7 +23,7 @@ pub fn resized(inst: &Inst, declared: &[&Shape], actual: &[&Shape], module: &Mod
         }
         Op::Reshape => {
             let (to, from) = (inst.shape.as_array()?, sizes.first()?);
-            let dims = reshaped(bounds.first()?, &from.dims, to)?;
+            let dims = reshape_for_sizes(bounds.first()?, &from.dims, to)?;
             return Some((Op::Reshape, Shape::array(from.dtype, dims)));
         }
         _ => return None,
@@ -30,8 +32,8 @@ pub fn resized(inst: &Inst, declared: &[&Shape], actual: &[&Shape], module: &Mod
     Some((op, shape))
 }
 
-/// A slice of whole dimensions takes what there is of them; of others it has to begin and end within.
-fn sliced(dims: &[SliceDim], bounds: &ArrayShape, sizes: &ArrayShape) -> Option<Vec<SliceDim>> {
+/// Adapts a slice to actual sizes: slices of whole dimensions shrink, others must lie within.
+fn slice_for_sizes(dims: &[SliceDim], bounds: &ArrayShape, sizes: &ArrayShape) -> Option<Vec<SliceDim>> {
     let one = |(d, (&bound, &size)): (&SliceDim, (&u64, &u64))| {
         let is_whole = d.start == 0 && d.stride == 1 && d.limit == bound;
         let limit = if is_whole { size } else { d.limit };
@@ -40,8 +42,8 @@ fn sliced(dims: &[SliceDim], bounds: &ArrayShape, sizes: &ArrayShape) -> Option<
     dims.iter().zip(bounds.dims.iter().zip(&sizes.dims)).map(one).collect()
 }
 
-/// Slices of whole dimensions are of what there is of them. How indices into a shorter dimension are limited is not known.
-fn gathered(d: &GatherDims, bounds: &ArrayShape, x: &ArrayShape, indices: &ArrayShape) -> Option<GatherDims> {
+/// Adapts a gather to actual sizes: slices of whole dimensions shrink. Clamping of indices into a shorter dimension is unknown.
+fn gather_for_sizes(d: &GatherDims, bounds: &ArrayShape, x: &ArrayShape, indices: &ArrayShape) -> Option<GatherDims> {
     let mut d = d.clone();
     for (axis, (&bound, &size)) in bounds.dims.iter().zip(&x.dims).enumerate() {
         let slice = d.slice_sizes.get_mut(axis)?;
@@ -69,9 +71,9 @@ fn scatters_within(d: &ScatterDims, x: &ArrayShape, indices: &ArrayShape, update
     windows && places.eq(given) && batches.all(|(&a, &b)| x.dims.get(a) == indices.dims.get(b))
 }
 
-/// The sizes of a reshape to `to`: of each group of dimensions with equally many declared elements the one that is bounded takes what is
-/// left by the others.
-fn reshaped(from: &ArrayShape, sizes: &[u64], to: &ArrayShape) -> Option<Vec<u64>> {
+/// The sizes of a reshape to `to` for actual sizes: within each group of dimensions with equally many declared elements, the dynamic
+/// dimension takes the rest.
+fn reshape_for_sizes(from: &ArrayShape, sizes: &[u64], to: &ArrayShape) -> Option<Vec<u64>> {
     let mut dims = to.dims.clone();
     let (mut i, mut j) = (0, 0);
     while i < from.rank() || j < to.rank() {
@@ -122,7 +124,7 @@ mod tests {
             ArrayShape { dynamic, ..ArrayShape::new(DType::F32, dims.to_vec()) }
         };
         let of = |from: &[u64], sizes: &[u64], to: &[u64], bounded: &[usize]| {
-            reshaped(&shape(from, &[]), sizes, &shape(to, bounded))
+            reshape_for_sizes(&shape(from, &[]), sizes, &shape(to, bounded))
         };
         assert_eq!(of(&[4, 2, 2], &[2, 2, 1], &[2, 2, 4], &[1, 2]), Some(vec![2, 1, 2]));
         assert_eq!(of(&[24], &[16], &[2, 12], &[1]), Some(vec![2, 8]));

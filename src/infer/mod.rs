@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 /// A feed: facts about an output that the caller gives instead of what the graph computes.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct FeedFacts {
     /// The output.
     pub at: Endpoint,
     /// The element type, if it is given.
@@ -49,7 +49,7 @@ pub struct Facts {
     pub functions: Vec<GraphFacts>,
     /// The unknown sizes.
     pub symbols: Symbols,
-    /// Symbols of the open sizes that [`Given::sizes`] numbers, by number.
+    /// Symbols of the open sizes that [`FeedFacts::sizes`] numbers, by number.
     pub sizes: HashMap<usize, DimId>,
     /// Nodes whose inputs contradict each other.
     pub problems: Vec<Diagnostic>,
@@ -63,6 +63,6 @@ impl Facts {
 }
 
 /// Infers the facts of a program.
-pub fn infer(program: &Program, given: &[Given]) -> Facts {
+pub fn infer(program: &Program, given: &[FeedFacts]) -> Facts {
     walk::Inference::new(program).run(given)
 }

@@ -24,7 +24,7 @@ fn facts(nodes: Vec<Node>, functions: Vec<Function>, shape: &[Option<u64>]) -> (
     let graph = Graph { nodes: nodes.into_iter().collect() };
     let functions = functions.into_iter().map(|f| (f.name.clone(), f)).collect();
     let program = Program { graph, functions, ..Program::default() };
-    let given = Given {
+    let given = FeedFacts {
         at: Endpoint { node: NodeId(0), port: 0 },
         dtype: Some(TfType::Data(DType::F32)),
         shape: PartialShape(Some(shape.to_vec())),
@@ -69,7 +69,7 @@ fn shape_arithmetic_is_folded_and_unknown_sizes_cancel() {
 
 #[test]
 fn what_is_not_taken_tells_nothing() {
-    let given = |value: Option<Tensor>| Given {
+    let given = |value: Option<Tensor>| FeedFacts {
         at: Endpoint { node: NodeId(0), port: 0 },
         dtype: Some(TfType::Data(DType::Pred)),
         shape: PartialShape(Some(vec![])),

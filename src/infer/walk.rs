@@ -1,6 +1,6 @@
 //! The walk over one graph: facts of its nodes, producers first.
 use super::by_lowering::Types;
-use super::{Facts, Given, GraphFacts, by_lowering};
+use super::{Facts, FeedFacts, GraphFacts, by_lowering};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::opdef;
@@ -60,7 +60,7 @@ impl<'p> Inference<'p> {
     }
 
     /// The facts of the whole program.
-    pub fn run(mut self, given: &[Given]) -> Facts {
+    pub fn run(mut self, given: &[FeedFacts]) -> Facts {
         let mut seeds = HashMap::new();
         for g in given {
             let site = Site { graph: 0, node: g.at.node };

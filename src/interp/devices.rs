@@ -16,7 +16,7 @@ const STACK: usize = 8 << 20;
 /// `Code::SeveralDevices` for another number of devices; `Code::RankFailed` where devices wait for each other; what the first device
 /// fails with, where one does, as for one device.
 pub fn evaluate_ranks(module: &Module, args: &[Vec<Literal>]) -> Result<Vec<Literal>> {
-    let devices = Devices::of(module.devices())?;
+    let devices = Devices::new(module.devices())?;
     if args.len() != devices.count() as usize {
         let told =
             format!("arguments for {} devices, and module `{}` is for {}", args.len(), module.name, devices.count());

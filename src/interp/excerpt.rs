@@ -87,7 +87,7 @@ struct Callees<'a, D: SizeRepr> {
 impl<D: SizeRepr> Callees<'_, D> {
     /// Lets an instruction call the copies.
     fn take(&mut self, inst: &mut Inst) -> Option<()> {
-        for called in inst.op.called() {
+        for called in inst.op.called_computations() {
             self.copy(called)?;
         }
         inst.op.called_mut().into_iter().for_each(|called| *called = self.places[called]);
@@ -104,7 +104,9 @@ impl<D: SizeRepr> Callees<'_, D> {
             let from = self.from.get(id)?;
             if !ready {
                 todo.push((id, true));
-                todo.extend(from.insts.values().flat_map(|inst| inst.op.called()).map(|called| (called, false)));
+                todo.extend(
+                    from.insts.values().flat_map(|inst| inst.op.called_computations()).map(|called| (called, false)),
+                );
                 continue;
             }
             if !from.size_constants.is_empty() || from.insts.values().any(varies) {

@@ -38,7 +38,7 @@ impl EvaluationPlan {
 /// Evaluator of an opcode: computes an instruction of a computation from its operands and the arguments of the computation.
 pub(super) type Evaluator = fn(&Machine<'_>, &Computation, &Inst, Operands, &[Literal]) -> Result<Literal>;
 
-/// A function for sizes that values say, in the order of their numbers, and those that it was lowered for.
+/// A function for data-dependent sizes, in the order of their numbers, and those that it was lowered for.
 pub type LowerForSizes<'a> = &'a dyn Fn(&[u64]) -> Result<(Rc<Module>, Vec<u64>)>;
 
 /// Sizes that values of computations say.
@@ -57,7 +57,7 @@ pub(super) struct Machine<'a> {
     depth: Cell<u32>,
     /// Device that is evaluated, where the module runs on several.
     pub(super) rank: Option<Rank<'a>>,
-    /// How sizes that values say are found, where there are such sizes.
+    /// How data-dependent sizes are found, where there are such sizes.
     pub(super) sizes: Option<EvaluatedSizes<'a>>,
     /// By the computation and what is wanted of it.
     plans: RefCell<HashMap<(CompId, InstId), Rc<EvaluationPlan>>>,
@@ -221,7 +221,7 @@ impl<'a> Machine<'a> {
         let declared: Vec<&Shape> = inst.operands.iter().map(|&o| &comp[o].shape).collect();
         let actual: Vec<Shape> = operands.0.iter().map(|&value| infer::literal_shape(value)).collect();
         let actual: Vec<&Shape> = actual.iter().collect();
-        let (op, shape) = valid_sizes::resized(inst, &declared, &actual, self.module)?;
+        let (op, shape) = valid_sizes::with_actual_sizes(inst, &declared, &actual, self.module)?;
         Some(Inst { op, shape, ..inst.clone() })
     }
     /// Runs one instruction and checks that its value has the shape that it declares.

@@ -5,7 +5,7 @@ use super::rank::Rank;
 use super::{apply, shape_ops};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{Foreign, SliceDim};
-use crate::hlo::groups::{CollectiveGroups, is_collective, joined};
+use crate::hlo::groups::{CollectiveGroups, is_collective, joined_ranks};
 use crate::hlo::{ArrayShape, CompId, Literal, Shape};
 use crate::tensor::Tensor;
 use crate::util::meetings::MeetingError;
@@ -13,7 +13,7 @@ use crate::util::meetings::MeetingError;
 /// The value of a collective; `None` for other opcodes and where there is one device.
 ///
 /// # Errors
-/// `Code::SeveralDevices` where the module is for several, and this is none of them; those of [`joined`].
+/// `Code::SeveralDevices` where the module is for several, and this is none of them; those of [`joined_ranks`].
 pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Option<Literal>> {
     if !is_collective(&f.opcode) || m.module.devices() == [1, 1] {
         return Ok(None);
@@ -23,7 +23,7 @@ pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &S
         return Ok(None);
     };
     let own: Vec<Literal> = operands.0.iter().map(|&l| l.clone()).collect();
-    match joined(f, rank.devices)? {
+    match joined_ranks(f, rank.devices)? {
         CollectiveGroups::Pairs(pairs) => {
             let mut ends: Vec<u32> = pairs.iter().flatten().copied().collect();
             ends.sort_unstable();

@@ -2,7 +2,7 @@
 use super::{BufId, Program, Step};
 use std::collections::BTreeSet;
 
-/// The buffers that some steps touch.
+/// The buffers that a list of steps reads and writes.
 #[derive(Clone, Debug, Default)]
 pub struct BufferAccess {
     /// Buffers that are read, those of conditions among them.
@@ -12,14 +12,14 @@ pub struct BufferAccess {
 }
 
 impl BufferAccess {
-    /// Buffers that `steps` read and write, in loops and branches whatever way they may go.
-    pub fn of(program: &Program, steps: &[Step]) -> BufferAccess {
+    /// Buffers that `steps` read and write; loops and branches count whichever way they may go.
+    pub fn of_steps(program: &Program, steps: &[Step]) -> BufferAccess {
         let mut access = BufferAccess::default();
         steps.iter().for_each(|step| access.add(program, step));
         access
     }
 
-    /// Adds the buffers that one step touches.
+    /// Adds the buffers that one step reads and writes.
     pub fn add(&mut self, program: &Program, step: &Step) {
         let mut all = |steps: &[Step]| steps.iter().for_each(|step| self.add(program, step));
         match step {
@@ -46,13 +46,13 @@ impl BufferAccess {
         }
     }
 
-    /// Adds what `other` touches.
-    pub fn join(&mut self, other: BufferAccess) {
+    /// Adds the buffers of `other`.
+    pub fn merge(&mut self, other: BufferAccess) {
         self.read.extend(other.read);
         self.written.extend(other.written);
     }
 
-    /// Whether one of both writes what the other touches, so that their order matters.
+    /// Whether one of the two writes a buffer that the other reads or writes, so that their order matters.
     pub fn conflicts(&self, other: &BufferAccess) -> bool {
         let writes =
             |a: &BufferAccess, b: &BufferAccess| !a.written.is_disjoint(&b.read) || !a.written.is_disjoint(&b.written);

@@ -3,14 +3,14 @@ use super::{Atom, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, TileRows, 
 use crate::util::id_vec::{Id, IdVec};
 
 impl Kernel {
-    /// Counts operations: those that are done, and those of direct sums.
+    /// Adds operation counts: operations executed, and operations of the direct method.
     pub fn add_flops(&mut self, [done, direct]: [u64; 2]) {
         self.set_direct_flops(Some(self.direct_flops().unwrap_or(self.flops) + direct));
         self.flops += done;
     }
 
-    /// Does what `other` does after what it does itself, all of it in one chunk. Neither may have a variable for where a range
-    /// of chunks begins. The label is that of the kernel with more work; what was chosen stays the first's, where it has any.
+    /// Appends `other`: its work follows this kernel's, all in one chunk. Neither may have a variable for the start of a range of chunks.
+    /// The label is that of the kernel with more work; the provenance of this kernel is kept if it has one.
     pub fn append(&mut self, other: &Kernel) {
         if other.work() > self.work() {
             self.label.clone_from(&other.label);
@@ -29,7 +29,7 @@ impl Kernel {
         self.flops = self.flops.saturating_add(other.flops);
     }
 
-    /// Makes the loop over the chunks part of the body.
+    /// Moves the loop over chunks into the body.
     fn all_chunks(&mut self) {
         if let Some(var) = self.chunks.take() {
             let body = std::mem::take(&mut self.body);
@@ -44,7 +44,7 @@ pub(super) struct Renumbering {
     pub vars: IdVec<VarId, VarId>,
     /// Offset that is added to register numbers.
     pub regs: usize,
-    /// By how much those of expressions grow.
+    /// Offset that is added to expression numbers.
     pub exprs: usize,
 }
 

@@ -25,22 +25,22 @@ pub struct Face {
     pub state: Vec<VariableSlot>,
     /// Bytes of all constants.
     pub weights_bytes: u64,
-    /// The rounding that was asked for.
+    /// The reduced precision that was requested.
     pub reduced: Reduced,
-    /// The file that has the constants, where the object has none.
+    /// The weights file that holds the constants, if they are not in the object.
     pub file: Option<WeightsFile>,
-    /// The functions of the user that it calls: each name with the shapes of each call.
+    /// The user's functions that the model calls: each name with the shapes of each call.
     pub calls: Vec<Callee>,
-    /// How many ranks run it, each with a communicator; `None` where it asks no other.
+    /// Number of ranks that run the model, each with a communicator; `None` if the model exchanges nothing with other ranks.
     pub ranks: Option<u32>,
     /// The calls of its self-test, if it has one.
     pub self_test: Option<Arc<SelfTest>>,
 }
 
-/// One function as its callers see it.
+/// One function of a model as its callers see it.
 #[derive(Clone, Debug, Default)]
 pub struct EntryPoint {
-    /// The signature's name; that of the model where it has one function.
+    /// Name of the signature; that of the model if it has one function.
     pub name: String,
     /// The prefix of its types in C: `mnist_train` of `mnist_train_args`.
     pub prefix: String,
@@ -50,8 +50,8 @@ pub struct EntryPoint {
     pub program: Program,
     /// The sizes that vary from call to call.
     pub sizes: Sizes,
-    /// Where sizes vary: for each program of the function the largest value of each size that the caller says, the least first. A call
-    /// runs the first that its sizes fit into.
+    /// If sizes vary: size buckets, the smallest first. For each program of the function, the largest value of each size that the caller
+    /// gives; a call runs the first program that its sizes fit into.
     pub rungs: Vec<Vec<u64>>,
 }
 
@@ -60,8 +60,8 @@ impl EntryPoint {
     pub fn programs(&self) -> usize {
         self.rungs.len().max(1)
     }
-    /// The number of the program that a call with these sizes runs.
-    pub fn rung(&self, given: &[u64]) -> usize {
+    /// The number of the program that a call with these sizes runs: the smallest bucket that fits.
+    pub fn bucket_of_call(&self, given: &[u64]) -> usize {
         let holds = |most: &Vec<u64>| given.iter().zip(most).all(|(n, most)| n <= most);
         self.rungs.iter().position(holds).unwrap_or(self.programs() - 1)
     }
@@ -69,7 +69,7 @@ impl EntryPoint {
 
 impl Face {
     /// A model of one function.
-    pub fn of(program: &Program) -> Face {
+    pub fn of_program(program: &Program) -> Face {
         let name = &program.name;
         let entry = EntryPoint {
             name: name.clone(),
@@ -95,12 +95,12 @@ impl Face {
     pub fn has_sizes(&self) -> bool {
         self.entries.iter().any(|e| !e.sizes.is_empty())
     }
-    /// The programs of a target that are those of function number `entry`.
+    /// The indices, among a target's programs, of the programs of function number `entry`.
     pub fn programs(&self, entry: usize) -> Range<usize> {
         let from: usize = self.entries.iter().take(entry).map(EntryPoint::programs).sum();
         from..from + self.entries.get(entry).map_or(0, EntryPoint::programs)
     }
-    /// The functions of the user that it calls, one a prototype.
+    /// The user's functions that the model calls, one for each prototype.
     pub fn prototypes(&self) -> Vec<&Callee> {
         let mut all: Vec<&Callee> = Vec::new();
         for callee in &self.calls {
@@ -127,7 +127,7 @@ pub struct Start {
     pub to: u64,
     /// The first byte in the constants.
     pub from: u64,
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -136,8 +136,8 @@ pub struct Start {
 pub struct Bundle {
     /// The interface.
     pub face: Face,
-    /// The loops of each function for each target, in the order in which the machine is asked: as many programs as the function has
-    /// ([`EntryPoint::programs`]), then those of the next. They have names of their own, which symbols that nobody sees begin with.
+    /// The loops of each function for each target, in the order in which the machine is tested for targets: [`EntryPoint::programs`]
+    /// programs for the first function, then those of the next. Programs have names of their own, with which internal symbols begin.
     pub variants: Vec<(Vec<Program>, Target)>,
     /// Constants by byte offset, in order, not overlapping.
     pub weights: Vec<(u64, Bytes)>,
@@ -163,19 +163,19 @@ impl Bundle {
     }
 
     /// A model of one function for one target.
-    pub fn of(program: &Program, target: &Target) -> Bundle {
+    pub fn of_program(program: &Program, target: &Target) -> Bundle {
         let variants = vec![(vec![program.clone()], target.clone())];
-        Bundle { weights: program.weights.clone(), ..Bundle::new(Face::of(program), variants) }
+        Bundle { weights: program.weights.clone(), ..Bundle::new(Face::of_program(program), variants) }
     }
 
     /// The bundle with one copy of equal constants, and with the values that variables start with: `initial` has the bytes of each
     /// variable of the face.
-    pub fn pooled(self, initial: &[Bytes]) -> Bundle {
+    pub fn with_shared_constants(self, initial: &[Bytes]) -> Bundle {
         let Bundle { face, mut variants, .. } = self;
         let mut pool = Pool::default();
         match &mut variants[..] {
             // as it was laid out
-            [(programs, _)] if programs.len() == 1 => pool.take(&programs[0]),
+            [(programs, _)] if programs.len() == 1 => pool.take_constants(&programs[0]),
             all => all.iter_mut().flat_map(|v| &mut v.0).for_each(|program| pool.move_into(program)),
         }
         let zero = |bytes: &Bytes| bytes.iter().all(|&b| b == 0);
@@ -189,7 +189,7 @@ impl Bundle {
     }
 }
 
-/// Constants of several programs, equal ones once.
+/// Pool of the constants of several programs; equal constants are stored once.
 #[derive(Default)]
 struct Pool {
     parts: Vec<(u64, Bytes)>,
@@ -207,13 +207,13 @@ impl Pool {
         })
     }
 
-    /// The constants of the first program, where they are.
-    fn take(&mut self, program: &Program) {
+    /// Takes over the constants of the first program at their offsets.
+    fn take_constants(&mut self, program: &Program) {
         self.known.extend(program.weights.iter().map(|(at, bytes)| (bytes.clone(), *at)));
         (self.parts, self.top) = (program.weights.clone(), program.weights_bytes);
     }
 
-    /// Gives the constants of a program their places here.
+    /// Moves the constants of a program into the pool.
     fn move_into(&mut self, program: &mut Program) {
         let places: Vec<u64> = program.weights.iter().map(|(_, bytes)| self.add(bytes)).collect();
         program.move_weights(&places);

@@ -7,21 +7,21 @@ use super::exchange::Exchange;
 use super::{BufId, Program, Step};
 use crate::tensor::TensorInfo;
 
-/// `API_VERSION_ORIGINAL`: the only version whose functions can't fail.
+/// `API_VERSION_ORIGINAL`: the only version of XLA's call interface whose functions can't fail.
 const WITHOUT_STATUS: u32 = 1;
 
-/// A function as one place calls it.
+/// A user's function as one call site uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callee {
     /// The name in C.
     pub name: String,
-    /// XLA's number of the interface that the module names, 1 to 4.
+    /// XLA's version number of the call interface that the module names, 1 to 4.
     pub api_version: u32,
-    /// Bytes that the module has for it.
+    /// Opaque bytes that the module passes to the function.
     pub opaque: Vec<u8>,
-    /// The arrays that it reads, as they lie in memory.
+    /// The arrays that the function reads, as they lie in memory.
     pub args: Vec<TensorInfo>,
-    /// The arrays that it writes.
+    /// The arrays that the function writes.
     pub results: Vec<TensorInfo>,
 }
 
@@ -35,7 +35,7 @@ pub enum CallTarget {
 }
 
 impl CallTarget {
-    /// A word for it.
+    /// The name of the function, or of the kind of exchange.
     pub fn name(&self) -> &str {
         match self {
             CallTarget::Function(callee) => &callee.name,
@@ -49,18 +49,18 @@ impl CallTarget {
 pub struct Call {
     /// The function or exchange that is called.
     pub to: CallTarget,
-    /// The arrays that it reads.
+    /// The arrays that the call reads.
     pub args: Vec<BufId>,
     /// Buffers that the results are written to.
     pub results: Vec<BufId>,
 }
 
 impl Callee {
-    /// Whether it says if it failed.
+    /// Whether the function returns a status.
     pub fn has_status(&self) -> bool {
         self.api_version > WITHOUT_STATUS
     }
-    /// Whether one prototype fits both.
+    /// Whether one prototype fits both functions.
     pub fn has_prototype_of(&self, other: &Callee) -> bool {
         let types = |all: &[TensorInfo]| all.iter().map(|t| t.dtype).collect::<Vec<_>>();
         self.name == other.name
@@ -71,7 +71,7 @@ impl Callee {
 }
 
 impl Call {
-    /// The buffers that it touches.
+    /// The buffers that the call reads and writes.
     pub fn buffers(&self) -> impl Iterator<Item = BufId> + '_ {
         self.args.iter().chain(&self.results).copied()
     }

@@ -39,7 +39,7 @@ pub fn evaluate_on(program: &Program, args: &[Tensor], state: &mut Vec<u8>, most
     for (at, bytes) in &program.weights {
         weights[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
     }
-    let mut machine = Machine {
+    let mut machine = KernelInterpreter {
         program,
         args: args.iter().map(|t| t.bytes.to_vec()).collect(),
         results: program.results.iter().map(|t| vec![0xff; t.bytes() as usize]).collect(),
@@ -59,7 +59,7 @@ fn fault(message: impl Into<String>) -> Error {
     Error::internal("kernel evaluator", message)
 }
 
-struct Machine<'a> {
+struct KernelInterpreter<'a> {
     program: &'a Program,
     args: Vec<Vec<u8>>,
     results: Vec<Vec<u8>>,
@@ -70,14 +70,14 @@ struct Machine<'a> {
     left: u64,
 }
 
-impl Machine<'_> {
+impl KernelInterpreter<'_> {
     fn steps(&mut self, all: &[Step]) -> Result<()> {
         for step in all {
             match step {
                 Step::Launch(k) => self.launch(*k)?,
                 Step::Call(call) => return Err(fault(format!("`{}` has no body here", call.to.name()))),
                 Step::While { cond, pred, body } => loop {
-                    self.charge()?;
+                    self.charge_step()?;
                     self.steps(cond)?;
                     if self.read(*pred, 0)?.get_i64(0) != Some(1) {
                         break;
@@ -100,7 +100,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn charge(&mut self) -> Result<()> {
+    fn charge_step(&mut self) -> Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(|| fault("too many statements"))?;
         Ok(())
     }
@@ -108,8 +108,8 @@ impl Machine<'_> {
     fn launch(&mut self, id: KernelId) -> Result<()> {
         let kernel = &self.program.kernels[id];
         self.stack.clear();
-        let filled = |r: &Reg| vec![ones(r.dtype, r.lanes); r.count as usize];
-        let mut frame = Frame {
+        let filled = |r: &Reg| vec![all_ones(r.dtype, r.lanes); r.count as usize];
+        let mut frame = KernelFrame {
             kernel,
             vars: vec![0; kernel.vars.len()],
             lane: None,
@@ -125,7 +125,7 @@ impl Machine<'_> {
             frame.vars[last.index()] = count - 1;
         }
         match kernel.chunks {
-            Some(var) => self.each(&mut frame, var, count, &kernel.body),
+            Some(var) => self.run_loop(&mut frame, var, count, &kernel.body),
             None => self.stmts(&mut frame, &kernel.body),
         }
         .map_err(|e| match e {
@@ -136,8 +136,8 @@ impl Machine<'_> {
         })
     }
 
-    /// The rounds of a loop.
-    fn each(&mut self, f: &mut Frame, var: VarId, count: i64, body: &[Stmt]) -> Result<()> {
+    /// Runs the iterations of a loop.
+    fn run_loop(&mut self, f: &mut KernelFrame, var: VarId, count: i64, body: &[Stmt]) -> Result<()> {
         for i in 0..count {
             f.vars[var.index()] = i;
             self.stmts(f, body)?;
@@ -146,12 +146,12 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn stmts(&mut self, f: &mut Frame, all: &[Stmt]) -> Result<()> {
-        all.iter().try_for_each(|s| self.stmt(f, s))
+    fn stmts(&mut self, f: &mut KernelFrame, all: &[Stmt]) -> Result<()> {
+        all.iter().try_for_each(|s| self.run_stmt(f, s))
     }
 
-    fn stmt(&mut self, f: &mut Frame, stmt: &Stmt) -> Result<()> {
-        self.charge()?;
+    fn run_stmt(&mut self, f: &mut KernelFrame, stmt: &Stmt) -> Result<()> {
+        self.charge_step()?;
         f.memo.clear();
         match stmt {
             Stmt::For { var, kind, body } => {
@@ -160,7 +160,7 @@ impl Machine<'_> {
                     LoopKind::Vector if lanes != 1 => lanes,
                     LoopKind::Masked(valid) => *valid,
                     LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector => {
-                        return self.each(f, *var, lanes as i64, body);
+                        return self.run_loop(f, *var, lanes as i64, body);
                     }
                 };
                 (f.lane, f.valid) = (Some((*var, lanes)), valid);
@@ -171,36 +171,36 @@ impl Machine<'_> {
             Stmt::Store { buf, index, value } => {
                 let value = self.eval(f, *value)?;
                 for lane in 0..f.valid {
-                    let at = self.at(f, index, lane)?;
+                    let at = self.eval_index(f, index, lane)?;
                     self.write(*buf, at, &one_of(&value, lane))?;
                 }
                 Ok(())
             }
             Stmt::Prefetch { .. } | Stmt::Release => Ok(()),
-            Stmt::Tiles(sums) => self.tiles(f, sums),
+            Stmt::Tiles(sums) => self.run_tiles(f, sums),
             Stmt::Set { reg, at, value } => {
                 let value = self.eval(f, *value)?;
-                let at = self.at(f, at, 0)?;
+                let at = self.eval_index(f, at, 0)?;
                 let lanes = f.kernel.regs[*reg].lanes;
-                let slot = f.slot(*reg, at)?;
-                *slot = if value.len() as u64 == lanes { value } else { spread(&value, lanes) };
+                let slot = f.register_mut(*reg, at)?;
+                *slot = if value.len() as u64 == lanes { value } else { splat(&value, lanes) };
                 Ok(())
             }
             Stmt::Let { var, value, body } => {
-                f.vars[var.index()] = self.at(f, value, 0)?;
+                f.vars[var.index()] = self.eval_index(f, value, 0)?;
                 self.stmts(f, body)?;
                 f.vars[var.index()] = 0;
                 Ok(())
             }
             Stmt::If { cond, body } => {
-                if self.holds(f, *cond)? {
+                if self.eval_condition(f, *cond)? {
                     self.stmts(f, body)?;
                 }
                 Ok(())
             }
             Stmt::While { cond, body } => {
-                while self.holds(f, *cond)? {
-                    self.charge()?;
+                while self.eval_condition(f, *cond)? {
+                    self.charge_step()?;
                     self.stmts(f, body)?;
                     f.memo.clear();
                 }
@@ -209,10 +209,10 @@ impl Machine<'_> {
         }
     }
 
-    fn tiles(&mut self, f: &mut Frame, sums: &TileSums) -> Result<()> {
+    fn run_tiles(&mut self, f: &mut KernelFrame, sums: &TileSums) -> Result<()> {
         let columns = sums.columns();
         let mut all = vec![0.0; (sums.rows() * columns) as usize];
-        let to = self.at(f, &sums.at, 0)?;
+        let to = self.eval_index(f, &sums.at, 0)?;
         if sums.adds {
             for (i, sum) in all.iter_mut().enumerate() {
                 *sum = f32::from_bits(self.bits(sums.to, to + i as i64)?);
@@ -223,8 +223,8 @@ impl Machine<'_> {
         numbers.try_for_each(|(i, &sum)| self.write(sums.to, to + i as i64, &Tensor::of(&[1], &[sum])))
     }
 
-    /// Adds the rounds of these loops.
-    fn rounds(&mut self, f: &mut Frame, loops: &[VarId], sums: &TileSums, all: &mut [f32]) -> Result<()> {
+    /// Adds the products of all iterations of these loops.
+    fn rounds(&mut self, f: &mut KernelFrame, loops: &[VarId], sums: &TileSums, all: &mut [f32]) -> Result<()> {
         if let [first, inner @ ..] = loops {
             for i in 0..f.kernel.vars[*first] {
                 f.vars[first.index()] = i as i64;
@@ -233,20 +233,20 @@ impl Machine<'_> {
             f.vars[first.index()] = 0;
             return Ok(());
         }
-        self.charge()?;
+        self.charge_step()?;
         f.memo.clear();
         let columns = sums.columns();
         let pairs = (0..sums.terms as i64 / 2).collect::<Vec<_>>();
-        let first = self.at(f, &sums.first, 0)?;
+        let first = self.eval_index(f, &sums.first, 0)?;
         let mut row = all.chunks_mut(columns as usize);
         for tile in &sums.rows {
-            let start = self.at(f, &tile.first, 0)?;
+            let start = self.eval_index(f, &tile.first, 0)?;
             for r in 0..tile.count {
                 let left = start + (r * tile.stride) as i64;
-                let x = pairs.iter().map(|p| self.word(sums.left, left + 2 * p)).collect::<Result<Vec<_>>>()?;
+                let x = pairs.iter().map(|p| self.load_word(sums.left, left + 2 * p)).collect::<Result<Vec<_>>>()?;
                 for (column, sum) in row.next().unwrap_or_default().iter_mut().enumerate() {
                     let at = |p: &i64| first + p * sums.stride as i64 + 2 * column as i64;
-                    let y = pairs.iter().map(|p| self.word(sums.right, at(p))).collect::<Result<Vec<_>>>()?;
+                    let y = pairs.iter().map(|p| self.load_word(sums.right, at(p))).collect::<Result<Vec<_>>>()?;
                     *sum = tiles::sum(x.iter().copied().zip(y), *sum);
                 }
             }
@@ -255,7 +255,7 @@ impl Machine<'_> {
     }
 
     /// Neighbouring elements that fill a word.
-    fn word(&mut self, buf: BufId, at: i64) -> Result<u32> {
+    fn load_word(&mut self, buf: BufId, at: i64) -> Result<u32> {
         let bytes = self.program.buffers[buf].dtype.bytes() as i64;
         let mut word = 0;
         for i in 0..4 / bytes {
@@ -264,18 +264,18 @@ impl Machine<'_> {
         Ok(word)
     }
 
-    /// The bits of an element of at most 32.
+    /// Loads the bits of an element of at most 32 bits.
     fn bits(&mut self, buf: BufId, at: i64) -> Result<u32> {
         let bytes = self.memory(buf, at)?.iter().rev();
         Ok(bytes.fold(0, |word, &byte| word << 8 | u32::from(byte)))
     }
 
-    fn holds(&mut self, f: &mut Frame, cond: ExprId) -> Result<bool> {
+    fn eval_condition(&mut self, f: &mut KernelFrame, cond: ExprId) -> Result<bool> {
         Ok(self.eval(f, cond)?.get_i64(0) == Some(1))
     }
 
     /// The value of an expression: one element, or one a lane.
-    fn eval(&mut self, f: &mut Frame, id: ExprId) -> Result<Tensor> {
+    fn eval(&mut self, f: &mut KernelFrame, id: ExprId) -> Result<Tensor> {
         if let Some(value) = f.memo.get(&id) {
             return Ok(value.clone());
         }
@@ -292,7 +292,7 @@ impl Machine<'_> {
                 let [x, y, z] = values;
                 let (x, y, z) = (x?, y?, z?);
                 let lanes = x.len().max(y.len()).max(z.len()) as u64;
-                let (x, y, z) = (spread(&x, lanes), spread(&y, lanes), spread(&z, lanes));
+                let (x, y, z) = (splat(&x, lanes), splat(&y, lanes), splat(&z, lanes));
                 let z = Tensor::new(DType::U32, z.dims.clone(), z.bytes);
                 let (x, y, z) = (x.view::<u32>(), y.view::<u32>(), z.view::<u32>());
                 let terms = x.iter().zip(y.iter()).zip(z.iter());
@@ -302,7 +302,7 @@ impl Machine<'_> {
             Expr::Op(op, args, dtype) => {
                 let values = args.iter().map(|&a| self.eval(f, a)).collect::<Result<Vec<_>>>()?;
                 let lanes = values.iter().map(Tensor::len).max().unwrap_or(1) as u64;
-                let values: Vec<Tensor> = values.iter().map(|v| spread(v, lanes)).collect();
+                let values: Vec<Tensor> = values.iter().map(|v| splat(v, lanes)).collect();
                 let out = scalar::eval(*op, &values.iter().collect::<Vec<_>>())?;
                 if out.dtype != *dtype {
                     return Err(fault(format!("{} gives {} instead of {dtype}", op.name(), out.dtype)));
@@ -310,21 +310,21 @@ impl Machine<'_> {
                 out
             }
             Expr::Number(x, dtype) => {
-                let all = (0..f.lanes()).map(|l| self.at(f, x, l)).collect::<Result<Vec<_>>>()?;
+                let all = (0..f.lanes()).map(|l| self.eval_index(f, x, l)).collect::<Result<Vec<_>>>()?;
                 scalar::convert(&Tensor::of(&[all.len() as u64], &all), *dtype)
             }
             Expr::Within(x, low, high) => {
-                let all = (0..f.lanes()).map(|l| Ok((*low..*high).contains(&self.at(f, x, l)?)));
+                let all = (0..f.lanes()).map(|l| Ok((*low..*high).contains(&self.eval_index(f, x, l)?)));
                 let all = all.collect::<Result<Vec<_>>>()?;
                 Tensor::preds(&[all.len() as u64], &all)
             }
             Expr::Reg(r, at) => {
-                let at = self.at(f, at, 0)?;
-                f.slot(*r, at)?.clone()
+                let at = self.eval_index(f, at, 0)?;
+                f.register_mut(*r, at)?.clone()
             }
             Expr::Lanes(r, at, first, count) => {
-                let at = self.at(f, at, 0)?;
-                let whole = f.slot(*r, at)?;
+                let at = self.eval_index(f, at, 0)?;
+                let whole = f.register_mut(*r, at)?;
                 let size = whole.dtype.bytes();
                 let (from, to) = (*first as usize * size, (first + count) as usize * size);
                 if to > whole.bytes.len() {
@@ -333,8 +333,8 @@ impl Machine<'_> {
                 Tensor::new(whole.dtype, vec![*count], whole.bytes.slice(from..to))
             }
             Expr::Fold(op, r, at) => {
-                let at = self.at(f, at, 0)?;
-                let mut x = f.slot(*r, at)?.clone();
+                let at = self.eval_index(f, at, 0)?;
+                let mut x = f.register_mut(*r, at)?.clone();
                 while x.len() > 1 {
                     let half = x.bytes.len() / 2;
                     let n = x.len() as u64 / 2;
@@ -350,40 +350,40 @@ impl Machine<'_> {
     }
 
     /// The elements of a buffer that the lanes read; zeros in masked lanes.
-    fn load(&mut self, f: &mut Frame, buf: BufId, index: &Index) -> Result<Tensor> {
+    fn load(&mut self, f: &mut KernelFrame, buf: BufId, index: &Index) -> Result<Tensor> {
         let mut parts = Vec::new();
         for lane in 0..f.lanes() {
             parts.push(if lane < f.valid {
-                let at = self.at(f, index, lane)?;
+                let at = self.eval_index(f, index, lane)?;
                 self.read(buf, at)?
             } else {
-                zero(self.program.buffers[buf].dtype)
+                zero_scalar(self.program.buffers[buf].dtype)
             });
         }
-        Ok(joined(&parts))
+        Ok(concat_lanes(&parts))
     }
 
     /// The 32-bit words that the lanes read from neighbouring elements; one word if the expression is `uniform`.
-    fn pair(&mut self, f: &mut Frame, buf: BufId, index: &Index, uniform: bool) -> Result<Tensor> {
+    fn pair(&mut self, f: &mut KernelFrame, buf: BufId, index: &Index, uniform: bool) -> Result<Tensor> {
         let mut words = Vec::new();
         for lane in 0..f.lanes() {
-            let at = self.at(f, index, lane)?;
-            words.extend(self.word(buf, at)?.to_le_bytes());
+            let at = self.eval_index(f, index, lane)?;
+            words.extend(self.load_word(buf, at)?.to_le_bytes());
         }
         words.truncate(if uniform { 4 } else { words.len() });
         Ok(Tensor::new(DType::U32, vec![words.len() as u64 / 4], words))
     }
 
     /// An index at one lane.
-    fn at(&mut self, f: &mut Frame, x: &Index, lane: u64) -> Result<i64> {
+    fn eval_index(&mut self, f: &mut KernelFrame, x: &Index, lane: u64) -> Result<i64> {
         let mut sum = x.constant;
         for (atom, c) in &x.terms {
             let value = match atom {
                 Atom::Var(v) if f.lane.is_some_and(|l| l.0 == *v) => lane as i64,
                 Atom::Var(v) => f.vars[v.index()],
-                Atom::Div(y, n) => self.at(f, y, lane)?.div_euclid(*n),
-                Atom::Rem(y, n) => self.at(f, y, lane)?.rem_euclid(*n),
-                Atom::Clamp(y, low, high) => self.at(f, y, lane)?.clamp(*low, *high),
+                Atom::Div(y, n) => self.eval_index(f, y, lane)?.div_euclid(*n),
+                Atom::Rem(y, n) => self.eval_index(f, y, lane)?.rem_euclid(*n),
+                Atom::Clamp(y, low, high) => self.eval_index(f, y, lane)?.clamp(*low, *high),
                 Atom::Value(e) => {
                     let value = one_of(&self.eval(f, *e)?, lane);
                     value.get_i64(0).ok_or_else(|| fault(format!("{} is no index", value.dtype)))?
@@ -429,44 +429,44 @@ impl Machine<'_> {
 }
 
 /// The registers and variables of a kernel while it runs.
-struct Frame<'a> {
+struct KernelFrame<'a> {
     kernel: &'a Kernel,
     vars: Vec<i64>,
     /// The open vector loop and its lanes.
     lane: Option<(VarId, u64)>,
-    /// How many of them are elements.
+    /// Number of lanes that are elements.
     valid: u64,
     regs: IdVec<RegId, Vec<Tensor>>,
     /// Values within one statement.
     memo: HashMap<ExprId, Tensor>,
 }
 
-impl Frame<'_> {
+impl KernelFrame<'_> {
     fn lanes(&self) -> u64 {
         self.lane.map_or(1, |l| l.1)
     }
-    fn slot(&mut self, reg: RegId, at: i64) -> Result<&mut Tensor> {
+    fn register_mut(&mut self, reg: RegId, at: i64) -> Result<&mut Tensor> {
         let slot = usize::try_from(at).ok().and_then(|at| self.regs[reg].get_mut(at));
         slot.ok_or_else(|| fault(format!("r{}[{at}]", reg.0)))
     }
 }
 
-fn zero(dtype: DType) -> Tensor {
+fn zero_scalar(dtype: DType) -> Tensor {
     Tensor::new(dtype, vec![1], vec![0; dtype.bytes()])
 }
 
-fn ones(dtype: DType, lanes: u64) -> Tensor {
+fn all_ones(dtype: DType, lanes: u64) -> Tensor {
     Tensor::new(dtype, vec![lanes], vec![0xff; lanes as usize * dtype.bytes()])
 }
 
-/// One lane; a value of one element is the same in all.
+/// The value of one lane; a value of one element is the same in all lanes.
 fn one_of(x: &Tensor, lane: u64) -> Tensor {
     let size = x.dtype.bytes();
     let from = if x.len() == 1 { 0 } else { lane as usize * size };
     Tensor::new(x.dtype, vec![1], x.bytes.slice(from..from + size))
 }
 
-fn joined(parts: &[Tensor]) -> Tensor {
+fn concat_lanes(parts: &[Tensor]) -> Tensor {
     match parts {
         [one] => one.clone(),
         _ => {
@@ -476,6 +476,6 @@ fn joined(parts: &[Tensor]) -> Tensor {
     }
 }
 
-fn spread(x: &Tensor, lanes: u64) -> Tensor {
-    if x.len() as u64 == lanes { x.clone() } else { joined(&vec![one_of(x, 0); lanes as usize]) }
+fn splat(x: &Tensor, lanes: u64) -> Tensor {
+    if x.len() as u64 == lanes { x.clone() } else { concat_lanes(&vec![one_of(x, 0); lanes as usize]) }
 }

@@ -25,21 +25,21 @@ pub enum Movement {
     },
 }
 
-/// One exchange of the model.
+/// An exchange among the ranks that run a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// The kind of the collective, with its groups.
     pub movement: Movement,
     /// The sequence number of the exchange in the model, by which ranks check that they are at the same one.
     pub number: u32,
-    /// How many ranks run the model.
+    /// Number of ranks that run the model.
     pub ranks: u32,
-    /// Bytes of one block.
+    /// Size of one block in bytes.
     pub bytes: u64,
 }
 
 impl Movement {
-    /// A word for it.
+    /// The name of the exchange, for people.
     pub fn name(&self) -> &'static str {
         match self {
             Movement::AllGather(_) => "all-gather",
@@ -49,8 +49,8 @@ impl Movement {
             Movement::Rank { .. } => "rank",
         }
     }
-    /// For each rank the list of ranks that a communicator is told, by its number, and these lists: the group, or to whom a rank gives
-    /// and who gives to it, -1 for nobody. A rank without a list takes no part.
+    /// For each rank, the index of the list that its communicator is given, and the lists: the ranks of its group, or the receiver and
+    /// the sender of its block, -1 for nobody. A rank without a list takes no part.
     pub fn lists(&self, ranks: u32) -> (Vec<Option<u32>>, Vec<Vec<i64>>) {
         let mut of = vec![None; ranks as usize];
         let mut all = Vec::new();
@@ -77,7 +77,7 @@ impl Movement {
         }
         (of, all)
     }
-    /// Whether some rank gets nothing, so that its result is zeros.
+    /// Whether some rank receives nothing, so that its result is zeros.
     pub fn leaves_zeros(&self, ranks: u32) -> bool {
         match self {
             Movement::Broadcast(groups) => groups.iter().map(Vec::len).sum::<usize>() < ranks as usize,
@@ -87,7 +87,7 @@ impl Movement {
     }
 }
 
-/// How many ranks run some programs; `None` where they ask no other rank.
+/// Number of ranks that run these programs; `None` if they exchange nothing.
 pub fn ranks<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Option<u32> {
     let of = |called: &CallTarget| match called {
         CallTarget::Ranks(exchange) => Some(exchange.ranks),

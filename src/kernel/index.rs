@@ -9,7 +9,7 @@ pub enum Atom {
     Var(VarId),
     /// A sum divided by a positive constant, rounded down; the sum is never negative.
     Div(Box<Index>, i64),
-    /// The remainder of that.
+    /// The remainder of a sum by a positive constant; the sum is never negative.
     Rem(Box<Index>, i64),
     /// A sum limited to `low..=high`.
     Clamp(Box<Index>, i64, i64),
@@ -17,12 +17,12 @@ pub enum Atom {
     Value(ExprId),
 }
 
-/// `Σ atom·coefficient + constant`.
+/// An affine expression `Σ atom·coefficient + constant`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Index {
-    /// Different atoms with coefficients that are not 0, sorted.
+    /// Distinct atoms with nonzero coefficients, sorted.
     pub terms: Vec<(Atom, i64)>,
-    /// The rest.
+    /// The constant term.
     pub constant: i64,
 }
 
@@ -30,15 +30,15 @@ pub struct Index {
 pub type Extents = IdVec<VarId, u64>;
 
 impl Index {
-    /// A constant.
+    /// A constant index.
     pub fn constant(value: i64) -> Index {
         Index { terms: Vec::new(), constant: value }
     }
-    /// A variable.
+    /// The index that is a loop variable.
     pub fn var(var: VarId) -> Index {
         Index::atom(Atom::Var(var))
     }
-    /// One atom.
+    /// The index that is one atom.
     pub fn atom(atom: Atom) -> Index {
         Index { terms: vec![(atom, 1)], constant: 0 }
     }
@@ -53,10 +53,10 @@ impl Index {
             *terms.entry(atom.clone()).or_insert(0) += c;
         }
         Index { terms: terms.into_iter().filter(|t| t.1 != 0).collect(), constant: self.constant + other.constant }
-            .joined()
+            .merge_div_rem()
     }
-    /// `(x / n)·c·n + (x % n)·c` is `x·c`.
-    fn joined(self) -> Index {
+    /// Simplifies `(x / n)·c·n + (x % n)·c` to `x·c`.
+    fn merge_div_rem(self) -> Index {
         for (atom, c) in &self.terms {
             let Atom::Rem(x, n) = atom else { continue };
             let whole = Atom::Div(x.clone(), *n);
@@ -71,14 +71,14 @@ impl Index {
     pub fn offset(&self, by: i64) -> Index {
         Index { terms: self.terms.clone(), constant: self.constant + by }
     }
-    /// Times a constant.
+    /// The index times a constant.
     pub fn scale(&self, by: i64) -> Index {
         if by == 0 {
             return Index::constant(0);
         }
         Index { terms: self.terms.iter().map(|(a, c)| (a.clone(), c * by)).collect(), constant: self.constant * by }
     }
-    /// Bounds of its value, both included; wide where run-time numbers take part.
+    /// Bounds of the index, both included; wide if run-time numbers take part.
     pub fn range(&self, extents: &Extents) -> (i64, i64) {
         let (mut low, mut high) = (self.constant, self.constant);
         for (atom, c) in &self.terms {
@@ -98,7 +98,7 @@ impl Index {
         }
         (low, high)
     }
-    /// The parts that `n` divides, divided; and the rest.
+    /// Splits into the terms that `n` divides, divided by it, and the other terms.
     fn split(&self, n: i64) -> (Index, Index) {
         let (whole, rest): (Vec<_>, Vec<_>) = self.terms.iter().cloned().partition(|t| t.1 % n == 0);
         let quotient = Index {
@@ -107,7 +107,7 @@ impl Index {
         };
         (quotient, Index { terms: rest, constant: self.constant.rem_euclid(n) })
     }
-    /// Divided by `n > 0`, rounded down; must not be negative.
+    /// The index divided by `n > 0`, rounded down; it must not be negative.
     pub fn div(&self, n: i64, extents: &Extents) -> Index {
         if n == 1 {
             return self.clone();
@@ -118,14 +118,14 @@ impl Index {
             return quotient;
         }
         if low >= 0 {
-            let (coarse, step) = rest.coarse(n, extents);
+            let (coarse, step) = rest.drop_low_part(n, extents);
             return quotient.add(&Index::atom(Atom::Div(Box::new(coarse), n / step)));
         }
         Index::atom(Atom::Div(Box::new(self.clone()), n))
     }
-    /// Drops the low part of a sum that is not negative: `(x, step)` where `self = x·step + small`, `0 <= small < step` and `step` divides `n`,
-    /// for the largest such step. So `self / n` is `x / (n / step)` without the small part, such as vector lanes.
-    fn coarse(&self, n: i64, extents: &Extents) -> (Index, i64) {
+    /// Drops the low part of a sum that is not negative: returns `(x, step)` such that `self = x·step + small`, `0 <= small < step` and
+    /// `step` divides `n`, for the largest such step. Then `self / n` is `x / (n / step)`, without the small part, such as vector lanes.
+    fn drop_low_part(&self, n: i64, extents: &Extents) -> (Index, i64) {
         let mut steps: Vec<i64> = self.terms.iter().map(|t| gcd(t.1, n)).filter(|&g| g > 1).collect();
         steps.sort_unstable();
         steps.dedup();
@@ -138,7 +138,7 @@ impl Index {
         }
         (self.clone(), 1)
     }
-    /// The remainder by `n > 0`; must not be negative.
+    /// The remainder of the index by `n > 0`; it must not be negative.
     pub fn rem(&self, n: i64, extents: &Extents) -> Index {
         if n == 1 {
             return Index::constant(0);
@@ -151,14 +151,14 @@ impl Index {
         if low < 0 {
             return Index::atom(Atom::Rem(Box::new(self.clone()), n));
         }
-        let (coarse, step) = rest.coarse(n, extents);
+        let (coarse, step) = rest.drop_low_part(n, extents);
         if step == 1 {
             return Index::atom(Atom::Rem(Box::new(rest), n));
         }
         let (_, small) = rest.split(step);
         Index::atom(Atom::Rem(Box::new(coarse), n / step)).scale(step).add(&small)
     }
-    /// Limited to `low..=high`.
+    /// The index clamped to `low..=high`.
     pub fn limit(&self, low: i64, high: i64, extents: &Extents) -> Index {
         let (a, b) = self.range(extents);
         if a >= low && b <= high {
@@ -169,8 +169,8 @@ impl Index {
         }
         Index::atom(Atom::Clamp(Box::new(self.clone()), low, high))
     }
-    /// The coefficient of `var` where it stands only linearly; `None` where it is inside another form.
-    /// `varies` tells whether a run-time number depends on `var`.
+    /// The coefficient of `var` if the index is linear in it; `None` if it occurs inside another atom. `varies` tells whether a run-time
+    /// number depends on `var`.
     pub fn coefficient(&self, var: VarId, varies: &dyn Fn(ExprId) -> bool) -> Option<i64> {
         let mut coefficient = 0;
         for (atom, c) in &self.terms {
@@ -191,7 +191,7 @@ impl Index {
         }
         Some(coefficient)
     }
-    /// Whether its value changes with `var`.
+    /// Whether the index changes with `var`.
     pub fn depends_on(&self, var: VarId, varies: &dyn Fn(ExprId) -> bool) -> bool {
         self.terms.iter().any(|(atom, _)| match atom {
             Atom::Var(v) => *v == var,
@@ -201,7 +201,7 @@ impl Index {
     }
 }
 
-/// The greatest common divisor of two numbers, 0 of two zeros; 1 where it is beyond 63 bits.
+/// The greatest common divisor of two numbers; 0 for two zeros, and 1 if it exceeds 63 bits.
 pub fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {

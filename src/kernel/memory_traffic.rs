@@ -3,7 +3,7 @@ use super::{Atom, BufId, Buffer, BufferLocation, Expr, ExprId, Index, Kernel, Sp
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes that a launch needs from outside of its registers and stack, each counted once.
+/// Bytes that a launch reads or writes outside its registers and stack, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryTraffic {
     /// Bytes of constants.
@@ -13,11 +13,11 @@ pub struct MemoryTraffic {
 }
 
 impl Kernel {
-    /// Bytes of memory that a launch touches: of each buffer as many elements as its indices can name, at most as many as lie between the least
-    /// and the largest of them.
-    pub fn touched(&self, buffers: &IdVec<BufId, Buffer>) -> MemoryTraffic {
+    /// Bytes of memory that a launch touches: for each buffer as many elements as its indices can name, and no more than lie between the
+    /// least and the largest of them.
+    pub fn memory_traffic(&self, buffers: &IdVec<BufId, Buffer>) -> MemoryTraffic {
         let mut sum = MemoryTraffic::default();
-        for (buffer, spans) in self.accesses() {
+        for (buffer, spans) in self.accesses_by_buffer() {
             let Buffer { dtype, elements, place } = buffers[buffer];
             let (mut named, mut low, mut high) = (0u64, i64::MAX, i64::MIN);
             for (index, (last, at_once)) in spans {
@@ -42,8 +42,9 @@ impl Kernel {
         sum
     }
 
-    /// The different indices by which each buffer is read or written; how far the last element there is, and how many are.
-    fn accesses(&self) -> BTreeMap<BufId, BTreeMap<&Index, (u64, u64)>> {
+    /// The distinct indices by which each buffer is read or written, each with the offset of the last element there and the number of
+    /// elements.
+    fn accesses_by_buffer(&self) -> BTreeMap<BufId, BTreeMap<&Index, (u64, u64)>> {
         let mut all: BTreeMap<BufId, BTreeMap<&Index, (u64, u64)>> = BTreeMap::new();
         for Span { buf, first, last, count } in self.loads().chain(self.stores()) {
             let most = all.entry(buf).or_default().entry(first).or_default();
@@ -103,7 +104,7 @@ mod tests {
         let value = k.expr(Expr::Load(table, at));
         let index = Index::var(i).scale(20).add(&Index::var(j).scale(2));
         k.body = vec![Stmt::Store { buf: out, index, value }];
-        let touched = k.touched(&buffers);
+        let touched = k.memory_traffic(&buffers);
         assert_eq!(touched, MemoryTraffic { constants: 30 * 4, values: (3 + 30) * 4 });
     }
 }

@@ -5,13 +5,14 @@ use super::{BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
 use crate::util::id_vec::IdVec;
 use std::collections::BTreeSet;
 
-/// Most expressions of what is merged.
+/// Upper limit of expressions in a merged kernel.
 const MOST_EXPRESSIONS: usize = 256;
 
 impl Kernel {
-    /// The kernel that does for each element what `self` does and then what `other` does; `None` unless both are the same loops
-    /// around stores alone, and touch the same element in a round of whatever one of them writes and the other touches.
-    pub fn merged(&self, other: &Kernel) -> Option<Kernel> {
+    /// Merges two kernels into one that does for each element first the work of `self`, then that of `other`; `None` unless both are the
+    /// same loops around stores alone, and access the same element in an iteration of every buffer that one writes and the other
+    /// accesses.
+    pub fn merge_with(&self, other: &Kernel) -> Option<Kernel> {
         let fits = self.exprs.len() + other.exprs.len() <= MOST_EXPRESSIONS;
         if !fits || !self.is_loops_of_stores() || !other.is_loops_of_stores() {
             return None;
@@ -30,7 +31,7 @@ impl Kernel {
         other.exprs.values().for_each(|e| _ = out.exprs.push(numbers.expr(e)));
         let second: Vec<Stmt> = other.body.iter().map(|s| numbers.stmt(s)).collect();
         let open: Vec<VarId> = self.chunks.into_iter().collect();
-        out.body = merged(&out, &self.body, &second, &open)?;
+        out.body = merge_bodies(&out, &self.body, &second, &open)?;
         if other.work() > self.work() {
             out.label.clone_from(&other.label);
         }
@@ -45,7 +46,7 @@ impl Kernel {
     }
 }
 
-/// Takes variable `y` of the second kernel for `x` of the first, if both run as far.
+/// Maps variable `y` of the second kernel to `x` of the first, if their extents are equal.
 fn same_variable(
     first: &Kernel,
     second: &Kernel,
@@ -57,7 +58,7 @@ fn same_variable(
     (is_free && first.vars[x] == second.vars[y]).then(|| vars[y] = Some(x))
 }
 
-/// Whether both are the same loops around stores, with the variables of the second that are those of the first.
+/// Whether both kernels have the same loops around stores; also maps the variables of the second to those of the first.
 fn same_loops(
     first: &Kernel,
     second: &Kernel,
@@ -85,11 +86,11 @@ fn same_loops(
     Some(())
 }
 
-/// Both bodies in the same loops, those of `open` around them; `None` where the order of both would matter.
-fn merged(kernel: &Kernel, x: &[Stmt], y: &[Stmt], open: &[VarId]) -> Option<Vec<Stmt>> {
+/// Merges two bodies inside the loops `open`; `None` if their order would matter.
+fn merge_bodies(kernel: &Kernel, x: &[Stmt], y: &[Stmt], open: &[VarId]) -> Option<Vec<Stmt>> {
     let of_loops = |pair: (&Stmt, &Stmt)| match pair {
         (Stmt::For { var, kind, body: x }, Stmt::For { body: y, .. }) => {
-            let body = merged(kernel, x, y, &[open, &[*var]].concat())?;
+            let body = merge_bodies(kernel, x, y, &[open, &[*var]].concat())?;
             Some(Stmt::For { var: *var, kind: *kind, body })
         }
         _ => None,
@@ -97,11 +98,11 @@ fn merged(kernel: &Kernel, x: &[Stmt], y: &[Stmt], open: &[VarId]) -> Option<Vec
     if matches!(x.first(), Some(Stmt::For { .. })) {
         return x.iter().zip(y).map(of_loops).collect();
     }
-    let (first, second) = (touched(kernel, x), touched(kernel, y));
+    let (first, second) = (accessed_elements(kernel, x), accessed_elements(kernel, y));
     let runs = |var: &&VarId| kernel.vars[**var] > 1;
     for write in first.iter().chain(&second).filter(|t| t.is_written) {
         // each round has an element of its own
-        if !open.iter().filter(runs).all(|&var| has(&write.index, var)) {
+        if !open.iter().filter(runs).all(|&var| depends_on(&write.index, var)) {
             return None;
         }
         let others = if first.contains(write) { &second } else { &first };
@@ -112,7 +113,7 @@ fn merged(kernel: &Kernel, x: &[Stmt], y: &[Stmt], open: &[VarId]) -> Option<Vec
     Some(x.iter().chain(y).cloned().collect())
 }
 
-/// An element that a round touches.
+/// An element that an iteration reads or writes.
 #[derive(Clone, PartialEq, Eq)]
 struct ElementAccess {
     buf: BufId,
@@ -120,8 +121,8 @@ struct ElementAccess {
     is_written: bool,
 }
 
-/// The elements that stores write, and that the values stored read.
-fn touched(kernel: &Kernel, stores: &[Stmt]) -> Vec<ElementAccess> {
+/// The elements that stores write and that the stored values read.
+fn accessed_elements(kernel: &Kernel, stores: &[Stmt]) -> Vec<ElementAccess> {
     let mut all = Vec::new();
     let (mut open, mut seen): (Vec<ExprId>, BTreeSet<ExprId>) = (Vec::new(), BTreeSet::new());
     for stmt in stores {
@@ -148,7 +149,7 @@ fn touched(kernel: &Kernel, stores: &[Stmt]) -> Vec<ElementAccess> {
     all
 }
 
-/// The expressions in an index.
+/// The run-time expressions in an index.
 fn values(index: &Index, out: &mut Vec<ExprId>) {
     for (atom, _) in &index.terms {
         match atom {
@@ -160,6 +161,6 @@ fn values(index: &Index, out: &mut Vec<ExprId>) {
 }
 
 /// Whether a variable is a term of an index.
-fn has(index: &Index, var: VarId) -> bool {
+fn depends_on(index: &Index, var: VarId) -> bool {
     index.terms.iter().any(|(atom, _)| *atom == Atom::Var(var))
 }

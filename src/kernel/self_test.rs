@@ -13,7 +13,7 @@ const ALIGN: u64 = 64;
 pub struct SelfTest {
     /// The calls.
     pub calls: Vec<TestCall>,
-    /// The values of variables after the last call; `None` for variables that no call changes.
+    /// The expected values of variables after the last call; `None` for variables that no call changes.
     pub variables: Vec<Option<ExpectedArray>>,
 }
 

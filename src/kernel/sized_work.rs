@@ -5,23 +5,23 @@ use crate::diag::Result;
 use crate::tensor::{DType, Tensor, TensorInfo};
 use crate::util::id_vec::IdVec;
 
-/// Rounds of loops of which the number is not known count as so many.
+/// Assumed number of iterations of loops whose number is unknown.
 const ROUNDS: u64 = 8;
 
-/// The statements of limits are no more.
+/// Upper limit of statements that computing limits may run.
 const MOST_STATEMENTS: u64 = 1 << 20;
 
 impl Program {
-    /// Operations of a call on one thread and on two, where the arguments that are one `s32` hold `numbers`: the last ones, in order. None
-    /// of them is above that of `most`.
+    /// Operations of a call on one thread and on two, if the last arguments of one `s32` each have the values `numbers`, in order. Each
+    /// is at most that of `most`.
     ///
     /// # Errors
-    /// Internal, where what computes limits can't be evaluated.
+    /// Internal, if the steps that compute limits can't be evaluated.
     pub fn work_for(&self, numbers: &[u64], most: &[u64]) -> Result<[u64; 2]> {
-        let limits = self.limits(numbers)?;
+        let limits = self.limits_of_call(numbers)?;
         let alone = |size: usize| {
             let own: Vec<u64> = (0..numbers.len()).map(|i| if i == size { numbers[i] } else { most[i] }).collect();
-            let limits = if own == numbers { limits.clone() } else { self.limits(&own)? };
+            let limits = if own == numbers { limits.clone() } else { self.limits_of_call(&own)? };
             Ok(limits.map_or(Vec::new(), |(_, values)| values))
         };
         let apart = (0..numbers.len()).map(alone).collect::<Result<_>>()?;
@@ -42,8 +42,8 @@ impl Program {
         sum(steps.iter().map(one), 1)
     }
 
-    /// The limits of loops in such a call; `None` where nothing limits them.
-    fn limits(&self, numbers: &[u64]) -> Result<Option<(BufId, Vec<i64>)>> {
+    /// The limits of loops in a call with these `numbers`; `None` if nothing limits them.
+    fn limits_of_call(&self, numbers: &[u64]) -> Result<Option<(BufId, Vec<i64>)>> {
         let Some((id, buf)) = self.steps.first().and_then(|step| self.computes_limits(step)) else { return Ok(None) };
         let is_number = |info: &TensorInfo| info.dtype == DType::S32 && info.dims.is_empty();
         let first = self.args.len().saturating_sub(numbers.len());
@@ -74,7 +74,7 @@ impl Program {
         Ok(values.first().and_then(Tensor::to_i64s).map(|values| (buf, values)))
     }
 
-    /// The kernel that a step launches and the buffer that it makes, if that has limits of other kernels.
+    /// The kernel that a step launches and the buffer that it writes, if that has the limits of other kernels.
     fn computes_limits(&self, step: &Step) -> Option<(KernelId, BufId)> {
         let Step::Launch(id) = step else { return None };
         let stores = self.kernels[*id].stores();
@@ -95,7 +95,7 @@ fn sum(all: impl Iterator<Item = [u64; 2]>, times: u64) -> [u64; 2] {
     all.fold([0, 0], add)
 }
 
-/// An argument that nothing reads has no elements here.
+/// The argument with no elements, unless the evaluated steps read it.
 fn without_elements(info: &TensorInfo, is_read: bool) -> TensorInfo {
     TensorInfo { dims: if is_read { info.dims.clone() } else { vec![0] }, ..info.clone() }
 }

@@ -2,11 +2,11 @@
 use super::Program;
 use crate::tensor::TensorInfo;
 
-/// Bytes to which a variable is aligned in the state that has as many, a cache line; smaller ones to the next power of two.
-/// The block itself may lie anywhere that its types may.
+/// Alignment of variables in the state, a cache line; smaller variables are aligned to the next power of two of their size. The block
+/// itself needs only the alignment of its types.
 pub const ALIGN: u64 = 64;
 
-/// A variable and where it lies.
+/// A variable and its place in the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableSlot {
     /// TensorFlow's name, the name of its field in C, its type and fixed sizes.
@@ -18,29 +18,29 @@ pub struct VariableSlot {
 }
 
 impl VariableSlot {
-    /// The byte behind it.
+    /// The offset of the first byte after the variable.
     pub fn end(&self) -> u64 {
         self.offset + self.info.bytes()
     }
 }
 
-/// The state of variables, each with whether it changes: one behind the other, aligned. The same list gives the same places,
-/// whatever changes.
+/// Lays out the state: variables one after the other, aligned; each comes with whether calls change it. The layout does not depend on
+/// what changes.
 pub fn lay_out(all: impl IntoIterator<Item = (TensorInfo, bool)>) -> Vec<VariableSlot> {
     let mut end: u64 = 0;
     let place = |(info, changed): (TensorInfo, bool)| {
-        let offset = end.next_multiple_of(align(&info));
+        let offset = end.next_multiple_of(alignment(&info));
         end = offset.saturating_add(info.bytes());
         VariableSlot { info, offset, changed }
     };
     all.into_iter().map(place).collect()
 }
 
-fn align(info: &TensorInfo) -> u64 {
+fn alignment(info: &TensorInfo) -> u64 {
     info.bytes().clamp(1, ALIGN).next_power_of_two().max(info.dtype.bytes() as u64)
 }
 
-/// Bytes of a state, whole lines, so that several behind one another are aligned alike; 0 where there are no variables.
+/// Size of the state in bytes, a multiple of the alignment, so that several states in a row are aligned alike; 0 without variables.
 pub fn bytes(all: &[VariableSlot]) -> u64 {
     all.last().map_or(0, |last| last.end().max(1).next_multiple_of(ALIGN))
 }

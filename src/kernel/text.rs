@@ -3,7 +3,7 @@ use super::*;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// The whole program.
+/// Prints the whole program.
 pub fn print(program: &Program) -> String {
     let mut out = String::new();
     let _ = writeln!(
@@ -32,13 +32,13 @@ pub fn print(program: &Program) -> String {
 
 /// The line of each statement in the text of its kernel, whose head is line 1.
 pub fn lines(kernel: &Kernel) -> HashMap<*const Stmt, u32> {
-    fn number(all: &[Stmt], next: &mut u32, lines: &mut HashMap<*const Stmt, u32>) {
+    fn number_lines(all: &[Stmt], next: &mut u32, lines: &mut HashMap<*const Stmt, u32>) {
         for s in all {
             lines.insert(std::ptr::from_ref(s), *next);
             *next += 1;
             match s {
                 Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
-                    number(body, next, lines)
+                    number_lines(body, next, lines)
                 }
                 Stmt::Tiles(sums) => *next += sums.rows.len() as u32,
                 Stmt::Store { .. } | Stmt::Prefetch { .. } | Stmt::Release | Stmt::Set { .. } => {}
@@ -46,7 +46,7 @@ pub fn lines(kernel: &Kernel) -> HashMap<*const Stmt, u32> {
         }
     }
     let mut lines = HashMap::new();
-    number(&kernel.body, &mut 2, &mut lines);
+    number_lines(&kernel.body, &mut 2, &mut lines);
     lines
 }
 

@@ -1,61 +1,61 @@
 //! Blocks of sums that a processor makes by multiplying tiles of memory.
 use super::{BufId, Index, VarId};
 
-/// Sums of products of bfloat16, each round of the loops by one instruction a tile: as [`crate::target::tiles::sum`] has it, from
-/// zero on or from what is there. A tile is at most 16 rows of the left side by at most 32 terms, or half as many pairs of those
-/// by 16 columns of the right side; the sums of all of them are kept from the first round to the last.
+/// A block of sums of bfloat16 products, computed by one instruction for each tile and iteration (rounding as in
+/// [`crate::target::tiles::sum`]), starting from zero or from the sums in memory. A tile is at most 16 rows of the left side by at most
+/// 32 terms, or 16 pairs of terms by 16 columns of the right side; all sums stay in tile registers from the first iteration to the last.
 #[derive(Clone, Debug)]
 pub struct TileSums {
     /// The variables of its loops, outermost first.
     pub loops: Vec<VarId>,
-    /// Terms of a round, in pairs.
+    /// Terms per iteration, in pairs.
     pub terms: u64,
-    /// The left side: terms beside one another.
+    /// Buffer of the left side, whose terms are contiguous.
     pub left: BufId,
     /// Tiles of the left side, from top to bottom.
     pub rows: Vec<TileRows>,
-    /// The right side: for each pair of terms both numbers of a column, then those of the next.
+    /// Buffer of the right side: for each pair of terms both elements of a column, then those of the next column.
     pub right: BufId,
-    /// The first number of a round.
+    /// Index of the first element that an iteration reads of the right side.
     pub first: Index,
-    /// How far numbers of a pair of terms are from those of the next.
+    /// Distance of pairs of terms in the right side.
     pub stride: u64,
-    /// How many tiles of the right side lie beside one another.
+    /// Number of neighboring tiles of the right side.
     pub across: u64,
-    /// Where the sums go, f32, row after row.
+    /// Buffer of the sums, f32, row after row.
     pub to: BufId,
-    /// The first of them.
+    /// Index of the first sum.
     pub at: Index,
-    /// Whether they are added to what is there.
+    /// Whether the products are added to the sums in memory.
     pub adds: bool,
 }
 
 /// Rows of the left side that are one tile.
 #[derive(Clone, Debug)]
 pub struct TileRows {
-    /// The first term of the first row.
+    /// Index of the first term of the first row.
     pub first: Index,
-    /// How far a row is from the next.
+    /// Distance of rows.
     pub stride: u64,
-    /// How many there are.
+    /// Number of rows.
     pub count: u64,
 }
 
-/// Elements of a buffer that a statement touches at once.
+/// Elements of a buffer that one statement accesses.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'k> {
     /// The buffer.
     pub buf: BufId,
-    /// The first element.
+    /// Index of the first element.
     pub first: &'k Index,
-    /// How far behind that the last one is.
+    /// Offset of the last element from the first.
     pub last: u64,
-    /// How many there are.
+    /// Number of elements.
     pub count: u64,
 }
 
 impl<'k> Span<'k> {
-    /// One element.
+    /// The span of one element.
     pub fn one(buf: BufId, first: &'k Index) -> Span<'k> {
         Span { buf, first, last: 0, count: 1 }
     }
@@ -79,12 +79,12 @@ impl TileSums {
         Span { buf: self.to, first: &self.at, last: count - 1, count }
     }
 
-    /// Rows of the sums.
+    /// Number of rows of the sums.
     pub fn rows(&self) -> u64 {
         self.rows.iter().map(|r| r.count).sum()
     }
 
-    /// Columns of the sums.
+    /// Number of columns of the sums.
     pub fn columns(&self) -> u64 {
         self.across * crate::target::tiles::COLUMNS
     }

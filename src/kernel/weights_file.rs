@@ -11,11 +11,11 @@ use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-/// Bytes of the header; constants begin behind it, aligned where the file is.
+/// Size of the header in bytes; constants begin after it, aligned if the file is.
 pub const HEADER_BYTES: u64 = 64;
-/// How such files begin.
+/// The first bytes of every weights file.
 const MAGIC: &[u8; 8] = b"tfaotwts";
-/// The layout of the header.
+/// Version of the header's layout.
 const VERSION: u64 = 1;
 /// Bytes to which each constant is aligned.
 const ALIGN: u64 = 64;
@@ -27,23 +27,23 @@ pub const KEY_BYTES: usize = blake3::OUT_LEN;
 pub struct WeightsFile {
     /// The hash in the header.
     pub key: [u8; KEY_BYTES],
-    /// Where constants lie.
+    /// Offsets of the constants.
     pub places: WeightsLayout,
 }
 
-/// Where the constants of programs and the first values of variables lie behind the header.
+/// Offsets, after the header, of the constants of programs and of the initial values of variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WeightsLayout {
-    /// For each program of each target the offsets of its constants, in the order in which it has them.
+    /// For each program of each target, the offsets of its constants in their order.
     pub programs: Vec<Vec<u64>>,
-    /// The offset of the first value of each variable.
+    /// Offset of the initial value of each variable.
     pub starts: Vec<u64>,
-    /// Bytes in all.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 
 impl WeightsFile {
-    /// The header: magic, version, bytes of the whole file, hash; each number least byte first.
+    /// The header: magic, version, size of the whole file, hash; integers are little-endian.
     pub fn header(&self) -> [u8; HEADER_BYTES as usize] {
         let mut header = [0; HEADER_BYTES as usize];
         header[..8].copy_from_slice(MAGIC);
@@ -58,16 +58,16 @@ impl WeightsFile {
         blake3::Hash::from_bytes(self.key).to_hex().to_string()
     }
 
-    /// Bytes of the whole file.
+    /// Size of the whole file in bytes.
     pub fn bytes(&self) -> u64 {
         HEADER_BYTES + self.places.bytes
     }
 }
 
 impl WeightsLayout {
-    /// A place for every piece: of one program and the next those of equal bytes share one, the first with the first, the second with
-    /// the second, so that arrays of one program stay apart that are equal by chance.
-    fn of(programs: &[Vec<Bytes>], starts: &[Bytes]) -> WeightsLayout {
+    /// Assigns an offset to every constant. Constants of different programs with equal bytes share one, the first with the first, the
+    /// second with the second, so that arrays of one program that happen to be equal stay separate.
+    fn assign_offsets(programs: &[Vec<Bytes>], starts: &[Bytes]) -> WeightsLayout {
         let mut known: HashMap<Bytes, Vec<u64>> = HashMap::default();
         let mut places = WeightsLayout::default();
         let mut top = 0u64;
@@ -78,7 +78,7 @@ impl WeightsLayout {
                 let (all, nth) = (known.entry(piece.clone()).or_default(), seen.entry(piece.clone()).or_default());
                 if *nth == all.len() {
                     let at = top.next_multiple_of(ALIGN);
-                    top = at + room(piece);
+                    top = at + reserved_bytes(piece);
                     all.push(at);
                 }
                 offsets.push(all[*nth]);
@@ -90,12 +90,12 @@ impl WeightsLayout {
         places
     }
 
-    /// The pieces by offset, in order. Errors: `Code::OtherWeights` where they do not fit, or two that differ share a place.
-    fn filled(&self, programs: &[Vec<Bytes>], starts: &[Bytes]) -> Result<Vec<(u64, Bytes)>> {
+    /// The constants by offset, in order. Errors: `Code::OtherWeights` if they do not fit, or if two different ones share an offset.
+    fn pieces_by_offset(&self, programs: &[Vec<Bytes>], starts: &[Bytes]) -> Result<Vec<(u64, Bytes)>> {
         let counts = |all: &[Vec<u64>]| all.iter().map(Vec::len).collect::<Vec<_>>();
         let wanted: Vec<usize> = programs.iter().map(Vec::len).collect();
         if counts(&self.programs) != wanted || self.starts.len() != starts.len() {
-            return Err(misfit("the graph has other arrays"));
+            return Err(mismatch_error("the graph has other arrays"));
         }
         let offsets = self.programs.iter().flatten().chain(&self.starts);
         let all = || offsets.clone().zip(programs.iter().flatten().chain(starts));
@@ -103,15 +103,15 @@ impl WeightsLayout {
         let mut end = 0u64;
         for (&at, piece) in &parts {
             if at != end.next_multiple_of(ALIGN) {
-                return Err(misfit("arrays have other sizes"));
+                return Err(mismatch_error("arrays have other sizes"));
             }
-            end = at + room(piece);
+            end = at + reserved_bytes(piece);
         }
         if end != self.bytes {
-            return Err(misfit("arrays have other sizes"));
+            return Err(mismatch_error("arrays have other sizes"));
         }
         if all().any(|(at, piece)| parts.get(at) != Some(piece)) {
-            return Err(misfit(
+            return Err(mismatch_error(
                 "two arrays had the same numbers when the object was compiled, share a place in the file, and differ now",
             ));
         }
@@ -119,26 +119,26 @@ impl WeightsLayout {
     }
 }
 
-/// Bytes that a piece has for itself: an empty one has a place too.
-fn room(piece: &Bytes) -> u64 {
+/// Bytes reserved for a constant: an empty one has an offset of its own too.
+fn reserved_bytes(piece: &Bytes) -> u64 {
     piece.len().max(1) as u64
 }
 
-fn misfit(why: &str) -> crate::diag::Error {
+fn mismatch_error(why: &str) -> crate::diag::Error {
     Diagnostic::new(Code::OtherWeights, why).help("compile this graph with --weights-file").into()
 }
 
 impl Bundle {
-    /// Pools constants as [`Bundle::pooled`] does, but into a file; `places` are those of an object that is there.
+    /// Pools constants as [`Bundle::with_shared_constants`] does, but into a file; `places` has the offsets of an existing object.
     ///
     /// # Errors
-    /// `Code::OtherWeights` where the constants do not fit into those places.
+    /// `Code::OtherWeights` if the constants do not fit those offsets.
     pub fn in_file(mut self, initial: &[Bytes], places: Option<&WeightsLayout>) -> Result<Bundle> {
         let programs = || self.variants.iter().flat_map(|(programs, _)| programs);
         let pieces = |p: &Program| p.weights.iter().map(|(_, bytes)| bytes.clone()).collect();
         let pieces: Vec<Vec<Bytes>> = programs().map(pieces).collect();
-        let places = places.map_or_else(|| WeightsLayout::of(&pieces, initial), WeightsLayout::clone);
-        self.weights = places.filled(&pieces, initial)?;
+        let places = places.map_or_else(|| WeightsLayout::assign_offsets(&pieces, initial), WeightsLayout::clone);
+        self.weights = places.pieces_by_offset(&pieces, initial)?;
         let moving = self.variants.iter_mut().flat_map(|(programs, _)| programs);
         for (program, to) in moving.zip(&places.programs) {
             program.move_weights(to);
@@ -152,7 +152,7 @@ impl Bundle {
         Ok(self)
     }
 
-    /// Bytes of the weights file, where constants are in a file.
+    /// The content of the weights file, if constants are in a file.
     pub fn file_content(&self) -> Option<Pieces> {
         let file = self.face.file.as_ref()?;
         let mut content = Pieces::from(file.header().to_vec());
@@ -164,15 +164,15 @@ impl Bundle {
         Some(content)
     }
 
-    /// The hash of what code and file must agree on.
+    /// The hash of everything that code and file must agree on.
     fn key(&self) -> [u8; KEY_BYTES] {
         let mut text = Hashed(blake3::Hasher::new());
         // a hasher takes everything
-        let _ = self.tell(&mut text);
+        let _ = self.hash_into(&mut text);
         *text.0.finalize().as_bytes()
     }
 
-    fn tell(&self, out: &mut Hashed) -> fmt::Result {
+    fn hash_into(&self, out: &mut Hashed) -> fmt::Result {
         write!(out, "{} {:?}", self.face.weights_bytes, self.starts)?;
         for program in self.variants.iter().flat_map(|(programs, _)| programs) {
             let types = program.args.iter().chain(&program.results).map(|t| (t.dtype, &t.dims)).collect::<Vec<_>>();
@@ -189,7 +189,7 @@ impl Bundle {
     }
 }
 
-/// The hash of a text that is nowhere.
+/// A writer that hashes text instead of storing it.
 struct Hashed(blake3::Hasher);
 
 impl Write for Hashed {
@@ -212,21 +212,22 @@ mod tests {
         let (zeros, ones) = (bytes(&[0; 8]), bytes(&[1; 8]));
         let train = vec![zeros.clone(), ones.clone(), zeros.clone()];
         let predict = vec![zeros.clone(), zeros.clone()];
-        let places = WeightsLayout::of(&[train.clone(), predict.clone()], std::slice::from_ref(&ones));
+        let places = WeightsLayout::assign_offsets(&[train.clone(), predict.clone()], std::slice::from_ref(&ones));
         assert_eq!(places.programs, [vec![0, 64, 128], vec![0, 128]]);
         assert_eq!((&places.starts[..], places.bytes), (&[64][..], 136));
-        let filled = places.filled(&[train, predict], &[ones]).expect("they fit");
+        let filled = places.pieces_by_offset(&[train, predict], &[ones]).expect("they fit");
         assert_eq!(filled.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 64, 128]);
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         let places = WeightsLayout { programs: vec![vec![0, 64], vec![64]], starts: vec![], bytes: 72 };
-        let of = |a: &[u8], b: &[u8], c: &[u8]| places.filled(&[vec![bytes(a), bytes(b)], vec![bytes(c)]], &[]);
+        let of =
+            |a: &[u8], b: &[u8], c: &[u8]| places.pieces_by_offset(&[vec![bytes(a), bytes(b)], vec![bytes(c)]], &[]);
         assert!(of(&[1; 64], &[2; 8], &[2; 8]).is_ok());
         assert!(of(&[1; 64], &[2; 8], &[3; 8]).is_err(), "one place has two arrays");
         assert!(of(&[1; 65], &[2; 8], &[2; 8]).is_err(), "an array reaches into the next");
         assert!(of(&[1; 64], &[2; 9], &[2; 9]).is_err(), "an array reaches beyond the end");
-        assert!(places.filled(&[vec![bytes(&[1; 64])]], &[]).is_err(), "an array is missing");
+        assert!(places.pieces_by_offset(&[vec![bytes(&[1; 64])]], &[]).is_err(), "an array is missing");
     }
 }

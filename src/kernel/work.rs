@@ -8,14 +8,14 @@ use crate::target::machine::WORTH_SHARING;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::BTreeMap;
 
-/// Bytes that come from or go to other caches in the time of an operation, where a call has not just had them.
+/// Bytes exchanged with other caches in the time of one operation, unless a call just had them.
 const BYTES_AT_ONCE: u64 = 16;
 
-/// Bytes of arrays that are read or written in the time of an operation.
+/// Bytes of arrays read or written in the time of one operation.
 const BYTES_MOVED: u64 = 8;
 
-/// Whether each kernel offers its chunks to other threads: one of little work is not worth the hand-over. The memory that a kernel reads and
-/// writes counts as work, but not in a loop, where the iteration before has brought it near.
+/// Whether each kernel offers its chunks to other threads: little work is not worth the hand-over. Memory traffic counts as work, except
+/// in a loop, where the iteration before has brought the data near.
 pub fn shared(program: &Program) -> IdVec<KernelId, bool> {
     let mut again = vec![false; program.kernels.len()];
     in_loops(&program.steps, false, &mut again);
@@ -27,7 +27,7 @@ pub fn shared(program: &Program) -> IdVec<KernelId, bool> {
     shared
 }
 
-/// Marks the kernels that run again and again in one call.
+/// Marks the kernels that run repeatedly in one call.
 fn in_loops(steps: &[Step], inside: bool, again: &mut [bool]) {
     for step in steps {
         match step {
@@ -45,7 +45,7 @@ fn in_loops(steps: &[Step], inside: bool, again: &mut [bool]) {
 }
 
 impl Kernel {
-    /// Whether its chunks are offered to other threads where it runs in a loop.
+    /// Whether the kernel offers its chunks to other threads when it runs in a loop.
     pub fn is_shared_in_loops(&self) -> bool {
         self.is_worth_sharing(0)
     }
@@ -57,7 +57,7 @@ impl Kernel {
     /// Work of the kernel in a call with these loop limits, on one thread and on each of two. Memory traffic counts too, except for constants:
     /// an array that is processed in part counts in proportion.
     pub(super) fn work_with(&self, program: &Program, held: &LimitValues) -> [u64; 2] {
-        let ((work, accesses), whole) = (self.counted(held), self.work().max(1));
+        let ((work, accesses), whole) = (self.count_work(held), self.work().max(1));
         let is_moved = |buf: &BufId| !matches!(program.buffers[*buf].place, BufferLocation::Weights(_));
         let of_buffer = |(&buf, &accesses): (&BufId, &u64)| {
             let bytes = program.buffers[buf].elements.saturating_mul(program.buffers[buf].dtype.bytes() as u64);
@@ -69,27 +69,27 @@ impl Kernel {
         [work, if shared { work / chunks * chunks.div_ceil(2) } else { work }]
     }
 
-    /// Operations that make a value, shared parts once.
+    /// Number of operations that compute a value; shared parts count once.
     pub fn work_of(&self, value: ExprId) -> u64 {
-        Count::of(self, &LimitValues::default()).expression(value, 1)
+        WorkCounter::new(self, &LimitValues::default()).expression(value, 1)
     }
 
-    /// Operations on vectors of one launch, of scalars where there are no vectors; most take a cycle each.
+    /// Number of operations of one launch, on vectors if there are any; most take a cycle each.
     pub fn work(&self) -> u64 {
-        self.counted(&LimitValues::default()).0
+        self.count_work(&LimitValues::default()).0
     }
 
-    /// Bytes that one launch reads and writes, each buffer once and no more than its accesses can reach.
+    /// Bytes that one launch reads and writes; each buffer counts once, up to what its accesses can reach.
     pub fn traffic(&self, program: &Program) -> u64 {
         let of_buffer = |(&buf, &accesses): (&BufId, &u64)| {
             let b = &program.buffers[buf];
             b.elements.saturating_mul(b.dtype.bytes() as u64).min(accesses.saturating_mul(LINE))
         };
-        self.counted(&LimitValues::default()).1.iter().map(of_buffer).fold(0, u64::saturating_add)
+        self.count_work(&LimitValues::default()).1.iter().map(of_buffer).fold(0, u64::saturating_add)
     }
 
-    fn counted(&self, held: &LimitValues) -> (u64, BTreeMap<BufId, u64>) {
-        let mut count = Count::of(self, held);
+    fn count_work(&self, held: &LimitValues) -> (u64, BTreeMap<BufId, u64>) {
+        let mut count = WorkCounter::new(self, held);
         let work = count.statements(&self.body, self.count());
         (work, count.accesses)
     }
@@ -99,29 +99,29 @@ impl Kernel {
 #[derive(Debug, Default)]
 pub(super) struct LimitValues {
     pub(super) limits: Option<(BufId, Vec<i64>)>,
-    /// The values in calls in which one size alone is what it is in this one, and the others are the largest: one list a size.
+    /// For each size, the limits in a call in which only that size has its value in this call, and the others are the largest.
     pub(super) apart: Vec<Vec<i64>>,
 }
 
 impl LimitValues {
-    /// The limit that an expression loads, by its place.
-    fn place(&self, e: &Expr) -> Option<usize> {
+    /// The index of the limit that an expression loads.
+    fn limit_index(&self, e: &Expr) -> Option<usize> {
         let (Some((buf, _)), Expr::Load(from, at)) = (&self.limits, e) else { return None };
         usize::try_from(at.as_constant()?).ok().filter(|_| from == buf)
     }
 
-    /// For each size the part of `rounds` below the limit at a place.
-    fn parts(&self, place: usize, rounds: f64) -> Vec<f64> {
+    /// For each size, the fraction of `rounds` iterations below the limit with this index.
+    fn needed_fractions(&self, place: usize, rounds: f64) -> Vec<f64> {
         let part = |values: &Vec<i64>| values.get(place).map_or(1.0, |&n| (n.max(0) as f64 / rounds).min(1.0));
         self.apart.iter().map(part).collect()
     }
 
-    /// The place of the limit of a kernel's chunks.
+    /// The index of the limit of a kernel's chunks.
     fn of_chunks(&self, kernel: &Kernel) -> Option<usize> {
-        kernel.limit.and_then(|(buf, at)| self.place(&Expr::Load(buf, Index::constant(at as i64))))
+        kernel.limit.and_then(|(buf, at)| self.limit_index(&Expr::Load(buf, Index::constant(at as i64))))
     }
 
-    /// The chunks that a kernel has to do.
+    /// Number of chunks that a kernel executes.
     pub(super) fn chunks(&self, kernel: &Kernel) -> u64 {
         let values = self.limits.as_ref().map(|(_, values)| values);
         let limit = self.of_chunks(kernel).and_then(|place| values?.get(place).copied());
@@ -129,33 +129,33 @@ impl LimitValues {
     }
 }
 
-struct Count<'a> {
+struct WorkCounter<'a> {
     kernel: &'a Kernel,
     held: &'a LimitValues,
     /// For each size the fraction of chunks and iterations that a call executes because of it: that of the tightest limit around. Nested
     /// limits that one size sets are the same limit, for a larger and a smaller step.
     parts: Vec<f64>,
-    /// The last statement that an expression was counted in.
+    /// The last statement for which each expression was counted.
     seen: Vec<u32>,
     statement: u32,
-    /// How often each buffer is read or written.
+    /// Number of reads and writes of each buffer.
     accesses: BTreeMap<BufId, u64>,
 }
 
-impl<'a> Count<'a> {
-    fn of(kernel: &'a Kernel, held: &'a LimitValues) -> Count<'a> {
-        let chunks = held.of_chunks(kernel).map(|place| held.parts(place, kernel.count().max(1) as f64));
+impl<'a> WorkCounter<'a> {
+    fn new(kernel: &'a Kernel, held: &'a LimitValues) -> WorkCounter<'a> {
+        let chunks = held.of_chunks(kernel).map(|place| held.needed_fractions(place, kernel.count().max(1) as f64));
         let parts = chunks.unwrap_or_else(|| vec![1.0; held.apart.len()]);
         let seen = vec![0; kernel.exprs.len()];
-        Count { kernel, held, parts, seen, statement: 0, accesses: BTreeMap::new() }
+        WorkCounter { kernel, held, parts, seen, statement: 0, accesses: BTreeMap::new() }
     }
 
-    /// The work of `body`, which runs `times`.
+    /// The work of `body`, executed `times` times.
     fn statements(&mut self, body: &[Stmt], times: u64) -> u64 {
-        body.iter().fold(0, |sum: u64, s| sum.saturating_add(self.one(s, times)))
+        body.iter().fold(0, |sum: u64, s| sum.saturating_add(self.statement(s, times)))
     }
 
-    fn one(&mut self, s: &Stmt, times: u64) -> u64 {
+    fn statement(&mut self, s: &Stmt, times: u64) -> u64 {
         match s {
             Stmt::For { var, kind, body } => {
                 let rounds = match kind {
@@ -165,19 +165,19 @@ impl<'a> Count<'a> {
                 self.statements(body, times.saturating_mul(rounds))
             }
             Stmt::Store { buf, value, .. } => {
-                let times = self.done(times);
+                let times = self.needed_rounds(times);
                 self.access(*buf, times);
                 times.saturating_mul(1 + self.expression(*value, times))
             }
             Stmt::Tiles(sums) => self.tiles(sums, times),
             Stmt::Prefetch { .. } | Stmt::Release => 0,
             Stmt::Set { value, .. } => {
-                let times = self.done(times);
+                let times = self.needed_rounds(times);
                 times.saturating_mul(self.expression(*value, times))
             }
             Stmt::Let { body, .. } | Stmt::While { body, .. } => self.statements(body, times),
             Stmt::If { cond, body } => {
-                if let Some(parts) = self.limited(*cond) {
+                if let Some(parts) = self.condition_fractions(*cond) {
                     let tightest = self.parts.iter().zip(&parts).map(|(around, part)| around.min(*part)).collect();
                     let around = std::mem::replace(&mut self.parts, tightest);
                     let work = self.statements(body, times);
@@ -190,17 +190,18 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// So many of `times` rounds are done.
-    fn done(&self, times: u64) -> u64 {
+    /// Number of iterations out of `times` that are executed.
+    fn needed_rounds(&self, times: u64) -> u64 {
         let part: f64 = self.parts.iter().product();
         if part < 1.0 { (times as f64 * part).ceil() as u64 } else { times }
     }
 
-    /// For each size in which part of its rounds a condition holds that a number is below a limit, or lies in an interval besides.
-    fn limited(&self, cond: ExprId) -> Option<Vec<f64>> {
+    /// For each size, the fraction of iterations in which a condition holds: that an index is below a limit, possibly combined with a
+    /// range.
+    fn condition_fractions(&self, cond: ExprId) -> Option<Vec<f64>> {
         if let Expr::Op(ScalarOp::Or, sides, _) = &self.kernel.exprs[cond] {
             let besides = self.range_share(*sides.get(1)?)?;
-            let parts = self.limited(*sides.first()?)?;
+            let parts = self.condition_fractions(*sides.first()?)?;
             return Some(parts.into_iter().map(|part| (part + besides).min(1.0)).collect());
         }
         let Expr::Op(ScalarOp::Compare(Direction::Lt, _), sides, _) = &self.kernel.exprs[cond] else { return None };
@@ -209,10 +210,10 @@ impl<'a> Count<'a> {
             return None;
         };
         let rounds = x.range(&self.kernel.vars).1.max(0) as f64 + 1.0;
-        Some(self.held.parts(self.held.place(limit)?, rounds))
+        Some(self.held.needed_fractions(self.held.limit_index(limit)?, rounds))
     }
 
-    /// In which part of the values that a number takes it lies in an interval, where they are evenly spread.
+    /// The fraction of an index's values that lie in a range, if they are evenly distributed.
     fn range_share(&self, cond: ExprId) -> Option<f64> {
         let Expr::Within(x, low, high) = &self.kernel.exprs[cond] else { return None };
         let (least, most) = x.range(&self.kernel.vars);
@@ -220,16 +221,16 @@ impl<'a> Count<'a> {
         Some(high.saturating_sub(*low).max(0) as f64 / all)
     }
 
-    /// A row of a tile takes a cycle a round.
+    /// The work of a block of sums: a row of a tile takes a cycle per iteration.
     fn tiles(&mut self, sums: &TileSums, times: u64) -> u64 {
-        let rounds = sums.loops.iter().fold(self.done(times), |n, &v| n.saturating_mul(self.kernel.vars[v]));
+        let rounds = sums.loops.iter().fold(self.needed_rounds(times), |n, &v| n.saturating_mul(self.kernel.vars[v]));
         for span in sums.reads().into_iter().chain([sums.writes()]) {
             self.access(span.buf, rounds.saturating_mul(span.count));
         }
         rounds.saturating_mul(sums.rows() * sums.across)
     }
 
-    /// In how many of how many rounds of its loop a condition holds; one of one where that is not plain.
+    /// The fraction of a loop's iterations in which a condition holds, as two integers; 1 of 1 if unknown.
     fn share(&self, cond: ExprId) -> (u64, u64) {
         let Expr::Within(Index { terms, constant: 0 }, low, high) = &self.kernel.exprs[cond] else { return (1, 1) };
         let [(Atom::Var(v), 1)] = terms[..] else { return (1, 1) };
@@ -242,7 +243,7 @@ impl<'a> Count<'a> {
         *sum = sum.saturating_add(times);
     }
 
-    /// The work of the value of one statement, which runs `times`, shared parts once.
+    /// The work of one statement's value, executed `times` times; shared parts count once.
     fn expression(&mut self, id: ExprId, times: u64) -> u64 {
         self.statement += 1;
         let (mut open, mut sum) = (vec![id], 0);

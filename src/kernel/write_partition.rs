@@ -4,8 +4,8 @@ use crate::scalar::ScalarOp;
 use crate::util::id_vec::IdVec;
 
 impl Kernel {
-    /// How far from what the first chunk begins to write of `buf` the middle one begins: less than a row where chunks are parts
-    /// of rows, else a number of rows. None where there are not two chunks or addresses are not known.
+    /// Distance between the first elements of `buf` that the first chunk and the middle chunk write: less than a row if chunks are parts
+    /// of rows, else a number of rows. `None` without two chunks or with unknown addresses.
     pub fn middle_of(&self, buf: BufId) -> Option<i64> {
         let chunk = self.chunks.filter(|_| self.count() > 1)?;
         let at = |number: u64| {
@@ -16,7 +16,7 @@ impl Kernel {
         Some(at(self.count() / 2)? - at(0)?)
     }
 
-    /// Where the first store to `buf` goes in the first round of all loops, whatever conditions say.
+    /// Index of the first store to `buf` in the first iteration of all loops, whatever conditions say.
     fn first_store(&self, body: &[Stmt], buf: BufId, values: &mut IdVec<VarId, i64>) -> Option<i64> {
         body.iter().find_map(|s| match s {
             Stmt::Store { buf: to, index, .. } if *to == buf => self.index_at(index, values),
@@ -47,7 +47,7 @@ impl Kernel {
         Some(sum)
     }
 
-    /// The value of what chooses between indices.
+    /// The value of an expression that selects between indices.
     fn number_at(&self, id: ExprId, values: &IdVec<VarId, i64>) -> Option<i64> {
         match &self.exprs[id] {
             Expr::Number(x, _) => self.index_at(x, values),

@@ -4,7 +4,7 @@
 //! that any round asked for; a branch leaves it as one more result, and the other branches leave 0. What a computation asks for is known
 //! when it was lowered: one that asks for something is lowered again, with room for it.
 use super::walker::Walker;
-use crate::hlo::open::{Asked, Builder, Claim, Shape};
+use crate::hlo::open::{Builder, Claim, ClaimQuantity, Shape};
 use crate::ops::Value;
 use crate::ops::spec::ValueSpec;
 use crate::scalar::ScalarOp;
@@ -60,8 +60,8 @@ impl Walker<'_> {
 pub(super) fn merge_checks(b: &mut Builder) {
     let mut merged: Vec<Claim> = Vec::new();
     for claim in b.take_claims(0) {
-        let is_same = |other: &&mut Claim| other.node == claim.node && other.asks == claim.asks;
-        match merged.iter_mut().find(is_same).filter(|_| matches!(claim.asks, Asked::Check(_))) {
+        let is_same = |other: &&mut Claim| other.node == claim.node && other.quantity == claim.quantity;
+        match merged.iter_mut().find(is_same).filter(|_| matches!(claim.quantity, ClaimQuantity::Check(_))) {
             Some(first) => first.value = b.binary(ScalarOp::Maximum, first.value, claim.value),
             None => merged.push(claim),
         }

@@ -1,6 +1,6 @@
 //! Calls and branches: functions of the library, inlined or as computations.
 use super::check_hoisting;
-use super::holders::Reached;
+use super::holders::CapturedState;
 use super::rounds::Border;
 use super::unroll::without_values;
 use super::walker::{Scope, Slot, Walker};
@@ -241,7 +241,7 @@ impl<'p> Walker<'p> {
         out: &[Value],
         others: &[&FuncRef],
         border: &Border,
-        reached: &Reached,
+        reached: &CapturedState,
     ) -> Result<Vec<ValueSpec>> {
         let mut specs: Vec<ValueSpec> = out.iter().map(|v| self.spec(v)).collect();
         if !specs.iter().any(ValueSpec::is_joinable) {
@@ -263,7 +263,7 @@ impl<'p> Walker<'p> {
     }
 
     /// The results of a branch without what it had to leave as it was.
-    fn without_unchanged(&self, mut out: Vec<Value>, reached: &Reached) -> Result<Vec<Value>> {
+    fn without_unchanged(&self, mut out: Vec<Value>, reached: &CapturedState) -> Result<Vec<Value>> {
         let held = out.split_off(out.len() - self.contents(&reached.holders)?.len());
         let variables = out.split_off(out.len() - reached.variables.variables.len());
         let changed = variables.into_iter().zip(&reached.variables.variables).filter(|(_, v)| v.1);

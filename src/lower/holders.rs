@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Variables, TensorArrays and stacks that go in and out of a computation besides its arguments and results.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reached {
+pub(super) struct CapturedState {
     /// The variables.
     pub variables: Threaded,
     /// The TensorArrays and stacks.
@@ -23,25 +23,25 @@ pub(super) struct Reached {
     pub changed: bool,
 }
 
-impl Reached {
+impl CapturedState {
     /// The part of it that is changed.
-    pub fn changed_only(&self) -> Reached {
+    pub fn changed_only(&self) -> CapturedState {
         let variables = self.variables.variables.iter().copied().filter(|v| v.1).collect();
         let holders = if self.changed { self.holders.clone() } else { Vec::new() };
-        Reached { variables: Threaded { variables }, holders, changed: self.changed }
+        CapturedState { variables: Threaded { variables }, holders, changed: self.changed }
     }
 }
 
 impl Walker<'_> {
     /// Variables, TensorArrays and stacks that functions reach through these arguments. TensorArrays of gradients that the functions would
     /// make are made now: they outlive the call.
-    pub fn reach(&mut self, functions: &[&FuncRef], args: &[Value]) -> Result<Reached> {
+    pub fn reach(&mut self, functions: &[&FuncRef], args: &[Value]) -> Result<CapturedState> {
         let variables = self.threaded(functions, args);
         let mut holders: Vec<HolderId> = Vec::new();
         let mut todo: Vec<HolderId> =
             args.iter().filter_map(|v| if let Value::Holder(id) = v { Some(*id) } else { None }).collect();
         if todo.is_empty() {
-            return Ok(Reached { variables, ..Reached::default() });
+            return Ok(CapturedState { variables, ..CapturedState::default() });
         }
         let (sources, changed) = self.uses(functions);
         while let Some(id) = todo.pop() {
@@ -59,16 +59,16 @@ impl Walker<'_> {
             todo.extend(self.holders.get(id)?.gradients.iter().map(|g| g.1));
         }
         holders.sort_unstable();
-        Ok(Reached { variables, holders, changed })
+        Ok(CapturedState { variables, holders, changed })
     }
 
     /// The values that go into a computation behind its arguments.
-    pub fn handed(&self, reached: &Reached) -> Result<Vec<Value>> {
+    pub fn handed(&self, reached: &CapturedState) -> Result<Vec<Value>> {
         Ok([self.values_of(&reached.variables)?, self.contents(&reached.holders)?].concat())
     }
 
     /// Takes back what came out of a computation behind its results.
-    pub fn take_back(&mut self, reached: &Reached, values: &[Value]) -> Result<()> {
+    pub fn take_back(&mut self, reached: &CapturedState, values: &[Value]) -> Result<()> {
         let (variables, held) = values.split_at(reached.variables.variables.len());
         self.leave(&reached.variables, variables)?;
         self.set_contents(&reached.holders, held)
@@ -116,7 +116,7 @@ impl Walker<'_> {
 
     /// The results of a function in the open computation, behind them the values that variables and holders have then. `values` are
     /// its arguments, and behind them the values before; what is outside stays as it is.
-    pub fn call_with(&mut self, f: &FuncRef, values: &[Value], reached: &Reached) -> Result<Option<Vec<Value>>> {
+    pub fn call_with(&mut self, f: &FuncRef, values: &[Value], reached: &CapturedState) -> Result<Option<Vec<Value>>> {
         let ids = &reached.holders;
         let (before, known) = (self.contents(ids)?, self.holders.len());
         let (own, held) = values.split_at(values.len() - before.len());
@@ -136,7 +136,7 @@ impl Walker<'_> {
         &mut self,
         f: &FuncRef,
         values: &[Value],
-        reached: &Reached,
+        reached: &CapturedState,
         wanted: &[usize],
     ) -> Result<Vec<Slot>> {
         let (store, holders, errors) = (self.store.clone(), self.holders.clone(), self.errors.len());
@@ -154,7 +154,7 @@ impl Walker<'_> {
     }
 
     /// The specs of what [`Walker::call_with`] gives on the values of an open computation, which is left.
-    pub fn probe(&mut self, f: &FuncRef, values: &[Value], reached: &Reached) -> Result<Option<Vec<ValueSpec>>> {
+    pub fn probe(&mut self, f: &FuncRef, values: &[Value], reached: &CapturedState) -> Result<Option<Vec<ValueSpec>>> {
         let out = self.carrying(|w| w.call_with(f, values, reached));
         let specs = out.map(|out| out.map(|out| out.iter().map(|v| self.spec(v)).collect()));
         self.b.abandon();

@@ -1,11 +1,11 @@
 //! `While` as one HLO loop over a tuple.
 use super::check_hoisting;
-use super::holders::Reached;
+use super::holders::CapturedState;
 use super::rounds::Border;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
-use crate::hlo::open::{Asked, Claim, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::open::{Claim, ClaimQuantity, CompId, Dim, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::Range;
 use crate::ops::spec::{JaggedSpec, ListSpec, ValueSpec};
@@ -23,7 +23,7 @@ struct Loop<'a> {
     cond: &'a FuncRef,
     body: &'a FuncRef,
     /// Variables, TensorArrays and stacks that go through the loop beside its own variables.
-    reached: Reached,
+    reached: CapturedState,
     /// Initial values of the loop's variables, and behind them those of what is `reached`.
     init: Vec<Value>,
     /// Flags of the values in `init` that the body returns unchanged.
@@ -155,7 +155,7 @@ impl Walker<'_> {
     fn probe_for(&mut self, before: &[ValueSpec], this: &Loop, values: &[Value]) -> Result<Option<Vec<ValueSpec>>> {
         let has_rows = before.iter().any(|spec| matches!(spec, ValueSpec::Unlike(list) if list.is_unset()));
         let outer = self.b.take_most(None);
-        self.b.take_most(outer.or(has_rows.then(|| self.b.founds().len())));
+        self.b.take_most(outer.or(has_rows.then(|| self.b.data_sizes().len())));
         let after = self.probe(this.body, values, &this.reached);
         self.b.take_most(outer);
         after
@@ -338,7 +338,7 @@ impl Walker<'_> {
             return Ok(None);
         };
         // a call can't fail by what a condition finds; its checks are made in the body and behind the loop
-        let is_check = |claim: &Claim| matches!(claim.asks, Asked::Check(_));
+        let is_check = |claim: &Claim| matches!(claim.quantity, ClaimQuantity::Check(_));
         let is_checked = self.b.claims().iter().any(is_check);
         if let Some(claim) = self.b.claims().iter().find(|claim| !is_check(claim)) {
             let told = format!(
@@ -381,7 +381,7 @@ impl Walker<'_> {
         let more = self.b.convert(goes_on, DType::S64);
         let asked = self.b.add(rounds, more);
         let (node, value) = (self.b.metadata.op_name.clone(), self.b.convert(asked, DType::S32));
-        self.b.claim_up_to(most, Claim { node, asks: Asked::Rounds, value, most: 0, is_allowed: true });
+        self.b.claim_up_to(most, Claim { node, quantity: ClaimQuantity::Rounds, value, most: 0, is_allowed: true });
         Ok(())
     }
 }

@@ -117,7 +117,7 @@ pub struct Rung {
 }
 
 /// Gives a function for exactly the sizes that the caller says, without bounds and padding, for the interpreter. Behind them
-/// may stand what sizes that values say are taken to be, in the order of [`Lowered::found`].
+/// may stand what data-dependent sizes are taken to be, in the order of [`Lowered::found`].
 #[derive(Clone)]
 pub struct Exact(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
 
@@ -128,7 +128,7 @@ pub struct OpenLowered {
     pub lowered: Lowered,
     /// The function's module with symbolic sizes, which carry expressions where these are recorded.
     pub module: open::Module,
-    /// The sizes that values at run time say, in the order of [`Lowered::found`].
+    /// The data-dependent sizes, in the order of [`Lowered::found`].
     pub sizes: Vec<DataSize>,
 }
 
@@ -223,11 +223,11 @@ pub fn lower(
 pub struct Failure {
     /// Every blocker.
     pub told: Vec<Diagnostic>,
-    /// The sizes that values say, as far as they were met.
+    /// The data-dependent sizes, as far as they were met.
     pub found: Vec<DataSize>,
 }
 
-/// The same, with something taken for granted of sizes that values at run time say, in the order of [`Lowered::found`].
+/// The same, with something taken for granted of data-dependent sizes, in the order of [`Lowered::found`].
 ///
 /// # Errors
 /// The blockers, and which of those sizes were met.
@@ -278,7 +278,7 @@ pub fn lower_open(
             }
         }
     }
-    let found = walker.b.founds().to_vec();
+    let found = walker.b.data_sizes().to_vec();
     finish(walker, parts, state, feeds, fetches).map_err(|told| Failure { told, found })
 }
 
@@ -389,7 +389,7 @@ fn finish(
     parts.extend(b.claims().iter().map(|c| c.value));
     let claims = b.claims().to_vec();
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
-    let sizes: Vec<DataSize> = b.founds().iter().filter(|f| !f.is_fixed).copied().collect();
+    let sizes: Vec<DataSize> = b.data_sizes().iter().filter(|f| !f.is_fixed).copied().collect();
     let found = sizes.iter().map(|f| [f.assumed, f.most].map(SizeRepr::at_hand)).map(|[a, most]| (a, most)).collect();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;

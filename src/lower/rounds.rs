@@ -1,6 +1,6 @@
 //! How many rounds a loop has at most, where its condition counts.
 use super::convergence::{looked_at, rounds_to_rest};
-use super::holders::Reached;
+use super::holders::CapturedState;
 use super::steps::{Increment, added};
 use super::walker::{Slot, Walker};
 use crate::diag::Result;
@@ -99,7 +99,7 @@ impl Walker<'_> {
         body: &FuncRef,
         init: &[Value],
         border: &mut Border,
-        reached: &Reached,
+        reached: &CapturedState,
         allowed: Option<Dim>,
     ) -> Result<Option<Dim>> {
         let Limits { limits, looked_at } = self.limits_of(cond, border, reached)?;
@@ -138,7 +138,7 @@ impl Walker<'_> {
         &mut self,
         body: &FuncRef,
         border: &Border,
-        reached: &Reached,
+        reached: &CapturedState,
         looked_at: Option<BTreeSet<usize>>,
     ) -> Result<Option<Dim>> {
         let (parts, rets) = (border.parts(), self.function(&body.name)?.rets.len());
@@ -159,7 +159,7 @@ impl Walker<'_> {
     }
 
     /// Range of the step by which each round of a loop changes each part of its state, where that is known.
-    fn steps(&mut self, body: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Option<Increment>>> {
+    fn steps(&mut self, body: &FuncRef, border: &Border, reached: &CapturedState) -> Result<Vec<Option<Increment>>> {
         let parts = border.parts();
         let rets = self.function(&body.name)?.rets.len();
         let counts = |i: &usize| {
@@ -187,7 +187,7 @@ impl Walker<'_> {
     }
 
     /// Limits on single variables implied by the terms of a condition that are joined by "and".
-    fn limits_of(&mut self, cond: &FuncRef, border: &Border, reached: &Reached) -> Result<Limits> {
+    fn limits_of(&mut self, cond: &FuncRef, border: &Border, reached: &CapturedState) -> Result<Limits> {
         let values = self.enter("probe", &border.specs, &border.ranges);
         let before = std::mem::replace(&mut self.is_looking, true);
         let test = self.call_with(cond, &values, reached);

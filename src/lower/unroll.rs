@@ -13,7 +13,7 @@ use crate::ops::spec::ValueSpec;
 use crate::ops::{Store, Value};
 use crate::symbolic::Dim;
 
-/// Most rounds that are written in a program, those of loops inside of loops counted each time: sizes that values say are compared with
+/// Most rounds that are written in a program, those of loops inside of loops counted each time: data-dependent sizes are compared with
 /// one another, so that time grows faster than their number.
 const MOST_ROUNDS: usize = 64;
 
@@ -32,7 +32,7 @@ pub(super) fn without_values(made: Result<Vec<Slot>>) -> Result<Vec<Slot>> {
 }
 
 impl Walker<'_> {
-    /// The final values of a loop's variables: of a loop of HLO; where its body has sizes that values say, of written rounds; else of a
+    /// The final values of a loop's variables: of a loop of HLO; where its body has data-dependent sizes, of written rounds; else of a
     /// loop whose lists have room for as many rounds as the caller allows.
     pub(super) fn while_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
         if self.is_selecting {
@@ -71,7 +71,7 @@ impl Walker<'_> {
     pub(super) fn with_sizes_within(&mut self, lower: impl Fn(&mut Self) -> Result<Vec<Slot>>) -> Result<Vec<Slot>> {
         let mark = self.mark();
         let made = lower(self);
-        let has_own = self.b.founds().len() > mark.module.found;
+        let has_own = self.b.data_sizes().len() > mark.module.found;
         if mark.module.depth > 1 || !has_own || self.is_refused(&made, &mark, |_| true) {
             return made;
         }

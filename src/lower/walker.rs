@@ -3,7 +3,7 @@ use super::access::Accesses;
 use super::order;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
-use crate::hlo::open::{Asked, Builder, Claim, Metadata, Op};
+use crate::hlo::open::{Builder, Claim, ClaimQuantity, Metadata, Op};
 use crate::opdef;
 use crate::ops::holder::Holders;
 use crate::ops::host::{Role, find_host};
@@ -237,9 +237,9 @@ impl<'p> Walker<'p> {
     fn name_checks(&mut self, before: usize) {
         let Some(function) = self.calls.last().filter(|_| self.b.is_checked()) else { return };
         for claim in self.b.take_claims(before) {
-            let node = match claim.asks {
-                Asked::Check(_) => format!("{} in {function}", claim.node),
-                Asked::Size | Asked::Rounds => claim.node.clone(),
+            let node = match claim.quantity {
+                ClaimQuantity::Check(_) => format!("{} in {function}", claim.node),
+                ClaimQuantity::Size | ClaimQuantity::Rounds => claim.node.clone(),
             };
             self.b.claim(Claim { node, ..claim });
         }

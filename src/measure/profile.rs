@@ -80,7 +80,7 @@ impl<'a> KernelProfile<'a> {
         time: KernelTime,
         roofline: &Roofline,
     ) -> Self {
-        let touched = kernel.touched(&program.buffers);
+        let touched = kernel.memory_traffic(&program.buffers);
         let mut named: IndexSet<&str> = IndexSet::new();
         named.extend(kernel.insts.iter().filter_map(|i| nodes.get(i.as_str()).copied()).filter(|n| !n.is_empty()));
         KernelProfile {

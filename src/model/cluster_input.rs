@@ -3,7 +3,7 @@ use super::ModelFile;
 use crate::cluster::{self, Entrance, ExclusionReason, GraphCut, Options, Verdict as NodeVerdict};
 use crate::diag::{Error, Result};
 use crate::graph::Program;
-use crate::infer::Given;
+use crate::infer::FeedFacts;
 use crate::prepare::{self, FeedSpec, Request};
 use crate::{hlo, import};
 
@@ -55,7 +55,7 @@ fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
     let ends = prepare::open(program, &prepare::of_all_signatures(program, request))?;
     request.signatures.clear();
     request.fetches = ends.fetches.into_iter().map(|(name, _)| name).collect();
-    let feed = |given: Given| FeedSpec {
+    let feed = |given: FeedFacts| FeedSpec {
         name: format!("{}:{}", program.graph.nodes[given.at.node].name, given.at.port),
         value: given.value.as_ref().map(hlo::text::print_elements),
         dtype: given.dtype.and_then(|of| of.dtype()),

@@ -1,12 +1,12 @@
 //! Run-time checks of `--checked`: what TensorFlow's CPU kernels refuse of the values that they get.
 //!
 //! The row of an op names a function of this file (`OpRow::checked`), which looks at the inputs of a node before the node is lowered. A
-//! check is a claim of nothing (`hlo::Asked::Check`): loops, branches and functions carry it to the entry as they carry sizes, and a call
+//! check is a claim of nothing (`hlo::ClaimQuantity::Check`): loops, branches and functions carry it to the entry as they carry sizes, and a call
 //! fails where its value is not 0.
 use super::LowerCtx;
 use super::math::expr::{ArrayExpr, formula};
 use crate::diag::Result;
-use crate::hlo::open::{Asked, Claim, Dim, InstId, Op, RuntimeCheck};
+use crate::hlo::open::{Claim, ClaimQuantity, Dim, InstId, Op, RuntimeCheck};
 use crate::interp;
 use crate::opdef::{self, Effect};
 use crate::scalar::ScalarOp;
@@ -31,7 +31,7 @@ impl LowerCtx<'_> {
         }
         let value = self.b.convert(any, DType::S32);
         let node = self.node.name.to_string();
-        self.b.claim(Claim { node, asks: Asked::Check(check), value, most: 0, is_allowed: false });
+        self.b.claim(Claim { node, quantity: ClaimQuantity::Check(check), value, most: 0, is_allowed: false });
     }
     /// Lets calls fail in which one of some integers is not in `0..count`.
     pub fn fail_outside(&mut self, numbers: InstId, count: Dim, check: RuntimeCheck) {

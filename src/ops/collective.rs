@@ -7,7 +7,7 @@ use super::row::op;
 use super::shape::{S32, same};
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::groups::{lists, written};
+use crate::hlo::groups::{format_groups, lists};
 use crate::hlo::open::Foreign;
 use crate::hlo::open::{CompId, Dim, InstId, Op, Shape};
 use crate::ops::fact::{Dims, Fact};
@@ -59,7 +59,9 @@ impl Groups {
         all.sort_unstable();
         let size = members.first().map_or(0, Vec::len);
         if size == 0 || members.iter().any(|g| g.len() != size) || !all.iter().copied().eq(0..all.len() as i64) {
-            return Err(cx.mismatch(format!("groups in which each replica stands once, not {}", written(&members))));
+            return Err(
+                cx.mismatch(format!("groups in which each replica stands once, not {}", format_groups(&members)))
+            );
         }
         let count = Dim::from(all.len());
         cx.b.replicate(count.known()).map_err(|had| {
@@ -119,7 +121,7 @@ fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut groups = Groups::listed(cx, 0)?;
     groups.members.iter_mut().for_each(|members| members.sort_unstable());
     let count: i32 = groups.members.iter().map(|g| g.len() as i32).sum();
-    let named = format!("{{group_assignment=\"{}\"}}", written(&groups.members));
+    let named = format!("{{group_assignment=\"{}\"}}", format_groups(&groups.members));
     let both = [count, 0].map(|value| {
         let id = cx.b.constant(Tensor::scalar(value));
         cx.b.annotate(id, vec![(ASSIGNED.to_string(), named.clone())]);
@@ -198,7 +200,7 @@ pub fn exchange(
     by: Option<CompId>,
     shape: Shape,
 ) -> InstId {
-    let mut attrs = vec![("replica_groups".to_string(), written(&groups.members))];
+    let mut attrs = vec![("replica_groups".to_string(), format_groups(&groups.members))];
     attrs.extend(dimension.map(|d| ("dimensions".to_string(), format!("{{{d}}}"))));
     let calls = by.map(|comp| ("to_apply".to_string(), comp)).into_iter().collect();
     let call = Foreign { opcode: opcode.to_string(), attrs, calls };

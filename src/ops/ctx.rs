@@ -6,7 +6,7 @@ use super::{Store, Value, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::SymbolicArray;
-use crate::hlo::open::{Asked, Builder, Claim, DataSize, Dim, InstId, Op};
+use crate::hlo::open::{Builder, Claim, ClaimQuantity, DataSize, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
@@ -212,7 +212,7 @@ impl LowerCtx<'_> {
     /// # Errors
     /// `Code::BadInputs` with the first that leads outside.
     pub fn check_within(&self, i: usize, sizes: &[Dim]) -> Result<()> {
-        let is_entry = self.b.depth() == 1 && self.b.founds().is_empty();
+        let is_entry = self.b.depth() == 1 && self.b.data_sizes().is_empty();
         let Some(known) = self.constant(i).ok().filter(|_| is_entry).and_then(|t| t.to_i64s()) else { return Ok(()) };
         let leads_out =
             |index: &&[i64]| index.iter().zip(sizes).any(|(&i, &size)| !Dim::size(i).is_ok_and(|i| i < size));
@@ -278,20 +278,20 @@ impl LowerCtx<'_> {
             return Ok(size.max(Dim::from(0)).min(most));
         }
         let known = known.and_then(|known| known.value.get_i64(0));
-        if let Some(known) = known.filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count)) {
+        if let Some(known) = known.filter(|_| self.b.data_sizes().is_empty() || !self.counts_nothing(count)) {
             return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
         let is_count = |f: &&DataSize| f.most.is_same(most) && element::same(self.b, f.count, count);
         if let Some(known) = self.b.found_here().find(is_count) {
             return Ok(known.assumed);
         }
-        let size = self.b.found(count, most).ok_or_else(|| {
+        let size = self.b.data_size(count, most).ok_or_else(|| {
             let told = format!(
                 "how large {made} is depends on values at run time, and sizes of computations of scalars are fixed"
             );
             Error::user(Code::DynamicShape, told)
         })?;
-        if let Some(same_as) = self.b.founds().last().filter(|f| f.is_fixed).map(|f| f.same_as) {
+        if let Some(same_as) = self.b.data_sizes().last().filter(|f| f.is_fixed).map(|f| f.same_as) {
             self.claim_fixed(count, size, most, same_as);
         }
         Ok(size)
@@ -333,7 +333,7 @@ impl LowerCtx<'_> {
         let line = self.b.reshape(array, &[flat]);
         let one = self.b.slice_axis(line, 0, at, at + 1);
         let one = self.b.reshape(one, &[]);
-        let is_varying = !self.b.founds().is_empty() && self.counts_nothing(one);
+        let is_varying = !self.b.data_sizes().is_empty() && self.counts_nothing(one);
         match element::element(self.b, array, at).known().filter(|_| !is_varying) {
             Some(n) => n.at_least_zero().ok_or_else(|| self.mismatch(format!("a size of {n}"))),
             None => self.size_of(one, made),
@@ -430,7 +430,7 @@ impl LowerCtx<'_> {
             return Err(self.unsupported(format!("`{owner}` grows in a function of scalars or in a condition")));
         }
         let value = self.b.convert(asked, DType::S32);
-        self.b.claim(Claim { node: owner.to_string(), asks: Asked::Size, value, most, is_allowed: true });
+        self.b.claim(Claim { node: owner.to_string(), quantity: ClaimQuantity::Size, value, most, is_allowed: true });
         Ok(())
     }
     /// A number of elements for which a list has room, and the most that the caller allows where nothing bounds it: calls fail that ask
@@ -457,7 +457,7 @@ impl LowerCtx<'_> {
         let claims = self.b.claims();
         if !claims.iter().any(|c| most.is_same(c.most.into()) && element::same(self.b, c.value, value)) {
             let node = self.node.name.to_string();
-            self.b.claim_up_to(most, Claim { node, asks: Asked::Size, value, most: 0, is_allowed });
+            self.b.claim_up_to(most, Claim { node, quantity: ClaimQuantity::Size, value, most: 0, is_allowed });
         }
     }
     /// Whether a value is computed from arrays without elements. It may be known only because a size that other values say is taken to be

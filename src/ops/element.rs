@@ -132,7 +132,7 @@ impl<'b> Reader<'b> {
             return false;
         }
         let (comps, mut y) = (&self.b.module().comps, y.clone());
-        for (own, there) in x.called().into_iter().zip(y.called_mut()) {
+        for (own, there) in x.called_computations().into_iter().zip(y.called_mut()) {
             if own != *there && comps[own].same(&comps[*there]) {
                 *there = own;
             }

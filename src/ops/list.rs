@@ -1,4 +1,5 @@
 //! `list_ops.cc`: TensorLists of equal elements, with a bound to their number, and of unlike ones.
+mod arrays;
 pub mod checks;
 mod ragged_rows;
 mod capacity;
@@ -8,6 +9,8 @@ mod nesting;
 pub mod sum;
 mod heterogeneous_lists;
 
+pub(super) use arrays::{concat, is_iota, split};
+use arrays::{from_tensor, gather, stack};
 pub use capacity::{check_room, with_shape, zeros_like};
 
 use super::row::op;
@@ -16,8 +19,7 @@ use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Node, PartialShape, TfType};
-use crate::hlo::open::{Builder, Dim, InstId, Literal, Op};
-use crate::interp;
+use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::scalar::ScalarOp;
 use crate::symbolic::product;
 use crate::tensor::{DType, Tensor};
@@ -157,18 +159,6 @@ fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     of_length(cx, Dim::from(0), None)
 }
 
-fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(rows) = ragged_rows(cx) {
-        return Ok(vec![Value::Ragged(rows)]);
-    }
-    let x = cx.arg(0)?;
-    if cx.b.rank(x) == 0 {
-        return Err(cx.mismatch("a scalar has no elements to list"));
-    }
-    let open = told_shape(cx, 1);
-    listed(ListValue { open, ..ListValue::of(x, &name_of(cx)) })
-}
-
 /// The starts of element `index`: a scalar of the index type and zeros.
 fn starts(b: &mut Builder, buffer: InstId, index: InstId) -> Vec<InstId> {
     let index = b.reshape(index, &[]);
@@ -306,27 +296,6 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(item)
 }
 
-fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(rows) = ragged_rows(cx) {
-        return Ok(vec![Value::Ragged(rows)]);
-    }
-    if let Some(Value::Jagged(list)) = cx.args.first() {
-        let list = list.clone();
-        return Ok(vec![Value::Ragged(list.stacked(cx)?)]);
-    }
-    if let Some(Value::Unlike(list)) = cx.args.first()
-        && let Some(rows) = list.ragged()
-    {
-        return Ok(vec![Value::Ragged(RaggedValue::of_rows(cx, &rows)?)]);
-    }
-    let buffer = shaped(cx, 1)?.whole(cx)?;
-    let have = cx.b.dims(buffer)[0];
-    if let Some(n) = cx.node.int("num_elements").filter(|&n| n >= 0 && Dim::from(n) != have) {
-        return Err(cx.mismatch(format!("{n} elements are asked of a list of {have}")));
-    }
-    cx.one(buffer)
-}
-
 pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = match &cx.args[0] {
         Value::UnshapedList { now: Some(now), .. } => *now,
@@ -397,12 +366,6 @@ fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (list, indices) = (shaped(cx, 2)?, cx.arg(1)?);
-    let y = super::array::gather::take_axis(cx, list.buffer, indices, 0, 0)?;
-    cx.one(y)
-}
-
 pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(list) = nesting::pushed(cx)? {
         return Ok(vec![Value::Structured(list)]);
@@ -426,95 +389,6 @@ pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let list = shaped(cx, 1)?;
     let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the list has no elements")) };
     Ok(vec![Value::List(rest), Value::Array(item)])
-}
-
-pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Value::Unlike(list) = &cx.args[0] {
-        let list = list.clone();
-        return heterogeneous_lists::concat(cx, &list);
-    }
-    let buffer = list(cx, 0)?.whole(cx)?;
-    let dims = cx.b.dims(buffer).to_vec();
-    if dims.len() < 2 {
-        return Err(cx.mismatch("scalars can't be concatenated"));
-    }
-    let joined = [&[dims[0].saturating_mul(dims[1])][..], &dims[2..]].concat();
-    let y = cx.b.reshape(buffer, &joined);
-    let lengths = match dims[0].varies() {
-        true => cx.b.full(DType::S64, &dims[..1], dims[1]),
-        false => cx.b.numbers(DType::S64, &vec![dims[1]; dims[0].index()]),
-    };
-    Ok(vec![Value::Array(y), Value::Array(lengths)])
-}
-
-/// Whether a vector is 0, 1, 2 and so on, as a range from 0 by 1 is made.
-pub(super) fn is_iota(b: &Builder, id: InstId) -> bool {
-    let mut id = id;
-    loop {
-        let Some(inst) = b.current().insts.get(id) else { return false };
-        id = match (&inst.op, &inst.operands[..]) {
-            (Op::Iota(_), _) => return b.rank(id) == 1,
-            (Op::Elementwise(ScalarOp::Convert(_)), &[x]) => x,
-            (Op::Elementwise(ScalarOp::Add), &[x, y]) if is_each(b, y, 0) => x,
-            (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_each(b, y, 1) => x,
-            _ => return false,
-        };
-    }
-}
-
-/// Whether an array is this constant everywhere.
-fn is_each(b: &Builder, id: InstId, value: i64) -> bool {
-    let mut id = id;
-    loop {
-        let Some(inst) = b.current().insts.get(id) else { return false };
-        id = match (&inst.op, &inst.operands[..]) {
-            (Op::Broadcast(_) | Op::Reshape, &[x]) => x,
-            (Op::Constant(Literal::Array(t)), []) => {
-                let varies = b.size_constant_elements(id).is_some_and(|all| all.iter().any(|n| n.varies()));
-                return t.dims.is_empty() && !varies && t.get_i64(0) == Some(value);
-            }
-            _ => return false,
-        };
-    }
-}
-
-/// How many lengths input `i` has, a vector of a size that varies, and the one number that all are; `None` of others.
-fn equal_lengths(cx: &LowerCtx, i: usize) -> Option<(Dim, Dim)> {
-    let id = cx.arg(i).ok()?;
-    let [n] = cx.b.dims(id)[..] else { return None };
-    let mut inst = cx.b.current().insts.get(id).filter(|_| n.varies())?;
-    while let (Op::Elementwise(ScalarOp::Convert(_)), &[x]) = (&inst.op, &inst.operands[..]) {
-        inst = cx.b.current().insts.get(x)?;
-    }
-    match (&inst.op, &inst.operands[..]) {
-        (Op::Broadcast(_), &[one]) if cx.b.rank(one) == 0 => {
-            let known = interp::known_value(cx.b, one)?.of_sizes();
-            Some((n, *known.sizes?.first()?))
-        }
-        _ => None,
-    }
-}
-
-pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let x = cx.arg(0)?;
-    let dims = cx.b.dims(x).to_vec();
-    let (n, first) = match equal_lengths(cx, 2) {
-        Some(equal) => equal,
-        None => {
-            let lengths = cx.constant_dims(2)?;
-            let Some(&first) = lengths.first() else { return Err(cx.unsupported("a split into no elements")) };
-            if lengths.iter().any(|&l| l != first) {
-                return heterogeneous_lists::split(cx, x, &lengths);
-            }
-            (Dim::from(lengths.len()), first)
-        }
-    };
-    if dims.is_empty() || first < 0 || n.checked_mul(first) != Some(dims[0]) {
-        return Err(cx.mismatch("the lengths do not add up to the first dimension"));
-    }
-    let buffer = cx.b.reshape(x, &[&dims![n, first][..], &dims[1..]].concat());
-    let open = told_shape(cx, 1);
-    listed(ListValue { open, ..ListValue::of(buffer, &name_of(cx)) })
 }
 
 #[cfg(test)]

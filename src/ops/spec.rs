@@ -297,7 +297,7 @@ impl ValueSpec {
     /// The value of this spec with the leaves that `part` gives one by one.
     pub fn value(&self, b: &mut Builder, part: &mut dyn FnMut(&mut Builder) -> InstId) -> Value {
         match self {
-            ValueSpec::Constant { known } => Value::Array(known.made(b)),
+            ValueSpec::Constant { known } => Value::Array(known.add_constant(b)),
             ValueSpec::Array(_) => Value::Array(part(b)),
             ValueSpec::List(list) => {
                 let buffer = part(b);

@@ -32,7 +32,7 @@ fn reshape_source(editor: &Editor, id: InstId) -> Option<InstId> {
     Some(at)
 }
 
-/// `x` repeated so that its dimension `i` becomes dimension `map[i]` of `dims`.
+/// The broadcast of `x` whose dimension `i` becomes dimension `map[i]` of `dims`.
 pub fn broadcast(x: &Tensor, dims: &[u64], map: &[usize]) -> Tensor {
     let width = x.dtype.bytes();
     // `hlo::sizes` has held the module to arrays that can be counted.

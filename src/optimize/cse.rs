@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use super::rewrite::{Changed, editable, rewrite_computation};
+use super::rewrite::{Changed, editable_computations, rewrite_computation};
 use crate::diag::Result;
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::tensor::Tensor;
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 /// instructions stay apart; constants are equal when their bytes are.
 pub fn cse(module: &mut Module) -> Result<Changed> {
     let mut changed = merge_computations(module);
-    for id in editable(module) {
+    for id in editable_computations(module) {
         let mut table: HashMap<u64, Vec<InstId>> = HashMap::new();
         let one = rewrite_computation(module, id, &mut |editor, at| {
             let inst = &editor.comp()[at];

@@ -1,5 +1,5 @@
 //! Drops what no result needs: instructions, then computations.
-use super::rewrite::{Changed, compact};
+use super::rewrite::{Changed, compact_computation};
 use crate::diag::Result;
 use crate::hlo::{CompId, Module};
 use crate::util::id_vec::Id;
@@ -8,7 +8,7 @@ use crate::util::id_vec::Id;
 pub fn dce(module: &mut Module) -> Result<Changed> {
     let mut changed = Changed::No;
     for id in module.reachable() {
-        changed = changed.or(compact(&mut module.comps[id]));
+        changed = changed.or(compact_computation(&mut module.comps[id]));
     }
     Ok(changed.or(drop_computations(module)))
 }

@@ -8,11 +8,11 @@ use crate::hlo::attrs::SliceDim;
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape, infer, valid_sizes};
 use crate::tensor::Tensor;
 
-/// Gives arrays the sizes that constants say they have, where that is known of all that a computation makes of them and changes neither
-/// parameters nor the root.
+/// Resolves dynamic sizes that are constants: gives arrays these sizes, if that is known for everything computed from them and changes
+/// neither parameters nor the root.
 pub fn fixed_sizes(module: &mut Module) -> Result<Changed> {
     let mut changed = Changed::No;
-    for id in super::rewrite::editable(module) {
+    for id in super::rewrite::editable_computations(module) {
         if !module.comps[id].insts.values().any(|i| matches!(i.op, Op::SetDimensionSize(_))) {
             continue;
         }
@@ -26,17 +26,17 @@ pub fn fixed_sizes(module: &mut Module) -> Result<Changed> {
     Ok(changed)
 }
 
-/// Calls nest no deeper in what is fixed.
+/// Upper limit of nested calls in a specialized computation.
 const MOST_DEPTH: u32 = 16;
-/// Most computations of a module for which calls get a computation of their own.
+/// Upper limit of computations in a module for which calls get specialized copies.
 const MOST_COMPUTATIONS: usize = 1 << 12;
 
-/// One computation in the making.
+/// A computation whose dynamic sizes are being resolved.
 struct Fixing<'m> {
     module: &'m mut Module,
     old: Computation,
     new: Computation,
-    /// Replacements of instructions whose array has another size than was declared; a parameter is replaced by itself.
+    /// Replacements of instructions whose array has another size than declared; a parameter replaces itself.
     fixed: HashMap<InstId, InstId>,
     depth: u32,
 }
@@ -47,27 +47,27 @@ impl<'m> Fixing<'m> {
         Fixing { module, new: old.clone(), old, fixed: HashMap::new(), depth: 0 }
     }
 
-    /// The computation with fixed sizes; `None` where nothing is fixed, or not all that follows from it is known.
+    /// The computation with resolved sizes; `None` if nothing was resolved, or not everything computed from it is known.
     fn comp(mut self) -> Option<Computation> {
-        let changed = self.all()?;
+        let changed = self.resize_all_instructions()?;
         let root = self.new.root;
         let is_kept = changed && self.new[root].shape.same(&self.old[self.old.root].shape);
         is_kept.then_some(self.new)
     }
 
-    /// Gives every instruction its size, and says whether one of them changed; `None` where not all sizes are known.
-    fn all(&mut self) -> Option<bool> {
+    /// Resolves the size of every instruction and returns whether one changed; `None` if not all sizes are known.
+    fn resize_all_instructions(&mut self) -> Option<bool> {
         let mut changed = false;
         for id in super::rewrite::live_order(&self.old) {
-            changed |= self.inst(id)?;
+            changed |= self.resize_instruction(id)?;
         }
-        self.new.root = self.now(self.old.root);
-        super::rewrite::compact(&mut self.new);
+        self.new.root = self.replacement_of(self.old.root);
+        super::rewrite::compact_computation(&mut self.new);
         Some(changed)
     }
 
-    /// The computation `id` for arguments of these shapes, and the shape of its result.
-    fn called(&mut self, id: CompId, args: &[&Shape]) -> Option<(CompId, Shape)> {
+    /// A copy of computation `id` for arguments of these shapes, and the shape of its result.
+    fn specialize_computation(&mut self, id: CompId, args: &[&Shape]) -> Option<(CompId, Shape)> {
         let depth = self.depth + 1;
         if depth > MOST_DEPTH || self.module.comps.len() > MOST_COMPUTATIONS {
             return None;
@@ -82,24 +82,27 @@ impl<'m> Fixing<'m> {
                 callee.fixed.insert(param, param);
             }
         }
-        callee.all()?;
+        callee.resize_all_instructions()?;
         let made = callee.new;
         let shape = made[made.root].shape.clone();
         let is_fixed = !shape.leaves().iter().any(|a| a.dynamic.contains(&true));
         is_fixed.then(|| (self.module.comps.push(made), shape))
     }
 
-    /// The op and result shape of a call, a branch or a loop whose operands have these shapes.
-    fn control(&mut self, op: &Op, shapes: &[Shape]) -> Option<(Op, Shape)> {
+    /// The op and the result shape of a call, branch or loop for operands of these shapes.
+    fn resize_control_flow(&mut self, op: &Op, shapes: &[Shape]) -> Option<(Op, Shape)> {
         let all: Vec<&Shape> = shapes.iter().collect();
         match op {
-            Op::Call(callee) => self.called(*callee, &all).map(|(callee, shape)| (Op::Call(callee), shape)),
+            Op::Call(callee) => {
+                self.specialize_computation(*callee, &all).map(|(callee, shape)| (Op::Call(callee), shape))
+            }
             Op::Fusion { comp, kind } => {
-                let (comp, shape) = self.called(*comp, &all)?;
+                let (comp, shape) = self.specialize_computation(*comp, &all)?;
                 Some((Op::Fusion { comp, kind: *kind }, shape))
             }
             Op::Conditional(branches) => {
-                let made = branches.iter().zip(all.get(1..)?).map(|(&c, &shape)| self.called(c, &[shape]));
+                let made =
+                    branches.iter().zip(all.get(1..)?).map(|(&c, &shape)| self.specialize_computation(c, &[shape]));
                 let made: Vec<(CompId, Shape)> = made.collect::<Option<_>>()?;
                 let (_, shape) = made.first()?.clone();
                 let alike = made.iter().all(|(_, other)| other.same(&shape));
@@ -107,22 +110,22 @@ impl<'m> Fixing<'m> {
             }
             Op::While { cond, body } => {
                 let state = *all.first()?;
-                let (body, next) = self.called(*body, &[state])?;
-                let (cond, _) = self.called(*cond, &[state])?;
+                let (body, next) = self.specialize_computation(*body, &[state])?;
+                let (cond, _) = self.specialize_computation(*cond, &[state])?;
                 next.same(state).then_some((Op::While { cond, body }, next))
             }
             _ => None,
         }
     }
 
-    fn now(&self, id: InstId) -> InstId {
+    fn replacement_of(&self, id: InstId) -> InstId {
         self.fixed.get(&id).copied().unwrap_or(id)
     }
 
-    /// Whether another instruction stands for `id` now; `None` where its sizes are not known.
-    fn inst(&mut self, id: InstId) -> Option<bool> {
+    /// Whether an instruction is replaced by one of another size; `None` if its sizes are not known.
+    fn resize_instruction(&mut self, id: InstId) -> Option<bool> {
         let inst = &self.old[id].clone();
-        let operands: Vec<InstId> = inst.operands.iter().map(|&o| self.now(o)).collect();
+        let operands: Vec<InstId> = inst.operands.iter().map(|&o| self.replacement_of(o)).collect();
         let is_as_declared = !inst.operands.iter().any(|o| self.fixed.contains_key(o));
         let made = match &inst.op {
             Op::SetDimensionSize(axis) => match self.size(operands[1]) {
@@ -137,7 +140,7 @@ impl<'m> Fixing<'m> {
                 let shape = inst.shape.clone();
                 Some(self.push(Op::Constant(size), Vec::new(), shape))
             }
-            op => Some(self.again(op, inst, operands)?),
+            op => Some(self.rebuild_on_operands(op, inst, operands)?),
         };
         made.map_or(Some(false), |made| {
             self.fixed.insert(id, made);
@@ -145,25 +148,25 @@ impl<'m> Fixing<'m> {
         })
     }
 
-    /// The number that a size is, where it is a constant.
+    /// The value of a size, if it is a constant.
     fn size(&self, id: InstId) -> Option<u64> {
         let Op::Constant(Literal::Array(value)) = &self.new[id].op else { return None };
         Some(value.get_i64(0)?.max(0) as u64)
     }
 
-    /// The first `size` elements along a dimension; `None` where there are fewer.
+    /// Slices the first `size` elements along a dimension; `None` if there are fewer.
     fn first(&mut self, x: InstId, axis: usize, size: u64) -> Option<InstId> {
-        let shape = plain(self.new[x].shape.as_array()?)?;
+        let shape = without_bounds(self.new[x].shape.as_array()?)?;
         if shape.dims.get(axis).is_none_or(|&n| size > n) {
             return None;
         }
         let mut dims = shape.dims.clone();
         dims[axis] = size;
-        Some(self.cropped(x, dims))
+        Some(self.slice_to_sizes(x, dims))
     }
 
-    /// The first elements along all dimensions.
-    fn cropped(&mut self, x: InstId, dims: Vec<u64>) -> InstId {
+    /// Slices the first elements along all dimensions.
+    fn slice_to_sizes(&mut self, x: InstId, dims: Vec<u64>) -> InstId {
         let shape = self.new.array(x);
         if shape.dims == dims {
             return x;
@@ -173,25 +176,25 @@ impl<'m> Fixing<'m> {
         self.push(Op::Slice(slice), vec![x], shape)
     }
 
-    /// `inst` on operands of other sizes than were declared; `None` for ops of which it is not known what that does.
-    fn again(&mut self, op: &Op, inst: &Inst, mut operands: Vec<InstId>) -> Option<InstId> {
+    /// Rebuilds `inst` on operands of other sizes than declared; `None` for ops whose result is not known then.
+    fn rebuild_on_operands(&mut self, op: &Op, inst: &Inst, mut operands: Vec<InstId>) -> Option<InstId> {
         let mut op = op.clone();
         let shape = match &op {
             Op::Slice(_) | Op::Reshape | Op::Gather(_) | Op::Scatter { .. } => {
                 let declared: Vec<&Shape> = inst.operands.iter().map(|&o| &self.old[o].shape).collect();
                 let shapes: Vec<&Shape> = operands.iter().map(|&o| &self.new[o].shape).collect();
-                let (resized, shape) = valid_sizes::resized(inst, &declared, &shapes, self.module)?;
+                let (resized, shape) = valid_sizes::with_actual_sizes(inst, &declared, &shapes, self.module)?;
                 op = resized;
                 shape
             }
             Op::Call(_) | Op::Fusion { .. } | Op::Conditional(_) | Op::While { .. } => {
                 let shapes: Vec<Shape> = operands.iter().map(|&o| self.new[o].shape.clone()).collect();
-                let (resized, shape) = self.control(&op, &shapes)?;
+                let (resized, shape) = self.resize_control_flow(&op, &shapes)?;
                 op = resized;
                 shape
             }
             Op::Elementwise(_) => {
-                operands = self.alike(operands)?;
+                operands = self.crop_to_smallest(operands)?;
                 let declared = inst.shape.as_array()?;
                 let widest = operands.iter().max_by_key(|&&o| self.new.array(o).rank())?;
                 Shape::array(declared.dtype, self.new.array(*widest).dims.clone())
@@ -228,15 +231,16 @@ impl<'m> Fixing<'m> {
         Some(self.push(op, operands, shape))
     }
 
-    /// Operands of a pointwise op, which takes as many elements as the smallest has.
-    fn alike(&mut self, operands: Vec<InstId>) -> Option<Vec<InstId>> {
+    /// Crops the operands of a pointwise op to the smallest of their sizes.
+    fn crop_to_smallest(&mut self, operands: Vec<InstId>) -> Option<Vec<InstId>> {
         let shapes: Option<Vec<ArrayShape>> =
-            operands.iter().map(|&o| self.new[o].shape.as_array().and_then(plain)).collect();
+            operands.iter().map(|&o| self.new[o].shape.as_array().and_then(without_bounds)).collect();
         let shapes = shapes?;
         let rank = shapes.iter().map(ArrayShape::rank).max()?;
         let full = || shapes.iter().filter(|s| s.rank() == rank);
         let least: Vec<u64> = (0..rank).filter_map(|i| full().map(|s| s.dims[i]).min()).collect();
-        let crop = |(o, s): (InstId, &ArrayShape)| if s.rank() == rank { self.cropped(o, least.clone()) } else { o };
+        let crop =
+            |(o, s): (InstId, &ArrayShape)| if s.rank() == rank { self.slice_to_sizes(o, least.clone()) } else { o };
         Some(operands.into_iter().zip(&shapes).map(crop).collect())
     }
 
@@ -246,7 +250,7 @@ impl<'m> Fixing<'m> {
     }
 }
 
-/// A shape without bounds; `None` where it has some.
-fn plain(shape: &ArrayShape) -> Option<ArrayShape> {
+/// A shape without dynamic bounds; `None` if it has some.
+fn without_bounds(shape: &ArrayShape) -> Option<ArrayShape> {
     (!shape.dynamic.contains(&true)).then(|| ArrayShape::new(shape.dtype, shape.dims.clone()))
 }

@@ -7,19 +7,19 @@ use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Module, Op};
 use crate::interp;
 use crate::util::id_vec::IdVec;
 
-/// A result of more bytes is never made a constant.
+/// Largest result, in bytes, that is folded to a constant.
 const MAX_BYTES: u64 = 64 << 20;
-/// A result may have this many times the bytes of its operands.
+/// Largest ratio of the result's bytes to those of the operands.
 const MAX_GROWTH: u64 = 16;
-/// A small result may grow from anything.
+/// Size in bytes up to which a result may exceed that ratio.
 const SMALL_BYTES: u64 = 1024;
-/// A fold of more steps (multiply-adds, elements read) is left to run time.
+/// Upper limit of steps (multiply-adds, elements read) of a folding; more are left to run time.
 const MAX_WORK: u64 = 1 << 26;
 
 /// Replaces instructions whose operands are constants (or broadcasts of such) by their value.
 ///
-/// What only repeats or counts (`broadcast`, `iota`) stays as it is, being cheaper to make than to load; calls and loops
-/// stay, since they may not end. An op that the interpreter refuses stays too.
+/// `broadcast` and `iota` stay, as they are cheaper to compute than to load; calls and loops stay, as they may not end. An op that the
+/// interpreter refuses stays too.
 pub fn fold_constants(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| Ok(fold(editor, id)))
 }
@@ -32,7 +32,7 @@ fn fold(editor: &mut Editor, id: InstId) -> Option<InstId> {
     let shape = inst.shape.as_array()?.clone();
     let stored: u64 = inst.operands.iter().filter_map(|&o| editor.constant(o)).map(|t| t.bytes.len() as u64).sum();
     let fits = shape.bytes() <= MAX_BYTES && shape.bytes() <= SMALL_BYTES.max(stored.saturating_mul(MAX_GROWTH));
-    if !fits || work(editor, id) > MAX_WORK {
+    if !fits || evaluation_cost(editor, id) > MAX_WORK {
         return None;
     }
     let operands = inst.operands.clone();
@@ -42,7 +42,7 @@ fn fold(editor: &mut Editor, id: InstId) -> Option<InstId> {
     }
     let args = operands.iter().map(|&o| constant::value(editor, o, MAX_BYTES)).collect::<Option<Vec<_>>>()?;
     let args: Vec<Literal> = args.into_iter().map(Literal::Array).collect();
-    let scratch = alone(&editor.comp()[id], editor.comp());
+    let scratch = single_instruction_computation(&editor.comp()[id], editor.comp());
     let value = editor.with_scratch(scratch, |module, comp| interp::evaluate(module, comp, &args)).ok()?;
     match value {
         Literal::Array(t) if t.dtype == shape.dtype && t.dims == shape.dims => Some(editor.add_constant(t)),
@@ -50,8 +50,8 @@ fn fold(editor: &mut Editor, id: InstId) -> Option<InstId> {
     }
 }
 
-/// A computation of one instruction, on parameters.
-fn alone(inst: &Inst, comp: &Computation) -> Computation {
+/// A computation of one instruction on parameters.
+fn single_instruction_computation(inst: &Inst, comp: &Computation) -> Computation {
     let mut insts: IdVec<InstId, Inst> = IdVec::new();
     let mut push = |op, operands, shape| {
         let name = format!("i{}", insts.len());
@@ -66,8 +66,10 @@ fn alone(inst: &Inst, comp: &Computation) -> Computation {
 /// Whether the op always ends, has no effect, and is worth a constant.
 fn is_foldable(module: &Module, op: &Op) -> bool {
     let plain = |comp: &CompId| {
-        let body =
-            module.comps.get(*comp).map(|c| c.insts.values().all(|i| i.op.called().is_empty() && is_pure_body(&i.op)));
+        let body = module
+            .comps
+            .get(*comp)
+            .map(|c| c.insts.values().all(|i| i.op.called_computations().is_empty() && is_pure_body(&i.op)));
         body == Some(true)
     };
     let refused = matches!(
@@ -87,15 +89,15 @@ fn is_foldable(module: &Module, op: &Op) -> bool {
             | Op::PartitionId
             | Op::ReplicaId
     );
-    is_pure(op) && !refused && op.called().iter().all(plain)
+    is_pure(op) && !refused && op.called_computations().iter().all(plain)
 }
 
 fn is_pure_body(op: &Op) -> bool {
     matches!(op, Op::Parameter(_)) || is_pure(op)
 }
 
-/// A bound of the steps that evaluating takes: elements read and written, times the window where there is one.
-fn work(editor: &Editor, id: InstId) -> u64 {
+/// An upper bound of the steps of evaluating an instruction: elements read and written, times the window if there is one.
+fn evaluation_cost(editor: &Editor, id: InstId) -> u64 {
     let read: u64 = editor.operands(id).iter().map(|&o| editor.elements(o)).fold(0, u64::saturating_add);
     let out = editor.elements(id);
     let per_output = match editor.op(id) {

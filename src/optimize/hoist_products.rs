@@ -16,7 +16,7 @@ mod blocks;
 mod rows;
 
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify_loops::{TupleLoop, part_read, parts, plain};
+use super::simplify_loops::{TupleLoop, bare_instruction, part_read, tuple_loop};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
@@ -25,7 +25,7 @@ use crate::tensor::{DType, Tensor};
 /// Most elements of a hoisted product: 256 MiB of f32.
 const MOST_ELEMENTS: u64 = 1 << 26;
 
-/// Applies the rule to every `while` over a tuple that is made of parts.
+/// Applies the rule to every `while` over a tuple whose elements are accessed separately.
 pub fn hoist_products(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match *editor.op(id) {
         Op::While { cond, body } => hoist(editor, id, cond, body),
@@ -33,55 +33,57 @@ pub fn hoist_products(module: &mut Module) -> Result<Changed> {
     })
 }
 
-/// A product in a loop's body that can be made before the loop.
-struct Product {
+/// A product in a loop's body that can be computed before the loop.
+struct HoistedProduct {
     dot: InstId,
-    /// The part of the state that is the sequence.
+    /// Index of the loop state element that is the sequence.
     sequence: usize,
-    /// The step, in the body.
+    /// Index of the step, an instruction of the body.
     step: InstId,
     dims: DotDims,
-    weights: Weights,
-    /// All steps of the left operand, and all products.
+    weights: RightOperand,
+    /// Shapes of all steps of the left operand, and of all products.
     left: ArrayShape,
     all: ArrayShape,
 }
 
-/// Where the right operand comes from.
-enum Weights {
+/// Origin of the right operand.
+enum RightOperand {
     Constant(Literal),
     Part(usize),
 }
 
 fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(TupleLoop { shapes, starts, mut cond, body }) = parts(editor, id, cond, body) else { return Ok(None) };
+    let Some(TupleLoop { shapes, starts, mut cond, body }) = tuple_loop(editor, id, cond, body) else {
+        return Ok(None);
+    };
     let invariant: Vec<bool> =
         (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
-    let products: Vec<Product> =
+    let products: Vec<HoistedProduct> =
         body.post_order().into_iter().filter_map(|dot| product(&body, dot, &invariant)).collect();
     if products.is_empty() {
         return Ok(None);
     }
     let next = body[body.root].operands.clone();
-    let mut l = Loop { starts, state: shapes.clone(), next, body };
+    let mut l = GrowingLoop { starts, state: shapes.clone(), next, body };
     for p in &products {
-        match repeated(editor, l.starts[p.sequence]) {
-            Some(step) => once(editor, &mut l, p, step),
+        match invariant_step(editor, l.starts[p.sequence]) {
+            Some(step) => hoist_invariant_product(editor, &mut l, p, step),
             None if blocks::in_blocks(editor, &mut l, p) => {}
             None => at_once(editor, &mut l, p),
         }
     }
-    let Loop { starts, state, next, mut body } = l;
+    let GrowingLoop { starts, state, next, mut body } = l;
     let state = Shape::Tuple(state);
     for comp in [&mut cond, &mut body] {
         let param = comp.params[0];
         comp.insts[param].shape = state.clone();
     }
-    body.root = body.insts.push(plain("tuple", Op::Tuple, next, state.clone()));
+    body.root = body.insts.push(bare_instruction("tuple", Op::Tuple, next, state.clone()));
     let (cond, body) = (editor.add_computation(cond), editor.add_computation(body));
     let new_init = editor.add(Op::Tuple, &starts)?;
     let new_loop = editor.add_shaped(Op::While { cond, body }, &[new_init], state);
-    editor.carry(id, new_loop);
+    editor.copy_provenance(id, new_loop);
     let mut out = Vec::with_capacity(shapes.len());
     for i in 0..shapes.len() {
         out.push(editor.add(Op::GetTupleElement(i), &[new_loop])?);
@@ -89,22 +91,23 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
     Ok(Some(editor.add(Op::Tuple, &out)?))
 }
 
-/// A loop whose state grows.
-struct Loop {
-    /// The initial value of each part of the state.
+/// A loop whose state is extended.
+struct GrowingLoop {
+    /// The initial value of each element of the state.
     starts: Vec<InstId>,
-    /// The shape of each part.
+    /// The shape of each element of the state.
     state: Vec<Shape>,
-    /// The value of each part of the state after one iteration of the body.
+    /// The value of each element of the state after one iteration.
     next: Vec<InstId>,
     body: Computation,
 }
 
-impl Loop {
-    /// A new part, which the body is still to change: what it is at the start of a round.
-    fn part(&mut self, name: &str, start: InstId, shape: Shape) -> InstId {
+impl GrowingLoop {
+    /// Adds an element to the state; returns its value at the start of an iteration, in the body.
+    fn add_state_element(&mut self, name: &str, start: InstId, shape: Shape) -> InstId {
         let (param, number) = (self.body.params[0], self.state.len());
-        let part = self.body.insts.push(plain(name, Op::GetTupleElement(number), vec![param], shape.clone()));
+        let part =
+            self.body.insts.push(bare_instruction(name, Op::GetTupleElement(number), vec![param], shape.clone()));
         self.starts.push(start);
         self.state.push(shape);
         self.next.push(part);
@@ -112,19 +115,19 @@ impl Loop {
     }
 }
 
-/// Adds the weights of a product in front of the loop.
-fn add_weights(editor: &mut Editor, l: &Loop, p: &Product) -> InstId {
+/// Computes the weights of a product before the loop.
+fn add_weights(editor: &mut Editor, l: &GrowingLoop, p: &HoistedProduct) -> InstId {
     match &p.weights {
-        Weights::Constant(literal) => {
+        RightOperand::Constant(literal) => {
             let shape = l.body[l.body[p.dot].operands[1]].shape.clone();
             editor.add_shaped(Op::Constant(literal.clone()), &[], shape)
         }
-        Weights::Part(i) => l.starts[*i],
+        RightOperand::Part(i) => l.starts[*i],
     }
 }
 
-/// One step of a sequence whose steps are all the same.
-fn repeated(editor: &mut Editor, sequence: InstId) -> Option<InstId> {
+/// One step of a sequence whose steps are all equal.
+fn invariant_step(editor: &mut Editor, sequence: InstId) -> Option<InstId> {
     let Op::Broadcast(dims) = editor.op(sequence).clone() else { return None };
     let array = editor.array(sequence)?.clone();
     if dims.contains(&0) {
@@ -135,30 +138,30 @@ fn repeated(editor: &mut Editor, sequence: InstId) -> Option<InstId> {
     Some(editor.add_shaped(Op::Broadcast(dims.iter().map(|d| d - 1).collect()), &[source], step))
 }
 
-/// The product of `step`, which is that of all steps, is made before the loop.
-fn once(editor: &mut Editor, l: &mut Loop, p: &Product, step: InstId) {
+/// Hoists the product of a sequence whose steps are all equal: one product before the loop.
+fn hoist_invariant_product(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedProduct, step: InstId) {
     let right = add_weights(editor, l, p);
     let of_step = |all: &ArrayShape| Shape::array(all.dtype, all.dims[1..].to_vec());
     let left = editor.add_shaped(Op::Reshape, &[step], of_step(&p.left));
     let dims = DotDims { lhs_contracting: p.dims.lhs_contracting.iter().map(|a| a - 1).collect(), ..p.dims.clone() };
     let product = editor.add_shaped(Op::Dot(Box::new(dims)), &[left, right], of_step(&p.all));
-    let part = l.part("product", product, of_step(&p.all));
+    let part = l.add_state_element("product", product, of_step(&p.all));
     l.body.insts[p.dot].op = Op::Reshape;
     l.body.insts[p.dot].operands = vec![part];
 }
 
-/// Moves all products of the rounds before the loop, as one product.
-fn at_once(editor: &mut Editor, l: &mut Loop, p: &Product) {
+/// Hoists the products of all iterations before the loop, as one product.
+fn at_once(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedProduct) {
     let right = add_weights(editor, l, p);
     let left = editor.add_shaped(Op::Reshape, &[l.starts[p.sequence]], Shape::Array(p.left.clone()));
     let all = Shape::Array(p.all.clone());
     let products = editor.add_shaped(Op::Dot(Box::new(p.dims.clone())), &[left, right], all.clone());
-    let part = l.part("products", products, all);
+    let part = l.add_state_element("products", products, all);
     read_row(&mut l.body, p, part, p.step);
 }
 
-/// `dot` as a product that can be hoisted.
-fn product(body: &Computation, dot: InstId, invariant: &[bool]) -> Option<Product> {
+/// Recognizes `dot` as a product that can be hoisted.
+fn product(body: &Computation, dot: InstId, invariant: &[bool]) -> Option<HoistedProduct> {
     let Op::Dot(d) = &body[dot].op else { return None };
     let [left, right] = body[dot].operands[..] else { return None };
     let unchanged = |id: InstId| part_read(body, id).filter(|&i| invariant[i]);
@@ -176,8 +179,8 @@ fn product(body: &Computation, dot: InstId, invariant: &[bool]) -> Option<Produc
         return None;
     }
     let weights = match &body[right].op {
-        Op::Constant(literal) => Weights::Constant(literal.clone()),
-        _ => Weights::Part(unchanged(right)?),
+        Op::Constant(literal) => RightOperand::Constant(literal.clone()),
+        _ => RightOperand::Part(unchanged(right)?),
     };
     let with_steps = |id: InstId| {
         let array = body[id].shape.as_array()?;
@@ -186,11 +189,11 @@ fn product(body: &Computation, dot: InstId, invariant: &[bool]) -> Option<Produc
     };
     let dims = DotDims { lhs_contracting: d.lhs_contracting.iter().map(|a| a + 1).collect(), ..(**d).clone() };
     let (left, all) = (with_steps(left)?, with_steps(dot)?);
-    (all.elements() <= MOST_ELEMENTS).then_some(Product { dot, sequence, step, dims, weights, left, all })
+    (all.elements() <= MOST_ELEMENTS).then_some(HoistedProduct { dot, sequence, step, dims, weights, left, all })
 }
 
-/// In place of the product: row `step` of `products`.
-fn read_row(body: &mut Computation, p: &Product, products: InstId, step: InstId) {
+/// Replaces the product in the body by row `step` of `products`.
+fn read_row(body: &mut Computation, p: &HoistedProduct, products: InstId, step: InstId) {
     let index = body[p.step].shape.clone();
     let zero = scalar(body, &index, 0);
     let mut operands = vec![products, step];
@@ -198,14 +201,14 @@ fn read_row(body: &mut Computation, p: &Product, products: InstId, step: InstId)
     let mut sizes = p.all.dims.clone();
     sizes[0] = 1;
     let shape = Shape::Array(ArrayShape::new(p.all.dtype, sizes.clone()));
-    let row = body.insts.push(plain("row", Op::DynamicSlice(sizes), operands, shape));
+    let row = body.insts.push(bare_instruction("row", Op::DynamicSlice(sizes), operands, shape));
     body.insts[p.dot].op = Op::Reshape;
     body.insts[p.dot].operands = vec![row];
 }
 
-/// A number of the shape of an index.
+/// A constant in the shape and type of an index.
 fn scalar(comp: &mut Computation, index: &Shape, value: i64) -> InstId {
     let dtype = index.as_array().map_or(DType::S32, |a| a.dtype);
     let literal = Literal::Array(Tensor::scalar_of(dtype, value as f64));
-    comp.insts.push(plain("number", Op::Constant(literal), vec![], index.clone()))
+    comp.insts.push(bare_instruction("number", Op::Constant(literal), vec![], index.clone()))
 }

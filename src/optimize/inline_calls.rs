@@ -4,7 +4,7 @@ use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Module, Op};
 use crate::util::id_vec::Id;
 
-/// A computation does not grow beyond this many instructions; further calls in it stay calls.
+/// Upper limit of instructions in a computation; calls that would exceed it stay calls.
 const MAX_INSTRUCTIONS: usize = 1 << 20;
 
 /// Replaces every `call` and `fusion` by the instructions of what it calls, innermost first.
@@ -18,7 +18,7 @@ pub fn inline_calls(module: &mut Module) -> Result<Changed> {
     })
 }
 
-/// Copies the instructions of `callee` with `args` for its parameters; `None` where that would be too many.
+/// Copies the instructions of `callee` with `args` for its parameters; `None` if that would be too many.
 pub fn inline(editor: &mut Editor, callee: CompId, args: &[InstId]) -> Option<InstId> {
     let body = editor.module().comps.get(callee)?.clone();
     if editor.comp().insts.len() + body.insts.len() > MAX_INSTRUCTIONS || body.params.len() != args.len() {

@@ -28,14 +28,14 @@ pub use expand::{EXPANSIONS, write_calls};
 pub use precision::reduce;
 pub use rewrite::Changed;
 
-/// One pass.
+/// An optimization pass over a module.
 #[derive(Debug)]
 pub struct Pass {
-    /// Kebab-case, as `--passes` has it.
+    /// Kebab-case name, as `--passes` takes it.
     pub name: &'static str,
     /// A one-line description of the pass.
     pub about: &'static str,
-    /// Does it.
+    /// Runs the pass.
     pub run: fn(&mut Module) -> Result<Changed>,
 }
 
@@ -57,7 +57,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "cse",                about: "computes equal things once",                                      run: cse::cse },
 ];
 
-/// The pipeline runs again while a pass changes something, at most this often.
+/// Upper limit of repetitions of the pipeline while a pass changes something.
 const MAX_ROUNDS: usize = 8;
 
 /// Runs every pass in order, again until nothing changes (at most a fixed number of times).
@@ -98,7 +98,7 @@ pub fn run_with(
     Ok(())
 }
 
-/// Writes opcodes that have no kernel with opcodes that have one, and runs the pipeline on what came of it.
+/// Expands opcodes that have no kernel to opcodes that have one, and runs the pipeline on the result.
 ///
 /// # Errors
 /// Those of the expansions, and an internal one that names the pass.

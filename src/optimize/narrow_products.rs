@@ -29,7 +29,7 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     let operands = [narrowed(editor, left)?, narrowed(editor, right)?];
     let shape = editor.shape(id).clone();
     let product = editor.add_shaped(op, &operands, shape);
-    editor.carry(id, product);
+    editor.copy_provenance(id, product);
     Ok(Some(product))
 }
 

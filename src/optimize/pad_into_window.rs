@@ -5,7 +5,7 @@
 //! that passes over NaN, a window at an edge all of whose elements are NaN then gives the initial value, as one inside does.
 use super::constant::splat_of;
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify::combiner;
+use super::simplify::fold_of_computation;
 use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, PadDim, WindowDim};
 use crate::hlo::{CompId, Fold, InstId, Module, Op};
@@ -20,8 +20,8 @@ pub fn pad_into_window(module: &mut Module) -> Result<Changed> {
     })
 }
 
-/// `w` over an operand padded by `p`, as a window over the operand.
-fn grown(w: &WindowDim, p: &PadDim) -> Option<WindowDim> {
+/// The window `w` over an operand padded by `p` as a window over the operand itself.
+fn absorb_padding(w: &WindowDim, p: &PadDim) -> Option<WindowDim> {
     let none = p.low == 0 && p.high == 0 && p.interior == 0;
     let plain = p.low >= 0 && p.high >= 0 && p.interior == 0 && w.lhs_dilate == 1;
     if !none && !plain {
@@ -39,12 +39,12 @@ fn convolution(editor: &mut Editor, id: InstId, dims: &ConvDims) -> Result<Optio
     if fill != Some(0.0) || !spatial_only {
         return Ok(None);
     }
-    let window = dims.window.iter().zip(&dims.input_spatial).map(|(w, &a)| grown(w, &pad[a]));
+    let window = dims.window.iter().zip(&dims.input_spatial).map(|(w, &a)| absorb_padding(w, &pad[a]));
     let Some(window) = window.collect::<Option<Vec<_>>>() else { return Ok(None) };
     let x = editor.operand(padded, 0);
     let op = Op::Convolution(Box::new(ConvDims { window, ..dims.clone() }));
     let new = editor.add(op, &[x, kernel])?;
-    editor.carry(id, new);
+    editor.copy_provenance(id, new);
     Ok(Some(new))
 }
 
@@ -55,8 +55,8 @@ fn reduce_window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: Co
     let (Some(fill), Some(start)) = (splat_of(editor, editor.operand(padded, 1)), splat_of(editor, init)) else {
         return Ok(None);
     };
-    let op = combiner(editor.module(), comp);
-    let grown: Option<Vec<WindowDim>> = window.iter().zip(&pad).map(|(w, p)| grown(w, p)).collect();
+    let op = fold_of_computation(editor.module(), comp);
+    let grown: Option<Vec<WindowDim>> = window.iter().zip(&pad).map(|(w, p)| absorb_padding(w, p)).collect();
     let Some(new) = grown else { return Ok(None) };
     // A window of padding only would give the initial value instead of 0.
     let holds_an_element =

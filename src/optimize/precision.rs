@@ -23,14 +23,14 @@ use crate::target::{MathType, Precision, Reduced, WeightType};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 
-/// Constants of fewer bytes stay as they are: little is won, and first layers with their few inputs are such.
+/// Constants of fewer bytes are not compressed: little is won, and first layers with their few inputs are such.
 pub const FEWEST_BYTES: usize = 4096;
-/// Weights of fewer features stay as they are: sums of few features lie along the inputs, which have one scale then.
+/// Weights of fewer features are not compressed: sums of few features are vectorized along the inputs, which share one scale then.
 pub const FEWEST_FEATURES: u64 = 16;
-/// The largest magnitude of a byte.
+/// Largest magnitude of a quantized byte.
 const MOST: f32 = 127.0;
 
-/// Rounds what `precision` asks for, and says what became of it.
+/// Rounds constants and products as `precision` requests, and returns counts of them.
 ///
 /// # Errors
 /// Those of [`rewrite`].
@@ -41,7 +41,7 @@ pub fn reduce(module: &mut Module, precision: Precision) -> Result<Reduced> {
         return Ok(seen.reduced);
     }
     rewrite(module, |editor, id| match editor.op(id) {
-        Op::Dot(_) | Op::Convolution(_) => contraction(editor, id, precision, &mut seen),
+        Op::Dot(_) | Op::Convolution(_) => compress_weights(editor, id, precision, &mut seen),
         Op::Gather(d) if precision.weights != WeightType::F32 => {
             let d = d.clone();
             gather(editor, id, &d, precision.weights, &mut seen)
@@ -57,7 +57,7 @@ pub fn reduce(module: &mut Module, precision: Precision) -> Result<Reduced> {
     Ok(Reduced { bytes_kept: kept.sum(), ..seen.reduced })
 }
 
-/// Counts of the reduction so far. Constants are known by where their bytes lie: those that several instructions share count once.
+/// Counts of compressed constants. A constant is identified by the address of its bytes: one that several instructions share counts once.
 struct ReductionCounts {
     reduced: Reduced,
     stored: HashSet<usize>,
@@ -66,7 +66,7 @@ struct ReductionCounts {
 
 impl ReductionCounts {
     /// Counts a constant that is stored in fewer bits.
-    fn store(&mut self, before: &Tensor, after: &Stored) {
+    fn store(&mut self, before: &Tensor, after: &QuantizedWeights) {
         let scales = after.scales.as_ref().map_or(0, |s| s.bytes.len());
         self.scales.extend(after.scales.iter().map(|s| s.bytes.as_ptr() as usize));
         if self.stored.insert(before.bytes.as_ptr() as usize) {
@@ -78,16 +78,15 @@ impl ReductionCounts {
 }
 
 /// A constant in fewer bits.
-struct Stored {
+struct QuantizedWeights {
     numbers: Tensor,
-    /// One for each element along `axes`.
+    /// A scale for each element along `axes`.
     scales: Option<Tensor>,
     axes: Vec<usize>,
 }
 
-/// The axes of the weights of a contraction along which it makes features, and how many it makes; `None` where the weights
-/// are read channel by channel.
-fn features(op: &Op, weights: &[u64]) -> Option<(Vec<usize>, u64)> {
+/// The axes of a contraction's weights that are output features, and their number; `None` if the weights are read channel by channel.
+fn feature_axes(op: &Op, weights: &[u64]) -> Option<(Vec<usize>, u64)> {
     let axes: Vec<usize> = match op {
         Op::Dot(d) => of_dot(d, weights.len()),
         Op::Convolution(d) => of_convolution(d, weights)?,
@@ -107,8 +106,8 @@ fn of_convolution(d: &ConvDims, weights: &[u64]) -> Option<Vec<usize>> {
     (!by_channel && d.batch_group_count == 1).then(|| vec![d.kernel_output_feature])
 }
 
-/// A dot or convolution with constant weights.
-fn contraction(
+/// Compresses the constant weights of a dot or convolution.
+fn compress_weights(
     editor: &mut Editor,
     id: InstId,
     precision: Precision,
@@ -120,7 +119,7 @@ fn contraction(
         seen.reduced.contractions_kept += u64::from(floats && precision.math != MathType::F32);
         return Ok(None);
     };
-    let found = features(editor.op(id), &weights.dims);
+    let found = feature_axes(editor.op(id), &weights.dims);
     let large = weights.bytes.len() >= FEWEST_BYTES;
     let Some((axes, _)) = found.filter(|f| large && f.1 >= FEWEST_FEATURES) else {
         seen.reduced.contractions_kept += u64::from(precision.math != MathType::F32);
@@ -129,7 +128,7 @@ fn contraction(
     let stored = match precision.weights {
         WeightType::F32 => None,
         WeightType::Bf16 => Some(bf16(&weights)),
-        WeightType::Int8 => int8(&weights, &axes),
+        WeightType::Int8 => quantize_to_int8(&weights, &axes),
     };
     // bytes times their scale are rounded once more, as the factors that they are
     let stored = match (precision.math, stored) {
@@ -142,7 +141,7 @@ fn contraction(
     let (op, shape) = (editor.op(id).clone(), editor.shape(id).clone());
     let made = match precision.math {
         MathType::F32 => {
-            let w = widened(editor, stored, &weights.dims);
+            let w = dequantize(editor, stored, &weights.dims);
             editor.add_shaped(op, &[x, w], shape)
         }
         MathType::Bf16 => {
@@ -153,7 +152,7 @@ fn contraction(
             editor.add_shaped(op, &[x, w], shape)
         }
     };
-    editor.carry(id, made);
+    editor.copy_provenance(id, made);
     Ok(Some(made))
 }
 
@@ -161,8 +160,8 @@ fn convert(to: DType) -> Op {
     Op::Elementwise(ScalarOp::Convert(to))
 }
 
-/// The numbers as f32, each times its scale.
-fn widened(editor: &mut Editor, stored: Stored, dims: &[u64]) -> InstId {
+/// The compressed weights as f32, each times its scale.
+fn dequantize(editor: &mut Editor, stored: QuantizedWeights, dims: &[u64]) -> InstId {
     let numbers = editor.add_constant(stored.numbers);
     let shape = Shape::array(DType::F32, dims);
     let wide = editor.add_shaped(convert(DType::F32), &[numbers], shape.clone());
@@ -172,8 +171,8 @@ fn widened(editor: &mut Editor, stored: Stored, dims: &[u64]) -> InstId {
     editor.add_shaped(Op::Elementwise(ScalarOp::Multiply), &[wide, scales], shape)
 }
 
-/// The tensor that [`widened`] computes.
-fn value(stored: &Stored, dims: &[u64]) -> Tensor {
+/// The tensor that [`dequantize`] computes.
+fn value(stored: &QuantizedWeights, dims: &[u64]) -> Tensor {
     let wide = eval::convert(&stored.numbers, DType::F32);
     let Some(scales) = &stored.scales else { return wide };
     let scales = super::constant::broadcast(scales, dims, &stored.axes);
@@ -181,13 +180,13 @@ fn value(stored: &Stored, dims: &[u64]) -> Tensor {
     Tensor::from_vec(DType::F32, dims.to_vec(), products)
 }
 
-fn bf16(t: &Tensor) -> Stored {
-    Stored { numbers: eval::convert(t, DType::BF16), scales: None, axes: vec![] }
+fn bf16(t: &Tensor) -> QuantizedWeights {
+    QuantizedWeights { numbers: eval::convert(t, DType::BF16), scales: None, axes: vec![] }
 }
 
-/// Bytes with a scale for each element along `axes`: the largest magnitude is 127 times the scale. `None` where a number is
-/// infinite or none.
-fn int8(t: &Tensor, axes: &[usize]) -> Option<Stored> {
+/// Quantizes to bytes with a scale for each element along `axes`: the largest magnitude becomes 127. `None` if an element is infinite or
+/// NaN.
+fn quantize_to_int8(t: &Tensor, axes: &[usize]) -> Option<QuantizedWeights> {
     let values = t.view::<f32>();
     if values.iter().any(|v| !v.is_finite()) {
         return None;
@@ -216,14 +215,14 @@ fn int8(t: &Tensor, axes: &[usize]) -> Option<Stored> {
         largest.iter().map(|&m| if m / MOST >= f32::MIN_POSITIVE { m / MOST } else { 1.0 }).collect();
     let numbers: Vec<i8> =
         values.iter().zip(&of).map(|(&v, &i)| (v / scales[i]).round_ties_even().clamp(-MOST, MOST) as i8).collect();
-    Some(Stored {
+    Some(QuantizedWeights {
         numbers: Tensor::from_vec(DType::S8, t.dims.clone(), numbers),
         scales: Some(Tensor::from_vec(DType::F32, sizes, scales)),
         axes: axes.to_vec(),
     })
 }
 
-/// Rows of a constant table.
+/// Compresses a constant table that rows are gathered from.
 fn gather(
     editor: &mut Editor,
     id: InstId,
@@ -247,7 +246,7 @@ fn gather(
         WeightType::F32 => return Ok(None),
         WeightType::Bf16 => bf16(&t),
         WeightType::Int8 if !rows => return Ok(None),
-        WeightType::Int8 => match int8(&t, &[0]) {
+        WeightType::Int8 => match quantize_to_int8(&t, &[0]) {
             Some(stored) => stored,
             None => return Ok(None),
         },
@@ -269,6 +268,6 @@ fn gather(
         let wide = editor.add_shaped(Op::Broadcast(batch), &[taken], shape.clone());
         made = editor.add_shaped(Op::Elementwise(ScalarOp::Multiply), &[made, wide], shape);
     }
-    editor.carry(id, made);
+    editor.copy_provenance(id, made);
     Ok(Some(made))
 }

@@ -7,12 +7,12 @@
 //!   change, is that value repeated, and no state of the loop.
 //! - What a loop does not change and starts as a repeated value is carried as the value, and repeated where it is read.
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify_loops::{TupleLoop, part_read, parts, plain};
+use super::simplify_loops::{TupleLoop, bare_instruction, part_read, tuple_loop};
 use crate::diag::Result;
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
 
-/// Applies both rules to every `while` over a tuple that is made of parts.
+/// Applies both rules to every `while` over a tuple whose elements are accessed separately.
 pub fn repeated_lists(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match *editor.op(id) {
         Op::While { cond, body } => of_loop(editor, id, cond, body),
@@ -20,38 +20,38 @@ pub fn repeated_lists(module: &mut Module) -> Result<Changed> {
     })
 }
 
-/// A loop, with computations of its own.
-struct Loop {
+/// A loop, with condition and body of its own.
+struct WhileLoop {
     cond: Computation,
     body: Computation,
-    /// The initial value of each part of the state.
+    /// The initial value of each element of the state.
     starts: Vec<InstId>,
     state: Vec<Shape>,
 }
 
-impl Loop {
-    /// The instruction of the body that gives part `i` its value for the next iteration.
-    fn next(&self, i: usize) -> InstId {
+impl WhileLoop {
+    /// The instruction of the body that computes state element `i` for the next iteration.
+    fn next_value(&self, i: usize) -> InstId {
         self.body[self.body.root].operands[i]
     }
 
     fn is_invariant(&self, i: usize) -> bool {
-        part_read(&self.body, self.next(i)) == Some(i)
+        part_read(&self.body, self.next_value(i)) == Some(i)
     }
 
-    /// The part that `id` of the body is, if the loop does not change it.
-    fn invariant(&self, id: InstId) -> Option<usize> {
+    /// The state element that instruction `id` of the body is, if the loop does not change it.
+    fn invariant_state_index(&self, id: InstId) -> Option<usize> {
         part_read(&self.body, id).filter(|&i| self.is_invariant(i))
     }
 }
 
 fn of_loop(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(TupleLoop { shapes: state, starts, cond, body }) = parts(editor, id, cond, body) else {
+    let Some(TupleLoop { shapes: state, starts, cond, body }) = tuple_loop(editor, id, cond, body) else {
         return Ok(None);
     };
     let parts = state.len();
-    let mut l = Loop { cond, body, starts, state };
-    let lists = filled(editor, &l);
+    let mut l = WhileLoop { cond, body, starts, state };
+    let lists = uniform_lists(editor, &l);
     let repeated: Vec<usize> = (0..parts).filter(|&i| starts_repeated(editor, &l, i)).collect();
     if lists.is_empty() && repeated.is_empty() {
         return Ok(None);
@@ -73,12 +73,12 @@ fn of_loop(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Resul
     let (cond, body) = (editor.add_computation(l.cond), editor.add_computation(l.body));
     let init = editor.add(Op::Tuple, &l.starts)?;
     let new_loop = editor.add_shaped(Op::While { cond, body }, &[init], shape);
-    editor.carry(id, new_loop);
+    editor.copy_provenance(id, new_loop);
     let mut out = Vec::with_capacity(parts);
     for part in 0..parts {
         let list = lists.iter().find(|list| list.part == part);
         out.push(match list {
-            Some(list) => repeat(editor, list, l.starts[list.value]),
+            Some(list) => broadcast_list(editor, list, l.starts[list.value]),
             None => editor.add(Op::GetTupleElement(part), &[new_loop])?,
         });
     }
@@ -87,46 +87,46 @@ fn of_loop(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Resul
 
 /// A list whose elements are all the same after the loop.
 struct List {
-    /// The part of the state that it is.
+    /// Index of the list in the state.
     part: usize,
-    /// The instruction of the body that reads this part.
+    /// The instruction of the body that reads the list.
     read: InstId,
-    /// The part that is each of its elements.
+    /// Index in the state of the value that all its elements have.
     value: usize,
     /// The list's dimensions.
     dims: Vec<u64>,
 }
 
-/// The lists that the rounds of a loop fill with a value that does not change.
-fn filled(editor: &Editor, l: &Loop) -> Vec<List> {
+/// The lists that a loop fills with a value that does not change.
+fn uniform_lists(editor: &Editor, l: &WhileLoop) -> Vec<List> {
     let Some(rounds) = rounds(editor, l) else { return Vec::new() };
-    (0..l.state.len()).filter_map(|part| list(editor, l, part, rounds)).collect()
+    (0..l.state.len()).filter_map(|part| uniform_list(editor, l, part, rounds)).collect()
 }
 
-fn list(editor: &Editor, l: &Loop, part: usize, rounds: u64) -> Option<List> {
-    let next = &l.body[l.next(part)];
+fn uniform_list(editor: &Editor, l: &WhileLoop, part: usize, rounds: u64) -> Option<List> {
+    let next = &l.body[l.next_value(part)];
     let ([read, update, at, ..], Op::DynamicUpdateSlice) = (&next.operands[..], &next.op) else { return None };
     let (read, update, at) = (*read, *update, *at);
     let dims = l.state[part].as_array()?.dims.clone();
     let (&count, element) = dims.split_first()?;
     let of_one = l.body.array(update).dims.split_first() == Some((&1, element));
     let is_update = part_read(&l.body, read) == Some(part) && of_one;
-    let is_read = is_read_otherwise(l, part, l.next(part)) || is_read_in_round(l, part);
+    let is_read = is_read_otherwise(l, part, l.next_value(part)) || is_read_in_round(l, part);
     if !is_update || count != rounds || count < 2 || is_read {
         return None;
     }
     let counter = part_read(&l.body, at)?;
-    let from_zero = number(editor, l.starts[counter]) == Some(0) && is_counted(l, counter);
+    let from_zero = integer_constant(editor, l.starts[counter]) == Some(0) && is_counted(l, counter);
     let value = match l.body[update].op {
         Op::Reshape => l.body[update].operands[0],
         _ => update,
     };
-    let value = l.invariant(value)?;
+    let value = l.invariant_state_index(value)?;
     from_zero.then_some(List { part, read, value, dims })
 }
 
-/// Whether anything reads part `i` of the state besides `reader` of the body.
-fn is_read_otherwise(l: &Loop, i: usize, reader: InstId) -> bool {
+/// Whether anything besides `reader` of the body reads state element `i`.
+fn is_read_otherwise(l: &WhileLoop, i: usize, reader: InstId) -> bool {
     let reads = |comp: &Computation, but: Option<InstId>| {
         let live = comp.post_order();
         live.into_iter()
@@ -136,15 +136,15 @@ fn is_read_otherwise(l: &Loop, i: usize, reader: InstId) -> bool {
     reads(&l.cond, None) || reads(&l.body, Some(reader))
 }
 
-/// Whether the round that makes the next value of part `i` reads that too.
-fn is_read_in_round(l: &Loop, i: usize) -> bool {
-    let of_root = l.body[l.body.root].operands.iter().filter(|&&o| o == l.next(i)).count();
+/// Whether the iteration that computes the next value of state element `i` also reads it.
+fn is_read_in_round(l: &WhileLoop, i: usize) -> bool {
+    let of_root = l.body[l.body.root].operands.iter().filter(|&&o| o == l.next_value(i)).count();
     let mut live = l.body.post_order().into_iter().filter(|&id| id != l.body.root);
-    of_root > 1 || live.any(|id| l.body[id].operands.contains(&l.next(i)))
+    of_root > 1 || live.any(|id| l.body[id].operands.contains(&l.next_value(i)))
 }
 
-/// How often the body runs: while one counter or each of several is less than a number.
-fn rounds(editor: &Editor, l: &Loop) -> Option<u64> {
+/// Number of iterations, if the loop runs while one counter, or each of several, is below a constant.
+fn rounds(editor: &Editor, l: &WhileLoop) -> Option<u64> {
     let (mut open, mut least) = (vec![l.cond.root], None::<u64>);
     while let Some(id) = open.pop() {
         let inst = &l.cond[id];
@@ -154,7 +154,7 @@ fn rounds(editor: &Editor, l: &Loop) -> Option<u64> {
             Op::Elementwise(ScalarOp::Compare(Direction::Lt, _)) => {
                 let counter = part_read(&l.cond, x).filter(|&i| is_counted(l, i))?;
                 let Op::Constant(Literal::Array(limit)) = &l.cond[y].op else { return None };
-                let left = limit.get_i64(0)?.checked_sub(number(editor, l.starts[counter])?)?;
+                let left = limit.get_i64(0)?.checked_sub(integer_constant(editor, l.starts[counter])?)?;
                 let left = u64::try_from(left.max(0)).ok()?;
                 least = Some(least.map_or(left, |least| least.min(left)));
             }
@@ -164,9 +164,9 @@ fn rounds(editor: &Editor, l: &Loop) -> Option<u64> {
     least
 }
 
-/// Whether each round adds one to part `i`.
-fn is_counted(l: &Loop, i: usize) -> bool {
-    let next = &l.body[l.next(i)];
+/// Whether each iteration adds one to state element `i`.
+fn is_counted(l: &WhileLoop, i: usize) -> bool {
+    let next = &l.body[l.next_value(i)];
     let is_one = |id: InstId| match &l.body[id].op {
         Op::Constant(Literal::Array(t)) => t.len() == 1 && t.get_i64(0) == Some(1),
         _ => false,
@@ -180,19 +180,19 @@ fn is_counted(l: &Loop, i: usize) -> bool {
 }
 
 /// The value of a constant integer scalar.
-fn number(editor: &Editor, id: InstId) -> Option<i64> {
+fn integer_constant(editor: &Editor, id: InstId) -> Option<i64> {
     editor.constant(id).filter(|t| t.dims.is_empty() && t.dtype.is_integer())?.get_i64(0)
 }
 
-/// The list of a value, as often as it has elements.
-fn repeat(editor: &mut Editor, list: &List, value: InstId) -> InstId {
+/// The list with `value` in each element, by a broadcast.
+fn broadcast_list(editor: &mut Editor, list: &List, value: InstId) -> InstId {
     let element = editor.add_reshape(value, &list.dims[1..]);
     let map: Vec<usize> = (1..list.dims.len()).collect();
     editor.add_broadcast(element, &list.dims, &map)
 }
 
-/// Whether part `i` does not change, is read, and starts as fewer elements repeated.
-fn starts_repeated(editor: &Editor, l: &Loop, i: usize) -> bool {
+/// Whether state element `i` does not change, is read, and starts as a broadcast.
+fn starts_repeated(editor: &Editor, l: &WhileLoop, i: usize) -> bool {
     let start = l.starts[i];
     let Op::Broadcast(_) = editor.op(start) else { return false };
     let source = editor.operand(start, 0);
@@ -200,8 +200,8 @@ fn starts_repeated(editor: &Editor, l: &Loop, i: usize) -> bool {
     is_less && l.is_invariant(i) && is_read_otherwise(l, i, l.body.root)
 }
 
-/// Carries what part `i` repeats in its place.
-fn carry_once(editor: &Editor, l: &mut Loop, i: usize) {
+/// Replaces state element `i`, a broadcast, by its operand.
+fn carry_once(editor: &Editor, l: &mut WhileLoop, i: usize) {
     let start = l.starts[i];
     let (Op::Broadcast(map), source) = (editor.op(start).clone(), editor.operand(start, 0)) else { return };
     let (number, shape) = (l.state.len(), editor.shape(source).clone());
@@ -209,9 +209,10 @@ fn carry_once(editor: &Editor, l: &mut Loop, i: usize) {
     for (comp, root) in [(&mut l.cond, None), (&mut l.body, Some(root))] {
         let reads: Vec<InstId> = comp.insts.ids().filter(|&id| part_read(comp, id) == Some(i)).collect();
         let readers: Vec<InstId> = comp.insts.ids().filter(|&id| Some(id) != root).collect();
-        let read = plain("once", Op::GetTupleElement(number), vec![comp.params[0]], shape.clone());
+        let read = bare_instruction("once", Op::GetTupleElement(number), vec![comp.params[0]], shape.clone());
         let read = comp.insts.push(read);
-        let wide = comp.insts.push(plain("repeated", Op::Broadcast(map.clone()), vec![read], l.state[i].clone()));
+        let wide =
+            comp.insts.push(bare_instruction("repeated", Op::Broadcast(map.clone()), vec![read], l.state[i].clone()));
         for id in readers {
             comp.insts[id].operands.iter_mut().filter(|o| reads.contains(o)).for_each(|o| *o = wide);
         }

@@ -11,27 +11,27 @@ use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Metadat
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::{Id, IdVec};
 
-/// Whether a pass did anything.
+/// Whether a pass changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// The module is as it was.
+    /// The module is unchanged.
     No,
     /// The module differs.
     Yes,
 }
 
 impl Changed {
-    /// Whether either did anything.
+    /// Whether either changed anything.
     pub fn or(self, other: Changed) -> Changed {
         if self == Changed::Yes { Changed::Yes } else { other }
     }
-    /// `Yes` where `yes`.
+    /// `Yes` if `yes`.
     pub fn from_bool(yes: bool) -> Changed {
         if yes { Changed::Yes } else { Changed::No }
     }
 }
 
-/// How often the result of a rule is offered to the rule again.
+/// Number of times that the result of a rule is offered to the rule again.
 const RETRIES: usize = 8;
 
 /// One computation, taken out of its module while it is changed; the module holds a placeholder in its place.
@@ -42,14 +42,14 @@ pub struct Editor<'m> {
     comp: Computation,
     /// The live instructions at the beginning, operands before users.
     order: Vec<InstId>,
-    /// Whether these were all instructions, in the order of their numbers.
+    /// Whether these were all instructions, in numerical order.
     was_compact: bool,
     forward: Vec<Option<InstId>>,
     uses: Vec<u32>,
     metadata: Arc<Metadata>,
 }
 
-/// A computation of nothing, to stand in a module for one that is being changed.
+/// An empty computation that stands in a module for one that is being edited.
 fn placeholder() -> Computation {
     Computation {
         name: String::new(),
@@ -62,7 +62,7 @@ fn placeholder() -> Computation {
 }
 
 impl<'m> Editor<'m> {
-    /// Takes computation `id` out of `module`.
+    /// Takes computation `id` out of `module` for editing.
     pub fn open(module: &'m mut Module, id: CompId) -> Self {
         let comp = std::mem::replace(&mut module.comps[id], placeholder());
         let order = live_order(&comp);
@@ -80,7 +80,7 @@ impl<'m> Editor<'m> {
         let metadata = Arc::default();
         Editor { module, id, comp, order, was_compact, forward, uses, metadata }
     }
-    /// Puts the computation back, with all replacements made and what is unreachable gone.
+    /// Puts the computation back, with all replacements applied and unreachable instructions removed.
     pub fn close(mut self) {
         let is_changed = self.comp.insts.len() > self.order.len() || self.forward.iter().any(Option::is_some);
         if self.was_compact && !is_changed {
@@ -101,25 +101,25 @@ impl<'m> Editor<'m> {
                 (self.comp.insts[at].op, self.comp.insts[at].operands) = (Op::Copy, vec![self.resolve(at)]);
             }
         }
-        compact(&mut self.comp);
+        compact_computation(&mut self.comp);
         self.module.comps[self.id] = self.comp;
     }
-    /// The computation as it stands; replaced instructions are still in it.
+    /// The computation as it is, with replaced instructions still in it.
     pub fn comp(&self) -> &Computation {
         &self.comp
     }
-    /// The module; the computation that is open is a placeholder in it.
+    /// The module, with a placeholder for the computation being edited.
     pub fn module(&self) -> &Module {
         self.module
     }
-    /// Runs `f` on the module with `scratch` in place of the computation that is open.
+    /// Runs `f` on the module with `scratch` in place of the computation being edited.
     pub fn with_scratch<T>(&mut self, scratch: Computation, f: impl FnOnce(&Module, CompId) -> T) -> T {
         self.module.comps[self.id] = scratch;
         let result = f(self.module, self.id);
         self.module.comps[self.id] = placeholder();
         result
     }
-    /// The instruction that replaces `id` after the replacements so far; `id` itself where there is none.
+    /// The instruction that replaces `id`; `id` itself if none does.
     pub fn resolve(&self, mut id: InstId) -> InstId {
         while let Some(next) = self.forward.get(id.index()).copied().flatten() {
             id = next;
@@ -158,7 +158,7 @@ impl<'m> Editor<'m> {
     pub fn elements(&self, id: InstId) -> u64 {
         self.array(id).map_or(0, ArrayShape::elements)
     }
-    /// At most how many operands name this value; the root counts as one more.
+    /// Upper bound of the number of operands that name this value; the root counts as one more.
     pub fn uses(&self, id: InstId) -> u32 {
         self.uses.get(id.index()).copied().unwrap_or(0)
     }
@@ -189,7 +189,7 @@ impl<'m> Editor<'m> {
     }
     /// Adds a computation to the module, with a name that none has yet.
     pub fn add_computation(&mut self, mut comp: Computation) -> CompId {
-        compact(&mut comp);
+        compact_computation(&mut comp);
         let base = comp.name.trim_end_matches(|c: char| c == '.' || c.is_ascii_digit()).to_string();
         comp.name = format!("{base}.{}", self.module.comps.len());
         while self.module.comps.values().any(|c| c.name == comp.name) || comp.name == self.comp.name {
@@ -197,8 +197,8 @@ impl<'m> Editor<'m> {
         }
         self.module.comps.push(comp)
     }
-    /// Gives `to` the origin and the carried attributes of `from`.
-    pub fn carry(&mut self, from: InstId, to: InstId) {
+    /// Copies the origin and the opaque attributes of `from` to `to`.
+    pub fn copy_provenance(&mut self, from: InstId, to: InstId) {
         let (metadata, extra) = (self.comp.insts[from].metadata.clone(), self.comp.insts[from].extra.clone());
         self.comp.insts[to].metadata = metadata;
         self.comp.insts[to].extra = extra;
@@ -234,10 +234,10 @@ impl<'m> Editor<'m> {
             _ => x,
         }
     }
-    /// Makes `new` stand for `old` from now on; an internal error where their shapes differ.
+    /// Replaces `old` by `new` from now on.
     ///
     /// # Errors
-    /// An internal one where their shapes differ.
+    /// An internal one if their shapes differ.
     pub fn replace(&mut self, old: InstId, new: InstId) -> Result<()> {
         if !self.shape(old).same(self.shape(new)) {
             let (from, to) = (&self.comp.insts[old], &self.comp.insts[new]);
@@ -246,11 +246,11 @@ impl<'m> Editor<'m> {
         }
         self.uses[new.index()] += self.uses[old.index()];
         self.forward[old.index()] = Some(new);
-        self.release(old);
+        self.release_uses(old);
         Ok(())
     }
-    /// Takes back the uses that a dead instruction makes, and those of what dies with it.
-    fn release(&mut self, dead: InstId) {
+    /// Subtracts the uses that a dead instruction makes, and those of instructions that die with it.
+    fn release_uses(&mut self, dead: InstId) {
         let mut work = vec![dead];
         while let Some(id) = work.pop() {
             for i in 0..self.comp.insts[id].operands.len() {
@@ -263,16 +263,16 @@ impl<'m> Editor<'m> {
             }
         }
     }
-    /// Brings the operands of `id` up to date.
-    fn refresh(&mut self, id: InstId) {
+    /// Replaces the operands of `id` by their replacements.
+    fn refresh_operands(&mut self, id: InstId) {
         for i in 0..self.comp.insts[id].operands.len() {
             let operand = self.comp.insts[id].operands[i];
             self.comp.insts[id].operands[i] = self.resolve(operand);
         }
         self.metadata = self.comp.insts[id].metadata.clone();
     }
-    /// Offers `id` to `rule` until it has nothing more to say.
-    fn settle(
+    /// Applies `rule` to `id` until it returns nothing more.
+    fn rewrite_to_fixpoint(
         &mut self,
         id: InstId,
         rule: &mut impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
@@ -305,17 +305,17 @@ pub fn rewrite(
     mut rule: impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
 ) -> Result<Changed> {
     let mut changed = Changed::No;
-    for id in editable(module) {
+    for id in editable_computations(module) {
         changed = changed.or(rewrite_computation(module, id, &mut rule)?);
     }
     Ok(changed)
 }
 
-/// The reachable computations that no foreign instruction calls, callees first: what a foreign instruction wants of its
-/// computations is not known here.
-pub fn editable(module: &Module) -> Vec<CompId> {
+/// The reachable computations, callees first, that no foreign instruction calls: its requirements on computations are unknown here.
+pub fn editable_computations(module: &Module) -> Vec<CompId> {
     let insts = module.comps.values().flat_map(|c| c.insts.values());
-    let kept: HashSet<CompId> = insts.filter(|i| matches!(i.op, Op::Foreign(_))).flat_map(|i| i.op.called()).collect();
+    let kept: HashSet<CompId> =
+        insts.filter(|i| matches!(i.op, Op::Foreign(_))).flat_map(|i| i.op.called_computations()).collect();
     module.reachable().into_iter().filter(|id| !kept.contains(id)).collect()
 }
 
@@ -332,7 +332,7 @@ pub fn rewrite_computation(
     let order = editor.order.clone();
     let mut changed = Changed::No;
     for at in order {
-        editor.refresh(at);
+        editor.refresh_operands(at);
         let inst = &editor.comp.insts[at];
         if matches!(inst.op, Op::Parameter(_)) || is_dynamic(&inst.shape) {
             continue;
@@ -340,7 +340,7 @@ pub fn rewrite_computation(
         if inst.operands.iter().any(|&o| is_dynamic(editor.shape(o))) {
             continue;
         }
-        changed = changed.or(editor.settle(at, rule)?);
+        changed = changed.or(editor.rewrite_to_fixpoint(at, rule)?);
     }
     editor.close();
     Ok(changed)
@@ -357,13 +357,13 @@ pub fn live_order(comp: &Computation) -> Vec<InstId> {
     comp.post_order_from(comp.params.iter().copied().chain(foreign).chain([comp.root]))
 }
 
-/// Whether `order` has every instruction of a computation, in the order of their numbers.
+/// Whether `order` has every instruction of a computation, in numerical order.
 fn is_compact(comp: &Computation, order: &[InstId]) -> bool {
     order.len() == comp.insts.len() && order.iter().enumerate().all(|(i, id)| id.index() == i)
 }
 
-/// Drops what nothing needs, puts operands before users, and makes names unique.
-pub fn compact(comp: &mut Computation) -> Changed {
+/// Removes dead instructions, puts operands before users, and makes names unique.
+pub fn compact_computation(comp: &mut Computation) -> Changed {
     let order = live_order(comp);
     let changed = Changed::from_bool(order.len() != comp.insts.len());
     if !is_compact(comp, &order) {

@@ -20,7 +20,7 @@ use crate::hlo::{InstId, Module, Op};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// Applies the rules above.
+/// Applies the rules in the module's documentation.
 pub fn scale_into_weights(module: &mut Module) -> Result<Changed> {
     rewrite(module, root)
 }
@@ -39,21 +39,21 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     let Some(linear) = Linear::find(editor, offset_of(editor, value).map_or(value, |(l, _)| l)) else {
         return Ok(None);
     };
-    let Some(c) = vector(editor, other, linear.axis, linear.features) else { return Ok(None) };
+    let Some(c) = constant_by_feature(editor, other, linear.axis, linear.features) else { return Ok(None) };
     match op {
         ScalarOp::Subtract => {
             let sum = add_vector(editor, value, &c.iter().map(|v| -v).collect::<Vec<_>>(), linear.axis)?;
             Ok(Some(sum))
         }
         ScalarOp::Add => add_to_offset(editor, value, &c, &linear),
-        ScalarOp::Multiply => scale(editor, value, &c, &linear),
-        _ => scale(editor, value, &c.iter().map(|v| 1.0 / v).collect::<Vec<_>>(), &linear),
+        ScalarOp::Multiply => fold_scale(editor, value, &c, &linear),
+        _ => fold_scale(editor, value, &c.iter().map(|v| 1.0 / v).collect::<Vec<_>>(), &linear),
     }
 }
 
-/// A linear op with constant weights, and the path from it to where a scale stands.
+/// A linear op with constant weights, and the path from it to a scale.
 struct Linear {
-    /// The convolution or product.
+    /// The convolution or dot.
     at: InstId,
     /// Reshapes and transposes between the linear op and the scale, nearest to the scale first.
     path: Vec<InstId>,
@@ -99,7 +99,7 @@ impl Linear {
         Some(Linear { at, path, axis, features: usize::try_from(features).ok()? })
     }
     /// The op with its weights multiplied by `s`, which has a factor for each feature; `None` where a weight would overflow.
-    fn scaled(&self, editor: &mut Editor, s: &[f32]) -> Result<Option<InstId>> {
+    fn with_scaled_weights(&self, editor: &mut Editor, s: &[f32]) -> Result<Option<InstId>> {
         let weights = editor.operand(self.at, 1);
         let feature = match editor.op(self.at) {
             Op::Convolution(d) => d.kernel_output_feature,
@@ -116,7 +116,7 @@ impl Linear {
         let new = editor.add_constant(new);
         let (op, x) = (editor.op(self.at).clone(), editor.operand(self.at, 0));
         let mut value = editor.add(op, &[x, new])?;
-        editor.carry(self.at, value);
+        editor.copy_provenance(self.at, value);
         for &step in self.path.iter().rev() {
             let (op, shape) = (editor.op(step).clone(), editor.shape(step).clone());
             value = editor.add_shaped(op, &[value], shape);
@@ -139,7 +139,7 @@ fn scale_axis(w: &Tensor, axis: usize, s: &[f32]) -> Option<Tensor> {
     Some(Tensor::of(&w.dims, &values))
 }
 
-/// Whether this is a constant of one value, or one a feature.
+/// Whether `id` is a constant of one value, or of one value for each feature.
 fn is_vector(editor: &Editor, id: InstId) -> bool {
     match editor.op(id) {
         Op::Constant(_) => true,
@@ -149,7 +149,7 @@ fn is_vector(editor: &Editor, id: InstId) -> bool {
 }
 
 /// The constant `id` by feature, where it depends on nothing but the index along `axis`.
-fn vector(editor: &Editor, id: InstId, axis: usize, features: usize) -> Option<Vec<f32>> {
+fn constant_by_feature(editor: &Editor, id: InstId, axis: usize, features: usize) -> Option<Vec<f32>> {
     let (inner, map) = match editor.op(id) {
         Op::Broadcast(map) => (editor.constant(editor.operand(id, 0))?, map.clone()),
         _ => {
@@ -170,7 +170,7 @@ fn vector(editor: &Editor, id: InstId, axis: usize, features: usize) -> Option<V
     }
 }
 
-/// `id` as a value and a constant that is added to it, if nobody else needs `id`.
+/// `id` as a value plus a constant, if nothing else uses `id`.
 fn offset_of(editor: &Editor, id: InstId) -> Option<(InstId, InstId)> {
     if editor.op(id).scalar() != Some(ScalarOp::Add) || editor.uses(id) != 1 {
         return None;
@@ -193,21 +193,21 @@ fn add_vector(editor: &mut Editor, value: InstId, c: &[f32], axis: usize) -> Res
 /// (L + a) + c = L + (a + c)
 fn add_to_offset(editor: &mut Editor, value: InstId, c: &[f32], linear: &Linear) -> Result<Option<InstId>> {
     let Some((inner, a)) = offset_of(editor, value) else { return Ok(None) };
-    let Some(a) = vector(editor, a, linear.axis, linear.features) else { return Ok(None) };
+    let Some(a) = constant_by_feature(editor, a, linear.axis, linear.features) else { return Ok(None) };
     let sum: Vec<f32> = a.iter().zip(c).map(|(a, c)| a + c).collect();
     Ok(Some(add_vector(editor, inner, &sum, linear.axis)?))
 }
 
 /// L(x, w) * s = L(x, w * s); (L(x, w) + a) * s = L(x, w * s) + a * s
-fn scale(editor: &mut Editor, value: InstId, s: &[f32], linear: &Linear) -> Result<Option<InstId>> {
+fn fold_scale(editor: &mut Editor, value: InstId, s: &[f32], linear: &Linear) -> Result<Option<InstId>> {
     let offset = match offset_of(editor, value) {
         None => None,
-        Some((_, a)) => match vector(editor, a, linear.axis, linear.features) {
+        Some((_, a)) => match constant_by_feature(editor, a, linear.axis, linear.features) {
             Some(a) => Some(a),
             None => return Ok(None),
         },
     };
-    let Some(scaled) = linear.scaled(editor, s)? else { return Ok(None) };
+    let Some(scaled) = linear.with_scaled_weights(editor, s)? else { return Ok(None) };
     match offset {
         None => Ok(Some(scaled)),
         Some(a) => {

@@ -22,7 +22,7 @@ pub fn simplify_loops(module: &mut Module) -> Result<Changed> {
 }
 
 fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let Some(TupleLoop { shapes, starts, cond, body }) = parts(editor, id, cond, body) else { return Ok(None) };
+    let Some(TupleLoop { shapes, starts, cond, body }) = tuple_loop(editor, id, cond, body) else { return Ok(None) };
     let invariant: Vec<bool> =
         (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let constants: Vec<Option<Vec<Inst>>> =
@@ -37,18 +37,18 @@ fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Re
         return Ok(None);
     }
     let state = Shape::Tuple(kept.iter().map(|&i| shapes[i].clone()).collect());
-    let new_cond = Narrow { old: &cond, kept: &kept, constants: &constants }.build(&state, &[cond.root]);
+    let new_cond = Narrow { old: &cond, kept: &kept, constants: &constants }.narrowed_computation(&state, &[cond.root]);
     let next: Vec<InstId> = kept.iter().map(|&i| body[body.root].operands[i]).collect();
-    let new_body = Narrow { old: &body, kept: &kept, constants: &constants }.build(&state, &next);
+    let new_body = Narrow { old: &body, kept: &kept, constants: &constants }.narrowed_computation(&state, &next);
     let (Some((mut new_cond, cond_root)), Some((mut new_body, next))) = (new_cond, new_body) else { return Ok(None) };
     new_cond.root = cond_root[0];
-    new_body.root = new_body.insts.push(plain("tuple", Op::Tuple, next, state.clone()));
+    new_body.root = new_body.insts.push(bare_instruction("tuple", Op::Tuple, next, state.clone()));
     let (cond, body) = (editor.add_computation(new_cond), editor.add_computation(new_body));
 
     let new_starts: Vec<InstId> = kept.iter().map(|&i| starts[i]).collect();
     let new_init = editor.add(Op::Tuple, &new_starts)?;
     let new_loop = editor.add_shaped(Op::While { cond, body }, &[new_init], state);
-    editor.carry(id, new_loop);
+    editor.copy_provenance(id, new_loop);
     let mut out = Vec::with_capacity(shapes.len());
     for (i, &start) in starts.iter().enumerate() {
         out.push(match kept.iter().position(|&k| k == i) {
@@ -71,7 +71,7 @@ pub(super) struct TupleLoop {
 }
 
 /// The parts of loop `id`, where both of its computations read their parameter part by part.
-pub(super) fn parts(editor: &Editor, id: InstId, cond: CompId, body: CompId) -> Option<TupleLoop> {
+pub(super) fn tuple_loop(editor: &Editor, id: InstId, cond: CompId, body: CompId) -> Option<TupleLoop> {
     let init = editor.operand(id, 0);
     let shapes = editor.shape(id).as_tuple()?.to_vec();
     let (cond, body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
@@ -160,7 +160,7 @@ struct Narrow<'a> {
 
 impl Narrow<'_> {
     /// The computation with what `wanted` needs, and where `wanted` is in it; its root is not set.
-    fn build(&self, state: &Shape, wanted: &[InstId]) -> Option<(Computation, Vec<InstId>)> {
+    fn narrowed_computation(&self, state: &Shape, wanted: &[InstId]) -> Option<(Computation, Vec<InstId>)> {
         let mut comp = Computation {
             name: self.old.name.clone(),
             insts: IdVec::new(),
@@ -169,13 +169,13 @@ impl Narrow<'_> {
             sizes: Vec::new(),
             size_constants: Vec::new(),
         };
-        let param = comp.insts.push(plain("state", Op::Parameter(0), vec![], state.clone()));
+        let param = comp.insts.push(bare_instruction("state", Op::Parameter(0), vec![], state.clone()));
         comp.params.push(param);
         let mut new: Vec<Option<InstId>> = vec![None; self.old.insts.len()];
-        for id in self.order(wanted) {
+        for id in self.post_order(wanted) {
             let inst = &self.old[id];
             let value = match part_read(self.old, id) {
-                Some(i) => self.part(&mut comp, i, inst)?,
+                Some(i) => self.state_element(&mut comp, i, inst)?,
                 None => {
                     let operands = inst.operands.iter().map(|o| new[o.index()]).collect::<Option<Vec<_>>>()?;
                     comp.insts.push(Inst { operands, ..inst.clone() })
@@ -187,14 +187,14 @@ impl Narrow<'_> {
         Some((comp, found))
     }
     /// Instructions that `wanted` need, operands first, without the parameter.
-    fn order(&self, wanted: &[InstId]) -> Vec<InstId> {
+    fn post_order(&self, wanted: &[InstId]) -> Vec<InstId> {
         let mut probe = self.old.clone();
-        probe.root = probe.insts.push(plain("wanted", Op::Tuple, wanted.to_vec(), Shape::Token));
+        probe.root = probe.insts.push(bare_instruction("wanted", Op::Tuple, wanted.to_vec(), Shape::Token));
         let root = probe.root;
         live_order(&probe).into_iter().filter(|&id| id != root && !self.old.params.contains(&id)).collect()
     }
     /// Part `i` of the old state.
-    fn part(&self, comp: &mut Computation, i: usize, read: &Inst) -> Option<InstId> {
+    fn state_element(&self, comp: &mut Computation, i: usize, read: &Inst) -> Option<InstId> {
         if let Some(chain) = &self.constants[i] {
             let mut last = None;
             for inst in chain {
@@ -209,6 +209,6 @@ impl Narrow<'_> {
 }
 
 /// An instruction without metadata.
-pub(super) fn plain(name: &str, op: Op, operands: Vec<InstId>, shape: Shape) -> Inst {
+pub(super) fn bare_instruction(name: &str, op: Op, operands: Vec<InstId>, shape: Shape) -> Inst {
     Inst { name: name.to_string(), op, operands, shape, metadata: Default::default(), extra: Vec::new() }
 }

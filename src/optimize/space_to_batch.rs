@@ -12,7 +12,7 @@ use crate::hlo::{InstId, Module, Op};
 /// Applies the rule above.
 pub fn space_to_batch(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match editor.op(id) {
-        Op::Reshape => dilated(editor, id),
+        Op::Reshape => as_dilated_convolution(editor, id),
         _ => Ok(None),
     })
 }
@@ -29,11 +29,12 @@ enum AxisRole {
 }
 
 /// `reshape(transpose(reshape(conv(reshape(transpose(reshape(x)))))))` as a dilated convolution of `x`.
-fn dilated(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
-    let Some((conv, together)) = regrouped(editor, id) else { return Ok(None) };
+fn as_dilated_convolution(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
+    let Some((conv, together)) = match_regrouping(editor, id) else { return Ok(None) };
     let Op::Convolution(dims) = editor.op(conv).clone() else { return Ok(None) };
     let cut = editor.operand(conv, 0);
-    let Some((x, apart)) = regrouped(editor, cut).filter(|_| editor.uses(conv) == 1 && editor.uses(cut) == 1) else {
+    let Some((x, apart)) = match_regrouping(editor, cut).filter(|_| editor.uses(conv) == 1 && editor.uses(cut) == 1)
+    else {
         return Ok(None);
     };
     if !is_plain_depthwise(&dims, editor.dims(cut)) {
@@ -41,9 +42,9 @@ fn dilated(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     }
     let input = Axes { batch: dims.input_batch, feature: dims.input_feature, spatial: &dims.input_spatial };
     let output = Axes { batch: dims.output_batch, feature: dims.output_feature, spatial: &dims.output_spatial };
-    let before = phases(editor.dims(x), &apart, editor.dims(cut), &input, None);
+    let before = match_phases(editor.dims(x), &apart, editor.dims(cut), &input, None);
     let Some(Phases { of_spatial, batch }) = before else { return Ok(None) };
-    let after = phases(editor.dims(id), &together.reversed(), editor.dims(conv), &output, Some(&batch));
+    let after = match_phases(editor.dims(id), &together.inverse(), editor.dims(conv), &output, Some(&batch));
     if after.is_none_or(|after| after.of_spatial != of_spatial) {
         return Ok(None);
     }
@@ -56,7 +57,7 @@ fn dilated(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     let x = editor.add_reshape(x, &sizes);
     let kernel = editor.operand(conv, 1);
     let made = editor.add(Op::Convolution(Box::new(ConvDims { window, ..*dims })), &[x, kernel])?;
-    editor.carry(conv, made);
+    editor.copy_provenance(conv, made);
     let sizes = editor.dims(id).to_vec();
     Ok(Some(editor.add_reshape(made, &sizes)))
 }
@@ -80,7 +81,7 @@ struct Regrouped {
 
 impl Regrouped {
     /// The inverse regrouping.
-    fn reversed(&self) -> Regrouped {
+    fn inverse(&self) -> Regrouped {
         let mut order = vec![0; self.order.len()];
         for (to, &from) in self.order.iter().enumerate() {
             order[from] = to;
@@ -91,7 +92,7 @@ impl Regrouped {
 
 /// The source of a reshape of a transpose of a reshape, if nothing else reads the instructions between, and the regrouping of axes. A reshape
 /// alone counts as one that moves only axes of size 1.
-fn regrouped(editor: &Editor, id: InstId) -> Option<(InstId, Regrouped)> {
+fn match_regrouping(editor: &Editor, id: InstId) -> Option<(InstId, Regrouped)> {
     let is_reshape = |i: InstId| matches!(editor.op(i), Op::Reshape);
     let transpose = is_reshape(id).then(|| editor.operand(id, 0))?;
     let Op::Transpose(order) = editor.op(transpose) else {
@@ -104,7 +105,7 @@ fn regrouped(editor: &Editor, id: InstId) -> Option<(InstId, Regrouped)> {
 }
 
 /// For each of `whole`, which of `parts` it is the product of, in order, those of size one left out.
-fn grouped(whole: &[u64], parts: &[u64]) -> Option<Vec<Vec<usize>>> {
+fn group_factors(whole: &[u64], parts: &[u64]) -> Option<Vec<Vec<usize>>> {
     let mut next = (0..parts.len()).filter(|&i| parts[i] != 1);
     let mut group = |&n: &u64| {
         let (mut product, mut of) = (1u64, Vec::new());
@@ -128,7 +129,7 @@ struct Axes<'a> {
 
 impl Axes<'_> {
     /// The axis of the planes that a part belongs to.
-    fn of(&self, part: AxisRole) -> usize {
+    fn plane_axis(&self, part: AxisRole) -> usize {
         match part {
             AxisRole::Batch => self.batch,
             AxisRole::Feature => self.feature,
@@ -146,13 +147,19 @@ struct Phases {
 }
 
 /// How planes of sizes `whole` are cut into those of sizes `small`, whose batch has these parts where it is known already.
-fn phases(whole: &[u64], by: &Regrouped, small: &[u64], axes: &Axes, known: Option<&[AxisRole]>) -> Option<Phases> {
+fn match_phases(
+    whole: &[u64],
+    by: &Regrouped,
+    small: &[u64],
+    axes: &Axes,
+    known: Option<&[AxisRole]>,
+) -> Option<Phases> {
     let moved: Vec<u64> = by.order.iter().map(|&a| by.axes[a]).collect();
-    let groups = grouped(small, &moved)?;
+    let groups = group_factors(small, &moved)?;
     let of = |axis: usize| groups[axis].iter().map(|&to| by.order[to]);
     let mut parts: Vec<Option<AxisRole>> = vec![None; by.axes.len()];
     let alone = (0..axes.spatial.len()).map(AxisRole::Place).chain([AxisRole::Feature]);
-    for (part, axis) in alone.flat_map(|part| of(axes.of(part)).map(move |axis| (part, axis))) {
+    for (part, axis) in alone.flat_map(|part| of(axes.plane_axis(part)).map(move |axis| (part, axis))) {
         parts[axis] = Some(part);
     }
     for (axis, &part) in of(axes.batch).zip(known.unwrap_or_default()) {
@@ -160,7 +167,7 @@ fn phases(whole: &[u64], by: &Regrouped, small: &[u64], axes: &Axes, known: Opti
     }
     let mut of_spatial = vec![1; axes.spatial.len()];
     let mut seen = Vec::new();
-    for group in grouped(whole, &by.axes)? {
+    for group in group_factors(whole, &by.axes)? {
         let part = match *group.as_slice() {
             [] => continue,
             [one] => *parts[one].get_or_insert(AxisRole::Batch),
@@ -173,7 +180,7 @@ fn phases(whole: &[u64], by: &Regrouped, small: &[u64], axes: &Axes, known: Opti
         if let (AxisRole::Phase(k), [one]) | (AxisRole::Place(k), [_, one]) = (part, group.as_slice()) {
             of_spatial[k] = by.axes[*one];
         }
-        seen.push(axes.of(part));
+        seen.push(axes.plane_axis(part));
     }
     let batch = of(axes.batch).map(|axis| parts[axis]).collect::<Option<Vec<_>>>()?;
     let behind = batch.iter().skip_while(|p| matches!(p, AxisRole::Phase(_)));

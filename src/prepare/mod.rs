@@ -29,7 +29,7 @@ pub use resizable_variables::may_grow;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
 use crate::hlo::RuntimeChecks;
-use crate::infer::Given;
+use crate::infer::FeedFacts;
 use crate::lower::Feed;
 use crate::ops;
 use crate::tensor::{Bounds, DType, Size, Sizes};
@@ -212,10 +212,10 @@ fn run(program: Program, request: &Request, used: &mut UsedBindings) -> Result<P
     let called = self::fetched(signature, &names, &ends[..fetched]);
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
-    let settled: Vec<Given> = infos.iter().zip(&axes).map(|(feed, axes)| given(feed, axes)).chain(values).collect();
+    let settled: Vec<FeedFacts> = infos.iter().zip(&axes).map(|(feed, axes)| given(feed, axes)).chain(values).collect();
     let prune::PrunedProgram { mut program, mut fetches } = prune::cut(program, &needed, &settled, ends);
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
-    let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
+    let settled: Vec<FeedFacts> = settled.into_iter().enumerate().map(|(i, g)| FeedFacts { at: fed(i), ..g }).collect();
     functional::functionalize(&mut program, &settled, &mut fetches, &mut roots)?;
     for ((name, _), used) in request.bounds.iter().zip(&mut used.bounds) {
         let mut graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
@@ -244,10 +244,10 @@ fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
 }
 
 /// A feed's type, shape and sizes in the form that inference takes.
-fn given(feed: &Feed, axes: &[Option<usize>]) -> Given {
+fn given(feed: &Feed, axes: &[Option<usize>]) -> FeedFacts {
     let fixed = |(&d, axis): (&u64, &Option<usize>)| Some(d).filter(|_| axis.is_none());
     let shape = PartialShape(Some(feed.info.dims.iter().zip(axes).map(fixed).collect()));
-    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.to_vec(), value: None }
+    FeedFacts { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.to_vec(), value: None }
 }
 
 /// Where feed `i` of a program that was cut is.
@@ -259,7 +259,7 @@ fn fed(i: usize) -> Endpoint {
 #[derive(Clone, Debug)]
 pub struct ResolvedRequest {
     /// The feeds, with the sizes that are told.
-    pub feeds: Vec<Given>,
+    pub feeds: Vec<FeedFacts>,
     /// The sizes of the feeds that have bounds, by their numbers in `feeds`.
     pub sizes: Vec<Size>,
     /// Names as `node:index`, and where they are.
@@ -278,7 +278,7 @@ pub struct ResolvedRequest {
 pub fn reach(program: Program, request: &Request) -> Result<ReachableProgram> {
     let ResolvedRequest { feeds, fetches, called, needed, .. } = open(&program, request)?;
     let prune::PrunedProgram { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
-    let feeds = feeds.into_iter().enumerate().map(|(i, feed)| Given { at: fed(i), ..feed }).collect();
+    let feeds = feeds.into_iter().enumerate().map(|(i, feed)| FeedFacts { at: fed(i), ..feed }).collect();
     Ok(ReachableProgram { program, feeds, fetches, called })
 }
 
@@ -297,7 +297,7 @@ pub struct ReachableProgram {
     /// The nodes that the fetches need, a Placeholder for each feed, and the functions that these call.
     pub program: Program,
     /// The feeds, with the sizes that are told.
-    pub feeds: Vec<Given>,
+    pub feeds: Vec<FeedFacts>,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
     /// Names of the feeds and fetches in the signature.

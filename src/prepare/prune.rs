@@ -2,7 +2,7 @@
 use super::defaults::UnresolvedFeed;
 use super::implementations;
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
-use crate::infer::Given;
+use crate::infer::FeedFacts;
 use crate::util::id_vec::IdVec;
 use crate::{opdef, ops};
 use std::collections::{HashMap, HashSet};
@@ -56,7 +56,7 @@ pub struct PrunedProgram {
 }
 
 /// The program with the needed nodes in their order, and a Placeholder for each feed, or a constant where its value is told.
-pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(String, Endpoint)>) -> PrunedProgram {
+pub fn cut(program: Program, needed: &Needed, feeds: &[FeedFacts], fetches: Vec<(String, Endpoint)>) -> PrunedProgram {
     let mut cutter = Cutter::new(&program, feeds);
     let fed_nodes: HashSet<NodeId> = feeds.iter().map(|f| f.at.node).collect();
     // New ids first: edges may point forward.
@@ -96,7 +96,7 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(program: &Program, feeds: &[Given]) -> Self {
+    fn new(program: &Program, feeds: &[FeedFacts]) -> Self {
         let taken = if feeds.is_empty() {
             HashSet::new()
         } else {
@@ -110,7 +110,7 @@ impl Cutter {
         }
     }
     /// A Placeholder takes the fed node's name unless that node is computed too.
-    fn add_feed(&mut self, graph: &Graph, feed: &Given, needed: &Needed) {
+    fn add_feed(&mut self, graph: &Graph, feed: &FeedFacts, needed: &Needed) {
         let old = &graph.nodes[feed.at.node];
         let stays = needed.nodes[feed.at.node] && !is_placeholder(old);
         let name = if feed.at.port == 0 && !stays {
@@ -152,7 +152,7 @@ impl Cutter {
 }
 
 /// The node that stands for a feed: an argument, or a constant where its value is told.
-fn stand_in(name: Box<str>, feed: &Given) -> Node {
+fn stand_in(name: Box<str>, feed: &FeedFacts) -> Node {
     let node = |op: &str, attrs| Node {
         name,
         op: op.into(),

@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, Error};
 use crate::graph::{Attr, Node, PartialShape, Program, TfType};
 use crate::hlo::ArrayShape;
 use crate::hlo::text::parse_elements;
-use crate::infer::Given;
+use crate::infer::FeedFacts;
 use crate::lower::Feed;
 use crate::tensor::{DType, Size, Tensor, TensorInfo};
 
@@ -26,7 +26,7 @@ pub struct Shaped {
     /// For each argument the size of each axis; `None`: it is fixed.
     pub axes: Vec<Vec<Option<usize>>>,
     /// The feeds that are no arguments, as their values are told.
-    pub values: Vec<Given>,
+    pub values: Vec<FeedFacts>,
 }
 
 /// The arguments, in order. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
@@ -171,10 +171,10 @@ fn value(program: &Program, asked: &UnresolvedFeed) -> Result<Option<Tensor>, Di
     parsed.map(Some).map_err(|e| bad(e.into_diagnostics().first().map_or(String::new(), |d| d.message.clone())))
 }
 
-fn holding(asked: &UnresolvedFeed, tensor: Tensor) -> Given {
+fn holding(asked: &UnresolvedFeed, tensor: Tensor) -> FeedFacts {
     let shape = PartialShape(Some(tensor.dims.iter().copied().map(Some).collect()));
     let (dtype, sizes) = (Some(TfType::Data(tensor.dtype)), Vec::new());
-    Given { at: asked.at, dtype, shape, sizes, value: Some(tensor) }
+    FeedFacts { at: asked.at, dtype, shape, sizes, value: Some(tensor) }
 }
 
 /// The feeds with what is told of them, and the sizes that have bounds; nothing is assumed, and what is not known stays open.
@@ -184,7 +184,7 @@ pub fn open(
     program: &Program,
     asked: &[UnresolvedFeed],
     bound: &[(String, Binding)],
-) -> Result<(Vec<Given>, Vec<Size>), Diagnostic> {
+) -> Result<(Vec<FeedFacts>, Vec<Size>), Diagnostic> {
     let mut used = vec![false; bound.len()];
     let mut bindings = Bindings { bound, used: &mut used };
     let mut varying = VaryingSizes::default();
@@ -210,7 +210,7 @@ pub fn open(
         }
         let dtype = dtype(program, asked, &name).ok().map(TfType::Data).or_else(|| node.tf_type("dtype"));
         let shape = PartialShape(told.map(|_| dims));
-        given.push(Given { at: asked.at, dtype, shape, sizes, value: None });
+        given.push(FeedFacts { at: asked.at, dtype, shape, sizes, value: None });
     }
     Ok((given, varying.sizes))
 }

@@ -173,7 +173,7 @@ unsafe impl Sync for Shared<'_> {}
 /// # Errors
 /// `Code::RankFailed` where ranks wait in vain, and those of [`Model::call_guarded`].
 pub fn call_ranks(built: &Built, target: &Target, args: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
-    let face = Face::of(&built.program);
+    let face = Face::of_program(&built.program);
     let model = Model::link(&face, &built.object, target, 1)?;
     let (shared, meetings) = (&Shared(&model), &Meetings::new(args.len()));
     let size = i32::try_from(args.len()).map_err(|_| Error::internal("ranks", "too many"))?;

@@ -65,7 +65,7 @@ impl Session {
     /// # Errors
     /// Those of [`Model::load`].
     pub fn load(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Session> {
-        Session::new(Model::load(&Face::of(&built.program), &built.object, target, threads)?, args)
+        Session::new(Model::load(&Face::of_program(&built.program), &built.object, target, threads)?, args)
     }
 
     /// Allocates the memory of calls with `args`.

@@ -10,27 +10,27 @@ use crate::hlo::InstId;
 use crate::kernel::{BufId, Program};
 use std::collections::{HashMap, HashSet};
 
-/// The part of the workspace (one in so many) that another order, or intermediates in the memory of results, must spare at least: what is
-/// near when it is read may change with it.
+/// Least saving of workspace (one part in so many) for which the search takes another order or puts intermediates into the memory of
+/// results: both may make caches miss more often.
 const LEAST_SPARED: u64 = 100;
-/// How often what convolutions take for themselves is bounded anew, and weights are looked for.
+/// Number of times that the search bounds the scratch memory of convolutions and chooses weights to transform.
 const ROUNDS: usize = 3;
-/// How many planes are looked at one by one.
+/// Number of planes whose margins the search tries to change one at a time.
 const MOST_ALONE: usize = 4;
-/// How many bytes of constants one of the workspace is worth while that is larger than dense arrays need.
+/// Bytes of constants that one byte of workspace is worth while the workspace is larger than dense arrays would need.
 const SCARCE: u64 = 2;
 
-/// How many bytes of constants one byte of workspace is worth where constants are more than aimed at: one for so many.
+/// Bytes of workspace that one byte of constants is worth (one part in so many) while constants exceed their target.
 const FEW: u64 = 8;
 
-/// Constants may grow where the workspace is as small as aimed at then, or smaller by one in so many.
+/// Fraction (one part in so many) by which the workspace must shrink for constants to grow if it does not reach its target.
 const FAR_SPARED: u64 = 8;
 
-/// The targets of a search, in bytes.
+/// Target sizes of the search, in bytes.
 pub struct Aims {
-    /// A workspace that is no larger than dense arrays would need.
+    /// Target size of the workspace: what dense arrays would need.
     pub workspace: u64,
-    /// Constants that are at most so many.
+    /// Target size of the constants.
     pub constants: u64,
 }
 
@@ -41,12 +41,12 @@ pub struct Candidate<'p> {
     pub plan: Plan<'p>,
     /// The program of the plan.
     pub program: Program,
-    /// The purpose of each buffer of the program.
+    /// Purpose of each buffer of the program, for the next step of the search.
     pub found: SearchFacts,
 }
 
-/// The choices whose program takes least memory of those that `schedule` makes of some, and what came of them; `order` is one of
-/// the entry that may take less than post order.
+/// Searches the choices whose program takes the least memory, and returns them with that program; `order` is an execution order of the
+/// entry that may need less memory than post order.
 pub fn least<'p>(
     aims: &Aims,
     order: Option<Vec<InstId>>,
@@ -54,28 +54,28 @@ pub fn least<'p>(
 ) -> Result<(Choices, Candidate<'p>)> {
     let choices = Choices::default();
     let made = schedule(&choices)?;
-    let mut search = Search { aims, schedule: &schedule, choices, made };
+    let mut search = MemorySearch { aims, schedule: &schedule, choices, made };
     if order.is_some() {
-        search.take(Choices { order, ..Choices::default() }, spares_much)?;
+        search.accept_if(Choices { order, ..Choices::default() }, spares_much)?;
     }
-    search.known()?;
+    search.choose_transformed_weights()?;
     // with weights that are transformed at compile time a convolution may be done otherwise, and be short of room again
     for _ in 0..ROUNDS {
-        if !search.rooms()? || !search.known()? {
+        if !search.bound_scratch_memory()? || !search.choose_transformed_weights()? {
             break;
         }
     }
-    search.apart()?;
-    let is_above = |search: &Search<_>| search.made.program.workspace_bytes > aims.workspace;
+    search.separate_concatenation_parts()?;
+    let is_above = |search: &MemorySearch<_>| search.made.program.workspace_bytes > aims.workspace;
     // the same from here on with windows at edges that read no margins, where there are any
     let has_edges = !search.made.found.in_parts.is_empty();
     let other = (has_edges && is_above(&search)).then(|| search.clone());
-    search.copied()?;
+    search.copy_margins()?;
     search.in_results()?;
     if let Some(mut other) = other.filter(|_| is_above(&search))
         && other.in_parts()?
     {
-        other.copied()?;
+        other.copy_margins()?;
         other.in_results()?;
         if is_worth_weights(&search.made.program, &other.made.program, aims.constants) {
             search = other;
@@ -84,12 +84,12 @@ pub fn least<'p>(
     Ok((search.choices, search.made))
 }
 
-/// Whether the second program takes less memory, by more than what is near when it is read may be worth.
+/// Whether the second program takes so much less memory that possible cache misses are worth it.
 pub fn spares_much(now: &Program, then: &Program) -> bool {
     now.workspace_bytes.saturating_sub(then.workspace_bytes) * LEAST_SPARED > now.workspace_bytes
 }
 
-/// Whether the second program takes so much less memory that its constants may be larger, which are to be at most so many.
+/// Whether the second program saves enough workspace to justify its larger constants, which should stay below `most` bytes.
 fn is_worth_weights(now: &Program, then: &Program, most: u64) -> bool {
     let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
     let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
@@ -97,22 +97,22 @@ fn is_worth_weights(now: &Program, then: &Program, most: u64) -> bool {
     spares_much(now, then) && worth > grown
 }
 
-struct Search<'a, 'p, S> {
+struct MemorySearch<'a, 'p, S> {
     aims: &'a Aims,
     schedule: &'a S,
     choices: Choices,
     made: Candidate<'p>,
 }
 
-impl<S> Clone for Search<'_, '_, S> {
+impl<S> Clone for MemorySearch<'_, '_, S> {
     fn clone(&self) -> Self {
-        Search { choices: self.choices.clone(), made: self.made.clone(), ..*self }
+        MemorySearch { choices: self.choices.clone(), made: self.made.clone(), ..*self }
     }
 }
 
-impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
-    /// Takes other choices where `better` says so of the programs without and with them.
-    fn take(&mut self, choices: Choices, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
+impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
+    /// Emits the program of `choices` and keeps both if `better` prefers it to the current one; returns whether it did.
+    fn accept_if(&mut self, choices: Choices, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
         let made = (self.schedule)(&choices)?;
         let taken = better(&self.made.program, &made.program);
         if taken {
@@ -121,10 +121,10 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
         Ok(taken)
     }
 
-    /// Weights that stand at the peak are transformed at compile time where that takes more off the workspace than it adds to the
-    /// constants, or half as much while the workspace is larger than aimed at. While it is, all that make it so are, whatever
-    /// they add, as long as much is spared: one of several peaks alone would spare nothing. Whether any are.
-    fn known(&mut self) -> Result<bool> {
+    /// Chooses weights of Winograd convolutions at the peak to transform at compile time, if the workspace shrinks by more than constants
+    /// grow (or by half as much while the workspace exceeds its target). While it exceeds the target all such weights at all peaks are
+    /// tried together, as one of several equal peaks alone would save nothing. Returns whether any were chosen.
+    fn choose_transformed_weights(&mut self) -> Result<bool> {
         let before = self.choices.known.len();
         for _ in 0..ROUNDS {
             let Aims { workspace, constants } = *self.aims;
@@ -135,7 +135,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
                     then.weights_bytes <= constants && spared > 0 && enough
                 };
                 // convolutions may share weights, so that all of them add less than each for itself
-                let (all, fitting) = (self.heaviest(u64::MAX), self.heaviest(constants));
+                let (all, fitting) = (self.heaviest_convolutions(u64::MAX), self.heaviest_convolutions(constants));
                 if self.take_known(&all, better)? || (fitting != all && self.take_known(&fitting, better)?) {
                     continue;
                 }
@@ -155,10 +155,9 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
         Ok(self.choices.known.len() > before)
     }
 
-    /// The convolutions that need the largest workspaces with their transformed weights, as many as leave constants at most so
-    /// many.
-    fn heaviest(&self, most: u64) -> HashSet<Key> {
-        let mut all = self.above(self.aims.workspace, &self.made.found.transformed);
+    /// The convolutions with the largest scratch memory for transformed weights, as many as keep constants below `most` bytes.
+    fn heaviest_convolutions(&self, most: u64) -> HashSet<Key> {
+        let mut all = self.groups_above(self.aims.workspace, &self.made.found.transformed);
         all.sort_by_key(|(key, own, others)| (std::cmp::Reverse(own + others), *key));
         let mut grown = self.made.program.weights_bytes;
         let fits = |(_, own, _): &(Key, u64, u64)| {
@@ -169,20 +168,20 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
         all.into_iter().take_while(fits).map(|(key, ..)| key).collect()
     }
 
-    /// Takes the weights of more convolutions as transformed at compile time where `better` says so.
+    /// Adds convolutions whose weights are transformed at compile time, if `better` prefers the resulting program.
     fn take_known(&mut self, more: &HashSet<Key>, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
         let mut choices = self.choices.clone();
         choices.known.extend(more);
         if choices.known.len() == self.choices.known.len() {
             return Ok(false);
         }
-        self.take(choices, better)
+        self.accept_if(choices, better)
     }
 
     /// Bounds the scratch memory of convolutions by what dense arrays would need, and returns whether any got a bound. Winograd's method is
     /// faster than direct sums and needs memory between its transforms, which is no reason for a workspace that is larger than the arrays
     /// of the program: where it is, each convolution whose memory is above what the arrays leave at its launches gets that as a bound.
-    fn rooms(&mut self) -> Result<bool> {
+    fn bound_scratch_memory(&mut self) -> Result<bool> {
         let mut bounded = false;
         for _ in 0..ROUNDS {
             let rooms = self.short_of();
@@ -191,7 +190,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
             }
             let mut choices = self.choices.clone();
             choices.rooms.extend(rooms);
-            if !self.take(choices, |now, then| then.workspace_bytes < now.workspace_bytes)? {
+            if !self.accept_if(choices, |now, then| then.workspace_bytes < now.workspace_bytes)? {
                 break;
             }
             bounded = true;
@@ -199,9 +198,9 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
         Ok(bounded)
     }
 
-    /// A part that is written where its concatenation lies holds all of that from then on. While the workspace is larger than aimed
-    /// at, those at the peak are made as a whole when their last part is there.
-    fn apart(&mut self) -> Result<()> {
+    /// While the workspace exceeds its target, gives the parts of concatenations at the peak memory of their own: a part that is written
+    /// directly into its concatenation keeps the whole concatenation alive from then on.
+    fn separate_concatenation_parts(&mut self) -> Result<()> {
         for _ in 0..ROUNDS {
             if self.made.program.workspace_bytes <= self.aims.workspace {
                 break;
@@ -213,16 +212,16 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
             }
             let mut choices = self.choices.clone();
             choices.apart.extend(wholes);
-            if !self.take(choices, spares_much)? {
+            if !self.accept_if(choices, spares_much)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// A plane with margins is larger than a dense one. While the workspace is larger than aimed at, those that make it so get
-    /// their margins when what reads them comes.
-    fn copied(&mut self) -> Result<()> {
+    /// While the workspace exceeds its target, makes planes without margins and copies them with margins right before the window that
+    /// needs them: a plane with margins is larger.
+    fn copy_margins(&mut self) -> Result<()> {
         self.without_margins(|found| &found.margins, |choices| &mut choices.copied, spares_much)?;
         Ok(())
     }
@@ -235,8 +234,8 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
         self.without_margins(|found| &found.in_parts, |choices| &mut choices.in_parts, better)
     }
 
-    /// Takes planes as chosen that make the workspace larger than aimed at with the margins they have: all of them, or else one, as
-    /// a copy may stand at another peak. Whether any were.
+    /// Tries to make the given planes without margins if they raise the workspace above its target: all of them together, or else one at
+    /// a time, as a copy may stand at another peak. Returns whether any was changed.
     fn without_margins(
         &mut self,
         found: impl Fn(&SearchFacts) -> &HashMap<BufId, InstId>,
@@ -245,7 +244,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
     ) -> Result<bool> {
         let mut any = false;
         for _ in 0..ROUNDS {
-            let mut planes = self.above(self.aims.workspace, found(&self.made.found));
+            let mut planes = self.groups_above(self.aims.workspace, found(&self.made.found));
             planes.sort_by_key(|(plane, own, _)| (std::cmp::Reverse(*own), *plane));
             let planes: Vec<InstId> = planes.into_iter().map(|(plane, ..)| plane).collect();
             let tries = std::iter::once(&planes[..]).chain(planes.chunks(1).take(MOST_ALONE));
@@ -253,7 +252,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
             for planes in tries.filter(|planes| !planes.is_empty()) {
                 let mut choices = self.choices.clone();
                 chosen(&mut choices).extend(planes);
-                taken = self.take(choices, &better)?;
+                taken = self.accept_if(choices, &better)?;
                 if taken {
                     break;
                 }
@@ -266,27 +265,27 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> Search<'_, 'p, S> {
         Ok(any)
     }
 
-    /// While the workspace is larger than aimed at, results hold other values until they are made. The caller's memory may not be
-    /// aligned as the workspace is.
+    /// While the workspace exceeds its target, lets intermediates use the memory of results that are not computed yet. The caller's
+    /// memory may be less aligned than the workspace.
     fn in_results(&mut self) -> Result<()> {
         if self.made.program.workspace_bytes > self.aims.workspace {
             let choices = Choices { in_results: true, ..self.choices.clone() };
-            self.take(choices, spares_much)?;
+            self.accept_if(choices, spares_much)?;
         }
         Ok(())
     }
 
-    /// The convolutions that take more for themselves than leaves the workspace as large as aimed at, and how much would.
+    /// The convolutions whose scratch memory raises the workspace above its target, each with the bytes that would not.
     fn short_of(&self) -> HashMap<Key, u64> {
         let most = self.aims.workspace;
-        let all = self.above(most, &self.made.found.scratch).into_iter();
+        let all = self.groups_above(most, &self.made.found.scratch).into_iter();
         all.map(|(key, _, others)| (key, most.saturating_sub(others))).collect()
     }
 
-    /// The convolutions with whose memory of these buffers a workspace needs more than `most`: their own, and what all else takes
-    /// then.
-    fn above<T: Copy + Ord>(&self, most: u64, groups: &HashMap<BufId, T>) -> Vec<(T, u64, u64)> {
-        let all = workspace::beside(&self.made.program, groups).into_iter();
+    /// The convolutions during which the workspace needs more than `most` bytes: each with its own bytes in the buffers of `groups`, and
+    /// the bytes of all other buffers at that time.
+    fn groups_above<T: Copy + Ord>(&self, most: u64, groups: &HashMap<BufId, T>) -> Vec<(T, u64, u64)> {
+        let all = workspace::group_memory(&self.made.program, groups).into_iter();
         let above = all.filter(|(_, (own, others))| own + others > most);
         above.map(|(key, (own, others))| (key, own, others)).collect()
     }

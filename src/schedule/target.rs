@@ -1,10 +1,10 @@
 //! The machine that kernels are made for, with what is asked of them.
 use crate::target::{CodeRequest, PanelSizes, Target};
 
-/// A machine with the wishes about its code, and the panels that other programs of the same function have.
+/// Target of kernels: the code request and the packed panels that other programs of the same function share.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelTarget<'a> {
-    /// The machine and the wishes.
+    /// The machine and the wishes about its code.
     pub request: &'a CodeRequest,
     /// Sizes of the panels that code for other sizes or processors of the function reads.
     pub panels: &'a PanelSizes,

@@ -100,7 +100,7 @@ impl Guard {
     }
 }
 
-/// A size that values say is never larger than an expression.
+/// A data-dependent size is never larger than an expression.
 #[derive(Clone, Debug)]
 struct Fact {
     size: SizeNumber,
@@ -314,7 +314,7 @@ pub fn record<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> 
     (out, record)
 }
 
-/// A size that values at run time say, from 0 to `most`; a constant where sizes are not recorded.
+/// A data-dependent size, from 0 to `most`; a constant where sizes are not recorded.
 pub fn variable(at_hand: i64, most: Dim) -> Dim {
     let made = with(|record| {
         let number = record.ranges.len();
@@ -350,12 +350,12 @@ pub fn is_within(dim: Dim, within: Interval) -> bool {
     own.least >= within.least && own.most <= within.most
 }
 
-/// Whether sizes that values say are in the expression of a number; nothing is recorded.
+/// Whether data-dependent sizes are in the expression of a number; nothing is recorded.
 pub fn follows_values(dim: Dim) -> bool {
     with(|record| record.expr(dim).vars().into_iter().any(|size| size >= record.said)).unwrap_or(false)
 }
 
-/// Whether sizes that values say decide how two numbers compare; nothing is recorded.
+/// Whether data-dependent sizes decide how two numbers compare; nothing is recorded.
 pub fn values_decide(a: Dim, relation: Relation, b: Dim) -> bool {
     let decide = |record: &mut Record| {
         let difference = record.expr(a).sub(&record.expr(b))?;

@@ -9,7 +9,7 @@ use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
 use crate::import::{self, Loaded};
-use crate::infer::{self, Facts, Given};
+use crate::infer::{self, Facts, FeedFacts};
 use crate::prepare::{FeedSpec, Prepared, Request, prepare};
 use crate::run;
 use crate::run::arguments;
@@ -266,9 +266,9 @@ fn is_constant(program: &Program, facts: &Facts, at: Endpoint) -> bool {
     facts.at(at).is_some_and(|f| f.tensor().is_some()) || &*program.graph.nodes[at.node].op == "Const"
 }
 
-fn given(feed: &crate::lower::Feed) -> Given {
+fn given(feed: &crate::lower::Feed) -> FeedFacts {
     let dims = feed.info.dims.iter().copied().map(Some).collect();
-    Given {
+    FeedFacts {
         at: feed.at,
         dtype: Some(TfType::Data(feed.info.dtype)),
         shape: PartialShape(Some(dims)),

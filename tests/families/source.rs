@@ -36,7 +36,7 @@ impl Machine {
 
 /// The object of a program's C source; `compiler` may have flags behind its name.
 pub fn object(program: &Program, target: &Target, compiler: &str) -> Result<Vec<u8>, String> {
-    let content = C.code(&Bundle::of(program, target), Launches::Direct).map_err(|e| e.to_string())?;
+    let content = C.code(&Bundle::of_program(program, target), Launches::Direct).map_err(|e| e.to_string())?;
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let file = |name: &str| folder.path().join(name);
     std::fs::write(file("m.c"), content.joined()).map_err(|e| e.to_string())?;

@@ -289,7 +289,7 @@ fn a_loop_changes_its_state_in_place() {
         Step::While { body, .. } => Some(body),
         _ => None,
     });
-    let written = step.map(|body| tfaot::kernel::BufferAccess::of(&p, body).written);
+    let written = step.map(|body| tfaot::kernel::BufferAccess::of_steps(&p, body).written);
     // the counter, the sum, its tanh and the list; a copy would write something else first
     assert_eq!(written.map(|w| w.len()), Some(4), "{}", tfaot::kernel::print(&p));
 }

@@ -147,7 +147,7 @@ fn run(built: &compile::Built, (request, compiler, runner): &Machine, args: &[Te
     write("m.o", &built.object.content.joined());
     write(
         "m.h",
-        tfaot::package::header::header(&tfaot::kernel::Face::of(&built.program), &[&request.target]).as_bytes(),
+        tfaot::package::header::header(&tfaot::kernel::Face::of_program(&built.program), &[&request.target]).as_bytes(),
     );
     for (i, arg) in args.iter().enumerate() {
         write(&format!("in.{i}"), &arg.bytes);

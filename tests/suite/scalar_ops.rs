@@ -201,7 +201,8 @@ impl Machine {
         write("m.o", &built.object.content.joined());
         write(
             "m.h",
-            tfaot::package::header::header(&tfaot::kernel::Face::of(&built.program), &[&self.target]).as_bytes(),
+            tfaot::package::header::header(&tfaot::kernel::Face::of_program(&built.program), &[&self.target])
+                .as_bytes(),
         );
         for (i, input) in inputs.iter().enumerate() {
             write(&format!("in.{i}"), &input.bytes);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use tfaot::diag::Error;
 use tfaot::graph::{Endpoint, NodeId, PartialShape, TfType};
-use tfaot::infer::{Given, infer};
+use tfaot::infer::{FeedFacts, infer};
 use tfaot::lower::lower;
 use tfaot::ops::output_count;
 use tfaot::prepare::{Binding, Request, prepare};
@@ -31,10 +31,10 @@ fn compare(path: &Path) -> (usize, usize, Vec<String>) {
     let prepared = prepare(program.clone(), &request).or_else(|_| prepare(program, &plain));
     let Ok(prepared) = prepared else { return (0, 0, Vec::new()) };
     let program = &prepared.program;
-    let given: Vec<Given> = prepared
+    let given: Vec<FeedFacts> = prepared
         .feeds
         .iter()
-        .map(|f| Given {
+        .map(|f| FeedFacts {
             at: f.at,
             dtype: Some(TfType::Data(f.info.dtype)),
             shape: PartialShape(Some(f.info.dims.iter().copied().map(Some).collect())),

@@ -462,6 +462,32 @@ fn comments_begin_with_nouns_or_verbs() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Modules whose functions are named by a verb with its object, or by the property that they return.
+const WELL_NAMED: &[&str] = &["hlo", "kernel", "optimize", "schedule"];
+/// Words that say neither what a function does nor what it returns.
+const NO_FUNCTION_NAMES: &[&str] = &[
+    "all", "along", "alone", "apart", "asked", "at", "both", "cut", "each", "found", "given", "held", "joined", "kept",
+    "left", "made", "moved", "of", "one", "part", "plain", "raised", "rest", "said", "seen", "taken", "told",
+    "touched", "turned", "whole", "within",
+];
+
+#[test]
+fn functions_say_what_they_return() {
+    let mut wrong = Vec::new();
+    for module in WELL_NAMED {
+        for (path, text) in files(&root().join("src").join(module)) {
+            let is_test = path.file_name().is_some_and(|name| name == "tests.rs");
+            for line in code(&text).lines().filter(|line| !is_test && begins_function(line)) {
+                let name = line.split_once("fn ").and_then(|(_, rest)| first_word(rest)).unwrap_or_default();
+                if NO_FUNCTION_NAMES.contains(&name.as_str()) {
+                    wrong.push(format!("{}: `{name}`", path.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "functions named by neither a verb nor a property:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn functions_are_short() {
     let long = functions().into_iter().filter(|f| f.length > MOST_LINES);

@@ -227,7 +227,7 @@ impl Machine {
         write("m.o", &if self.has_tiles && state == "all" { object.to_vec() } else { asking(object, asked) });
         write(
             "m.h",
-            tfaot::package::header::header(&tfaot::kernel::Face::of(program), &[&target("").target]).as_bytes(),
+            tfaot::package::header::header(&tfaot::kernel::Face::of_program(program), &[&target("").target]).as_bytes(),
         );
         for (i, arg) in args.iter().enumerate() {
             write(&format!("in.{i}"), &arg.bytes);

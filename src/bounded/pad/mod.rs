@@ -66,7 +66,7 @@ impl Padded<'_> {
             match inst.op {
                 Op::While { cond, body } => kinds.extend([(cond, Kind::Control), (body, Kind::Body)]),
                 Op::Conditional(_) | Op::Call(_) => {
-                    kinds.extend(inst.op.called().into_iter().map(|c| (c, Kind::Control)));
+                    kinds.extend(inst.op.called_computations().into_iter().map(|c| (c, Kind::Control)));
                 }
                 _ => {}
             }

@@ -9,7 +9,7 @@ use crate::tensor::DType;
 /// The padding behind `n` elements that leaves `count` windows.
 fn high(window: &WindowDim, n: u64, count: u64) -> Option<i64> {
     let Some(steps) = count.checked_sub(1) else { return Some(window.pad_high) };
-    let length = window.reach()?.checked_add(steps.checked_mul(window.stride)?)?;
+    let length = window.span()?.checked_add(steps.checked_mul(window.stride)?)?;
     let spread = n.checked_sub(1).map_or(Some(0), |n| n.checked_mul(window.lhs_dilate)?.checked_add(1))?;
     i64::try_from(length).ok()?.checked_sub(window.pad_low)?.checked_sub(i64::try_from(spread).ok()?)
 }
@@ -64,7 +64,7 @@ impl Walk<'_> {
                 return None;
             }
             // the last window ends `(count - 1) * stride + reach - low` elements behind the array's first
-            let behind_last_start = i64::try_from(of.reach()?).ok()?.checked_sub(of.pad_low)?;
+            let behind_last_start = i64::try_from(of.span()?).ok()?.checked_sub(of.pad_low)?;
             let last_start = result.dim(to[w]).offset_by(-1)?.scale(i64::try_from(of.stride).ok()?)?;
             Some(self.all.is_at_least(&operand.dim(from[w]), &last_start.offset_by(behind_last_start)?))
         };
@@ -102,7 +102,7 @@ impl Walk<'_> {
             (window.pad_low, window.pad_high) = (0, 0);
             // as many windows as at the bound
             let steps = count.saturating_sub(1).checked_mul(window.stride).ok_or(Refusal::Size)?;
-            let length = window.reach().and_then(|n| n.checked_add(steps)).ok_or(Refusal::Size)?;
+            let length = window.span().and_then(|n| n.checked_add(steps)).ok_or(Refusal::Size)?;
             self.only(plain, "begins between elements for other sizes")?;
             x = self.begins_at(x, from, numbers.low, (fill, length))?;
         }

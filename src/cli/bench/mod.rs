@@ -182,7 +182,7 @@ fn table(
         let model = Model::load_compiled(built, args.file.source().file(), target, args.threads.into())?;
         model.call_guarded(0, &values, &mut model.initial_state()?)?;
         let times = time_calls(&mut Session::new(model, &values)?, &effort(args))?;
-        let (rung, programs) = (entry.rung(&given), &built.bundle.variants[0].0);
+        let (rung, programs) = (entry.bucket_of_call(&given), &built.bundle.variants[0].0);
         let (most, flops) = (entry.rungs.get(rung).unwrap_or(&given), programs[rung].flops);
         let (min, median, p90) = (times.min_ms, times.median_ms, times.p90_ms);
         if args.json {

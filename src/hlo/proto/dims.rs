@@ -54,7 +54,7 @@ pub(super) fn write_convolution(d: &ConvDims) -> ConvolutionDimensionNumbers {
     }
 }
 
-/// The axes alone: no window, groups of one. Errors: `Code::BadEncoding` for axes that are no permutation.
+/// Reads the axes of a convolution, without a window and in one group. Errors: `Code::BadEncoding` for axes that are no permutation.
 pub(super) fn read_convolution<D: SizeRepr>(p: &ConvolutionDimensionNumbers) -> Result<ConvDims<D>> {
     Ok(ConvDims::of_axes(
         axes(p.input_batch_dimension, p.input_feature_dimension, &p.input_spatial_dimensions)?,

@@ -43,7 +43,7 @@ fn bad(message: impl Into<String>) -> Error {
     Error::user(Code::BadEncoding, message)
 }
 
-/// For each element in the order of the layout, its row-major position; `None` where the two agree.
+/// For each element in the order of the layout, its row-major position; `None` if the orders agree.
 fn positions(a: &ArrayShape) -> Option<Vec<usize>> {
     let order = &a.layout.as_ref()?.minor_to_major;
     if order.iter().rev().enumerate().all(|(i, &d)| d == i as i64) {
@@ -114,19 +114,19 @@ fn elements(t: &Tensor, a: &ArrayShape, p: &mut LiteralProto) {
             &reordered
         }
     };
-    fn all<T: Pod>(raw: &[u8]) -> Vec<T> {
+    fn read_all<T: Pod>(raw: &[u8]) -> Vec<T> {
         pod_collect_to_vec(raw)
     }
     match t.dtype {
         DType::Pred => p.preds = raw.iter().map(|&b| b != 0).collect(),
-        DType::S32 => p.s32s = all(raw),
-        DType::S64 => p.s64s = all(raw),
-        DType::U32 => p.u32s = all(raw),
-        DType::U64 => p.u64s = all(raw),
-        DType::F32 => p.f32s = all(raw),
-        DType::F64 => p.f64s = all(raw),
-        DType::C64 => p.c64s = all(raw),
-        DType::C128 => p.c128s = all(raw),
+        DType::S32 => p.s32s = read_all(raw),
+        DType::S64 => p.s64s = read_all(raw),
+        DType::U32 => p.u32s = read_all(raw),
+        DType::U64 => p.u64s = read_all(raw),
+        DType::F32 => p.f32s = read_all(raw),
+        DType::F64 => p.f64s = read_all(raw),
+        DType::C64 => p.c64s = read_all(raw),
+        DType::C128 => p.c128s = read_all(raw),
         packed if packed.bits() < 8 && packed != DType::F4E2M1FN => {
             if let Some(field) = raw_field!(p, packed, &mut) {
                 *field = pack(raw, packed.bits());

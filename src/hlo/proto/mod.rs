@@ -29,7 +29,7 @@ use messages::hlo::{HloModuleProto, HloProto, HloSnapshot};
 /// # Errors
 /// `Code::HloUnsupported` for attributes, opcodes and layouts that only text has.
 pub fn encode(module: &Module) -> Result<Vec<u8>> {
-    wrapped(write::module(module)?)
+    wrap_module(write::module(module)?)
 }
 
 /// [`encode`] with a row-major layout wherever none was written, as XLA's own files have them and its readers want them.
@@ -37,7 +37,7 @@ pub fn encode(module: &Module) -> Result<Vec<u8>> {
 /// # Errors
 /// As [`encode`].
 pub fn encode_laid_out(module: &Module) -> Result<Vec<u8>> {
-    wrapped(laid_out(module)?)
+    wrap_module(laid_out(module)?)
 }
 
 /// The bytes of an HloSnapshot: the module with layouts, without arguments and results.
@@ -60,7 +60,7 @@ fn laid_out(module: &Module) -> Result<HloModuleProto> {
     Ok(proto)
 }
 
-fn wrapped(module: HloModuleProto) -> Result<Vec<u8>> {
+fn wrap_module(module: HloModuleProto) -> Result<Vec<u8>> {
     bytes(&HloProto { hlo_module: MessageField::some(module), ..Default::default() })
 }
 
@@ -86,7 +86,7 @@ pub fn decode(bytes: &[u8]) -> Result<Module> {
     read::module(&proto)
 }
 
-/// Whether the outermost fields end where the bytes end: the reader of messages takes a cut one where a field ends.
+/// Whether the outermost fields end where the bytes end: the protobuf reader accepts a message cut between fields.
 fn is_whole(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     let varint = |rest: &mut &[u8]| {

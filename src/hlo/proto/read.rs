@@ -76,7 +76,7 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
     Ok(())
 }
 
-/// The program's shape, where it differs from what the instructions say.
+/// The text of the program's shape, if it differs from that of the instructions.
 fn entry_layout(program: &ProgramShapeProto, module: &Module) -> Result<Option<String>> {
     let params = program.parameters.iter().map(shape::read).collect::<Result<Vec<_>>>()?;
     let result =
@@ -84,8 +84,8 @@ fn entry_layout(program: &ProgramShapeProto, module: &Module) -> Result<Option<S
     let entry = module.entry();
     let own = entry.params.iter().map(|&id| &entry[id].shape);
     let same = params.len() == entry.params.len()
-        && params.iter().zip(own).all(|(a, b)| implied(a, b))
-        && implied(&result, &entry[entry.root].shape);
+        && params.iter().zip(own).all(|(a, b)| is_implied(a, b))
+        && is_implied(&result, &entry[entry.root].shape);
     if same {
         return Ok(None);
     }
@@ -93,8 +93,8 @@ fn entry_layout(program: &ProgramShapeProto, module: &Module) -> Result<Option<S
     Ok(Some(format!("{{({})->{result}}}", params.join(", "))))
 }
 
-/// Whether `written` is `own`, row-major where `own` has no layout.
-fn implied(written: &Shape, own: &Shape) -> bool {
+/// Whether `written` is `own`, with row-major layouts where `own` has none.
+fn is_implied(written: &Shape, own: &Shape) -> bool {
     match (written, own) {
         (Shape::Array(a), Shape::Array(b)) if b.layout.is_none() => {
             let plain = a.layout.as_ref().is_none_or(|l| {
@@ -102,7 +102,7 @@ fn implied(written: &Shape, own: &Shape) -> bool {
             });
             plain && a.same(b) && a.dynamic == b.dynamic
         }
-        (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| implied(a, b)),
+        (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_implied(a, b)),
         _ => written == own,
     }
 }

@@ -13,7 +13,7 @@ use crate::tensor::DType;
 
 type Extra = Vec<(String, String)>;
 
-/// The op of `p` and the attributes that are only carried.
+/// The op of `p` and its opaque attributes.
 pub(super) fn read(
     p: &HloInstructionProto,
     shape: &Option<Shape>,
@@ -28,8 +28,8 @@ pub(super) fn read(
     let mut attrs = Attrs::default();
     let selector = operands.first().and_then(|s| s.as_array());
     let by_pred = selector.is_some_and(|a| a.dtype == DType::Pred);
-    let mut calls = Calls { rest: calls, by_pred };
-    for name in own.iter().map(|n| table::bare(n)).chain(table::COMMON.iter().copied()) {
+    let mut calls = UnclaimedComputations { rest: calls, by_pred };
+    for name in own.iter().map(|n| table::without_prefix(n)).chain(table::COMMON.iter().copied()) {
         match value(name, p, &mut calls)? {
             Some(value) => {
                 let source = opaque_attrs::read(name, p, names)?.unwrap_or_default();
@@ -65,14 +65,14 @@ fn constant(p: &HloInstructionProto, shape: &Option<Shape>) -> Result<Op> {
     }
 }
 
-/// The called computations that no attribute took yet.
-struct Calls<'a> {
+/// The called computations that no attribute claimed yet.
+struct UnclaimedComputations<'a> {
     rest: &'a [CompId],
     /// Whether a conditional has a branch for true and one for false, not branches by number.
     by_pred: bool,
 }
 
-impl Calls<'_> {
+impl UnclaimedComputations<'_> {
     fn next(&mut self) -> Option<CompId> {
         let (&first, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -80,8 +80,8 @@ impl Calls<'_> {
     }
 }
 
-/// The value of attribute `name` if the op or the verifier reads it; `None` where it is only carried or missing.
-fn value(name: &str, p: &HloInstructionProto, calls: &mut Calls) -> Result<Option<FieldValue>> {
+/// The value of attribute `name` if the op or the verifier reads it; `None` if it is opaque or missing.
+fn value(name: &str, p: &HloInstructionProto, calls: &mut UnclaimedComputations) -> Result<Option<FieldValue>> {
     let opcode = p.opcode.as_str();
     let word = |w: &str| Some(FieldValue::Word(w.to_string()));
     let ints = |v: &[i64]| Some(FieldValue::Ints(v.to_vec()));
@@ -189,7 +189,7 @@ fn axes(name: &str, p: &HloInstructionProto) -> Option<FieldValue> {
     }
 }
 
-/// Whether the dimensions of this opcode stay text.
+/// Whether the `dimensions` of this opcode are kept as text.
 fn carries_dimensions(opcode: &str) -> bool {
     matches!(opcode, "all-to-all" | "all-gather" | "all-gather-start" | "reduce-scatter" | "scan")
 }

@@ -1,14 +1,14 @@
 //! Reads the texts of attributes that instructions only carry.
 use crate::diag::{Code, Error, Result};
 
-/// A place in such a text; white space is skipped.
+/// A cursor in an attribute's text; white space is skipped.
 pub(in crate::hlo) struct TextCursor<'a> {
     all: &'a str,
     rest: &'a str,
 }
 
 impl<'a> TextCursor<'a> {
-    /// At the start of `text`.
+    /// Starts at the beginning of `text`.
     pub fn new(text: &'a str) -> Self {
         TextCursor { all: text, rest: text.trim_start() }
     }
@@ -21,11 +21,11 @@ impl<'a> TextCursor<'a> {
     pub fn at_end(&self) -> bool {
         self.rest.is_empty()
     }
-    /// Whether `c` is next.
-    pub fn at(&self, c: char) -> bool {
+    /// Whether `c` comes next.
+    pub fn is_next(&self, c: char) -> bool {
         self.rest.starts_with(c)
     }
-    /// Takes `c` if it is next.
+    /// Skips `c` if it comes next.
     pub fn eat(&mut self, c: char) -> bool {
         let found = self.rest.starts_with(c);
         if found {
@@ -33,7 +33,7 @@ impl<'a> TextCursor<'a> {
         }
         found
     }
-    /// Takes `text` if it is next.
+    /// Skips `text` if it comes next.
     pub fn eat_text(&mut self, text: &str) -> bool {
         let found = self.rest.starts_with(text);
         if found {
@@ -41,12 +41,12 @@ impl<'a> TextCursor<'a> {
         }
         found
     }
-    /// Takes `c`, which must be next.
+    /// Skips `c`, which must come next.
     pub fn expect(&mut self, c: char) -> Result<()> {
-        if self.eat(c) { Ok(()) } else { Err(self.wrong(&format!("`{c}`"))) }
+        if self.eat(c) { Ok(()) } else { Err(self.expected(&format!("`{c}`"))) }
     }
-    /// The error that something else was expected here.
-    pub fn wrong(&self, wanted: &str) -> Error {
+    /// The error for unexpected input: `wanted` was expected.
+    pub fn expected(&self, wanted: &str) -> Error {
         let at = self.all.len() - self.rest.len();
         Error::user(Code::HloSyntax, format!("expects {wanted} at byte {at} of `{}`", self.all))
     }
@@ -60,15 +60,15 @@ impl<'a> TextCursor<'a> {
         let digits = self.rest.strip_prefix('-').unwrap_or(self.rest);
         let n = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
         let length = n + self.rest.len() - digits.len();
-        let value = self.rest[..length].parse().map_err(|_| self.wrong("a number"))?;
+        let value = self.rest[..length].parse().map_err(|_| self.expected("a number"))?;
         self.skip(length);
         Ok(value)
     }
-    /// Whether a number is next.
+    /// Whether an integer comes next.
     pub fn at_int(&self) -> bool {
         self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '-')
     }
-    /// Numbers between `open` and `close`, with commas.
+    /// Integers between `open` and `close`, separated by commas.
     pub fn ints(&mut self, open: char, close: char) -> Result<Vec<i64>> {
         self.expect(open)?;
         let mut out = Vec::new();
@@ -78,7 +78,7 @@ impl<'a> TextCursor<'a> {
         }
         Ok(out)
     }
-    /// `(n)`.
+    /// An integer in parentheses.
     pub fn parenthesised(&mut self) -> Result<i64> {
         self.expect('(')?;
         let value = self.int()?;
@@ -98,7 +98,7 @@ impl<'a> TextCursor<'a> {
         let end = self.rest.find(|c: char| !(c.is_ascii_digit() || "+-.eE".contains(c)));
         self.skip(end.unwrap_or(self.rest.len()))
     }
-    /// `{...}` whole, whatever is inside; braces in strings do not count.
+    /// The text of `{...}` with all its content; braces in strings do not count.
     pub fn braces(&mut self) -> Result<&'a str> {
         let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
         for (i, b) in self.rest.bytes().enumerate() {
@@ -112,20 +112,20 @@ impl<'a> TextCursor<'a> {
                 _ => {}
             }
         }
-        Err(self.wrong("`{...}`"))
+        Err(self.expected("`{...}`"))
     }
     /// A string in quotes with its escapes resolved.
     pub fn quoted(&mut self) -> Result<Vec<u8>> {
         let bytes = self.rest.as_bytes();
         if bytes.first() != Some(&b'"') {
-            return Err(self.wrong("a string"));
+            return Err(self.expected("a string"));
         }
         let mut i = 1;
         while bytes.get(i).is_some_and(|&b| b != b'"') {
             i += if bytes[i] == b'\\' { 2 } else { 1 };
         }
         if i >= bytes.len() {
-            return Err(self.wrong("the end of a string"));
+            return Err(self.expected("the end of a string"));
         }
         let out = unescape(&self.rest[1..i]);
         self.skip(i + 1);

@@ -16,26 +16,26 @@ fn unsupported(what: &str) -> Error {
 /// `{replicated}`, `{devices=[2,2]<=[4]T(1,0) last_tile_dim_replicate}`, `{{manual}, {maximal device=1}}`.
 pub(super) fn write(text: &str) -> Result<OpSharding> {
     let mut s = TextCursor::new(text);
-    let sharding = one(&mut s)?;
-    if s.at_end() { Ok(sharding) } else { Err(s.wrong("the end of a sharding")) }
+    let sharding = parse_sharding(&mut s)?;
+    if s.at_end() { Ok(sharding) } else { Err(s.expected("the end of a sharding")) }
 }
 
-fn one(s: &mut TextCursor) -> Result<OpSharding> {
+fn parse_sharding(s: &mut TextCursor) -> Result<OpSharding> {
     s.expect('{')?;
-    if !s.at('{') && !s.at('}') {
-        return parts(s);
+    if !s.is_next('{') && !s.is_next('}') {
+        return parse_fields(s);
     }
     let mut p = OpSharding { type_: TUPLE, ..Default::default() };
     while !s.eat('}') {
         s.expect('{')?;
-        p.tuple_shardings.push(parts(s)?);
+        p.tuple_shardings.push(parse_fields(s)?);
         s.eat(',');
     }
     Ok(p)
 }
 
 /// The words of one sharding, behind its `{`.
-fn parts(s: &mut TextCursor) -> Result<OpSharding> {
+fn parse_fields(s: &mut TextCursor) -> Result<OpSharding> {
     let mut p = OpSharding::new();
     while !s.eat('}') {
         match s.word() {
@@ -67,7 +67,7 @@ fn parts(s: &mut TextCursor) -> Result<OpSharding> {
 fn metadata(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     s.expect('=')?;
     s.expect('{')?;
-    if !s.at('{') {
+    if !s.is_next('{') {
         p.metadata.push(origin(s)?);
         return Ok(());
     }
@@ -116,7 +116,7 @@ fn last_tile_dims(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     s.expect('{')?;
     while !s.eat('}') {
         let word = s.word();
-        let kind = TYPES.iter().find(|t| t.0 == word).ok_or_else(|| s.wrong("a sharding's type"))?;
+        let kind = TYPES.iter().find(|t| t.0 == word).ok_or_else(|| s.expected("a sharding's type"))?;
         p.last_tile_dims.push(kind.1);
         s.eat(',');
     }

@@ -16,14 +16,14 @@ use crate::hlo::{Inst, Op, Shape, text};
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::DTypeClass;
 
-/// Fills in the fields that `inst.op` is.
+/// Writes the fields of `inst.op`.
 pub(super) fn write(
     inst: &Inst,
     operands: &[&Shape],
     ids: &HashMap<&str, i64>,
     p: &mut HloInstructionProto,
 ) -> Result<()> {
-    p.called_computation_ids = inst.op.called().into_iter().map(comp_id).collect();
+    p.called_computation_ids = inst.op.called_computations().into_iter().map(comp_id).collect();
     match &inst.op {
         Op::Parameter(n) => p.parameter_number = *n as i64,
         Op::Constant(value) => p.literal = MessageField::some(literal::write(value, &inst.shape)?),
@@ -43,7 +43,7 @@ pub(super) fn write(
         Op::Foreign(f) => foreign(f, ids, p)?,
         _ => {}
     }
-    for (name, value, source) in schema::own(&inst.op).iter() {
+    for (name, value, source) in schema::attributes_of(&inst.op).iter() {
         field(name, value, source, p)?;
     }
     if let Op::Elementwise(ScalarOp::Compare(_, kind)) = inst.op {
@@ -52,7 +52,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Fills in the field of one attribute; `source` is the text of one that is only carried.
+/// Writes the field of one attribute; `source` is the text of an opaque one.
 fn field(name: &str, value: &FieldValue, source: &str, p: &mut HloInstructionProto) -> Result<()> {
     match value {
         FieldValue::Bool(b) => bool_field(name, *b, p),

@@ -1,5 +1,5 @@
 //! The attributes that a field of an op is, by the type of the field.
-use super::table::{self, FieldSyntax, bare};
+use super::table::{self, FieldSyntax, without_prefix};
 use super::words::Words;
 use super::{Attrs, FieldValue, Result, comp, index};
 use crate::hlo::attrs::*;
@@ -10,9 +10,10 @@ use crate::scalar::CompareKind;
 /// The frontend attributes of a `topk` whose elements are compared by `<`; XLA carries them and compares in the total order.
 const BY_COMPARISON: &str = "{top_k_order=\"comparison\"}";
 
-/// A type of the fields of ops, with the attributes that it is. `name` is that of the table of opcodes, with its prefix, or empty.
+/// A type of op fields, with the attributes that represent it. `name` is its attribute in the table of opcodes, with the prefix, or
+/// empty.
 pub(in crate::hlo) trait Field: Sized {
-    /// Takes the value out of the attributes; a default where it is not written.
+    /// Takes the value out of the attributes; a default if it is missing.
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self>;
     /// Adds the attributes of the value.
     fn write(&self, name: &'static str, out: &mut Attrs);
@@ -38,7 +39,7 @@ fn flag(attrs: &mut Attrs, name: &str, default: bool) -> bool {
 
 fn put(out: &mut Attrs, name: &'static str, value: FieldValue) {
     if !name.is_empty() {
-        out.push(bare(name), value, "");
+        out.push(without_prefix(name), value, "");
     }
 }
 
@@ -49,8 +50,8 @@ fn put_axes(out: &mut Attrs, name: &'static str, axes: &[usize]) {
 /// An axis or a number: whether it stands in braces is the attribute's form.
 impl Field for usize {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-        let name = bare(name);
-        if table::form(name) != Some(FieldSyntax::Ints) {
+        let name = without_prefix(name);
+        if table::attribute_syntax(name) != Some(FieldSyntax::Ints) {
             return index(attrs.int(name, 0));
         }
         match ints(attrs, name)[..] {
@@ -60,14 +61,14 @@ impl Field for usize {
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         let number = *self as i64;
-        let is_list = table::form(bare(name)) == Some(FieldSyntax::Ints);
+        let is_list = table::attribute_syntax(without_prefix(name)) == Some(FieldSyntax::Ints);
         put(out, name, if is_list { FieldValue::Ints(vec![number]) } else { FieldValue::Int(number) });
     }
 }
 
 impl Field for u64 {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-        Ok(index(attrs.int(bare(name), 0))? as u64)
+        Ok(index(attrs.int(without_prefix(name), 0))? as u64)
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         put(out, name, FieldValue::Int(*self as i64));
@@ -77,7 +78,7 @@ impl Field for u64 {
 /// The bits of an f32, which is written as a number.
 impl Field for u32 {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-        Ok(match attrs.take(bare(name)) {
+        Ok(match attrs.take(without_prefix(name)) {
             Some(FieldValue::Float(v)) => (v as f32).to_bits(),
             _ => 0,
         })
@@ -89,7 +90,7 @@ impl Field for u32 {
 
 impl Field for bool {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-        Ok(flag(attrs, bare(name), name.starts_with('+')))
+        Ok(flag(attrs, without_prefix(name), name.starts_with('+')))
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         if *self || !name.starts_with('?') {
@@ -100,7 +101,7 @@ impl Field for bool {
 
 impl Field for String {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-        Ok(attrs.word(bare(name)))
+        Ok(attrs.word(without_prefix(name)))
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         put(out, name, FieldValue::Word(self.clone()));
@@ -111,7 +112,7 @@ impl Field for String {
 macro_rules! word_fields {
     ($($t:ty),*) => { $(impl Field for $t {
         fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-            Ok(Self::of_word(&attrs.word(bare(name))))
+            Ok(Self::of_word(&attrs.word(without_prefix(name))))
         }
         fn write(&self, name: &'static str, out: &mut Attrs) {
             put(out, name, FieldValue::Word(self.word().to_string()));
@@ -122,7 +123,7 @@ word_fields!(FftKind, FusionKind, Transpose);
 
 impl Field for CompId {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-        comp(attrs, bare(name))
+        comp(attrs, without_prefix(name))
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         put(out, name, FieldValue::Comp(*self));
@@ -160,7 +161,7 @@ impl Field for CompareKind {
 
 impl Field for Vec<usize> {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-        axes(attrs, bare(name))
+        axes(attrs, without_prefix(name))
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         put_axes(out, name, self);
@@ -169,7 +170,7 @@ impl Field for Vec<usize> {
 
 impl Field for Vec<u64> {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-        ints(attrs, bare(name)).into_iter().map(|v| index(v).map(|v| v as u64)).collect()
+        ints(attrs, without_prefix(name)).into_iter().map(|v| index(v).map(|v| v as u64)).collect()
     }
     fn write(&self, name: &'static str, out: &mut Attrs) {
         put(out, name, FieldValue::Ints(self.iter().map(|&n| n as i64).collect()));
@@ -180,7 +181,7 @@ impl Field for Vec<u64> {
 macro_rules! list_fields {
     ($($t:ty: $variant:ident),*) => { $(impl Field for Vec<$t> {
         fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
-            Ok(match attrs.take(bare(name)) {
+            Ok(match attrs.take(without_prefix(name)) {
                 Some(FieldValue::$variant(all)) => all,
                 _ => Vec::new(),
             })

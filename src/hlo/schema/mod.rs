@@ -1,6 +1,6 @@
 //! Attributes of instructions as values under XLA's names, and the ops that they make: the same for text, messages and StableHLO.
 //!
-//! The table of opcodes in `op.rs` says which attributes a field of an op is. [`op`] makes an op of attributes, [`own`] gives the
+//! The table of opcodes in `op.rs` says which attributes a field of an op is. [`op`] makes an op of attributes, [`attributes_of`] gives the
 //! attributes of an op; readers and printers know the forms of attributes and no opcodes, but for the few that have a form of their own.
 mod fields;
 pub(in crate::hlo) mod table;
@@ -32,7 +32,7 @@ pub(in crate::hlo) enum FieldValue {
     Pads(Vec<PadDim>),
     Word(String),
     Metadata(Metadata),
-    /// Only carried.
+    /// An opaque value, kept as text.
     Text,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Attrs<'a> {
             _ => Metadata::default(),
         }
     }
-    /// Takes an attribute that is only carried if its text is this.
+    /// Takes an opaque attribute if its text equals `text`.
     fn take_text(&mut self, name: &str, text: &str) -> bool {
         let found = self.list.iter().position(|a| a.0 == name && a.2.trim() == text);
         found.map(|i| self.list.remove(i)).is_some()
@@ -80,7 +80,7 @@ impl<'a> Attrs<'a> {
             _ => String::new(),
         }
     }
-    /// The attributes in order: name, value, and the text of those that are only carried.
+    /// The attributes in order: name, value, and the text of opaque ones.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &FieldValue, &str)> {
         self.list.iter().map(|(name, value, source)| (*name, value, &**source))
     }
@@ -99,7 +99,7 @@ fn comp(attrs: &mut Attrs, name: &str) -> Result<CompId> {
 }
 
 /// The element type of a written array shape.
-fn written(shape: &Option<Shape>, opcode: &str) -> Result<DType> {
+fn written_dtype(shape: &Option<Shape>, opcode: &str) -> Result<DType> {
     match shape {
         Some(Shape::Array(a)) => Ok(a.dtype),
         Some(other) => Err(format!("{opcode} can't have the shape {other}")),
@@ -107,7 +107,7 @@ fn written(shape: &Option<Shape>, opcode: &str) -> Result<DType> {
     }
 }
 
-/// The op of `opcode` with its attributes, which are taken out of `attrs`; a message that says what is wrong otherwise.
+/// Builds the op of `opcode` from its attributes, which are taken out of `attrs`; otherwise an error message.
 pub(in crate::hlo) fn op(opcode: &str, shape: &Option<Shape>, operands: &[&Shape], attrs: &mut Attrs) -> Result<Op> {
     if let Some(op) = ScalarOp::parse(opcode) {
         return Ok(Op::Elementwise(op));
@@ -117,9 +117,9 @@ pub(in crate::hlo) fn op(opcode: &str, shape: &Option<Shape>, operands: &[&Shape
             let kind = if attrs.word("type") == "TOTALORDER" { CompareKind::Total } else { CompareKind::Partial };
             Ok(Op::Elementwise(ScalarOp::Compare(direction(&attrs.word("direction")), kind)))
         }
-        "convert" => Ok(Op::Elementwise(ScalarOp::Convert(written(shape, opcode)?))),
+        "convert" => Ok(Op::Elementwise(ScalarOp::Convert(written_dtype(shape, opcode)?))),
         "bitcast-convert" => {
-            let to = written(shape, opcode)?;
+            let to = written_dtype(shape, opcode)?;
             let from = operands.first().copied().and_then(Shape::as_array).map(|a| a.dtype.bits());
             let same = from == Some(to.bits());
             Ok(if same { Op::Elementwise(ScalarOp::BitcastConvert(to)) } else { Op::BitcastConvertWidth })
@@ -142,8 +142,8 @@ pub(in crate::hlo) fn op(opcode: &str, shape: &Option<Shape>, operands: &[&Shape
     }
 }
 
-/// The attributes of an op under XLA's names; neither those of carried opcodes nor the branches of a conditional.
-pub(in crate::hlo) fn own(op: &Op) -> Attrs<'static> {
+/// The attributes of an op under XLA's names, without opaque ones and the branches of a conditional.
+pub(in crate::hlo) fn attributes_of(op: &Op) -> Attrs<'static> {
     let mut out = Attrs::default();
     match op {
         Op::Elementwise(ScalarOp::Compare(direction, kind)) => {
@@ -170,7 +170,7 @@ fn is_scalar(operands: &[&Shape]) -> bool {
 }
 
 /// The computations of an attribute, each with its name.
-fn calls(name: &str, value: &FieldValue) -> Vec<(String, CompId)> {
+fn named_computations(name: &str, value: &FieldValue) -> Vec<(String, CompId)> {
     match value {
         FieldValue::Comp(id) => vec![(name.to_string(), *id)],
         FieldValue::Comps(ids) => ids.iter().map(|&id| (name.to_string(), id)).collect(),
@@ -178,7 +178,7 @@ fn calls(name: &str, value: &FieldValue) -> Vec<(String, CompId)> {
     }
 }
 
-/// An opcode that is only carried, with all attributes.
+/// An opcode with opaque attributes, which are all taken.
 fn foreign(opcode: &str, attrs: &mut Attrs) -> Op {
     let mut foreign = Foreign { opcode: opcode.to_string(), ..Foreign::default() };
     let all = std::mem::take(&mut attrs.list);
@@ -188,7 +188,7 @@ fn foreign(opcode: &str, attrs: &mut Attrs) -> Op {
             continue;
         }
         match value {
-            FieldValue::Comp(_) | FieldValue::Comps(_) => foreign.calls.extend(calls(name, &value)),
+            FieldValue::Comp(_) | FieldValue::Comps(_) => foreign.calls.extend(named_computations(name, &value)),
             _ => foreign.attrs.push((name.to_string(), source.trim().to_string())),
         }
     }

@@ -3,7 +3,7 @@
 use crate::hlo::op;
 use crate::scalar::ScalarOp;
 
-/// How an attribute's value is written.
+/// Syntax of an attribute's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::hlo) enum FieldSyntax {
     /// `true`, `false`, `0`, `1`.
@@ -87,7 +87,7 @@ const BRACES: &[&str] = &[
 ];
 
 /// The syntax of the attribute `name` in HLO text; `None` for names that no opcode has.
-pub(in crate::hlo) fn form(name: &str) -> Option<FieldSyntax> {
+pub(in crate::hlo) fn attribute_syntax(name: &str) -> Option<FieldSyntax> {
     Some(match name {
         "is_stable"
         | "largest"
@@ -162,7 +162,7 @@ pub(in crate::hlo) fn attributes(opcode: &str) -> Option<&'static [&'static str]
 }
 
 /// The name of an attribute without its prefix.
-pub(in crate::hlo) fn bare(attribute: &str) -> &str {
+pub(in crate::hlo) fn without_prefix(attribute: &str) -> &str {
     attribute.trim_start_matches(['!', '?', '+'])
 }
 
@@ -176,7 +176,7 @@ fn scalar_attributes(opcode: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The attributes of an opcode that is only carried.
+/// The attributes of an opcode with opaque attributes.
 fn foreign_attributes(opcode: &str) -> Option<&'static [&'static str]> {
     Some(match opcode {
         // the older name of `opt-barrier`
@@ -252,7 +252,7 @@ fn foreign_attributes(opcode: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Splits `foo-start`, `foo-update`, `foo-done` of an opcode `foo` that has no form of its own into the opcode and the suffix.
-pub(in crate::hlo) fn sugar(opcode: &str) -> Option<(&str, &str)> {
+pub(in crate::hlo) fn split_async_suffix(opcode: &str) -> Option<(&str, &str)> {
     ["-start", "-update", "-done"].iter().find_map(|suffix| {
         let base = opcode.strip_suffix(suffix)?;
         attributes(base).map(|_| (base, *suffix))

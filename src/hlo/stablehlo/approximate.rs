@@ -1,18 +1,20 @@
 //! JAX's `approx_max_k` and `approx_min_k`, which are exact outside of TPUs: sorted, and cut to the size of the result.
-use super::converter::{Converter, at};
+use super::converter::{Converter, error_at};
 use super::tree::{MlirAttr, Operation};
 use crate::diag::{Code, Result};
 use crate::hlo::open::SliceDim;
 use crate::hlo::{ArrayShape, InstId, Op, Shape};
 
 impl Converter<'_, '_> {
-    /// The custom call `ApproxTopK` of arrays and as many initial values, of which nothing is left to the hardware.
+    /// Converts the custom call `ApproxTopK` of arrays and as many initial values, with exact results.
     pub(super) fn approximate_top_k(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
-        let refuse = |message: &str| at(op, Code::HloUnsupported, message);
+        let refuse = |message: &str| error_at(op, Code::HloUnsupported, message);
         let arrays = operands.get(..op.types.len()).filter(|a| operands.len() == 2 * a.len() && !a.is_empty());
         let arrays = arrays.ok_or_else(|| refuse("`ApproxTopK` takes arrays and their initial values"))?;
         let dim = reduction_dim(op).ok_or_else(|| refuse("`ApproxTopK` names no `reduction_dim`"))?;
-        let &[comp] = &self.called(op)?[..] else { return Err(refuse("`ApproxTopK` calls one comparison")) };
+        let &[comp] = &self.called_computations(op)?[..] else {
+            return Err(refuse("`ApproxTopK` calls one comparison"));
+        };
         let results: Vec<ArrayShape> = op.types.iter().filter_map(Shape::as_array).cloned().collect();
         let fits = |(x, out): (&InstId, &ArrayShape)| {
             let x = self.host.builder().shape(*x).pinned();

@@ -32,7 +32,7 @@ impl<'a> TextReader<'a> {
     /// `{a = 1, b}` behind its `{`.
     pub fn dictionary(&mut self, close: &str) -> Result<Vec<(String, MlirAttr)>> {
         self.list(close, |r| {
-            let name = if r.at("\"") { r.string()? } else { r.word()? };
+            let name = if r.is_next("\"") { r.string()? } else { r.word()? };
             let value = if r.eat("=") { r.attribute()? } else { MlirAttr::Bool(true) };
             Ok((name.to_string(), value))
         })
@@ -42,13 +42,13 @@ impl<'a> TextReader<'a> {
         if !self.peek_number().is_empty() {
             let value = self.number()?;
             // `3 : i64`; the type is of no use here.
-            if self.at(":") && !self.at("::") {
-                self.take(1);
+            if self.is_next(":") && !self.is_next("::") {
+                self.take_bytes(1);
                 self.dtype()?;
             }
             return Ok(value);
         }
-        if self.at("\"") {
+        if self.is_next("\"") {
             let text = self.string()?;
             let bytes = unescaped(text).ok_or_else(|| self.error("a string has an escape that MLIR does not have"))?;
             return String::from_utf8(bytes).map(MlirAttr::Text).map_err(|_| self.error("a string is not UTF-8"));
@@ -77,17 +77,17 @@ impl<'a> TextReader<'a> {
             "unit" => self.flag("unit", true),
             "loc" => self.location().map(|_| MlirAttr::Other),
             "tensor" | "tuple" | "complex" | "index" => self.ty().map(|_| MlirAttr::Other),
-            "" if self.at("!") || self.at("(") => self.signature().map(|_| MlirAttr::Other),
+            "" if self.is_next("!") || self.is_next("(") => self.signature().map(|_| MlirAttr::Other),
             "" => Err(self.error("expects an attribute's value")),
             word => {
                 let text = word.to_string();
-                self.take(word.len());
+                self.take_bytes(word.len());
                 Ok(MlirAttr::Text(text))
             }
         }
     }
     fn flag(&mut self, word: &str, value: bool) -> Result<MlirAttr> {
-        self.take(word.len());
+        self.take_bytes(word.len());
         Ok(MlirAttr::Bool(value))
     }
     /// A number without its type.
@@ -99,7 +99,7 @@ impl<'a> TextReader<'a> {
             Err(_) if text.contains("0x") => MlirAttr::Other,
             Err(_) => MlirAttr::Float(text.parse().map_err(|_| self.error("expects a number"))?),
         };
-        self.take(text.len());
+        self.take_bytes(text.len());
         Ok(value)
     }
     /// The attribute behind a `#`.
@@ -110,13 +110,13 @@ impl<'a> TextReader<'a> {
             let inner = &body[1..body.len() - 1];
             return conv_axes(inner).map_err(|m| self.error(m)).map(|d| MlirAttr::Conv(Box::new(d)));
         }
-        if !self.at("<") {
+        if !self.is_next("<") {
             return Ok(MlirAttr::Other);
         }
         match name {
             // `#stablehlo<precision DEFAULT>`.
             "stablehlo" | "chlo" => {
-                self.take(1);
+                self.take_bytes(1);
                 self.word()?;
                 let nested = self.eat("<");
                 let value = self.word()?.to_string();
@@ -124,7 +124,7 @@ impl<'a> TextReader<'a> {
                 Ok(MlirAttr::Text(value))
             }
             name if name.starts_with("stablehlo.") || name.starts_with("chlo.") => {
-                self.take(1);
+                self.take_bytes(1);
                 self.dictionary(">").map(MlirAttr::Dict)
             }
             // meshes and shardings, which are read where they are needed
@@ -143,16 +143,16 @@ impl<'a> TextReader<'a> {
         if inside.eat("#") {
             return inside.suffix().map(|alias| Some(format!("#{alias}")));
         }
-        if !inside.at("\"") {
+        if !inside.is_next("\"") {
             return Ok(None);
         }
         let name = inside.string()?.to_string();
         // `loc("file.py":3:4)` is a place in a file and no name.
-        Ok(Some(name).filter(|_| !inside.at(":")))
+        Ok(Some(name).filter(|_| !inside.is_next(":")))
     }
     /// `array<i64: 1, 2>`.
     fn array(&mut self) -> Result<MlirAttr> {
-        self.take("array".len());
+        self.take_bytes("array".len());
         self.expect("<")?;
         self.dtype()?;
         if !self.eat(":") {
@@ -166,7 +166,7 @@ impl<'a> TextReader<'a> {
         if !self.eat_word("dense") && self.peek_word() != "dense_resource" {
             return Err(self.error("expects `dense<...>`"));
         }
-        if !self.at("<") || self.at("<__elided__>") {
+        if !self.is_next("<") || self.is_next("<__elided__>") {
             return Err(self.error_as(Code::HloUnsupported, "a constant that is kept outside of the text"));
         }
         // The elements are read once their type is known, which stands behind them.
@@ -186,15 +186,15 @@ impl<'a> TextReader<'a> {
     }
     fn elements(&mut self, shape: &ArrayShape) -> Result<Tensor> {
         let mut bytes = Vec::new();
-        if self.at("\"...\"") {
+        if self.is_next("\"...\"") {
             return Err(self.error_as(Code::HloUnsupported, "the elements of a constant are left out"));
         }
-        if self.at("\"") {
+        if self.is_next("\"") {
             let hex = self.string()?;
             bytes = raw(hex, shape.dtype).ok_or_else(|| self.error("expects \"0x...\" with a byte in two digits"))?;
-        } else if self.at("[") {
+        } else if self.is_next("[") {
             self.nested(shape, 0, &mut bytes)?;
-        } else if !self.at(">") {
+        } else if !self.is_next(">") {
             self.element(shape.dtype, &mut bytes)?;
         }
         dense(shape, bytes.into()).map_err(|told| self.error_as(told.code(), told.to_string()))
@@ -233,7 +233,7 @@ impl<'a> TextReader<'a> {
                     let value: f64 = text.parse().map_err(|_| self.error("expects a number"))?;
                     push_float(dtype, value, out);
                 }
-                self.take(text.len());
+                self.take_bytes(text.len());
                 Ok(())
             }
             DTypeClass::Pred | DTypeClass::Signed | DTypeClass::Unsigned => {
@@ -248,7 +248,7 @@ impl<'a> TextReader<'a> {
                         None => text.parse().ok(),
                     };
                     let value = parsed.ok_or_else(|| self.error("expects a whole number"))?;
-                    self.take(text.len());
+                    self.take_bytes(text.len());
                     value
                 };
                 out.extend(&value.to_le_bytes()[..dtype.bytes()]);
@@ -287,7 +287,7 @@ impl std::fmt::Display for NotDense {
     }
 }
 
-/// A constant of these bytes, or of one element that stands for all.
+/// A constant from the bytes of all elements, or of one element that is repeated.
 pub(super) fn dense(shape: &ArrayShape, bytes: Bytes) -> Result<Tensor, NotDense> {
     let width = shape.dtype.bytes();
     let count = element_count(&shape.dims).and_then(|n| usize::try_from(n).ok());

@@ -49,7 +49,7 @@ pub(super) fn dict<'a>(op: &'a Operation, names: &[&str]) -> AttrResult<&'a [(St
     }
 }
 
-/// Attributes as they are gathered.
+/// Attributes being collected.
 #[derive(Default)]
 pub(super) struct Out(pub(super) Attrs<'static>);
 
@@ -63,7 +63,7 @@ impl Out {
     pub(super) fn carried(&mut self, name: &'static str, text: String) {
         self.0.push(name, FieldValue::Text, text);
     }
-    /// All of them as they are carried.
+    /// The attributes as opaque text.
     pub(super) fn into_carried(self) -> Vec<(String, String)> {
         self.0.into_extra()
     }

@@ -4,13 +4,13 @@ use super::tree::{MlirAttr, Operation};
 use super::{collectives, custom_call};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
 use crate::hlo::op;
-use crate::hlo::schema::table::{self, FieldSyntax, bare};
+use crate::hlo::schema::table::{self, FieldSyntax, without_prefix};
 use crate::hlo::schema::{Attrs, FieldValue};
 use crate::hlo::text::print_dim_labels;
 use crate::hlo::{CompId, Shape};
 use crate::scalar::ScalarOp;
 
-/// Opcodes of the table in `op.rs` that StableHLO has an operation for, by HLO's names. Others are refused, in both directions.
+/// Opcodes of the table in `op.rs` that StableHLO has an operation for, by HLO's names. Others are refused in both directions.
 pub(super) const OPERATIONS: &[&str] = &[
     "iota",
     "broadcast",
@@ -87,8 +87,13 @@ pub(super) fn opcode(name: &str) -> Option<String> {
     Some(known.to_string())
 }
 
-/// The attributes of `op` under HLO's names; `comps` are its regions. A message that says what is wrong otherwise.
-pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[CompId]) -> AttrResult<Attrs<'static>> {
+/// Converts the attributes of `op` to HLO's names; `comps` are its regions. Otherwise an error message.
+pub(super) fn convert_attributes(
+    op: &Operation,
+    opcode: &str,
+    operands: &[&Shape],
+    comps: &[CompId],
+) -> AttrResult<Attrs<'static>> {
     let mut out = Out(Attrs::default());
     let names = if opcode == "select-and-scatter" { ["select", "scatter"] } else { ["to_apply", ""] };
     for (name, &comp) in names.into_iter().zip(comps) {
@@ -155,7 +160,7 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
 }
 
 /// The names that StableHLO's textual forms and dialects have for an attribute of HLO.
-fn names(attribute: &str) -> Vec<&str> {
+fn stablehlo_names(attribute: &str) -> Vec<&str> {
     match attribute {
         "dimensions" => vec!["dims", "permutation", "dimensions", "dim", "dimension"],
         "iota_dimension" => vec!["dim", "iota_dimension"],
@@ -169,14 +174,14 @@ fn names(attribute: &str) -> Vec<&str> {
 /// The attributes that the table of opcodes lists, read by their forms.
 fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> AttrResult<()> {
     for attribute in op::attributes(opcode).unwrap_or_default() {
-        let (name, names) = (bare(attribute), names(bare(attribute)));
+        let (name, names) = (without_prefix(attribute), stablehlo_names(without_prefix(attribute)));
         let Some(given) = op.attr(&names) else {
             if attribute.starts_with('!') && !out.0.has(name) {
                 return Err(format!("`{}` is expected but not seen", names[0]));
             }
             continue;
         };
-        match table::form(name) {
+        match table::attribute_syntax(name) {
             Some(FieldSyntax::Ints) => out.ints(name, ints(op, &names)?),
             Some(FieldSyntax::Int) => out.put(name, FieldValue::Int(int(op, &names)?)),
             Some(FieldSyntax::Bool) => out.put(name, FieldValue::Bool(matches!(given, MlirAttr::Bool(true)))),

@@ -1,12 +1,12 @@
 //! StableHLO's collectives: which devices they join, along which dimension, and the one that splits along another than it joins.
 use super::attribute_values::{AttrResult, Out, flag, int_or};
-use super::converter::{Converter, at};
+use super::converter::{Converter, error_at};
 use super::tree::{MlirAttr, Operation};
 use crate::diag::{Code, Result};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::{InstId, Op, Shape};
 
-/// The attributes that HLO has for a collective.
+/// Converts the attributes of a collective.
 ///
 /// # Errors
 /// The reason why the operation is refused.
@@ -62,9 +62,9 @@ fn groups(value: Option<&MlirAttr>) -> AttrResult<String> {
 }
 
 impl Converter<'_, '_> {
-    /// An `all_to_all` of arrays: HLO's joins along the dimension that it splits, so that parts are moved behind it.
+    /// Converts an `all_to_all` of arrays: HLO's concatenates along the dimension that it splits, so that parts are moved afterwards.
     pub(super) fn all_to_all(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
-        let refuse = |message: String| at(op, Code::HloInvalid, message);
+        let refuse = |message: String| error_at(op, Code::HloInvalid, message);
         let split = int_or(op, &["split_dimension"], 0).map_err(refuse)?;
         let join = int_or(op, &["concat_dimension"], split).map_err(refuse)?;
         let count = int_or(op, &["split_count"], 1).map_err(refuse)?;
@@ -85,13 +85,13 @@ impl Converter<'_, '_> {
             }
             let call = Foreign { opcode: "all-to-all".to_string(), attrs: attrs.clone(), calls: Vec::new() };
             let moved = self.b().push(Op::Foreign(Box::new(call)), &[x], Shape::Array(array.clone()));
-            results.push(if split == join { moved } else { self.behind(moved, split, join, count) });
+            results.push(if split == join { moved } else { self.exchange_parts(moved, split, join, count) });
         }
         Ok(results)
     }
 
-    /// The parts along `split`, joined along `join` instead.
-    fn behind(&mut self, x: InstId, split: usize, join: usize, count: u64) -> InstId {
+    /// Moves the parts along `split` to be concatenated along `join`.
+    fn exchange_parts(&mut self, x: InstId, split: usize, join: usize, count: u64) -> InstId {
         let b = self.b();
         let mut dims = b.dims(x).to_vec();
         dims[split] /= count;

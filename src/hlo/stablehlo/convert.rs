@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::attribute::constant;
 use super::attributes::{self, opcode};
-use super::converter::{Converter, Host, ShapeAssertions, SymbolScope, at};
+use super::converter::{Converter, Host, ShapeAssertions, SymbolScope, error_at};
 use super::sizes::{self, StaticOperation, without_sizes};
 use super::tree::{FuncOp, MlirAttr, ModuleTree, Operation, Port, RegionBlock, callee, callees};
 use super::{custom_call, shards};
@@ -17,10 +17,10 @@ use crate::hlo::schema;
 use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, SizeRepr, Source};
 use crate::symbolic::Dim;
 
-/// Operations that a module may become, each as often as its function is put in place of a call.
+/// Upper limit of operations in a module, counted each time a function is inlined.
 const MOST_OPERATIONS: usize = 1 << 20;
 
-/// A builder with nothing around it.
+/// A builder without surroundings.
 struct Alone(Builder);
 
 impl Host for Alone {
@@ -44,15 +44,15 @@ impl Host for Alone {
     }
 }
 
-/// The module of all functions that the entry reaches, with what its results are called. An argument that asks for the
-/// platform is `platform`, if that is known.
+/// Converts all functions that the entry reaches to a module, with the names of its results. An argument that asks for the platform gets
+/// `platform`, if that is known.
 pub(super) fn module(functions: &ModuleTree, platform: Option<usize>) -> Result<Source> {
     let mut host = Alone(Builder::new(entry(functions)?));
     let root = root(&mut host, functions, platform, None)?;
     source(functions, host.0.finish(root)?.at_hand())
 }
 
-/// The root of such a module in a builder of its own, for these sizes of the arguments or those that are declared.
+/// Converts the entry to a root in a given host, for these sizes of the arguments or the declared ones.
 pub(super) fn root(
     host: &mut dyn Host,
     functions: &ModuleTree,
@@ -87,7 +87,7 @@ pub(super) fn root(
     Ok(if let [one] = results[..] { one } else { host.builder().tuple(&results) })
 }
 
-/// A module that was made of functions, with its own name and those of its results.
+/// The module with its own name and the names of its results.
 pub(super) fn source(functions: &ModuleTree, mut module: Module) -> Result<Source> {
     let entry = entry(functions)?;
     module.name = if functions.name.is_empty() { entry.to_string() } else { functions.name.clone() };
@@ -96,8 +96,8 @@ pub(super) fn source(functions: &ModuleTree, mut module: Module) -> Result<Sourc
     Ok(Source { module, results: results.map(|port| port.text("jax.result_info").map(result_name)).collect() })
 }
 
-/// The arguments of the entry that callers give: all but the number of the platform.
-pub(super) fn taken(entry: &FuncOp, platform: Option<usize>) -> Vec<usize> {
+/// The indices of the entry's arguments that callers give: all but the platform index.
+pub(super) fn caller_arguments(entry: &FuncOp, platform: Option<usize>) -> Vec<usize> {
     (0..entry.args.len().min(entry.body.args.len()))
         .filter(|&i| platform.is_none() || !asks_for_platform(&entry.args[i]))
         .collect()
@@ -109,7 +109,7 @@ pub(super) fn argument_name(port: &Port, i: usize) -> String {
     path.map_or_else(|| format!("arg{i}"), |steps| steps.join("_"))
 }
 
-/// The function that a module begins with: `main`, or else the first.
+/// The entry function of a module: `main`, or else the first.
 pub(super) fn entry(functions: &ModuleTree) -> Result<&str> {
     match functions.all.get_index(0) {
         Some(_) if functions.all.contains_key("main") => Ok("main"),
@@ -148,7 +148,7 @@ fn steps(path: &str) -> Vec<&str> {
 }
 
 impl<'a, 'h> Converter<'a, 'h> {
-    /// A converter of what `entry` reaches.
+    /// Creates a converter of everything that `entry` reaches.
     ///
     /// Errors: those of [`ModuleTree::order`].
     pub fn new(
@@ -169,7 +169,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let (done, parts_of_arrays) = (HashMap::new(), HashSet::new());
         Ok(Converter { host, checks, functions, parts_of_arrays, done, open, depth: 0, operations: 0 })
     }
-    /// The results of the entry on `args`.
+    /// Converts the entry and returns its results on `args`.
     pub fn entry(&mut self, name: &str, args: &[InstId]) -> Result<Vec<InstId>> {
         let (name, function) = self.functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
         let mut scope = SymbolScope { open: self.open.contains(name.as_str()), ..SymbolScope::default() };
@@ -180,10 +180,10 @@ impl<'a, 'h> Converter<'a, 'h> {
         for ((arg, _), &id) in function.body.args.iter().zip(args) {
             scope.values.insert(arg.clone(), vec![id]);
         }
-        self.ops(&function.body, scope)
+        self.convert_region(&function.body, scope)
     }
-    /// Runs through a region; its results.
-    pub fn ops(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
+    /// Converts a region and returns its results.
+    pub fn convert_region(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
         self.operations = self.operations.saturating_add(region.ops.len());
         if self.operations > MOST_OPERATIONS {
             return Err(Error::user(
@@ -204,7 +204,7 @@ impl<'a, 'h> Converter<'a, 'h> {
                     made.iter().copied().map(Some).collect()
                 };
                 let own: Option<Vec<InstId>> = own.into_iter().collect();
-                let own = own.ok_or_else(|| at(op, Code::HloSyntax, format!("there is no result {i}")))?;
+                let own = own.ok_or_else(|| error_at(op, Code::HloSyntax, format!("there is no result {i}")))?;
                 scope.values.insert(name.clone(), own);
             }
         }
@@ -220,10 +220,10 @@ impl<'a, 'h> Converter<'a, 'h> {
         self.wants_whole(op, &operands)?;
         match op.name.as_str() {
             shards::CAST => Ok(operands),
-            "sdy.manual_computation" => self.manual(op, &operands, scope),
+            "sdy.manual_computation" => self.convert_manual_computation(op, &operands, scope),
             "stablehlo.constant" | "arith.constant" => {
                 let Some(MlirAttr::Dense(value)) = op.attr(&["value"]) else {
-                    return Err(at(op, Code::HloUnsupported, "a constant is written as dense<...>"));
+                    return Err(error_at(op, Code::HloUnsupported, "a constant is written as dense<...>"));
                 };
                 let (literal, shape) = constant(value.clone());
                 Ok(vec![self.b().push(open::Op::Constant(literal), &[], shape.fixed())])
@@ -238,20 +238,25 @@ impl<'a, 'h> Converter<'a, 'h> {
             "stablehlo.all_to_all" => self.all_to_all(op, &operands),
             "stablehlo.tuple" => Ok(vec![self.b().tuple(&operands)]),
             "stablehlo.custom_call" if sizes::target(op) == Some("ApproxTopK") => self.approximate_top_k(op, &operands),
-            "stablehlo.custom_call" if self.is_surrounding(op) => self.surrounding(op, &operands),
-            "stablehlo.custom_call" if !self.functions.header.is_empty() => match self.around(op, &operands)? {
-                Some(results) => Ok(results),
-                None => self.plain(op, operands, &[], scope),
-            },
+            "stablehlo.custom_call" if self.is_surrounding(op) => self.assertion_or_call(op, &operands),
+            "stablehlo.custom_call" if !self.functions.header.is_empty() => {
+                match self.convert_sharding_call(op, &operands)? {
+                    Some(results) => Ok(results),
+                    None => self.single_instruction(op, operands, &[], scope),
+                }
+            }
             "stablehlo.composite" => match composite(op) {
-                Some(own) => self.plain(&own, operands, &[], scope),
+                Some(own) => self.single_instruction(&own, operands, &[], scope),
                 None => self.call(op, operands),
             },
             _ if callee(op).is_some() => self.call(op, operands),
             _ => {
-                let comps =
-                    op.regions.iter().map(|region| self.closed(op, region, scope)).collect::<Result<Vec<_>>>()?;
-                self.plain(op, operands, &comps, scope)
+                let comps = op
+                    .regions
+                    .iter()
+                    .map(|region| self.closed_region(op, region, scope))
+                    .collect::<Result<Vec<_>>>()?;
+                self.single_instruction(op, operands, &comps, scope)
             }
         }
     }
@@ -260,7 +265,11 @@ impl<'a, 'h> Converter<'a, 'h> {
         let name = callee(op).unwrap_or_default();
         let (name, function) = self.functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
         if function.body.args.len() != operands.len() {
-            return Err(at(op, Code::HloSyntax, format!("`{name}` takes {} arguments", function.body.args.len())));
+            return Err(error_at(
+                op,
+                Code::HloSyntax,
+                format!("`{name}` takes {} arguments", function.body.args.len()),
+            ));
         }
         if self.open.contains(name.as_str()) {
             self.enter(op)?;
@@ -272,7 +281,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let called = self.b().add_inst(Op::Call(comp), &operands);
         Ok(if op.types.len() == 1 { vec![called] } else { self.parts(called) })
     }
-    /// The computation of a function whose types are fixed.
+    /// The computation of a function whose types are static.
     pub fn computation(&mut self, op: &Operation, name: &str) -> Result<CompId> {
         if let Some(&comp) = self.done.get(name) {
             return Ok(comp);
@@ -288,8 +297,8 @@ impl<'a, 'h> Converter<'a, 'h> {
         self.done.insert(name, comp);
         Ok(comp)
     }
-    /// An operation that is one instruction.
-    pub fn plain(
+    /// Converts an operation that becomes one instruction.
+    pub fn single_instruction(
         &mut self,
         op: &Operation,
         operands: Vec<InstId>,
@@ -301,13 +310,13 @@ impl<'a, 'h> Converter<'a, 'h> {
         {
             return Ok(vec![part]);
         }
-        if let Some(StaticOperation { op, operands, comps: own, numbers }) = self.fixed(op, &operands)? {
-            return self.single(&op, operands, &numbers, own.as_deref().unwrap_or(comps), scope);
+        if let Some(StaticOperation { op, operands, comps: own, numbers }) = self.with_static_sizes(op, &operands)? {
+            return self.convert_single(&op, operands, &numbers, own.as_deref().unwrap_or(comps), scope);
         }
-        self.single(op, operands, &[], comps, scope)
+        self.convert_single(op, operands, &[], comps, scope)
     }
     /// Converts an operation of one instruction, with sizes that were operands in the order of its attributes.
-    fn single(
+    fn convert_single(
         &mut self,
         op: &Operation,
         mut operands: Vec<InstId>,
@@ -315,7 +324,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         comps: &[CompId],
         scope: &SymbolScope,
     ) -> Result<Vec<InstId>> {
-        let refuse = |message: String| at(op, Code::HloUnsupported, message);
+        let refuse = |message: String| error_at(op, Code::HloUnsupported, message);
         if matches!(op.name.as_str(), "stablehlo.broadcast_in_dim" | "stablehlo.dynamic_broadcast_in_dim") {
             return self.broadcast(op, operands, scope);
         }
@@ -343,11 +352,11 @@ impl<'a, 'h> Converter<'a, 'h> {
         let shape = |(i, &o)| if is_read(i) { b.shape(o).pinned() } else { b.shape(o).at_hand() };
         let shapes: Vec<Shape> = operands.iter().enumerate().map(shape).collect();
         let shapes: Vec<&Shape> = shapes.iter().collect();
-        let mut attrs = attributes::of(op, &opcode, &shapes, comps).map_err(refuse)?;
+        let mut attrs = attributes::convert_attributes(op, &opcode, &shapes, comps).map_err(refuse)?;
         let made = schema::op(&opcode, &Some(declared.clone()), &shapes, &mut attrs).map_err(refuse)?;
         let mut own = made.fixed();
         sizes::set_numbers(&mut own, numbers);
-        let shape = self.found(op, &own, declared, &operands, &sizes)?;
+        let shape = self.result_shape(op, &own, declared, &operands, &sizes)?;
         let extra = attrs.into_extra();
         let known = match &made {
             Op::Foreign(call) if opcode == "custom-call" => {
@@ -356,7 +365,7 @@ impl<'a, 'h> Converter<'a, 'h> {
                 self.host.custom_call(&call, &without_sizes(op, &operands), &shape)?
             }
             Op::Gather(_) if scope.open => match &own {
-                open::Op::Gather(dims) => self.part(dims, &operands, &shape),
+                open::Op::Gather(dims) => self.gather_as_slice(dims, &operands, &shape),
                 _ => None,
             },
             _ => None,
@@ -369,16 +378,16 @@ impl<'a, 'h> Converter<'a, 'h> {
         if op.types.len() != 1 {
             return Ok(self.parts(id));
         }
-        Ok(vec![if scope.open { self.settled(op, id) } else { id }])
+        Ok(vec![if scope.open { self.fold_if_constant(op, id) } else { id }])
     }
-    /// HLO repeats whole dimensions only: a dimension of one that grows is taken away before.
+    /// Converts a broadcast; HLO repeats whole dimensions only, so that a dimension of one that is expanded is removed first.
     fn broadcast(&mut self, op: &Operation, operands: Vec<InstId>, scope: &SymbolScope) -> Result<Vec<InstId>> {
-        let wrong = |message: &str| at(op, Code::HloSyntax, message);
+        let wrong = |message: &str| error_at(op, Code::HloSyntax, message);
         let dims = op.attr(&["dims", "broadcast_dimensions"]).and_then(MlirAttr::ints);
         let dims = dims.ok_or_else(|| wrong("expects dims"))?;
         let (Some(&x), [declared]) = (operands.first(), &op.types[..]) else { return Err(wrong("expects one array")) };
         let made = open::Op::Broadcast(Vec::new());
-        let shape = self.found(op, &made, declared.clone(), &operands[..1], &operands[1..])?;
+        let shape = self.result_shape(op, &made, declared.clone(), &operands[..1], &operands[1..])?;
         let Some(out) = shape.as_array().cloned() else { return Err(wrong("expects one array")) };
         let Some(from) = self.b().shape(x).as_array().cloned() else { return Err(wrong("expects an array")) };
         let axes: Vec<usize> = dims.iter().map(|&d| usize::try_from(d).unwrap_or(usize::MAX)).collect();
@@ -397,7 +406,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         }
         let axes = kept.into_iter().map(|i| axes[i]).collect();
         let id = self.b().push(open::Op::Broadcast(axes), &[x], shape);
-        Ok(vec![if scope.open { self.settled(op, id) } else { id }])
+        Ok(vec![if scope.open { self.fold_if_constant(op, id) } else { id }])
     }
 }
 
@@ -405,7 +414,7 @@ fn missing(name: &str) -> Error {
     Error::user(Code::HloSyntax, format!("there is no function `{name}`"))
 }
 
-/// The operation that a composite stands for, where HLO has it: the others are what they are decomposed into.
+/// The operation that a composite stands for, if HLO has it; other composites are decomposed.
 fn composite(op: &Operation) -> Option<Operation> {
     const KNOWN: &[&str] = &["chlo.erf", "chlo.top_k"];
     let Some(MlirAttr::Text(name)) = op.attr(&["name", "callee"]) else { return None };

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Functions and regions nest no deeper than this.
 const MOST_DEPTH: usize = 64;
-/// Whether what a module asserts about the sizes of its arguments is looked at.
+/// Treatment of a module's assertions about the sizes of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeAssertions {
     /// Assertions must hold.
@@ -20,34 +20,35 @@ pub enum ShapeAssertions {
     None,
 }
 
-/// Where a module's instructions go, and what surrounds it.
+/// Receiver of a module's instructions, with what surrounds the module.
 pub trait Host {
-    /// The builder that gets them.
+    /// The builder that gets the instructions.
     fn builder(&mut self) -> &mut Builder;
-    /// The value of an instruction of the open computation, if it is known, with the elements that follow from sizes.
+    /// The value of an instruction of the open computation, if it is known, with elements that may be expressions of sizes.
     fn known(&mut self, id: InstId) -> Option<SymbolicArray>;
     /// The value of an instruction of the open computation, which it must have in every call, if it is known.
     fn constant(&mut self, id: InstId) -> Option<Tensor> {
         self.known(id).map(SymbolicArray::pinned)
     }
-    /// Element `at` of one array of integers less that of another, where it follows from sizes although they do not.
+    /// Element `at` of the difference of two integer arrays, if it is an expression of sizes although the arrays are not.
     fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim>;
-    /// The results of function `index` of those that surround the module.
+    /// The results of function `index` among those that surround the module.
     ///
     /// # Errors
-    /// `Code::HloUnsupported` where there are none.
+    /// `Code::HloUnsupported` if there are none.
     fn call(&mut self, index: i64, args: &[InstId]) -> Result<Vec<InstId>>;
-    /// The value, of this shape, of a custom call, given with all its attributes, that is written with instructions; `None` for one that stays a call.
+    /// Replaces a custom call, given with all its attributes, by instructions that compute its value of the given shape; `None` if it
+    /// stays a call.
     ///
     /// # Errors
-    /// As the host likes.
+    /// Those of the host.
     fn custom_call(&mut self, _call: &Foreign, _operands: &[InstId], _shape: &open::Shape) -> Result<Option<InstId>> {
         Ok(None)
     }
 }
 
-/// The error of an operation.
-pub(super) fn at(op: &Operation, code: Code, message: impl Into<String>) -> Error {
+/// An error at an operation.
+pub(super) fn error_at(op: &Operation, code: Code, message: impl Into<String>) -> Error {
     let mut d = Diagnostic::new(code, message);
     d.place.op = Some(op.name.clone());
     d.place.node = op.results.first().cloned().or_else(|| Some(op.name.clone()));
@@ -55,14 +56,14 @@ pub(super) fn at(op: &Operation, code: Code, message: impl Into<String>) -> Erro
     d.into()
 }
 
-/// Names and checks inside of one function or region.
+/// Names and assertions in one function or region.
 #[derive(Default)]
 pub(super) struct SymbolScope {
     /// The values that names stand for.
     pub values: HashMap<String, Vec<InstId>>,
     /// The operands of `check.` operations.
     pub checked: Vec<InstId>,
-    /// Whether sizes are found here: small whole numbers that follow from constants are constants.
+    /// Whether sizes are resolved here: small integers computed from constants become constants.
     pub open: bool,
 }
 
@@ -70,28 +71,30 @@ impl SymbolScope {
     /// The value that an operation reads.
     pub fn get(&self, op: &Operation, value: &ValueRef) -> Result<InstId> {
         let found = self.values.get(&value.name).and_then(|all| all.get(value.index));
-        found.copied().ok_or_else(|| at(op, Code::HloSyntax, format!("the value %{} does not exist here", value.name)))
+        found
+            .copied()
+            .ok_or_else(|| error_at(op, Code::HloSyntax, format!("the value %{} does not exist here", value.name)))
     }
 }
 
-/// Makes instructions of functions.
+/// Converts functions to instructions.
 pub(super) struct Converter<'a, 'h> {
-    /// Receiver of the instructions that operations become.
+    /// Receiver of the instructions.
     pub host: &'h mut dyn Host,
     /// The assertions that are checked.
     pub checks: ShapeAssertions,
     /// All functions of the module.
     pub functions: &'a ModuleTree,
-    /// Values that are the device's parts of arrays, outside of where parts are computed with, and how deep the computation is that
-    /// has them.
+    /// Values that are a device's parts of arrays, outside of manual computations, each with the depth of the computation that it belongs
+    /// to.
     pub parts_of_arrays: HashSet<(usize, InstId)>,
-    /// Computations of functions whose types are fixed.
+    /// Computations of functions whose types are static.
     pub done: HashMap<&'a str, CompId>,
-    /// Functions that are put in place of their calls.
+    /// Functions currently being inlined.
     pub open: HashSet<&'a str>,
-    /// How deep functions and regions are nested here.
+    /// Current nesting depth of functions and regions.
     pub depth: usize,
-    /// How many operations there were.
+    /// Number of operations so far.
     pub operations: usize,
 }
 
@@ -100,15 +103,19 @@ impl Converter<'_, '_> {
     pub fn b(&mut self) -> &mut Builder {
         self.host.builder()
     }
-    /// Counts a level of nesting.
+    /// Enters a level of nesting.
     pub fn enter(&mut self, op: &Operation) -> Result<()> {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
-            return Err(at(op, Code::HloUnsupported, format!("functions and regions nest deeper than {MOST_DEPTH}")));
+            return Err(error_at(
+                op,
+                Code::HloUnsupported,
+                format!("functions and regions nest deeper than {MOST_DEPTH}"),
+            ));
         }
         Ok(())
     }
-    /// The end of a level.
+    /// Leaves a level of nesting.
     pub fn leave(&mut self) {
         self.depth -= 1;
     }

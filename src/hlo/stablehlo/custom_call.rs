@@ -11,10 +11,10 @@ const CONFIG: &[&str] = &["mhlo.backend_config", "backend_config"];
 const API_VERSIONS: &[&str] =
     &["API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"];
 
-/// `shapes` with the layouts that attribute `name` lists; empty where it is not there.
+/// `shapes` with the layouts that attribute `name` lists; empty if it is missing.
 ///
 /// # Errors
-/// Where it lists no layouts of these shapes.
+/// If it lists no layouts of these shapes.
 pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> AttrResult<Vec<Shape>> {
     let Some(MlirAttr::List(all)) = op.attr(&[name]) else { return Ok(Vec::new()) };
     if all.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> AttrResu
     all.iter().zip(shapes).map(one).collect()
 }
 
-/// The attributes that HLO has for it.
+/// Converts the attributes of a custom call.
 ///
 /// # Errors
 /// The reason why the operation is refused.

@@ -86,7 +86,7 @@ fn function(r: &mut TextReader, out: &mut ModuleTree) -> Result<()> {
         return Err(r.error(format!("the function `{name}` exists already")));
     }
     r.expect("(")?;
-    let declared = !r.at("%") && !r.at(")");
+    let declared = !r.is_next("%") && !r.is_next(")");
     let mut made = FuncOp::default();
     if declared {
         r.list(")", TextReader::result)?;

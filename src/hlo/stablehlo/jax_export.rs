@@ -5,16 +5,16 @@
 use super::bytecode;
 use bytes::Bytes;
 
-/// Places of fields in a table's list of offsets.
+/// Indices of fields in a table's list of offsets.
 mod field {
     pub const PLATFORMS: usize = 9;
     pub const MODULE: usize = 13;
 }
 
-/// No program is for more platforms.
+/// Upper limit of platforms of a program.
 const MOST_PLATFORMS: usize = 64;
 
-/// The parts of an exported function that are read.
+/// The fields of an exported function that are read.
 pub(super) struct Exported {
     /// The platforms that the module is for, such as `cpu`.
     pub platforms: Vec<String>,
@@ -23,9 +23,9 @@ pub(super) struct Exported {
 }
 
 impl Exported {
-    /// An exported function; `None` for all other bytes.
+    /// Reads an exported function; `None` for other bytes.
     pub fn read(bytes: &Bytes) -> Option<Exported> {
-        let root = Table::at(bytes, offset(bytes, 0)?)?;
+        let root = FlatTable::parse_at(bytes, offset(bytes, 0)?)?;
         let (start, length) = root.vector(field::MODULE)?;
         let module = bytes.slice(start..start.checked_add(length).filter(|&end| end <= bytes.len())?);
         if !bytecode::is_bytecode(&module) {
@@ -43,36 +43,36 @@ impl Exported {
     }
 }
 
-/// The number at `at`.
+/// The integer at offset `at`.
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(four.try_into().ok()?))
 }
 
-/// The place that the number at `at` points to, which lies behind it.
+/// The target of the forward offset at `at`.
 fn offset(bytes: &[u8], at: usize) -> Option<usize> {
     at.checked_add(usize::try_from(number(bytes, at)?).ok()?)
 }
 
-/// The first element and the length of the list that the number at `at` points to.
+/// The first element and the length of the list that the offset at `at` points to.
 fn vector(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let list = offset(bytes, at)?;
     Some((list.checked_add(4)?, usize::try_from(number(bytes, list)?).ok()?))
 }
 
-/// A table: its place, and that of the list which says where in it each field is.
-struct Table<'a> {
+/// A FlatBuffers table: its offset, and that of its list of field offsets.
+struct FlatTable<'a> {
     bytes: &'a [u8],
     at: usize,
     fields: usize,
 }
 
-impl<'a> Table<'a> {
-    fn at(bytes: &'a [u8], at: usize) -> Option<Self> {
+impl<'a> FlatTable<'a> {
+    fn parse_at(bytes: &'a [u8], at: usize) -> Option<Self> {
         // The list may lie before the table or behind it.
         let distance = number(bytes, at)? as i32;
         let fields = usize::try_from(i64::try_from(at).ok()? - i64::from(distance)).ok()?;
-        Some(Table { bytes, at, fields })
+        Some(FlatTable { bytes, at, fields })
     }
     /// The list in field `n`.
     fn vector(&self, n: usize) -> Option<(usize, usize)> {

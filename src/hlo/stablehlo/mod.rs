@@ -53,7 +53,7 @@ use tree::ModuleTree;
 /// `Code::HloSyntax`, `Code::HloUnsupported` for operations, types and attributes that HLO here does not have,
 /// `Code::TooLarge` for constants that say more than they are written, `Code::UnknownDim` where sizes of arguments are open.
 pub fn parse(text: &str) -> Result<Module> {
-    read_text(text)?.fixed().map(|source| source.module)
+    read_text(text)?.require_known_sizes().map(|source| source.module)
 }
 
 /// Reads text into a module with names of its results, or with open sizes.
@@ -81,7 +81,7 @@ fn read_bytecode(bytes: &Bytes, platforms: &[String]) -> Result<SourceContent> {
 }
 
 fn form(functions: ModuleTree, platform: Option<usize>) -> Result<SourceContent> {
-    match OpenModule::of(functions, platform)? {
+    match OpenModule::from_tree(functions, platform)? {
         Ok(open) => Ok(SourceContent::Open(Box::new(open))),
         Err(functions) => convert::module(&functions, platform).map(SourceContent::Fixed),
     }
@@ -90,14 +90,14 @@ fn form(functions: ModuleTree, platform: Option<usize>) -> Result<SourceContent>
 /// Whether `text` is MLIR and not HLO: its first word is one that no module of HLO begins with.
 pub fn is_stablehlo(text: &str) -> bool {
     let reader = reader::TextReader::new(text);
-    let hash = reader.at("#");
+    let hash = reader.is_next("#");
     let mut second = reader.clone();
     let word = reader.peek_word();
-    second.take(word.len());
+    second.take_bytes(word.len());
     // `module {` in HLO's text is a computation of that name, with instructions in it.
     let module = word == "module" && {
-        let attributes = second.at("@") || second.peek_word() == "attributes";
+        let attributes = second.is_next("@") || second.peek_word() == "attributes";
         attributes || (second.eat("{") && matches!(second.peek_word(), "func.func" | "func"))
     };
-    hash || module || (matches!(word, "func.func" | "func") && !second.at("{"))
+    hash || module || (matches!(word, "func.func" | "func") && !second.is_next("{"))
 }

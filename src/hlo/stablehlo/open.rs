@@ -20,7 +20,7 @@ pub struct OpenModule {
     pub args: Vec<Argument>,
 }
 
-/// An argument of such a module.
+/// An argument of a module with open sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// The name of the argument.
@@ -31,28 +31,28 @@ pub struct Argument {
     pub axes: Vec<AxisSize>,
 }
 
-/// How many elements an axis has.
+/// Size of an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AxisSize {
-    /// A number of elements that is known.
+    /// A known number of elements.
     Fixed(u64),
-    /// The size that all axes with this name have in common.
+    /// A size that all axes with this name share.
     Named(String),
-    /// Nothing says how many.
+    /// An unknown size without a name.
     Open,
 }
 
 impl OpenModule {
-    /// A module that has open sizes; the others come back.
+    /// A module with open sizes; a module without comes back unchanged.
     ///
     /// Errors: `Code::HloSyntax` for one without functions; `Code::HloUnsupported` for arguments with open sizes that are no arrays.
-    pub(super) fn of(functions: ModuleTree, platform: Option<usize>) -> Result<Result<OpenModule, ModuleTree>> {
+    pub(super) fn from_tree(functions: ModuleTree, platform: Option<usize>) -> Result<Result<OpenModule, ModuleTree>> {
         let entry = &functions.all[convert::entry(&functions)?];
-        let taken = convert::taken(entry, platform);
+        let taken = convert::caller_arguments(entry, platform);
         if taken.iter().all(|&i| is_fixed(&entry.body.args[i].1)) {
             return Ok(Err(functions));
         }
-        let sizes = Sizes::of(entry, &functions);
+        let sizes = EntryNames::collect(entry, &functions);
         let mut args = Vec::with_capacity(taken.len());
         for &i in &taken {
             let (_, shape) = &entry.body.args[i];
@@ -77,7 +77,7 @@ impl OpenModule {
         &self.functions.name
     }
 
-    /// The root of the module for these sizes of all arguments, in a host that has nothing yet.
+    /// Converts the module to its root for these sizes of all arguments, in an empty host.
     ///
     /// # Errors
     /// As [`super::parse`]; `Code::ShapeMismatch` for sizes that the module was not made for.
@@ -85,7 +85,7 @@ impl OpenModule {
         convert::root(host, &self.functions, self.platform, Some(dims))
     }
 
-    /// The module that was made with [`OpenModule::root`], with its own name and those of its results.
+    /// The module made with [`OpenModule::root`], with its own name and the names of its results.
     ///
     /// # Errors
     /// `Code::HloSyntax` for a module without functions.
@@ -94,7 +94,7 @@ impl OpenModule {
     }
 
     /// The error for a module that can't be read without sizes.
-    pub fn refusal(&self) -> Error {
+    pub fn unknown_size_error(&self) -> Error {
         let open = |a: &&Argument| a.axes.iter().any(|axis| !matches!(axis, AxisSize::Fixed(_)));
         let told: Vec<String> = self.args.iter().filter(open).map(Argument::to_string).collect();
         let d = Diagnostic::new(Code::UnknownDim, format!("sizes of the module are open: {}", told.join(", ")));
@@ -135,26 +135,26 @@ impl std::fmt::Display for Argument {
     }
 }
 
-/// An axis of an argument of the entry.
-type Place = (usize, usize);
+/// An argument of the entry and one of its axes.
+type ArgumentAxis = (usize, usize);
 
-/// Names of arguments and of the sizes of their axes, as the entry tells them.
+/// Names of arguments and of the sizes of their axes, as the entry states them.
 #[derive(Default)]
-struct Sizes {
+struct EntryNames {
     /// Names of the sizes of axes.
-    names: HashMap<Place, String>,
-    /// Names of arguments in the function that gets them.
+    names: HashMap<ArgumentAxis, String>,
+    /// Names of arguments in the function that uses them.
     arguments: HashMap<usize, String>,
 }
 
-impl Sizes {
-    fn of(entry: &FuncOp, functions: &ModuleTree) -> Sizes {
+impl EntryNames {
+    fn collect(entry: &FuncOp, functions: &ModuleTree) -> EntryNames {
         let args: HashMap<&str, usize> =
             entry.body.args.iter().enumerate().map(|(i, (name, _))| (name.as_str(), i)).collect();
-        let mut taken: HashMap<&str, Place> = HashMap::new();
-        let mut compared: HashMap<&str, (Place, Place)> = HashMap::new();
-        let mut equal: Vec<(Place, Place)> = Vec::new();
-        let mut sizes = Sizes::default();
+        let mut taken: HashMap<&str, ArgumentAxis> = HashMap::new();
+        let mut compared: HashMap<&str, (ArgumentAxis, ArgumentAxis)> = HashMap::new();
+        let mut equal: Vec<(ArgumentAxis, ArgumentAxis)> = Vec::new();
+        let mut sizes = EntryNames::default();
         for op in &entry.body.ops {
             let size = |value: &ValueRef| taken.get(value.name.as_str()).copied();
             let place = match (op.name.as_str(), &op.operands[..]) {
@@ -188,8 +188,8 @@ impl Sizes {
         sizes.share(&equal);
         sizes
     }
-    /// Gives axes that are asserted to be of one size one name.
-    fn share(&mut self, equal: &[(Place, Place)]) {
+    /// Gives axes whose sizes are asserted to be equal one name.
+    fn share(&mut self, equal: &[(ArgumentAxis, ArgumentAxis)]) {
         loop {
             let known = self.names.len();
             for &(a, b) in equal {
@@ -207,7 +207,7 @@ impl Sizes {
 }
 
 /// The axis of argument `array` whose size `op` takes.
-fn axis_of(op: &Operation, array: Option<usize>) -> Option<Place> {
+fn axis_of(op: &Operation, array: Option<usize>) -> Option<ArgumentAxis> {
     let axis = op.attr(&["dimension", "dim"]).and_then(MlirAttr::ints)?;
     Some((array?, usize::try_from(*axis.first()?).ok()?))
 }

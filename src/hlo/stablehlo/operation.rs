@@ -11,8 +11,8 @@ impl<'a> TextReader<'a> {
     pub fn block(&mut self, args: Vec<(String, Shape)>) -> Result<RegionBlock> {
         let mut region = RegionBlock { args, ops: Vec::new() };
         self.enter()?;
-        if self.at("^") {
-            self.take(1);
+        if self.is_next("^") {
+            self.take_bytes(1);
             self.suffix()?;
             if self.eat("(") {
                 region.args = self.list(")", TextReader::block_argument)?;
@@ -20,7 +20,7 @@ impl<'a> TextReader<'a> {
             self.expect(":")?;
         }
         while !self.eat("}") {
-            if self.at("^") {
+            if self.is_next("^") {
                 return Err(self.error_as(Code::HloUnsupported, "a region of several blocks"));
             }
             region.ops.push(self.operation()?);
@@ -49,7 +49,7 @@ impl<'a> TextReader<'a> {
     }
     /// `%r:2 = op ...`.
     pub fn operation(&mut self) -> Result<Operation> {
-        let place = Some(self.place());
+        let place = Some(self.line_and_column());
         let mut results = Vec::new();
         while self.eat("%") {
             let name = self.suffix()?.to_string();
@@ -72,7 +72,7 @@ impl<'a> TextReader<'a> {
             regions: Vec::new(),
             types: Vec::new(),
         };
-        if self.at("\"") {
+        if self.is_next("\"") {
             op.name = self.string()?.to_string();
             self.generic(&mut op)?;
         } else {
@@ -120,19 +120,19 @@ impl<'a> TextReader<'a> {
             }
             _ => {}
         }
-        if op.is_return() && !self.at("%") {
+        if op.is_return() && !self.is_next("%") {
             return Ok(());
         }
-        while !self.at(":") {
-            let before = self.rest().len();
+        while !self.is_next(":") {
+            let before = self.remaining().len();
             self.clause(op)?;
             self.eat(",");
-            if self.rest().len() == before {
+            if self.remaining().len() == before {
                 return Err(self.error(format!("`{}` is not written like this", op.name)));
             }
             // Without a type: `check.expect_eq_const %0, dense<1> : tensor<i32>` has taken its own.
             if op.name.starts_with("check.")
-                && !self.at(":")
+                && !self.is_next(":")
                 && matches!(op.attrs.last(), Some((_, MlirAttr::Dense(_))))
             {
                 return Ok(());
@@ -153,7 +153,7 @@ impl<'a> TextReader<'a> {
     }
     /// One clause: an operand, `dims = [0, 1]`, a word, a list in parentheses, slices in brackets, a dictionary.
     fn clause(&mut self, op: &mut Operation) -> Result<()> {
-        if self.at("%") {
+        if self.is_next("%") {
             op.operands.push(self.value()?);
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl<'a> TextReader<'a> {
             op.attrs.extend(self.dictionary("}")?);
             return Ok(());
         }
-        if self.at("@") || self.at("\"") {
+        if self.is_next("@") || self.is_next("\"") {
             let value = self.attribute()?;
             op.attrs.push(("callee".to_string(), value));
             return Ok(());
@@ -193,9 +193,9 @@ impl<'a> TextReader<'a> {
     fn keyword(&mut self, op: &mut Operation, word: String) -> Result<()> {
         let value = match word.as_str() {
             "dim_numbers" => {
-                let end = self.rest().find("->").map(|i| i + 2).unwrap_or(0);
-                let end = self.rest()[end..].find(']').map(|i| end + i + 1).unwrap_or(0);
-                let text = self.take(end);
+                let end = self.remaining().find("->").map(|i| i + 2).unwrap_or(0);
+                let end = self.remaining()[end..].find(']').map(|i| end + i + 1).unwrap_or(0);
+                let text = self.take_bytes(end);
                 MlirAttr::Conv(Box::new(conv_axes(text).map_err(|m| self.error(m))?))
             }
             "batching_dims" | "contracting_dims" => {
@@ -208,7 +208,7 @@ impl<'a> TextReader<'a> {
                 op.attrs.extend(self.dictionary("}")?);
                 return Ok(());
             }
-            "algorithm" if self.at("<") => self.balanced().map(|_| MlirAttr::Other)?,
+            "algorithm" if self.is_next("<") => self.balanced().map(|_| MlirAttr::Other)?,
             // What follows the number's colon is the operation's type.
             _ if !self.peek_number().is_empty() => self.number()?,
             _ => self.attribute()?,
@@ -303,7 +303,7 @@ impl<'a> TextReader<'a> {
     fn manual_computation(&mut self, op: &mut Operation) -> Result<()> {
         self.expect("(")?;
         op.operands = self.list(")", TextReader::value)?;
-        while !self.at("(") {
+        while !self.is_next("(") {
             let name = self.word()?.to_string();
             self.expect("=")?;
             let text = self.balanced()?.to_string();

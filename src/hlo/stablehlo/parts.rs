@@ -1,5 +1,5 @@
 //! A gather at one place, which is how JAX slices arrays of open sizes: a part of its operand.
-use super::converter::{Converter, at};
+use super::converter::{Converter, error_at};
 use super::tree::Operation;
 use crate::diag::{Code, Result};
 use crate::hlo::InstId;
@@ -8,8 +8,13 @@ use crate::hlo::open::{self, SliceDim};
 use crate::symbolic::Dim;
 
 impl Converter<'_, '_> {
-    /// The part of the operand that a gather takes at one place; `None` for one that takes several parts, or joins indices in another way.
-    pub(super) fn part(&mut self, dims: &GatherDims<Dim>, operands: &[InstId], shape: &open::Shape) -> Option<InstId> {
+    /// Converts a gather at one index to a slice; `None` for one that takes several slices, or maps indices in another way.
+    pub(super) fn gather_as_slice(
+        &mut self,
+        dims: &GatherDims<Dim>,
+        operands: &[InstId],
+        shape: &open::Shape,
+    ) -> Option<InstId> {
         let &[x, indices] = operands else { return None };
         let array = self.b().shape(x).as_array()?.clone();
         let places = self.b().shape(indices).as_array()?.clone();
@@ -50,8 +55,8 @@ impl Converter<'_, '_> {
         Some(self.b().push(open::Op::Reshape, &[part], shape.clone()))
     }
 
-    /// The slice whose start is known at run time only and whose size follows from the sizes of arrays; `None` for one whose start
-    /// follows too, or that has strides.
+    /// Converts a slice whose start is known only at run time and whose size is an expression of sizes; `None` if the start is one too,
+    /// or for strides.
     pub(super) fn moving_part(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<InstId>> {
         let &[x, starts, limits, strides] = operands else { return Ok(None) };
         let strides = self.host.known(strides).and_then(|known| known.value.to_i64s());
@@ -65,7 +70,7 @@ impl Converter<'_, '_> {
             let size = self.host.difference(limits, starts, Dim::from(axis)).and_then(Dim::at_least_zero);
             let size = size.filter(|&size| size <= n);
             let told = format!("how many elements are taken along axis {axis} depends on values at run time");
-            sizes.push(size.ok_or_else(|| at(op, Code::HloUnsupported, told))?);
+            sizes.push(size.ok_or_else(|| error_at(op, Code::HloUnsupported, told))?);
             let start = self.b().slice_axis(starts, 0, Dim::from(axis), Dim::from(axis + 1));
             from.push(self.b().reshape(start, &[]));
         }

@@ -20,7 +20,7 @@ impl<'a> TextReader<'a> {
         reader
     }
     /// The text that has not been read yet.
-    pub fn rest(&self) -> &'a str {
+    pub fn remaining(&self) -> &'a str {
         &self.src[self.pos..]
     }
     /// Whether everything was read.
@@ -28,7 +28,7 @@ impl<'a> TextReader<'a> {
         self.pos == self.src.len()
     }
     /// Line and column, from 1.
-    pub fn place(&self) -> (usize, usize) {
+    pub fn line_and_column(&self) -> (usize, usize) {
         let before = &self.src[..self.pos];
         let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
         (line, before.bytes().rev().take_while(|&b| b != b'\n').count() + 1)
@@ -40,12 +40,12 @@ impl<'a> TextReader<'a> {
     /// An error at this place with a code.
     pub fn error_as(&self, code: Code, message: impl Into<String>) -> Error {
         let mut d = Diagnostic::new(code, message);
-        d.place.line = Some(self.place());
+        d.place.line = Some(self.line_and_column());
         d.into()
     }
     fn skip(&mut self) {
         loop {
-            let rest = self.rest();
+            let rest = self.remaining();
             let trimmed = rest.trim_start();
             self.pos += rest.len() - trimmed.len();
             if !trimmed.starts_with("//") {
@@ -55,27 +55,27 @@ impl<'a> TextReader<'a> {
         }
     }
     /// Takes `bytes` bytes and what is blank behind them.
-    pub fn take(&mut self, bytes: usize) -> &'a str {
-        let taken = &self.rest()[..bytes];
+    pub fn take_bytes(&mut self, bytes: usize) -> &'a str {
+        let taken = &self.remaining()[..bytes];
         self.pos += bytes;
         self.skip();
         taken
     }
     /// Takes bytes and keeps the blanks behind them.
     pub fn take_raw(&mut self, bytes: usize) -> &'a str {
-        let taken = &self.rest()[..bytes];
+        let taken = &self.remaining()[..bytes];
         self.pos += bytes;
         taken
     }
     /// Whether `text` is next.
-    pub fn at(&self, text: &str) -> bool {
-        self.rest().starts_with(text)
+    pub fn is_next(&self, text: &str) -> bool {
+        self.remaining().starts_with(text)
     }
     /// Takes `text` if it is next.
     pub fn eat(&mut self, text: &str) -> bool {
-        let found = self.at(text);
+        let found = self.is_next(text);
         if found {
-            self.take(text.len());
+            self.take_bytes(text.len());
         }
         found
     }
@@ -87,13 +87,13 @@ impl<'a> TextReader<'a> {
     pub fn eat_word(&mut self, word: &str) -> bool {
         let found = self.peek_word() == word;
         if found {
-            self.take(word.len());
+            self.take_bytes(word.len());
         }
         found
     }
     /// The word that is next: letters, digits, `_`, `.` and `$`; empty where there is none.
     pub fn peek_word(&self) -> &'a str {
-        let rest = self.rest();
+        let rest = self.remaining();
         if !rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
             return "";
         }
@@ -104,23 +104,23 @@ impl<'a> TextReader<'a> {
     pub fn word(&mut self) -> Result<&'a str> {
         match self.peek_word() {
             "" => Err(self.error("expects a word")),
-            word => Ok(self.take(word.len())),
+            word => Ok(self.take_bytes(word.len())),
         }
     }
     /// A name behind a sigil: letters, digits, `_`, `.`, `$`, `-`, or a string.
     pub fn suffix(&mut self) -> Result<&'a str> {
-        if self.at("\"") {
+        if self.is_next("\"") {
             return self.string();
         }
-        let rest = self.rest();
+        let rest = self.remaining();
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_.$-".contains(c))).unwrap_or(rest.len());
         // `%0->` is no name with a dash at its end.
         let end = if rest[..end].ends_with('-') && rest[end..].starts_with('>') { end - 1 } else { end };
-        if end == 0 { Err(self.error("expects a name")) } else { Ok(self.take(end)) }
+        if end == 0 { Err(self.error("expects a name")) } else { Ok(self.take_bytes(end)) }
     }
     /// The text between quotes, escapes not resolved.
     pub fn string(&mut self) -> Result<&'a str> {
-        let bytes = self.rest().as_bytes();
+        let bytes = self.remaining().as_bytes();
         if bytes.first() != Some(&b'"') {
             return Err(self.error("expects a string"));
         }
@@ -131,12 +131,12 @@ impl<'a> TextReader<'a> {
         if i >= bytes.len() {
             return Err(self.error("a string does not end"));
         }
-        let all = self.take(i + 1);
+        let all = self.take_bytes(i + 1);
         Ok(&all[1..i])
     }
     /// The text of a number: digits, point, exponent, or `0x...`.
     pub fn peek_number(&self) -> &'a str {
-        let rest = self.rest();
+        let rest = self.remaining();
         let unsigned = rest.strip_prefix(['-', '+']).unwrap_or(rest);
         let sign = rest.len() - unsigned.len();
         if !unsigned.starts_with(|c: char| c.is_ascii_digit()) {
@@ -161,17 +161,17 @@ impl<'a> TextReader<'a> {
     }
     /// A whole number.
     pub fn int(&mut self) -> Result<i64> {
-        let rest = self.rest();
+        let rest = self.remaining();
         let unsigned = rest.strip_prefix('-').unwrap_or(rest);
         let n = unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len());
         let end = rest.len() - unsigned.len() + n;
         let value = rest[..end].parse().map_err(|_| self.error("expects a whole number"))?;
-        self.take(end);
+        self.take_bytes(end);
         Ok(value)
     }
     /// Skips a bracketed part, whichever bracket opens it.
     pub fn balanced(&mut self) -> Result<&'a str> {
-        if !self.rest().starts_with(['{', '(', '[', '<']) {
+        if !self.remaining().starts_with(['{', '(', '[', '<']) {
             return Err(self.error("expects a bracket"));
         }
         let start = self.pos;

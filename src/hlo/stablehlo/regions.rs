@@ -1,7 +1,7 @@
 //! Regions of operations as computations.
 use std::collections::BTreeSet;
 
-use super::converter::{Converter, SymbolScope, at};
+use super::converter::{Converter, SymbolScope, error_at};
 use super::shards::computed_with;
 use super::tree::{Operation, RegionBlock};
 use crate::diag::{Code, Result};
@@ -13,38 +13,38 @@ use crate::symbolic::trace;
 const MOST_COPIED: usize = 1 << 10;
 
 /// The names that a region reads and does not define.
-fn free(region: &RegionBlock, out: &mut BTreeSet<String>) {
+fn free_names(region: &RegionBlock, out: &mut BTreeSet<String>) {
     let mut used = BTreeSet::new();
     let mut defined: BTreeSet<&str> = region.args.iter().map(|a| a.0.as_str()).collect();
     for op in &region.ops {
         used.extend(op.operands.iter().map(|v| v.name.clone()));
-        op.regions.iter().for_each(|inner| free(inner, &mut used));
+        op.regions.iter().for_each(|inner| free_names(inner, &mut used));
         defined.extend(op.results.iter().map(String::as_str));
     }
     out.extend(used.into_iter().filter(|name| !defined.contains(name.as_str())));
 }
 
-/// The values around an operation that its regions read.
+/// Values around an operation that its regions read.
 struct Captured {
     /// Names of results, each with its number of values.
     counts: Vec<(String, usize)>,
     /// The values.
     values: Vec<InstId>,
-    /// Names of constants, which the regions make anew.
+    /// Names and values of constants, which regions recreate.
     constants: Vec<(String, SymbolicArray)>,
 }
 
 impl<'a> Converter<'a, '_> {
-    /// A region as a computation that reads nothing around it but constants.
-    pub fn closed(&mut self, op: &Operation, region: &'a RegionBlock, outer: &SymbolScope) -> Result<CompId> {
+    /// Converts a region to a computation that reads nothing around it except constants.
+    pub fn closed_region(&mut self, op: &Operation, region: &'a RegionBlock, outer: &SymbolScope) -> Result<CompId> {
         let mut names = BTreeSet::new();
-        free(region, &mut names);
+        free_names(region, &mut names);
         let mut constants = Vec::new();
         for name in names {
             let outside = outer.values.get(&name).and_then(|all| all.first()).copied();
             let Some(value) = outside.and_then(|id| self.literal(id)) else {
                 let told = format!("its computation reads %{name}, which is neither a constant nor its own");
-                return Err(at(op, Code::HloUnsupported, told));
+                return Err(error_at(op, Code::HloUnsupported, told));
             };
             constants.push((name, value));
         }
@@ -54,8 +54,8 @@ impl<'a> Converter<'a, '_> {
             let id = self.b().parameter(shape.fixed());
             scope.values.insert(name.clone(), vec![id]);
         }
-        self.remake(&mut scope, constants);
-        let results = self.ops(region, &mut scope)?;
+        self.recreate_constants(&mut scope, constants);
+        let results = self.convert_region(region, &mut scope)?;
         let root = if let [one] = results[..] { one } else { self.b().tuple(&results) };
         Ok(self.end(root))
     }
@@ -75,14 +75,14 @@ impl<'a> Converter<'a, '_> {
         let known = SymbolicArray::of_constant(b, id)?;
         Some(if b.follows_sizes(id) { known.of_sizes() } else { known })
     }
-    fn remake(&mut self, scope: &mut SymbolScope, constants: Vec<(String, SymbolicArray)>) {
+    fn recreate_constants(&mut self, scope: &mut SymbolScope, constants: Vec<(String, SymbolicArray)>) {
         for (name, known) in constants {
-            let id = known.made(self.b());
+            let id = known.add_constant(self.b());
             scope.values.insert(name, vec![id]);
         }
     }
-    /// A region as a computation of one tuple: first the region's own arguments, then what it reads around it.
-    fn open(
+    /// Converts a region to a computation of one tuple: the region's own arguments, then the values that it reads around it.
+    fn region_on_tuple(
         &mut self,
         op: &Operation,
         region: &'a RegionBlock,
@@ -97,7 +97,7 @@ impl<'a> Converter<'a, '_> {
         let mut parts = self.parts(param).into_iter();
         for (name, _) in &region.args {
             let part =
-                parts.next().ok_or_else(|| at(op, Code::HloSyntax, "a region has more arguments than values"))?;
+                parts.next().ok_or_else(|| error_at(op, Code::HloSyntax, "a region has more arguments than values"))?;
             scope.values.insert(name.clone(), vec![part]);
         }
         let rest: Vec<InstId> = parts.collect();
@@ -106,18 +106,19 @@ impl<'a> Converter<'a, '_> {
             scope.values.insert(name.clone(), rest[from..from + count].to_vec());
             from += count;
         }
-        self.remake(&mut scope, captured.constants.clone());
-        let made = self.ops(region, &mut scope)?;
+        self.recreate_constants(&mut scope, captured.constants.clone());
+        let made = self.convert_region(region, &mut scope)?;
         let root = results(self, made, rest);
         Ok(self.end(root))
     }
-    fn captured(&mut self, op: &Operation, scope: &SymbolScope) -> Result<Captured> {
+    fn captured_values(&mut self, op: &Operation, scope: &SymbolScope) -> Result<Captured> {
         let mut names = BTreeSet::new();
-        op.regions.iter().for_each(|region| free(region, &mut names));
+        op.regions.iter().for_each(|region| free_names(region, &mut names));
         let mut out = Captured { counts: Vec::new(), values: Vec::new(), constants: Vec::new() };
         for name in names {
             let all = scope.values.get(&name);
-            let all = all.ok_or_else(|| at(op, Code::HloSyntax, format!("the value %{name} does not exist here")))?;
+            let all =
+                all.ok_or_else(|| error_at(op, Code::HloSyntax, format!("the value %{name} does not exist here")))?;
             if let (true, [one]) = (scope.open, &all[..])
                 && let Some(value) = self.literal(*one).filter(|known| known.value.bytes.len() <= MOST_COPIED)
             {
@@ -135,13 +136,17 @@ impl<'a> Converter<'a, '_> {
         Ok(out)
     }
     pub fn while_loop(&mut self, op: &'a Operation, operands: Vec<InstId>, scope: &SymbolScope) -> Result<Vec<InstId>> {
-        let [cond, turn] = &op.regions[..] else { return Err(at(op, Code::HloSyntax, "a loop has two regions")) };
+        let [cond, turn] = &op.regions[..] else { return Err(error_at(op, Code::HloSyntax, "a loop has two regions")) };
         let n = operands.len();
         if cond.args.len() != n || turn.args.len() != n {
-            return Err(at(op, Code::HloSyntax, format!("the regions of a loop over {n} values have {n} arguments")));
+            return Err(error_at(
+                op,
+                Code::HloSyntax,
+                format!("the regions of a loop over {n} values have {n} arguments"),
+            ));
         }
-        let mut captured = self.captured(op, scope)?;
-        let kept = self.kept(turn, &operands, scope);
+        let mut captured = self.captured_values(op, scope)?;
+        let kept = self.invariant_constants(turn, &operands, scope);
         for (i, known) in &kept {
             for region in [cond, turn] {
                 captured.constants.push((region.args[*i].0.clone(), known.clone()));
@@ -149,12 +154,12 @@ impl<'a> Converter<'a, '_> {
         }
         let init = self.b().tuple(&[&operands[..], &captured.values].concat());
         let state = self.b().shape(init).clone();
-        let cond = self.open(op, cond, &state, &captured, scope, |c, made, _| match made[..] {
+        let cond = self.region_on_tuple(op, cond, &state, &captured, scope, |c, made, _| match made[..] {
             [one] => one,
             _ => c.b().tuple(&made),
         })?;
-        let turn =
-            self.open(op, turn, &state, &captured, scope, |c, made, rest| c.b().tuple(&[made, rest].concat()))?;
+        let turn = self
+            .region_on_tuple(op, turn, &state, &captured, scope, |c, made, rest| c.b().tuple(&[made, rest].concat()))?;
         let id = self.b().push(open::Op::While { cond, body: turn }, &[init], state);
         let mut parts = self.parts(id);
         parts.truncate(n);
@@ -163,8 +168,13 @@ impl<'a> Converter<'a, '_> {
         }
         Ok(parts)
     }
-    /// The values of a loop, by their numbers, that are constants and that each round leaves as they are: JAX hands sizes to loops so.
-    fn kept(&mut self, turn: &RegionBlock, operands: &[InstId], scope: &SymbolScope) -> Vec<(usize, SymbolicArray)> {
+    /// The loop values, by number, that are constants and that no iteration changes: JAX passes sizes to loops so.
+    fn invariant_constants(
+        &mut self,
+        turn: &RegionBlock,
+        operands: &[InstId],
+        scope: &SymbolScope,
+    ) -> Vec<(usize, SymbolicArray)> {
         let Some(last) = turn.ops.last().filter(|op| scope.open && op.is_return()) else { return Vec::new() };
         let is_kept = |&i: &usize| last.operands.get(i).is_some_and(|value| value.name == turn.args[i].0);
         let all: Vec<usize> = (0..operands.len()).filter(is_kept).collect();
@@ -180,30 +190,30 @@ impl<'a> Converter<'a, '_> {
         operands: Vec<InstId>,
         scope: &mut SymbolScope,
     ) -> Result<Vec<InstId>> {
-        let [selector] = operands[..] else { return Err(at(op, Code::HloSyntax, "one value chooses a branch")) };
+        let [selector] = operands[..] else { return Err(error_at(op, Code::HloSyntax, "one value chooses a branch")) };
         if op.regions.is_empty() || (op.name == "stablehlo.if" && op.regions.len() != 2) {
-            return Err(at(op, Code::HloSyntax, "the branches are not as many as the operation has"));
+            return Err(error_at(op, Code::HloSyntax, "the branches are not as many as the operation has"));
         }
-        if let Some(region) = self.taken(op, selector) {
+        if let Some(region) = self.known_branch(op, selector) {
             self.enter(op)?;
             let mut inner = SymbolScope { values: scope.values.clone(), open: scope.open, ..SymbolScope::default() };
-            let results = self.ops(region, &mut inner)?;
+            let results = self.convert_region(region, &mut inner)?;
             self.leave();
             return Ok(results);
         }
-        let captured = self.captured(op, scope)?;
+        let captured = self.captured_values(op, scope)?;
         let given = self.b().tuple(&captured.values);
         let state = self.b().shape(given).clone();
         let mut all = Vec::with_capacity(op.regions.len());
         for region in &op.regions {
-            all.push(self.open(op, region, &state, &captured, scope, |c, made, _| c.b().tuple(&made))?);
+            all.push(self.region_on_tuple(op, region, &state, &captured, scope, |c, made, _| c.b().tuple(&made))?);
         }
         let operands = [vec![selector], vec![given; all.len()]].concat();
         let id = self.b().add_inst(Op::Conditional(all), &operands);
         Ok(self.parts(id))
     }
-    /// The branch that is taken, if that is known: the others may be for other platforms.
-    fn taken(&mut self, op: &'a Operation, selector: InstId) -> Option<&'a RegionBlock> {
+    /// The branch that is taken, if that is known: other branches may be for other platforms.
+    fn known_branch(&mut self, op: &'a Operation, selector: InstId) -> Option<&'a RegionBlock> {
         // a branch that is chosen for the sizes at hand would be wrong for others
         let known = self.host.known(selector)?;
         let varies = match trace::is_recording() {

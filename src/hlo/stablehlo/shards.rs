@@ -3,7 +3,7 @@
 //!
 //! A module becomes the program of one device: arguments and results are the device's parts. XLA's partitioner, which cuts what is
 //! written for whole arrays, is not here: outside of such a computation whole arrays alone are computed with, on each device the same.
-use super::converter::{Converter, SymbolScope, at};
+use super::converter::{Converter, SymbolScope, error_at};
 use super::tree::{FuncOp, MlirAttr, Operation, RegionBlock, ValueRef};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{InstId, Shape, open};
@@ -23,7 +23,7 @@ pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {
     .collect()
 }
 
-/// The part of an argument of the entry that a device has, by the computations that take it; its own type where there is none.
+/// The part of an entry argument that each device has, judging by the computations that use it; its whole type if there is none.
 pub(super) fn part_of<'f>(function: &'f FuncOp, name: &str, whole: &'f Shape) -> &'f Shape {
     let mut names = vec![name];
     for op in &function.body.ops {
@@ -58,16 +58,16 @@ fn target(op: &Operation) -> Option<&str> {
     }
 }
 
-/// Whether an operation only says where an array is, so that it may be part of one.
+/// Whether an operation only states where an array is, so that it applies to parts too.
 fn passes_parts(op: &Operation) -> bool {
     let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
     matches!(op.name.as_str(), "sdy.manual_computation" | CAST) || (op.name == "stablehlo.custom_call" && is_hint)
 }
 
-/// The refusal of an operation on a part of an array that is written for the whole one.
+/// The error for an operation written for whole arrays that gets parts.
 pub(super) fn computed_with(op: &Operation) -> Error {
     let told = "an array that is cut among devices is computed with as a whole one, which XLA's partitioner would cut";
-    at(op, Code::HloUnsupported, told).map(|d| d.help("write all of the function inside of shard_map"))
+    error_at(op, Code::HloUnsupported, told).map(|d| d.help("write all of the function inside of shard_map"))
 }
 
 impl<'a> Converter<'a, '_> {
@@ -79,17 +79,17 @@ impl<'a> Converter<'a, '_> {
         Err(computed_with(op))
     }
 
-    /// A computation on parts, in its own place.
-    pub(super) fn manual(
+    /// Converts a computation on parts in place.
+    pub(super) fn convert_manual_computation(
         &mut self,
         op: &'a Operation,
         operands: &[InstId],
         outer: &SymbolScope,
     ) -> Result<Vec<InstId>> {
-        let [region] = &op.regions[..] else { return Err(at(op, Code::HloSyntax, "expects one region")) };
+        let [region] = &op.regions[..] else { return Err(error_at(op, Code::HloSyntax, "expects one region")) };
         self.are_all_axes(op)?;
         if region.args.len() != operands.len() {
-            return Err(at(op, Code::HloSyntax, "expects as many values as arguments"));
+            return Err(error_at(op, Code::HloSyntax, "expects as many values as arguments"));
         }
         let mut scope = SymbolScope { open: outer.open, ..SymbolScope::default() };
         for ((name, shape), &id) in region.args.iter().zip(operands) {
@@ -97,7 +97,7 @@ impl<'a> Converter<'a, '_> {
             scope.values.insert(name.clone(), vec![id]);
         }
         self.enter(op)?;
-        let results = self.inside(region, &mut scope)?;
+        let results = self.convert_body(region, &mut scope)?;
         self.leave();
         for (&id, whole) in results.iter().zip(&op.types) {
             self.mark(id, whole);
@@ -106,15 +106,15 @@ impl<'a> Converter<'a, '_> {
     }
 
     /// The operations inside, which work on parts as if they were whole.
-    fn inside(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
+    fn convert_body(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
         let parts = std::mem::take(&mut self.parts_of_arrays);
-        let results = self.ops(region, scope);
+        let results = self.convert_region(region, scope);
         self.parts_of_arrays = parts;
         results
     }
 
     /// `Sharding`, `SPMDFullToShardShape` or `SPMDShardToFullShape` of one array; `None` for other calls.
-    pub(super) fn around(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Vec<InstId>>> {
+    pub(super) fn convert_sharding_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Vec<InstId>>> {
         let (&[x], [shape]) = (operands, &op.types[..]) else { return Ok(None) };
         match target(op) {
             Some("Sharding") if self.is_part(x) => {}
@@ -149,7 +149,7 @@ impl<'a> Converter<'a, '_> {
             return Ok(());
         }
         let told = format!("a device has {} of an array where it needs {shape}", self.b().shape(id));
-        Err(at(op, Code::HloUnsupported, told))
+        Err(error_at(op, Code::HloUnsupported, told))
     }
 
     /// Refuses a computation that leaves some axes of the mesh to the partitioner.
@@ -163,7 +163,7 @@ impl<'a> Converter<'a, '_> {
         for (axis, size) in used.flat_map(|(_, axes)| axes) {
             if *size > 1 && !own.contains(&format!("\"{axis}\"")) {
                 let told = format!("the axis `{axis}` of the mesh is left to XLA's partitioner");
-                return Err(at(op, Code::HloUnsupported, told));
+                return Err(error_at(op, Code::HloUnsupported, told));
             }
         }
         Ok(())

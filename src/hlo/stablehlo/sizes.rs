@@ -2,13 +2,13 @@
 //!
 //! Shape computations are whole numbers that follow from constants, so what operations take as shapes is known where they are
 //! read. Operations whose sizes are operands become those whose sizes are attributes; all others imply their result's.
-use super::converter::{Converter, ShapeAssertions, at};
+use super::converter::{Converter, ShapeAssertions, error_at};
 use super::tree::{FuncOp, MlirAttr, Operation, RegionBlock};
 use crate::diag::{Code, Result};
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer, open};
 use crate::symbolic::{Dim, product};
 
-/// A size that is not known.
+/// Stands for an unknown size.
 pub(super) const OPEN: u64 = u64::MAX;
 
 /// Lists of sizes have no more elements.
@@ -41,35 +41,35 @@ pub(super) fn target(op: &Operation) -> Option<&str> {
     }
 }
 
-/// The numbers of the operands that say how large the results of a custom call are, as JAX writes them for sizes that vary.
+/// The indices of operands that hold the sizes of a custom call's results, as JAX writes them for varying sizes.
 fn size_operands(op: &Operation) -> Vec<i64> {
     op.attr(&["indices_of_shape_operands"]).and_then(MlirAttr::ints).unwrap_or_default()
 }
 
-/// The operands of a custom call without those that only say how large its results are.
+/// The operands of a custom call, without those that only hold result sizes.
 pub(super) fn without_sizes(op: &Operation, operands: &[InstId]) -> Vec<InstId> {
     let sizes = size_operands(op);
     (0i64..).zip(operands).filter(|(i, _)| !sizes.contains(i)).map(|(_, &operand)| operand).collect()
 }
 
-/// An operation with its sizes as attributes.
+/// An operation with sizes converted to attributes.
 pub(super) struct StaticOperation {
     pub op: Operation,
     pub operands: Vec<InstId>,
     /// The computations of the operation, where they were named.
     pub comps: Option<Vec<CompId>>,
-    /// The sizes, one list an attribute, as they follow from those of the arguments.
+    /// The sizes, one list for each attribute, as expressions of the arguments' sizes.
     pub numbers: Vec<Vec<Dim>>,
 }
 
 impl Converter<'_, '_> {
-    /// The numbers that an operand holds.
+    /// The integers that an operand holds.
     fn numbers(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Vec<Dim>> {
         let known = operands.get(i).and_then(|&id| self.host.known(id)).and_then(|known| known.of_sizes().sizes);
-        known.ok_or_else(|| at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
+        known.ok_or_else(|| error_at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
     }
-    /// The operation with sizes as attributes, if it has them as operands, or is one in a custom call.
-    pub fn fixed(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<StaticOperation>> {
+    /// Converts size operands to attributes, if the operation has such operands or is in a custom call.
+    pub fn with_static_sizes(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<StaticOperation>> {
         let (name, taken, names): (&str, usize, &[&str]) = match (op.name.as_str(), target(op)) {
             ("stablehlo.dynamic_pad", _) => {
                 ("stablehlo.pad", 2, &["edge_padding_low", "edge_padding_high", "interior_padding"])
@@ -90,7 +90,7 @@ impl Converter<'_, '_> {
             _ => return Ok(None),
         };
         if operands.len() < taken + names.len() {
-            return Err(at(op, Code::HloSyntax, format!("{} operands are too few", operands.len())));
+            return Err(error_at(op, Code::HloSyntax, format!("{} operands are too few", operands.len())));
         }
         let mut fixed = Operation { name: name.to_string(), ..op.clone() };
         let mut numbers = Vec::with_capacity(names.len());
@@ -102,41 +102,44 @@ impl Converter<'_, '_> {
             numbers.push(own);
         }
         if name == "stablehlo.rng_bit_generator" {
-            fixed.types = vec![op.types.first().cloned().unwrap_or(Shape::Token), self.told(op, operands, 1)?.pinned()];
+            fixed.types = vec![
+                op.types.first().cloned().unwrap_or(Shape::Token),
+                self.shape_from_operand(op, operands, 1)?.pinned(),
+            ];
         }
-        let comps = if op.name == "stablehlo.custom_call" { Some(self.called(op)?) } else { None };
+        let comps = if op.name == "stablehlo.custom_call" { Some(self.called_computations(op)?) } else { None };
         Ok(Some(StaticOperation { op: fixed, operands: operands[..taken].to_vec(), comps, numbers }))
     }
     /// The computations that a custom call names.
-    pub(super) fn called(&mut self, op: &Operation) -> Result<Vec<CompId>> {
+    pub(super) fn called_computations(&mut self, op: &Operation) -> Result<Vec<CompId>> {
         let Some(MlirAttr::List(names)) = op.attr(&["called_computations"]) else { return Ok(Vec::new()) };
         let mut comps = Vec::with_capacity(names.len());
         for name in names {
             let (MlirAttr::Symbol(name) | MlirAttr::Text(name)) = name else {
-                return Err(at(op, Code::HloSyntax, "a called computation has no name"));
+                return Err(error_at(op, Code::HloSyntax, "a called computation has no name"));
             };
             comps.push(self.computation(op, name)?);
         }
         Ok(comps)
     }
-    /// Result `i` of a custom call that says in an operand how large it is.
-    fn told(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<open::Shape> {
+    /// The shape of result `i` of a custom call whose sizes are in an operand.
+    fn shape_from_operand(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<open::Shape> {
         let declared = op.types.get(i).cloned().unwrap_or(Shape::Token);
         let Some(a) = declared.as_array().filter(|_| !is_fixed(&declared)) else { return Ok(declared.fixed()) };
         let places = size_operands(op);
         let place = places.get(i).and_then(|&p| usize::try_from(p).ok());
         let place =
-            place.ok_or_else(|| at(op, Code::HloUnsupported, format!("the sizes of {declared} are not told")))?;
-        self.sized(op, a, operands, place)
+            place.ok_or_else(|| error_at(op, Code::HloUnsupported, format!("the sizes of {declared} are not told")))?;
+        self.array_of_sizes(op, a, operands, place)
     }
-    /// An array whose sizes are the numbers that operand `i` holds.
-    fn sized(&mut self, op: &Operation, a: &ArrayShape, operands: &[InstId], i: usize) -> Result<open::Shape> {
+    /// The shape of an array whose sizes are in operand `i`.
+    fn array_of_sizes(&mut self, op: &Operation, a: &ArrayShape, operands: &[InstId], i: usize) -> Result<open::Shape> {
         let dims: Option<Vec<Dim>> = self.numbers(op, operands, i)?.into_iter().map(Dim::at_least_zero).collect();
-        let dims = dims.ok_or_else(|| at(op, Code::ShapeMismatch, "a size is negative"))?;
+        let dims = dims.ok_or_else(|| error_at(op, Code::ShapeMismatch, "a size is negative"))?;
         Ok(open::Shape::array(a.dtype, dims))
     }
-    /// The shape of the result of `made`, which is declared as `declared`; `sizes` are operands that say how large it is.
-    pub fn found(
+    /// The shape of the result of `made`, declared as `declared`; `sizes` are operands that hold its sizes.
+    pub fn result_shape(
         &mut self,
         op: &Operation,
         made: &open::Op,
@@ -148,9 +151,11 @@ impl Converter<'_, '_> {
             return Ok(declared.fixed());
         }
         let found = match (made, &declared) {
-            (Op::Iota(_) | Op::Reshape | Op::Broadcast(_), Shape::Array(a)) => self.sized(op, a, sizes, 0)?,
+            (Op::Iota(_) | Op::Reshape | Op::Broadcast(_), Shape::Array(a)) => self.array_of_sizes(op, a, sizes, 0)?,
             (Op::Foreign(f), _) if f.opcode == "custom-call" => {
-                let all = (0..op.types.len()).map(|i| self.told(op, operands, i)).collect::<Result<Vec<_>>>()?;
+                let all = (0..op.types.len())
+                    .map(|i| self.shape_from_operand(op, operands, i))
+                    .collect::<Result<Vec<_>>>()?;
                 if let [one] = &all[..] { one.clone() } else { open::Shape::Tuple(all) }
             }
             // Functions of one operand, each element for itself.
@@ -166,20 +171,24 @@ impl Converter<'_, '_> {
                 let b = self.b();
                 let shapes: Vec<&open::Shape> = operands.iter().map(|&o| b.shape(o)).collect();
                 let found = infer::infer(made, &shapes, b.module());
-                found.map_err(|m| at(op, Code::ShapeMismatch, m))?
+                found.map_err(|m| error_at(op, Code::ShapeMismatch, m))?
             }
         };
         let counted = |a: &&open::ArrayShape| product(&a.dims).is_some();
-        if fits(&found, &declared) && found.leaves().iter().all(counted) {
+        if matches_declared(&found, &declared) && found.leaves().iter().all(counted) {
             return Ok(found);
         }
-        Err(at(op, Code::ShapeMismatch, format!("the result has the shape {found}, where {declared} is declared")))
+        Err(error_at(
+            op,
+            Code::ShapeMismatch,
+            format!("the result has the shape {found}, where {declared} is declared"),
+        ))
     }
-    /// The constant that `id` is, if it is a small whole number, or some, that follow from constants; else `id`.
+    /// Replaces `id` by a constant if it is a small integer array computed from constants.
     ///
-    /// Folded values must not depend on the sizes, or modules for two sizes would differ in more than numbers: so only results
-    /// whose own sizes are declared.
-    pub fn settled(&mut self, op: &Operation, id: InstId) -> InstId {
+    /// Folded values must not depend on the sizes, or modules for two sizes would differ in more than numbers: so only results with
+    /// declared sizes are folded.
+    pub fn fold_if_constant(&mut self, op: &Operation, id: InstId) -> InstId {
         let comp = self.b().current();
         let inst = &comp.insts[id];
         let Some(a) = inst.shape.as_array() else { return id };
@@ -196,7 +205,7 @@ impl Converter<'_, '_> {
         match self.host.known(id) {
             Some(known) => {
                 let known = if self.b().follows_sizes(id) { known.of_sizes() } else { known };
-                known.made(self.b())
+                known.add_constant(self.b())
             }
             None => id,
         }
@@ -205,8 +214,8 @@ impl Converter<'_, '_> {
     pub fn is_surrounding(&self, op: &Operation) -> bool {
         matches!(target(op), Some("tf.call_tf_function" | "shape_assertion"))
     }
-    /// An assertion about sizes, or a call of a function of the graph around the module.
-    pub fn surrounding(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
+    /// Converts an assertion about sizes, or a call of a function of the graph around the module.
+    pub fn assertion_or_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
         if target(op) == Some("shape_assertion") {
             return self.assertion(op, operands).map(|()| Vec::new());
         }
@@ -216,7 +225,7 @@ impl Converter<'_, '_> {
         };
         let entry = |name: &str| entries.iter().find(|e| e.0 == name).map(|e| &e.1);
         let Some(&MlirAttr::Int(index)) = entry("called_index") else {
-            return Err(at(op, Code::HloSyntax, "`called_index` is expected but not seen"));
+            return Err(error_at(op, Code::HloSyntax, "`called_index` is expected but not seen"));
         };
         let token = matches!(entry("has_token_input_output"), Some(MlirAttr::Bool(true)));
         let args = operands.get(usize::from(token)..).unwrap_or_default();
@@ -225,13 +234,15 @@ impl Converter<'_, '_> {
             results.insert(0, self.b().add_inst(Op::AfterAll, &[]));
         }
         let b = self.host.builder();
-        if results.len() != op.types.len() || results.iter().zip(&op.types).any(|(&r, t)| !fits(b.shape(r), t)) {
+        if results.len() != op.types.len()
+            || results.iter().zip(&op.types).any(|(&r, t)| !matches_declared(b.shape(r), t))
+        {
             let found: Vec<String> = results.iter().map(|&r| b.shape(r).to_string()).collect();
-            return Err(at(op, Code::ShapeMismatch, format!("the function gives ({})", found.join(", "))));
+            return Err(error_at(op, Code::ShapeMismatch, format!("the function gives ({})", found.join(", "))));
         }
         Ok(results)
     }
-    /// Refuses sizes that JAX was told not to expect; what depends on values at run time is not looked at.
+    /// Refuses sizes that JAX was told not to expect; assertions on run-time values are ignored.
     fn assertion(&mut self, op: &Operation, operands: &[InstId]) -> Result<()> {
         let holds = operands.first().and_then(|&id| self.host.constant(id)).and_then(|t| t.get_i64(0));
         if holds != Some(0) || self.checks == ShapeAssertions::None {
@@ -245,11 +256,11 @@ impl Converter<'_, '_> {
             let value = self.host.constant(id).and_then(|t| t.get_i64(0));
             told = told.replace(&format!("{{{i}}}"), &value.map_or("?".to_string(), |v| v.to_string()));
         }
-        Err(at(op, Code::ShapeMismatch, told))
+        Err(error_at(op, Code::ShapeMismatch, told))
     }
 }
 
-/// An operation that is written as a custom call of its name.
+/// An operation written as a custom call of its name.
 fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<StaticOperation> {
     super::attributes::opcode(name)?;
     let attrs = match op.attr(&["mhlo.attributes"]) {
@@ -260,7 +271,7 @@ fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<StaticOp
     Some(StaticOperation { op, operands: operands.to_vec(), comps: None, numbers: Vec::new() })
 }
 
-/// Gives an op the sizes that were operands of its operation.
+/// Sets the sizes of an op to those in its operands.
 pub(super) fn set_numbers(op: &mut open::Op, numbers: &[Vec<Dim>]) {
     let at = |list: usize, i: usize| numbers.get(list).and_then(|all| all.get(i)).copied();
     let set = |to: &mut Dim, list: usize, i: usize| *to = at(list, i).unwrap_or(*to);
@@ -306,14 +317,16 @@ pub(super) fn set_numbers(op: &mut open::Op, numbers: &[Vec<Dim>]) {
     }
 }
 
-/// Whether `found` is `declared`, whose sizes may be open.
-pub(super) fn fits(found: &open::Shape, declared: &Shape) -> bool {
+/// Whether `found` matches `declared`, whose sizes may be open.
+pub(super) fn matches_declared(found: &open::Shape, declared: &Shape) -> bool {
     match (found, declared) {
         (open::Shape::Array(f), Shape::Array(d)) => {
             let same = |(&x, &y): (&Dim, &u64)| y == OPEN || x == y;
             f.dtype == d.dtype && f.rank() == d.rank() && f.dims.iter().zip(&d.dims).all(same)
         }
-        (open::Shape::Tuple(f), Shape::Tuple(d)) => f.len() == d.len() && f.iter().zip(d).all(|(x, y)| fits(x, y)),
+        (open::Shape::Tuple(f), Shape::Tuple(d)) => {
+            f.len() == d.len() && f.iter().zip(d).all(|(x, y)| matches_declared(x, y))
+        }
         _ => found.at_hand().same(declared),
     }
 }

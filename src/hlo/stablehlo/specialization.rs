@@ -1,7 +1,7 @@
 //! A module that is called inside of another, for the sizes that its arguments have there.
 use super::convert;
 use super::converter::{Converter, Host, ShapeAssertions};
-use super::sizes::fits;
+use super::sizes::matches_declared;
 use super::tree::ModuleTree;
 use super::{bytecode, function};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -55,7 +55,7 @@ impl UnspecializedModule {
                     *rest.next().ok_or_else(|| wrong(format!("the module takes more than {} arguments", args.len())))?
                 }
             };
-            if !fits(b.shape(id), shape) {
+            if !matches_declared(b.shape(id), shape) {
                 let place = args.len() - rest.len() - 1;
                 return Err(wrong(format!("argument {place} of the module is {shape}, and gets {}", b.shape(id))));
             }

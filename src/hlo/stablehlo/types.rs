@@ -68,14 +68,14 @@ impl<'a> TextReader<'a> {
                 "f64" => DType::C128,
                 other => return Err(unsupported(self, &format!("complex numbers of `{other}`"))),
             };
-            self.take("f32".len());
+            self.take_bytes("f32".len());
             self.expect(">")?;
             return Ok(dtype);
         }
         let name = self.peek_word();
         match element(name) {
             Some(dtype) => {
-                self.take(name.len());
+                self.take_bytes(name.len());
                 Ok(dtype)
             }
             None => Err(unsupported(self, &format!("the element type `{}`", if name.is_empty() { "!" } else { name }))),
@@ -95,7 +95,7 @@ impl<'a> TextReader<'a> {
         }
         self.expect("<")?;
         let mut dims = Vec::new();
-        while let Some(digit) = self.rest().chars().next() {
+        while let Some(digit) = self.remaining().chars().next() {
             if digit == '*' {
                 return Err(unsupported(self, "a tensor without rank"));
             }
@@ -104,17 +104,17 @@ impl<'a> TextReader<'a> {
                 self.expect("x")?;
                 continue;
             }
-            let digits = self.rest().find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+            let digits = self.remaining().find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
             if digits == 0 {
                 break;
             }
-            let size = self.rest()[..digits].parse().map_err(|_| self.error("a size is too large"))?;
+            let size = self.remaining()[..digits].parse().map_err(|_| self.error("a size is too large"))?;
             dims.push(size);
             self.take_raw(digits);
             self.expect("x")?;
         }
         let dtype = self.dtype()?;
-        if self.at(",") {
+        if self.is_next(",") {
             return Err(unsupported(self, "a tensor's encoding"));
         }
         self.expect(">")?;
@@ -126,7 +126,7 @@ impl<'a> TextReader<'a> {
     }
     /// `T, U` or `(T, U) -> V`: the results where they are told apart, else all types.
     pub fn signature(&mut self) -> Result<OpSignature> {
-        let paren = self.at("(");
+        let paren = self.is_next("(");
         let mut first = self.types_in_parentheses()?;
         if self.eat("->") {
             return Ok(OpSignature { results: self.types_in_parentheses()?, listed: false });

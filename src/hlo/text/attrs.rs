@@ -17,10 +17,12 @@ impl<'a> Parser<'a> {
             return self.predecessors();
         }
         if name == "slice_sizes" && opcode.starts_with("collective") {
-            self.braces()?;
+            self.skip_braces()?;
             return Ok(FieldValue::Text);
         }
-        let Some(form) = table::form(name) else { return self.fail(format!("unexpected attribute \"{name}\"")) };
+        let Some(form) = table::attribute_syntax(name) else {
+            return self.fail(format!("unexpected attribute \"{name}\""));
+        };
         Ok(match form {
             FieldSyntax::Bool => FieldValue::Bool(self.bool()?),
             FieldSyntax::Int => FieldValue::Int(self.int()?),
@@ -50,7 +52,7 @@ impl<'a> Parser<'a> {
                 FieldValue::Text
             }
             FieldSyntax::Braces if name == "frontend_attributes" => {
-                self.config()?;
+                self.skip_config()?;
                 FieldValue::Text
             }
             FieldSyntax::Braces if name == "output_to_operand_aliasing" => {
@@ -62,7 +64,7 @@ impl<'a> Parser<'a> {
                 FieldValue::Text
             }
             FieldSyntax::Braces => {
-                self.braces()?;
+                self.skip_braces()?;
                 FieldValue::Text
             }
             FieldSyntax::Sharding => {
@@ -71,7 +73,7 @@ impl<'a> Parser<'a> {
             }
             FieldSyntax::Config if self.tok.kind == TokenKind::Str => self.text_value()?,
             FieldSyntax::Config => {
-                self.config()?;
+                self.skip_config()?;
                 FieldValue::Text
             }
             FieldSyntax::Groups => {
@@ -82,14 +84,14 @@ impl<'a> Parser<'a> {
     }
     /// `s32[2] {1, 2}`, or several in parentheses.
     fn shaped_literal(&mut self) -> Result<()> {
-        if !self.is(b'(') {
+        if !self.next_is(b'(') {
             let shape = self.shape()?;
             self.literal(&shape)?;
             return Ok(());
         }
         self.enter(128)?;
         self.advance();
-        while !self.is(b')') {
+        while !self.next_is(b')') {
             self.shaped_literal()?;
             if !self.eat(b',') {
                 break;
@@ -146,7 +148,7 @@ impl<'a> Parser<'a> {
     fn ints(&mut self) -> Result<Vec<i64>> {
         self.expect(b'{', "expects '{' at the start of a list")?;
         let mut out = Vec::new();
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             if !out.is_empty() {
                 self.expect(b',', "expects ',' between integers")?;
             }
@@ -158,7 +160,7 @@ impl<'a> Parser<'a> {
     fn computation_refs(&mut self) -> Result<Vec<CompId>> {
         self.expect(b'{', "expects '{' at the start of a list of computations")?;
         let mut out = Vec::new();
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             if !out.is_empty() {
                 self.expect(b',', "expects ',' between computations")?;
             }
@@ -170,7 +172,7 @@ impl<'a> Parser<'a> {
     fn metadata(&mut self) -> Result<FieldValue> {
         self.expect(b'{', "expects '{' at the start of metadata")?;
         let mut found = Metadata::default();
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             if self.tok.kind != TokenKind::AttrName {
                 return self.fail("expects attribute name in metadata");
             }
@@ -182,7 +184,7 @@ impl<'a> Parser<'a> {
                 ("op_name", TokenKind::Str) => found.op_name = unescaped(raw),
                 (_, TokenKind::Str | TokenKind::Int | TokenKind::Keyword | TokenKind::Decimal | TokenKind::Ident) => {}
                 (_, TokenKind::Punct(b'{')) => {
-                    self.braces()?;
+                    self.skip_braces()?;
                     continue;
                 }
                 _ => return self.fail("expects a value in metadata"),
@@ -196,13 +198,13 @@ impl<'a> Parser<'a> {
     fn predecessors(&mut self) -> Result<FieldValue> {
         self.expect(b'{', "expects '{' at the start of control-predecessors")?;
         let mut first = true;
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             if !std::mem::take(&mut first) {
                 self.expect(b',', "expects ',' between instruction names")?;
             }
             let at = self.tok;
             let name = self.name()?;
-            if !self.defined(name) {
+            if !self.is_defined(name) {
                 self.tok = at;
                 return self.fail(format!("control-predecessor {name} is not defined"));
             }
@@ -213,7 +215,7 @@ impl<'a> Parser<'a> {
     fn slices(&mut self) -> Result<Vec<SliceDim>> {
         self.expect(b'{', "expects '{' to start ranges")?;
         let mut out = Vec::new();
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             if !out.is_empty() {
                 self.expect(b',', "expects ',' between ranges")?;
             }
@@ -263,7 +265,7 @@ impl<'a> Parser<'a> {
     pub(super) fn window(&mut self) -> Result<Vec<WindowDim>> {
         self.expect(b'{', "expected '{' to start window attribute")?;
         let mut parts: Vec<(&str, Vec<Vec<i64>>)> = Vec::new();
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             if self.tok.kind != TokenKind::AttrName {
                 return self.fail("expects sub-attributes in window");
             }

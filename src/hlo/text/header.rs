@@ -30,15 +30,15 @@ impl Parser<'_> {
                 self.int()?;
             }
             "entry_computation_layout" => drop(self.entry_layout()?),
-            "frontend_attributes" => self.config()?,
+            "frontend_attributes" => self.skip_config()?,
             "input_output_alias" => self.aliasing(true)?,
             "buffer_donor" => self.donors()?,
             "alias_passthrough_params"
             | "origin_recovery_table"
             | "allow_spmd_sharding_propagation_to_parameters"
             | "allow_spmd_sharding_propagation_to_output" => {
-                if self.is(b'{') {
-                    self.braces()?;
+                if self.next_is(b'{') {
+                    self.skip_braces()?;
                 } else {
                     self.bool()?;
                 }
@@ -56,7 +56,7 @@ impl Parser<'_> {
         self.expect(b'{', "expects '{' at the start of an entry computation layout")?;
         self.expect(b'(', "expects '(' in front of parameter shapes")?;
         let mut params = Vec::new();
-        while !self.is(b')') {
+        while !self.next_is(b')') {
             if !params.is_empty() {
                 self.expect(b',', "expects ',' between shapes")?;
             }
@@ -75,12 +75,12 @@ impl Parser<'_> {
 
 /// The shapes in an `entry_computation_layout` attribute.
 pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
-    Parser::over(text).entry_layout()
+    Parser::at_start(text).entry_layout()
 }
 
 /// Shapes with commas between them.
 pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
-    let mut p = Parser::over(text);
+    let mut p = Parser::at_start(text);
     let mut out = Vec::new();
     while p.tok.kind != TokenKind::Eof {
         if !out.is_empty() {
@@ -93,7 +93,7 @@ pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
 
 /// `s32[2] {1, 2}`.
 pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
-    let mut p = Parser::over(text);
+    let mut p = Parser::at_start(text);
     let shape = p.shape()?;
     Ok((p.literal(&shape)?, shape))
 }
@@ -103,7 +103,7 @@ pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
 /// # Errors
 /// `Code::HloSyntax`.
 pub fn parse_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
-    let mut p = Parser::over(text);
+    let mut p = Parser::at_start(text);
     let (is_nested, is_elided) = (text.trim_start().starts_with('{'), text.contains("..."));
     if is_elided || is_nested != (shape.rank() > 0) {
         return p.fail(format!("expects every element of {shape}"));
@@ -116,11 +116,11 @@ pub fn parse_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
 
 /// `{size=3x3 pad=1_1x1_1}`.
 pub(in crate::hlo) fn parse_window(text: &str) -> Result<Vec<WindowDim>> {
-    Parser::over(text).window()
+    Parser::at_start(text).window()
 }
 
 /// `b01f_01io->b01f`: the axes, without window or groups.
 pub(in crate::hlo) fn parse_dim_labels(text: &str) -> Result<ConvDims> {
-    let p = Parser::over(text);
+    let p = Parser::at_start(text);
     schema::dim_labels(text.trim()).or_else(|message| p.fail(message))
 }

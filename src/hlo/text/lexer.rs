@@ -86,19 +86,19 @@ impl<'a> Lexer<'a> {
     pub fn new(src: &'a str) -> Self {
         Lexer { src, pos: 0 }
     }
-    fn at(&self, i: usize) -> u8 {
+    fn byte_at(&self, i: usize) -> u8 {
         self.src.as_bytes().get(i).copied().unwrap_or(0)
     }
     /// Skips spaces and comments; false where a comment does not end.
     fn skip(&mut self) -> bool {
         loop {
-            match self.at(self.pos) {
+            match self.byte_at(self.pos) {
                 b' ' | b'\t' | b'\n' | b'\r' => self.pos += 1,
-                b'/' if self.at(self.pos + 1) == b'/' => {
+                b'/' if self.byte_at(self.pos + 1) == b'/' => {
                     let rest = &self.src.as_bytes()[self.pos..];
                     self.pos += rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
                 }
-                b'/' if self.at(self.pos + 1) == b'*' => {
+                b'/' if self.byte_at(self.pos + 1) == b'*' => {
                     match self.src.as_bytes()[self.pos + 2..].windows(2).position(|w| w == b"*/") {
                         Some(n) => self.pos += n + 4,
                         None => return false,
@@ -120,36 +120,36 @@ impl<'a> Lexer<'a> {
         if start >= self.src.len() {
             return self.token(TokenKind::Eof, start, start, start);
         }
-        let byte = self.at(start);
+        let byte = self.byte_at(start);
         let kind = match byte {
-            b'-' if self.at(start + 1) == b'>' => self.take(2, TokenKind::Arrow),
-            b'<' if self.at(start + 1) == b'=' => self.take(2, TokenKind::AtMost),
-            b'.' if self.src[start..].starts_with("...") => self.take(3, TokenKind::Dots),
+            b'-' if self.byte_at(start + 1) == b'>' => self.take_token(2, TokenKind::Arrow),
+            b'<' if self.byte_at(start + 1) == b'=' => self.take_token(2, TokenKind::AtMost),
+            b'.' if self.src[start..].starts_with("...") => self.take_token(3, TokenKind::Dots),
             b'0'..=b'9' | b'-' | b'?' => self.number(),
-            b'%' => return self.percent(),
+            b'%' => return self.lex_percent(),
             b'"' => return self.string(),
             b'A'..=b'Z' | b'a'..=b'z' | b'_' => return self.word(),
             b'=' | b',' | b':' | b'*' | b'#' | b'+' | b'~' | b'[' | b']' | b'{' | b'}' | b'(' | b')' => {
-                self.take(1, TokenKind::Punct(byte))
+                self.take_token(1, TokenKind::Punct(byte))
             }
             _ => {
                 let n = self.src[start..].chars().next().map_or(1, char::len_utf8);
-                self.take(n, TokenKind::Error)
+                self.take_token(n, TokenKind::Error)
             }
         };
         self.token(kind, start, start, self.pos)
     }
-    fn take(&mut self, n: usize, kind: TokenKind) -> TokenKind {
+    fn take_token(&mut self, n: usize, kind: TokenKind) -> TokenKind {
         self.pos += n;
         kind
     }
-    fn percent(&mut self) -> Token<'a> {
+    fn lex_percent(&mut self) -> Token<'a> {
         let start = self.pos;
         self.pos += 1;
-        if !(self.at(self.pos).is_ascii_alphabetic() || self.at(self.pos) == b'_') {
+        if !(self.byte_at(self.pos).is_ascii_alphabetic() || self.byte_at(self.pos) == b'_') {
             return self.token(TokenKind::Error, start, start, self.pos);
         }
-        while word_byte(self.at(self.pos)) {
+        while word_byte(self.byte_at(self.pos)) {
             self.pos += 1;
         }
         self.token(TokenKind::Name, start, start + 1, self.pos)
@@ -158,7 +158,7 @@ impl<'a> Lexer<'a> {
         let start = self.pos;
         let mut i = start + 1;
         loop {
-            match self.at(i) {
+            match self.byte_at(i) {
                 b'"' => break,
                 b'\\' if i + 1 < self.src.len() => i += 2,
                 _ if i >= self.src.len() => {
@@ -174,12 +174,12 @@ impl<'a> Lexer<'a> {
     fn word(&mut self) -> Token<'a> {
         let start = self.pos;
         let mut end = start;
-        while word_byte(self.at(end)) {
+        while word_byte(self.byte_at(end)) {
             end += 1;
         }
         let text = &self.src[start..end];
         self.pos = end;
-        match self.at(end) {
+        match self.byte_at(end) {
             b':' => {
                 self.pos += 1;
                 return self.token(TokenKind::Name, start, start, end);
@@ -211,30 +211,30 @@ impl<'a> Lexer<'a> {
     fn number(&mut self) -> TokenKind {
         let rest = &self.src.as_bytes()[self.pos..];
         if let Some(n) = float(rest) {
-            return self.take(n, TokenKind::Decimal);
+            return self.take_token(n, TokenKind::Decimal);
         }
         if let Some(n) = dim_labels(rest) {
-            return self.take(n, TokenKind::DimLabels);
+            return self.take_token(n, TokenKind::DimLabels);
         }
         if let Some(n) = sizes(rest) {
-            return self.take(n, TokenKind::Sizes);
+            return self.take_token(n, TokenKind::Sizes);
         }
         if let Some(n) = pads(rest) {
-            return self.take(n, TokenKind::Pad);
+            return self.take_token(n, TokenKind::Pad);
         }
         let sign = usize::from(rest[0] == b'-');
         let n = digits(&rest[sign..]);
         if n > 0 {
-            return self.take(sign + n, TokenKind::Int);
+            return self.take_token(sign + n, TokenKind::Int);
         }
         if rest.starts_with(b"-inf") {
-            return self.take(4, TokenKind::Special);
+            return self.take_token(4, TokenKind::Special);
         }
         if rest.starts_with(b"-nan") {
             let n = nan_payload(&self.src[self.pos + 4..]);
-            return self.take(4 + n, TokenKind::Special);
+            return self.take_token(4 + n, TokenKind::Special);
         }
-        if rest[0] == b'?' { self.take(1, TokenKind::Punct(b'?')) } else { self.take(1, TokenKind::Error) }
+        if rest[0] == b'?' { self.take_token(1, TokenKind::Punct(b'?')) } else { self.take_token(1, TokenKind::Error) }
     }
 }
 

@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
                         return self.fail_as(Code::TooLarge, format!("an elided constant of {size} bytes"));
                     }
                     seen[0] = shape.dims[0];
-                    bytes = elided(shape.dtype, size / width as u64);
+                    bytes = elided_elements(shape.dtype, size / width as u64);
                     self.advance();
                 }
                 _ => {
@@ -188,7 +188,7 @@ impl<'a> Parser<'a> {
         };
         let start = out.len();
         push_float(dtype, value, out);
-        if overflowed(dtype, value, &out[start..]) {
+        if has_overflowed(dtype, value, &out[start..]) {
             return self.fail(format!("value {text} is out of range for literal's primitive type {dtype}"));
         }
         self.advance();
@@ -254,7 +254,7 @@ pub(in crate::hlo) fn push_float(dtype: DType, value: f64, out: &mut Vec<u8>) {
 }
 
 /// Whether a finite value became an infinity, a NaN or a value far below it.
-fn overflowed(dtype: DType, value: f64, raw: &[u8]) -> bool {
+fn has_overflowed(dtype: DType, value: f64, raw: &[u8]) -> bool {
     let word = |n: usize| raw.get(..n);
     match dtype {
         DType::F64 => false,
@@ -273,7 +273,7 @@ fn overflowed(dtype: DType, value: f64, raw: &[u8]) -> bool {
 }
 
 /// The elements that stand for `...`: the words 0, 1, 2 and so on, as XLA fills them.
-fn elided(dtype: DType, n: u64) -> Vec<u8> {
+fn elided_elements(dtype: DType, n: u64) -> Vec<u8> {
     let mask = match dtype {
         DType::Pred => 1,
         _ if dtype.bits() < 8 => (1u64 << dtype.bits()) - 1,

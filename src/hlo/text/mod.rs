@@ -30,7 +30,7 @@ use crate::tensor::Tensor;
 
 /// Whether `opcode` is `foo-start`, `foo-update` or `foo-done` of an opcode that has no such form of its own.
 pub(crate) fn is_sugar(opcode: &str) -> bool {
-    table::attributes(opcode).is_none() && table::sugar(opcode).is_some()
+    table::attributes(opcode).is_none() && table::split_async_suffix(opcode).is_some()
 }
 
 impl std::str::FromStr for Module {

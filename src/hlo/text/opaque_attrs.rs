@@ -13,7 +13,7 @@ impl Parser<'_> {
         let name = self.tok.text;
         self.advance();
         match name {
-            "tolerance" => self.braces()?,
+            "tolerance" => self.skip_braces()?,
             "mode" if matches!(self.tok.text.to_ascii_lowercase().as_str(), "default" | "highest") => self.advance(),
             _ => return self.fail("expects ResultAccuracy type"),
         }
@@ -22,7 +22,7 @@ impl Parser<'_> {
     /// `{ (0, {1}), (2, {}) }`: parameters and places in their shapes.
     pub(super) fn donors(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of buffer_donor")?;
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             self.expect(b'(', "expects '('")?;
             self.int()?;
             self.expect(b',', "expects ','")?;
@@ -35,13 +35,13 @@ impl Parser<'_> {
         self.expect(b'}', "expects '}' at the end of buffer_donor")
     }
     /// Skips `{...}`.
-    pub(super) fn braces(&mut self) -> Result<()> {
-        if !self.is(b'{') {
+    pub(super) fn skip_braces(&mut self) -> Result<()> {
+        if !self.next_is(b'{') {
             return self.fail("expects '{'");
         }
-        self.balanced()
+        self.skip_balanced()
     }
-    pub(super) fn balanced(&mut self) -> Result<()> {
+    pub(super) fn skip_balanced(&mut self) -> Result<()> {
         let mut open = Vec::new();
         loop {
             match self.tok.kind {
@@ -61,8 +61,8 @@ impl Parser<'_> {
         }
     }
     /// Skips `{...}` byte by byte: JSON is not made of HLO tokens.
-    pub(super) fn config(&mut self) -> Result<()> {
-        if !self.is(b'{') {
+    pub(super) fn skip_config(&mut self) -> Result<()> {
+        if !self.next_is(b'{') {
             return self.fail("expects '{' or a string");
         }
         let bytes = self.src.as_bytes();
@@ -75,7 +75,7 @@ impl Parser<'_> {
                 b'}' if !quoted => {
                     depth -= 1;
                     if depth == 0 {
-                        self.jump(i + 1);
+                        self.jump_to(i + 1);
                         return Ok(());
                     }
                 }
@@ -88,7 +88,7 @@ impl Parser<'_> {
     /// `{}`, `{0, 1}`: a place in a shape.
     pub(super) fn shape_index(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of ShapeIndex")?;
-        if !self.is(b'}') {
+        if !self.next_is(b'}') {
             self.int()?;
             while self.eat(b',') {
                 self.int()?;
@@ -99,7 +99,7 @@ impl Parser<'_> {
     /// `{ {0}: (1, {}, may-alias), ... }`; the kind only in a module's header.
     pub(super) fn aliasing(&mut self, with_kind: bool) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of aliasing description")?;
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             self.shape_index()?;
             self.expect(b':', "expects ':'")?;
             self.expect(b'(', "expects '('")?;
@@ -120,11 +120,11 @@ impl Parser<'_> {
         self.expect(b'}', "expects '}' at the end of aliasing description")
     }
     pub(super) fn sharding(&mut self) -> Result<()> {
-        if !self.is(b'{') {
+        if !self.next_is(b'{') {
             return self.fail("expected '{' to start sharding attribute");
         }
         let start = self.tok.start;
-        self.balanced()?;
+        self.skip_balanced()?;
         let text = &self.src[start..self.last_end];
         if text.contains("device=-") {
             return self.fail("a device of a sharding is negative");
@@ -139,35 +139,35 @@ impl Parser<'_> {
         Ok(())
     }
     pub(super) fn groups(&mut self) -> Result<()> {
-        if self.is(b'{') {
-            return self.balanced();
+        if self.next_is(b'{') {
+            return self.skip_balanced();
         }
-        if !self.is(b'[') {
+        if !self.next_is(b'[') {
             // A mesh: `mesh['a'=2]{a}` or a name of one, with axes.
             if self.tok.kind != TokenKind::Ident {
                 return self.fail("expects replica groups");
             }
             self.advance();
-            while self.is(b'[') || self.is(b'{') {
-                self.balanced()?;
+            while self.next_is(b'[') || self.next_is(b'{') {
+                self.skip_balanced()?;
             }
             return Ok(());
         }
-        self.balanced()?;
+        self.skip_balanced()?;
         if self.tok.kind != TokenKind::AtMost {
             return self.fail("expects '<=' in replica groups");
         }
         self.advance();
-        if !self.is(b'[') {
+        if !self.next_is(b'[') {
             return self.fail("expects '[' in replica groups");
         }
-        self.balanced()?;
+        self.skip_balanced()?;
         if self.is_word("T") {
             self.advance();
-            if !self.is(b'(') {
+            if !self.next_is(b'(') {
                 return self.fail("expects '(' in replica groups");
             }
-            self.balanced()?;
+            self.skip_balanced()?;
         }
         Ok(())
     }

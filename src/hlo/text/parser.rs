@@ -11,7 +11,7 @@ use crate::util::id_vec::IdVec;
 const DEPTH: usize = 64;
 
 /// The computation being read.
-struct Scope {
+struct ComputationScope {
     insts: IdVec<InstId, Inst>,
     names: HashMap<String, InstId>,
     params: Vec<Option<InstId>>,
@@ -28,7 +28,7 @@ pub(super) struct Parser<'a> {
     pub(super) module: Module,
     pub(super) comp_names: HashMap<String, CompId>,
     taken_names: HashSet<String>,
-    scopes: Vec<Scope>,
+    scopes: Vec<ComputationScope>,
     pub(super) depth: usize,
     /// A lone instruction: operands that are not defined become parameters.
     pub(super) lone: bool,
@@ -36,7 +36,7 @@ pub(super) struct Parser<'a> {
 
 /// See [`super::parse`].
 pub(super) fn parse(src: &str) -> Result<Module> {
-    let mut p = Parser::over(src);
+    let mut p = Parser::at_start(src);
     let header = p.is_word("HloModule");
     if header || p.is_word("ENTRY") || p.peek().kind == TokenKind::Punct(b'{') {
         if header {
@@ -69,7 +69,7 @@ impl<'a> Parser<'a> {
     }
     fn computation(&mut self) -> Result<CompId> {
         let name = self.name()?;
-        let signature = if self.is(b'(') { Some(self.signature()?) } else { None };
+        let signature = if self.next_is(b'(') { Some(self.signature()?) } else { None };
         let id = self.instructions(name)?;
         if let Some(result) = signature {
             let comp = &self.module.comps[id];
@@ -100,7 +100,7 @@ impl<'a> Parser<'a> {
     fn signature(&mut self) -> Result<Shape> {
         self.advance();
         let mut first = true;
-        while !self.is(b')') {
+        while !self.next_is(b')') {
             if !std::mem::take(&mut first) {
                 self.expect(b',', "expects ',' between parameters")?;
             }
@@ -129,9 +129,14 @@ impl<'a> Parser<'a> {
         self.close(name)
     }
     fn open(&mut self) {
-        self.scopes.push(Scope { insts: IdVec::new(), names: HashMap::new(), params: Vec::new(), root: None });
+        self.scopes.push(ComputationScope {
+            insts: IdVec::new(),
+            names: HashMap::new(),
+            params: Vec::new(),
+            root: None,
+        });
     }
-    fn scope(&mut self) -> &mut Scope {
+    fn scope(&mut self) -> &mut ComputationScope {
         self.scopes.last_mut().expect("instructions are read inside of a computation")
     }
     fn close(&mut self, name: &str) -> Result<CompId> {
@@ -158,7 +163,7 @@ impl<'a> Parser<'a> {
     }
     /// A computation by name, or its instructions in braces.
     pub(super) fn computation_ref(&mut self) -> Result<CompId> {
-        if self.is(b'{') {
+        if self.next_is(b'{') {
             return self.instructions("_");
         }
         let start = self.tok;
@@ -216,7 +221,9 @@ impl<'a> Parser<'a> {
         let opcode = at.text;
         let (base, suffix) = match table::attributes(opcode) {
             Some(_) => (opcode, ""),
-            None => table::sugar(opcode).map_or_else(|| self.fail(format!("unknown opcode: {opcode}")), Ok)?,
+            None => {
+                table::split_async_suffix(opcode).map_or_else(|| self.fail(format!("unknown opcode: {opcode}")), Ok)?
+            }
         };
         self.advance();
         self.expect(b'(', "expects '(' before operands")?;
@@ -308,7 +315,7 @@ impl<'a> Parser<'a> {
     }
     fn operands(&mut self) -> Result<Vec<InstId>> {
         let mut operands = Vec::new();
-        while !self.is(b')') {
+        while !self.next_is(b')') {
             if !operands.is_empty() {
                 self.expect(b',', "expects ',' between operands")?;
             }
@@ -323,7 +330,7 @@ impl<'a> Parser<'a> {
         }
         // XLA takes a comma between an operand's shape and its name.
         let lone = self.lone && self.scopes.len() == 1;
-        if shape.is_some() && !lone && self.is(b',') && self.peek().kind == TokenKind::Name {
+        if shape.is_some() && !lone && self.next_is(b',') && self.peek().kind == TokenKind::Name {
             self.advance();
         }
         let at = self.tok;
@@ -368,7 +375,7 @@ impl<'a> Parser<'a> {
                 return self.fail("expects attribute name");
             }
             let name = self.tok.text;
-            let mine = own.iter().any(|a| table::bare(a) == name);
+            let mine = own.iter().any(|a| table::without_prefix(a) == name);
             let wrapped = !suffix.is_empty() && matches!(name, "async_execution_thread" | "calls");
             if !mine && !wrapped && !table::COMMON.contains(&name) {
                 return self.fail(format!("unexpected attribute \"{name}\" of {opcode}"));
@@ -390,14 +397,14 @@ impl<'a> Parser<'a> {
         Ok(attrs)
     }
     /// One instruction by name, for attributes that refer to it.
-    pub(super) fn defined(&self, name: &str) -> bool {
+    pub(super) fn is_defined(&self, name: &str) -> bool {
         self.scopes.last().is_some_and(|s| s.names.contains_key(name))
     }
 }
 
 impl<'a> Parser<'a> {
     /// At the start of `src`, in no computation yet.
-    pub(super) fn over(src: &'a str) -> Self {
+    pub(super) fn at_start(src: &'a str) -> Self {
         let mut lexer = Lexer::new(src);
         let tok = lexer.next();
         let module = Module {

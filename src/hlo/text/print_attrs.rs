@@ -17,9 +17,10 @@ type Pairs = Vec<(String, String)>;
 pub(super) fn own_attributes(op: &Op, comps: &IdVec<CompId, String>) -> Pairs {
     match op {
         Op::Foreign(f) => foreign(f, comps),
-        op => {
-            schema::own(op).iter().map(|(name, value, source)| (name.to_string(), text(value, source, comps))).collect()
-        }
+        op => schema::attributes_of(op)
+            .iter()
+            .map(|(name, value, source)| (name.to_string(), text(value, source, comps)))
+            .collect(),
     }
 }
 

@@ -23,14 +23,14 @@ pub(super) fn literal(value: &Literal, out: &mut String) {
 }
 
 /// [`literal`] with `{...}` for large arrays.
-pub(super) fn elided(value: &Literal, out: &mut String) {
+pub(super) fn print_elided(value: &Literal, out: &mut String) {
     match value {
         Literal::Array(t) if t.len() > SMALL_CONSTANT => out.push_str("{...}"),
         Literal::Tuple(parts) => {
             out.push('(');
             for (i, part) in parts.iter().enumerate() {
                 out.push_str(if i > 0 { ", " } else { "" });
-                elided(part, out);
+                print_elided(part, out);
             }
             out.push(')');
         }

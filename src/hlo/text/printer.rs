@@ -22,8 +22,8 @@ pub struct Style {
 pub(super) fn print(module: &Module, style: Style) -> String {
     let names = unique_names(module.comps.values().map(|c| c.name.as_str()));
     let names: IdVec<CompId, String> = names.into_iter().collect();
-    let mut out = format!("HloModule {}", sanitised(&module.name));
-    if is_reserved(&sanitised(&module.name)) {
+    let mut out = format!("HloModule {}", sanitize_name(&module.name));
+    if is_reserved(&sanitize_name(&module.name)) {
         out.push('_');
     }
     for (name, value) in &module.extra {
@@ -39,7 +39,12 @@ pub(super) fn print(module: &Module, style: Style) -> String {
 /// All computations, each behind those that it calls.
 pub(in crate::hlo) fn callees_first(module: &Module) -> Vec<CompId> {
     depth_first(module.comps.len(), |i| {
-        module.comps[CompId::from_index(i)].insts.values().flat_map(|inst| inst.op.called()).map(Id::index).collect()
+        module.comps[CompId::from_index(i)]
+            .insts
+            .values()
+            .flat_map(|inst| inst.op.called_computations())
+            .map(Id::index)
+            .collect()
     })
     .into_iter()
     .map(CompId::from_index)
@@ -81,7 +86,7 @@ fn depth_first(n: usize, children: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
 }
 
 /// A name of letters, digits, `_`, `-` and `.` that begins with a letter or `_`.
-fn sanitised(name: &str) -> String {
+fn sanitize_name(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
     let mut out: String = name.chars().map(keep).collect();
     if !out.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
@@ -94,7 +99,7 @@ fn sanitised(name: &str) -> String {
 pub fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut taken = HashSet::new();
     let one = |name: &str| {
-        let stem = sanitised(name);
+        let stem = sanitize_name(name);
         let mut unique = stem.clone();
         let mut n = 1;
         while !taken.insert(unique.clone()) {
@@ -135,7 +140,7 @@ fn operands(inst: &Inst, names: &[String], style: Style, out: &mut String) {
             let _ = write!(out, "{n}");
         }
         Op::Constant(value) if style.large_constants => print_literal::literal(value, out),
-        Op::Constant(value) => print_literal::elided(value, out),
+        Op::Constant(value) => print_literal::print_elided(value, out),
         _ => {
             for (i, operand) in inst.operands.iter().enumerate() {
                 let _ = write!(out, "{}%{}", if i > 0 { ", " } else { "" }, names[operand.index()]);
@@ -156,7 +161,7 @@ fn attributes(inst: &Inst, comps: &IdVec<CompId, String>, style: Style, out: &mu
         out.push_str(", metadata={");
         let parts = [("op_type", &m.op_type), ("op_name", &m.op_name)];
         let parts: Vec<String> =
-            parts.iter().filter(|p| !p.1.is_empty()).map(|p| format!("{}=\"{}\"", p.0, escaped(p.1))).collect();
+            parts.iter().filter(|p| !p.1.is_empty()).map(|p| format!("{}=\"{}\"", p.0, escape(p.1))).collect();
         out.push_str(&parts.join(" "));
         out.push('}');
     }
@@ -182,7 +187,7 @@ fn branch_attributes(
     };
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -13,7 +13,7 @@ pub const UNBOUNDED: u64 = u64::MAX;
 impl<'a> Parser<'a> {
     /// Whether the next token begins a shape.
     pub(super) fn at_shape(&self) -> bool {
-        self.tok.kind == TokenKind::Type || self.is(b'(') || self.at_buffer()
+        self.tok.kind == TokenKind::Type || self.next_is(b'(') || self.at_buffer()
     }
     fn at_buffer(&self) -> bool {
         self.tok.kind == TokenKind::Ident && self.tok.text == "b" && self.src[self.tok.end..].starts_with('(')
@@ -23,7 +23,7 @@ impl<'a> Parser<'a> {
         if self.eat(b'(') {
             self.enter(DEPTH)?;
             let mut parts = Vec::new();
-            while !self.is(b')') {
+            while !self.next_is(b')') {
                 if !parts.is_empty() {
                     self.expect(b',', "expects ',' in a tuple shape")?;
                 }
@@ -55,7 +55,7 @@ impl<'a> Parser<'a> {
     fn array(&mut self, name: &str) -> Result<Shape> {
         self.expect(b'[', "expects '[' after an element type")?;
         let (mut dims, mut dynamic) = (Vec::new(), Vec::new());
-        while !self.is(b']') {
+        while !self.next_is(b']') {
             if !dims.is_empty() {
                 self.expect(b',', "expects ',' between dimensions")?;
             }
@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
     }
     /// A layout, if the brace that follows begins one: the next token is an integer or a colon.
     fn layout(&mut self, rank: usize) -> Result<Option<Box<XlaLayout>>> {
-        if !self.is(b'{') || !matches!(self.peek().kind, TokenKind::Int | TokenKind::Punct(b':')) {
+        if !self.next_is(b'{') || !matches!(self.peek().kind, TokenKind::Int | TokenKind::Punct(b':')) {
             return Ok(None);
         }
         self.advance();
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
     fn layout_properties(&mut self) -> Result<String> {
         const ORDER: &[&str] = &["D", "T", "L", "#", "*", "E", "S", "SC", "P", "M"];
         let (mut out, mut next) = (String::new(), 0);
-        while !self.is(b'}') {
+        while !self.next_is(b'}') {
             let text = self.tok.text;
             let Some(place) = ORDER.iter().position(|&o| o == text && !text.is_empty()).filter(|&p| p >= next) else {
                 return self.fail("expects layout to end with '}'");
@@ -122,16 +122,16 @@ impl<'a> Parser<'a> {
             out += text;
             self.advance();
             let mut groups = 0;
-            while self.is(b'(') && (groups == 0 || text == "T") {
+            while self.next_is(b'(') && (groups == 0 || text == "T") {
                 let start = self.tok.start;
                 if text == "P" {
                     return self.fail("a dense layout has no physical shape");
                 }
                 self.advance();
-                while !self.is(b')') {
+                while !self.next_is(b')') {
                     let level = text == "D";
                     let fits = match self.tok.kind {
-                        TokenKind::Int | TokenKind::Punct(b',' | b'*' | b':' | b'-') => !level || self.is(b','),
+                        TokenKind::Int | TokenKind::Punct(b',' | b'*' | b':' | b'-') => !level || self.next_is(b','),
                         TokenKind::Type => matches!(text, "#" | "*"),
                         TokenKind::Ident => level && matches!(self.tok.text, "D" | "C" | "S" | "H"),
                         TokenKind::Name => text == "SC",

@@ -11,14 +11,14 @@ impl<'a> Parser<'a> {
     pub(super) fn peek(&self) -> Token<'a> {
         self.lexer.clone().next()
     }
-    pub(super) fn is(&self, byte: u8) -> bool {
+    pub(super) fn next_is(&self, byte: u8) -> bool {
         self.tok.kind == TokenKind::Punct(byte)
     }
     pub(super) fn is_word(&self, word: &str) -> bool {
         matches!(self.tok.kind, TokenKind::Keyword | TokenKind::Ident) && self.tok.text == word
     }
     pub(super) fn eat(&mut self, byte: u8) -> bool {
-        let found = self.is(byte);
+        let found = self.next_is(byte);
         if found {
             self.advance();
         }
@@ -78,8 +78,8 @@ impl<'a> Parser<'a> {
         self.advance();
         Ok(text)
     }
-    /// Continues behind byte `end`.
-    pub(super) fn jump(&mut self, end: usize) {
+    /// Continues after byte `end`.
+    pub(super) fn jump_to(&mut self, end: usize) {
         self.lexer.pos = end;
         self.last_end = end;
         self.tok = self.lexer.next();

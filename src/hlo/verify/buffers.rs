@@ -1,16 +1,16 @@
 //! Rule 12: buffers are written in place, by one after another.
 use std::collections::BTreeSet;
 
-use super::Check;
+use super::CheckResult;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::proto::scan::TextCursor;
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape};
 
-/// A place in a shape.
-type Path = Vec<i64>;
+/// Path to a part of a nested shape.
+type ShapeIndex = Vec<i64>;
 
 /// The buffers in a shape with their places.
-fn buffers<'a>(shape: &'a Shape, path: &mut Path, out: &mut Vec<(Path, &'a ArrayShape)>) {
+fn buffers<'a>(shape: &'a Shape, path: &mut ShapeIndex, out: &mut Vec<(ShapeIndex, &'a ArrayShape)>) {
     match shape {
         Shape::Buffer(a) => out.push((path.clone(), a)),
         Shape::Tuple(parts) => {
@@ -24,14 +24,14 @@ fn buffers<'a>(shape: &'a Shape, path: &mut Path, out: &mut Vec<(Path, &'a Array
     }
 }
 
-fn buffers_of(shape: &Shape) -> Vec<(Path, &ArrayShape)> {
+fn buffers_of(shape: &Shape) -> Vec<(ShapeIndex, &ArrayShape)> {
     let mut out = Vec::new();
     buffers(shape, &mut Vec::new(), &mut out);
     out
 }
 
 /// Results that are operands: (place in the result, operand, place in the operand).
-fn aliases(f: &Foreign) -> Result<Vec<(Path, i64, Path)>, String> {
+fn aliases(f: &Foreign) -> Result<Vec<(ShapeIndex, i64, ShapeIndex)>, String> {
     let Some((_, text)) = f.attrs.iter().find(|a| a.0 == "output_to_operand_aliasing") else { return Ok(Vec::new()) };
     let mut s = TextCursor::new(text);
     let mut read = || {
@@ -53,7 +53,7 @@ fn aliases(f: &Foreign) -> Result<Vec<(Path, i64, Path)>, String> {
 }
 
 /// Row-major where no layout is written.
-fn order(a: &ArrayShape) -> Vec<i64> {
+fn layout_order(a: &ArrayShape) -> Vec<i64> {
     match &a.layout {
         Some(layout) => layout.minor_to_major.clone(),
         None => (0..a.rank() as i64).rev().collect(),
@@ -61,9 +61,9 @@ fn order(a: &ArrayShape) -> Vec<i64> {
 }
 
 /// Checks one instruction.
-pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape]) -> Check {
+pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     let own = buffers_of(&inst.shape);
-    let given: Vec<(i64, Path, &ArrayShape)> =
+    let given: Vec<(i64, ShapeIndex, &ArrayShape)> =
         (0i64..).zip(shapes).flat_map(|(i, s)| buffers_of(s).into_iter().map(move |(path, a)| (i, path, a))).collect();
     if own.is_empty() && given.is_empty() {
         return Ok(());
@@ -87,7 +87,7 @@ pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape
                     return Err(format!("a buffer is used in results but not in operands: {path:?}"));
                 };
                 let from = given.iter().find(|(i, p, _)| i == operand && p == at);
-                if from.is_some_and(|(_, _, from)| !from.same(a) || order(from) != order(a)) {
+                if from.is_some_and(|(_, _, from)| !from.same(a) || layout_order(from) != layout_order(a)) {
                     return Err(format!("the buffer {a} is one of another shape or layout before"));
                 }
             }
@@ -106,7 +106,7 @@ pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape
     }
 }
 
-/// A buffer has one reader, which writes it.
+/// Checks that each buffer has one reader, which writes it.
 pub(super) fn one_writer(comp: &Computation) -> Result<(), (String, String)> {
     let mut read: BTreeSet<InstId> = BTreeSet::new();
     let mut parts: BTreeSet<(InstId, usize)> = BTreeSet::new();

@@ -1,5 +1,5 @@
 //! Rules 3, 5, 9 and 10 for opcodes that are only carried.
-use super::{Check, array};
+use super::{CheckResult, array};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::lists;
 use crate::hlo::{Computation, Inst, Module, Op, Shape};
@@ -9,15 +9,15 @@ fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
 }
 
 /// Checks the frame of an opcode that is only carried.
-pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
+pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     if attr(f, "use_global_device_ids") == Some("true") && attr(f, "channel_id").is_none_or(|c| c == "0") {
         return Err("cannot have use_global_device_ids=true without channel_id".to_string());
     }
     count(f, shapes.len())?;
     let group_size = collective_groups(module, f)?;
     match f.opcode.as_str() {
-        "all-gather" => sharded(f, shapes, &inst.shape, group_size, false),
-        "reduce-scatter" => sharded(f, shapes, &inst.shape, group_size, true),
+        "all-gather" => check_gather_or_scatter(f, shapes, &inst.shape, group_size, false),
+        "reduce-scatter" => check_gather_or_scatter(f, shapes, &inst.shape, group_size, true),
         // A start gives its result, or its operand and its result.
         "all-reduce-start" if inst.shape.as_tuple().is_some() && shapes.len() == 1 => Ok(()),
         "all-reduce" | "all-reduce-start" | "collective-broadcast" => all_of(inst, shapes),
@@ -26,8 +26,8 @@ pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]
         }
         "custom-call" => layout_constraints(f, shapes),
         "all-to-all" => all_to_all(f, shapes, group_size),
-        "collective-permute" | "collective-permute-start" => permute(f, inst, shapes),
-        "ragged-all-to-all" => ragged(shapes),
+        "collective-permute" | "collective-permute-start" => check_permute(f, inst, shapes),
+        "ragged-all-to-all" => check_ragged(shapes),
         "scaled-dot" => scaled_dot(shapes),
         "copy-start" => {
             let want =
@@ -38,9 +38,9 @@ pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]
             Some([first, ..]) => result_is(inst, first),
             _ => Err("the operand of a copy-done is no copy-start".to_string()),
         },
-        "stochastic-convert" => stochastic(inst, shapes),
+        "stochastic-convert" => check_stochastic_convert(inst, shapes),
         "domain" => result_is(inst, shapes[0]),
-        "async-start" => wrapped(module, f, inst, shapes),
+        "async-start" => check_wrapped(module, f, inst, shapes),
         opcode if opcode.ends_with("-update") => match shapes {
             [one] => result_is(inst, one),
             _ => Err(format!("{opcode} takes one operand")),
@@ -50,7 +50,7 @@ pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]
     }
 }
 
-fn count(f: &Foreign, n: usize) -> Check {
+fn count(f: &Foreign, n: usize) -> CheckResult {
     let want = match f.opcode.as_str() {
         "rng-get-and-update-state" => 0,
         "domain"
@@ -81,14 +81,14 @@ fn count(f: &Foreign, n: usize) -> Check {
     if want == n { Ok(()) } else { Err(format!("{} takes {want} operands, not {n}", f.opcode)) }
 }
 
-fn result_is(inst: &Inst, want: &Shape) -> Check {
+fn result_is(inst: &Inst, want: &Shape) -> CheckResult {
     if inst.shape.same(want) {
         return Ok(());
     }
     Err(format!("expected instruction to have shape equal to {want}, actual shape is {}", inst.shape))
 }
 
-fn all_of(inst: &Inst, shapes: &[&Shape]) -> Check {
+fn all_of(inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     match shapes {
         [one] => result_is(inst, one),
         many => result_is(inst, &Shape::Tuple(many.iter().map(|s| (*s).clone()).collect())),
@@ -122,7 +122,13 @@ fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String
     Ok(Some(first.len() as u64 * factor))
 }
 
-fn sharded(f: &Foreign, shapes: &[&Shape], own: &Shape, group: Option<u64>, scatter: bool) -> Check {
+fn check_gather_or_scatter(
+    f: &Foreign,
+    shapes: &[&Shape],
+    own: &Shape,
+    group: Option<u64>,
+    scatter: bool,
+) -> CheckResult {
     let Some(dim) = f.number("dimensions") else { return Err("expects one dimension".to_string()) };
     let results: Vec<&Shape> = match own {
         Shape::Tuple(parts) if shapes.len() > 1 || parts.len() == 1 => parts.iter().collect(),
@@ -153,7 +159,7 @@ fn sharded(f: &Foreign, shapes: &[&Shape], own: &Shape, group: Option<u64>, scat
     Ok(())
 }
 
-fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> Check {
+fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> CheckResult {
     let split = attr(f, "dimensions").is_some();
     let laid_out = |s: &Shape| s.as_array().and_then(|a| a.layout.clone());
     let differ = |a: &Shape, b: &Shape| !a.same(b) || (laid_out(a).is_some() && laid_out(b).is_some() && a != b);
@@ -166,7 +172,7 @@ fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> Check {
     }
 }
 
-fn permute(f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
+fn check_permute(f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     let pairs = attr(f, "source_target_pairs").and_then(lists).unwrap_or_default();
     // Into a place of their own, several slices of one device may go and come.
     let most = match (shapes.len(), shapes[0].as_array()) {
@@ -193,7 +199,7 @@ fn permute(f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
     Ok(())
 }
 
-fn ragged(shapes: &[&Shape]) -> Check {
+fn check_ragged(shapes: &[&Shape]) -> CheckResult {
     for i in 2..shapes.len() {
         let a = array(shapes, i)?;
         if a.rank() == 0 || a.rank() > 2 || array(shapes, 2)?.dims != a.dims {
@@ -204,7 +210,7 @@ fn ragged(shapes: &[&Shape]) -> Check {
 }
 
 /// A scale has as many dimensions as what it scales, or none.
-fn scaled_dot(shapes: &[&Shape]) -> Check {
+fn scaled_dot(shapes: &[&Shape]) -> CheckResult {
     for i in 0..2 {
         let (x, scale) = (array(shapes, i)?, array(shapes, i + 2)?);
         if scale.rank() != 0 && scale.rank() != x.rank() {
@@ -214,7 +220,7 @@ fn scaled_dot(shapes: &[&Shape]) -> Check {
     Ok(())
 }
 
-fn stochastic(inst: &Inst, shapes: &[&Shape]) -> Check {
+fn check_stochastic_convert(inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     let (x, random) = (array(shapes, 0)?, array(shapes, 1)?);
     let unsigned = random.dtype.class() == crate::tensor::DTypeClass::Unsigned;
     let out = inst.shape.as_array().ok_or("the result is not an array")?;
@@ -225,7 +231,7 @@ fn stochastic(inst: &Inst, shapes: &[&Shape]) -> Check {
 }
 
 /// `operand_layout_constraints` has a compatible shape for each operand.
-fn layout_constraints(f: &Foreign, shapes: &[&Shape]) -> Check {
+fn layout_constraints(f: &Foreign, shapes: &[&Shape]) -> CheckResult {
     let Some(wanted) = f.operand_layouts() else { return Ok(()) };
     let Ok(wanted) = wanted else {
         return Err("operand_layout_constraints are no shapes".to_string());
@@ -234,7 +240,7 @@ fn layout_constraints(f: &Foreign, shapes: &[&Shape]) -> Check {
     if fits { Ok(()) } else { Err("operand layout constraints do not fit the operands".to_string()) }
 }
 
-fn async_shape(shape: &Shape) -> Check {
+fn async_shape(shape: &Shape) -> CheckResult {
     match shape.as_tuple() {
         Some([Shape::Tuple(_), _, ..]) => Ok(()),
         _ => Err(format!("an async start has a shape ((operands), result, state), not {shape}")),
@@ -242,7 +248,7 @@ fn async_shape(shape: &Shape) -> Check {
 }
 
 /// A wrapped computation holds parameters and one instruction.
-fn wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
+fn check_wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     async_shape(&inst.shape)?;
     let Some([Shape::Tuple(given), result, ..]) = inst.shape.as_tuple() else { return Ok(()) };
     if given.len() != shapes.len() || given.iter().zip(shapes).any(|(a, b)| !a.same(b)) {
@@ -269,7 +275,7 @@ fn wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Chec
 }
 
 /// `foo-update` and `foo-done` continue a `foo-start`: on its thread, with its computation.
-fn wrapper_chain(comp: &Computation, inst: &Inst) -> Check {
+fn wrapper_chain(comp: &Computation, inst: &Inst) -> CheckResult {
     let opcode = inst.op.name();
     let wraps = crate::hlo::text::is_sugar(opcode) || opcode.starts_with("async-");
     if !wraps || opcode.ends_with("-start") {
@@ -298,7 +304,7 @@ fn wrapper_chain(comp: &Computation, inst: &Inst) -> Check {
 }
 
 /// Rule 10; the name of the instruction that is alone, and why.
-pub(super) fn pairs(comp: &Computation) -> Result<(), (String, String)> {
+pub(super) fn check_async_pairs(comp: &Computation) -> Result<(), (String, String)> {
     for (id, inst) in comp.insts.iter() {
         let opcode = inst.op.name();
         wrapper_chain(comp, inst).map_err(|m| (inst.name.clone(), m))?;
@@ -338,7 +344,7 @@ pub(super) fn pairs(comp: &Computation) -> Result<(), (String, String)> {
 }
 
 /// All reductions over devices constrain their layouts, or none does.
-pub(super) fn layouts_are_constrained_alike(module: &Module) -> Check {
+pub(super) fn layouts_are_constrained_alike(module: &Module) -> CheckResult {
     let mut seen: Option<bool> = None;
     for inst in module.comps.values().flat_map(|c| c.insts.values()) {
         let Op::Foreign(f) = &inst.op else { continue };

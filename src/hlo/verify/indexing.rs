@@ -1,15 +1,15 @@
 //! Rule 6: axes and index operands of the ops that move data.
-use super::{Check, array};
+use super::{CheckResult, array};
 use crate::hlo::attrs::*;
 use crate::hlo::{ArrayShape, Inst, Op, Shape};
 use crate::tensor::DType;
 
 /// Checks axes and index operands.
-pub(super) fn check(op: &Op, inst: &Inst, shapes: &[&Shape]) -> Check {
+pub(super) fn check(op: &Op, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     match op {
         Op::Constant(value) => literal_fits(value, &inst.shape),
-        Op::DynamicSlice(_) => starts(array(shapes, 0)?, shapes, 1),
-        Op::DynamicUpdateSlice => starts(array(shapes, 0)?, shapes, 2),
+        Op::DynamicSlice(_) => check_starts(array(shapes, 0)?, shapes, 1),
+        Op::DynamicUpdateSlice => check_starts(array(shapes, 0)?, shapes, 2),
         Op::Gather(d) => gather(array(shapes, 0)?, array(shapes, 1)?, d),
         Op::Scatter { dims, .. } => {
             let k = shapes.len() / 2;
@@ -65,18 +65,18 @@ pub(super) fn check(op: &Op, inst: &Inst, shapes: &[&Shape]) -> Check {
     }
 }
 
-fn literal_fits(value: &crate::hlo::Literal, shape: &Shape) -> Check {
+fn literal_fits(value: &crate::hlo::Literal, shape: &Shape) -> CheckResult {
     // `written` compared the shapes; an opaque part has no value.
     if shape.leaves().len() == value.leaves().len() { Ok(()) } else { Err("a constant has no value".to_string()) }
 }
 
-fn square(a: &ArrayShape) -> Check {
+fn square(a: &ArrayShape) -> CheckResult {
     let n = a.rank();
     let fits = n >= 2 && a.dims[n - 1] == a.dims[n - 2] && (a.dtype.is_float() || a.dtype.is_complex());
     if fits { Ok(()) } else { Err(format!("{a} is no batch of square matrices")) }
 }
 
-fn batch_norm(op: &Op, shapes: &[&Shape], feature: usize) -> Check {
+fn batch_norm(op: &Op, shapes: &[&Shape], feature: usize) -> CheckResult {
     let x = array(shapes, 0)?;
     let channels = *x.dims.get(feature).ok_or("feature_index is beyond the rank")?;
     let grad = matches!(op, Op::BatchNormGrad { .. });
@@ -91,7 +91,7 @@ fn batch_norm(op: &Op, shapes: &[&Shape], feature: usize) -> Check {
 }
 
 /// Start indices: one integer scalar an axis, or one vector of them.
-fn starts(x: &ArrayShape, shapes: &[&Shape], from: usize) -> Check {
+fn check_starts(x: &ArrayShape, shapes: &[&Shape], from: usize) -> CheckResult {
     let n = shapes.len() - from;
     let first = if n > 0 { Some(array(shapes, from)?) } else { None };
     if n == 1 && first.is_some_and(|f| f.rank() == 1) {
@@ -114,7 +114,7 @@ fn starts(x: &ArrayShape, shapes: &[&Shape], from: usize) -> Check {
     Ok(())
 }
 
-fn distinct(axes: &[usize], rank: usize, what: &str) -> Check {
+fn check_distinct(axes: &[usize], rank: usize, what: &str) -> CheckResult {
     let mut seen = vec![false; rank];
     for &a in axes {
         match seen.get_mut(a) {
@@ -125,7 +125,7 @@ fn distinct(axes: &[usize], rank: usize, what: &str) -> Check {
     Ok(())
 }
 
-fn sorted(axes: &[usize], what: &str) -> Check {
+fn check_sorted(axes: &[usize], what: &str) -> CheckResult {
     if axes.is_sorted() { Ok(()) } else { Err(format!("{what} must be sorted; got {axes:?}")) }
 }
 
@@ -141,9 +141,9 @@ fn index_size(indices: &ArrayShape, dim: usize) -> Result<u64, String> {
     }
 }
 
-fn batching(x: &ArrayShape, indices: &ArrayShape, xs: &[usize], is: &[usize], vector: usize) -> Check {
-    sorted(xs, "operand batching dimensions")?;
-    distinct(is, indices.rank(), "index batching dimensions")?;
+fn check_batching(x: &ArrayShape, indices: &ArrayShape, xs: &[usize], is: &[usize], vector: usize) -> CheckResult {
+    check_sorted(xs, "operand batching dimensions")?;
+    check_distinct(is, indices.rank(), "index batching dimensions")?;
     let fits =
         xs.len() == is.len() && !is.contains(&vector) && xs.iter().zip(is).all(|(&a, &b)| x.dims[a] == indices.dims[b]);
     if fits { Ok(()) } else { Err(format!("batching dimensions {xs:?} and {is:?} do not fit")) }
@@ -157,29 +157,29 @@ fn indexed_or_batched(x: &ArrayShape, d: &GatherDims) -> Vec<usize> {
     d.start_index_map.iter().chain(batches).copied().collect()
 }
 
-fn gather(x: &ArrayShape, indices: &ArrayShape, d: &GatherDims) -> Check {
-    sorted(&d.offset_dims, "offset_dims")?;
-    sorted(&d.collapsed_slice_dims, "collapsed_slice_dims")?;
+fn gather(x: &ArrayShape, indices: &ArrayShape, d: &GatherDims) -> CheckResult {
+    check_sorted(&d.offset_dims, "offset_dims")?;
+    check_sorted(&d.collapsed_slice_dims, "collapsed_slice_dims")?;
     let dropped = [&d.collapsed_slice_dims[..], &d.operand_batching_dims].concat();
-    distinct(&dropped, x.rank(), "collapsed and batching dimensions")?;
-    distinct(&indexed_or_batched(x, d), x.rank(), "start_index_map and batching dimensions")?;
+    check_distinct(&dropped, x.rank(), "collapsed and batching dimensions")?;
+    check_distinct(&indexed_or_batched(x, d), x.rank(), "start_index_map and batching dimensions")?;
     if index_size(indices, d.index_vector_dim)? != d.start_index_map.len() as u64 {
         return Err(format!("start_index_map {:?} does not fit {indices}", d.start_index_map));
     }
     if dropped.iter().any(|&a| d.slice_sizes.get(a).is_none_or(|&s| s > 1)) {
         return Err("collapsed and batching dimensions have slices of at most 1".to_string());
     }
-    distinct(&d.offset_dims, indices.rank() + d.offset_dims.len(), "offset_dims")?;
-    batching(x, indices, &d.operand_batching_dims, &d.start_indices_batching_dims, d.index_vector_dim)
+    check_distinct(&d.offset_dims, indices.rank() + d.offset_dims.len(), "offset_dims")?;
+    check_batching(x, indices, &d.operand_batching_dims, &d.start_indices_batching_dims, d.index_vector_dim)
 }
 
-fn scatter(x: &ArrayShape, indices: &ArrayShape, updates: &ArrayShape, d: &ScatterDims) -> Check {
-    sorted(&d.update_window_dims, "update_window_dims")?;
-    sorted(&d.inserted_window_dims, "inserted_window_dims")?;
-    distinct(&d.update_window_dims, updates.rank(), "update_window_dims")?;
+fn scatter(x: &ArrayShape, indices: &ArrayShape, updates: &ArrayShape, d: &ScatterDims) -> CheckResult {
+    check_sorted(&d.update_window_dims, "update_window_dims")?;
+    check_sorted(&d.inserted_window_dims, "inserted_window_dims")?;
+    check_distinct(&d.update_window_dims, updates.rank(), "update_window_dims")?;
     let dropped = [&d.inserted_window_dims[..], &d.input_batching_dims].concat();
-    distinct(&dropped, x.rank(), "inserted and batching dimensions")?;
-    distinct(
+    check_distinct(&dropped, x.rank(), "inserted and batching dimensions")?;
+    check_distinct(
         &[&d.scatter_dims_to_operand_dims[..], &d.input_batching_dims].concat(),
         x.rank(),
         "scatter_dims_to_operand_dims",
@@ -187,7 +187,7 @@ fn scatter(x: &ArrayShape, indices: &ArrayShape, updates: &ArrayShape, d: &Scatt
     if index_size(indices, d.index_vector_dim)? != d.scatter_dims_to_operand_dims.len() as u64 {
         return Err(format!("scatter_dims_to_operand_dims do not fit {indices}"));
     }
-    batching(x, indices, &d.input_batching_dims, &d.scatter_indices_batching_dims, d.index_vector_dim)?;
+    check_batching(x, indices, &d.input_batching_dims, &d.scatter_indices_batching_dims, d.index_vector_dim)?;
     let window: Vec<u64> = (0..x.rank()).filter(|a| !dropped.contains(a)).map(|a| x.dims[a]).collect();
     let batch: Vec<u64> = (0..indices.rank()).filter(|&a| a != d.index_vector_dim).map(|a| indices.dims[a]).collect();
     if window.len() != d.update_window_dims.len() || updates.rank() != window.len() + batch.len() {

@@ -25,9 +25,9 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, element_count};
 
 /// The result of a check of one instruction.
-type Check = Result<(), String>;
+type CheckResult = Result<(), String>;
 
-/// Checks every rule; what it accepts, no later step panics on.
+/// Checks every rule. Later steps do not panic on a module that passes.
 ///
 /// # Errors
 /// `Code::HloInvalid` with the instruction's name.
@@ -40,8 +40,8 @@ pub fn verify(module: &Module) -> Result<()> {
         frame(module, comp)
             .map_err(|m| Diagnostic::new(Code::HloInvalid, format!("computation `{}`: {m}", comp.name)))?;
     }
-    acyclic(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
-    let fused = fused(module);
+    check_acyclic(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
+    let fused = fusion_bodies(module);
     for (comp_id, comp) in module.comps.iter() {
         let fused_users = fused[comp_id.0 as usize].then(|| users_of_all(comp));
         for (id, inst) in comp.insts.iter() {
@@ -54,14 +54,15 @@ pub fn verify(module: &Module) -> Result<()> {
         }
         let writers = buffers::one_writer(comp);
         writers.map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "buffer"))?;
-        foreign::pairs(comp).map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "async"))?;
+        foreign::check_async_pairs(comp)
+            .map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "async"))?;
     }
     foreign::layouts_are_constrained_alike(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
     entry_layout(module)
 }
 
 /// Whether each computation is the body of a fusion.
-fn fused(module: &Module) -> Vec<bool> {
+fn fusion_bodies(module: &Module) -> Vec<bool> {
     let mut out = vec![false; module.comps.len()];
     for inst in module.comps.values().flat_map(|c| c.insts.values()) {
         if let Op::Fusion { comp, .. } = inst.op {
@@ -81,7 +82,7 @@ fn users_of_all(comp: &Computation) -> Vec<u32> {
     users
 }
 
-fn frame(module: &Module, comp: &Computation) -> Check {
+fn frame(module: &Module, comp: &Computation) -> CheckResult {
     if comp.insts.get(comp.root).is_none() {
         return Err("the root is missing".to_string());
     }
@@ -89,7 +90,7 @@ fn frame(module: &Module, comp: &Computation) -> Check {
         if inst.operands.iter().any(|&o| comp.insts.get(o).is_none()) {
             return Err(format!("an operand of `{}` is missing", inst.name));
         }
-        if inst.op.called().iter().any(|&c| module.comps.get(c).is_none()) {
+        if inst.op.called_computations().iter().any(|&c| module.comps.get(c).is_none()) {
             return Err(format!("a computation that `{}` calls is missing", inst.name));
         }
     }
@@ -102,11 +103,11 @@ fn frame(module: &Module, comp: &Computation) -> Check {
     if all == comp.params.len() { Ok(()) } else { Err("a parameter number is given twice".to_string()) }
 }
 
-/// Rule 2.
-fn acyclic(module: &Module) -> Check {
+/// Checks rule 2: no instruction depends on itself, and no computation calls itself.
+fn check_acyclic(module: &Module) -> CheckResult {
     let callees = |i: usize| -> Vec<usize> {
         let insts = module.comps[CompId(i as u32)].insts.values();
-        insts.flat_map(|inst| inst.op.called()).map(|c| c.0 as usize).collect()
+        insts.flat_map(|inst| inst.op.called_computations()).map(|c| c.0 as usize).collect()
     };
     if has_cycle(module.comps.len(), callees) {
         return Err("a computation calls itself".to_string());
@@ -147,18 +148,18 @@ fn has_cycle(n: usize, next: impl Fn(usize) -> Vec<usize>) -> bool {
     false
 }
 
-fn instruction(module: &Module, comp_id: CompId, inst: &Inst) -> Check {
+fn instruction(module: &Module, comp_id: CompId, inst: &Inst) -> CheckResult {
     let comp = &module.comps[comp_id];
     let shapes: Vec<&Shape> = inst.operands.iter().map(|&o| &comp.insts[o].shape).collect();
     for leaf in inst.shape.leaves() {
-        sizes(leaf)?;
+        check_sizes(leaf)?;
     }
     operand_count(&inst.op, shapes.len())?;
     precision(&inst.op, &shapes)?;
     match &inst.op {
         Op::Foreign(f) => foreign::check(module, f, inst, &shapes)?,
         op => {
-            written(op, inst, &shapes)?;
+            check_declared_shape(op, inst, &shapes)?;
             indexing::check(op, inst, &shapes)?;
         }
     }
@@ -166,8 +167,8 @@ fn instruction(module: &Module, comp_id: CompId, inst: &Inst) -> Check {
     calls::check(module, inst, &shapes)
 }
 
-/// Rule 4.
-fn sizes(shape: &ArrayShape) -> Check {
+/// Checks rule 4: sizes are fixed or bounded, and bytes can be counted in 64 bits.
+fn check_sizes(shape: &ArrayShape) -> CheckResult {
     if shape.dims.contains(&u64::MAX) {
         return Err(format!("unbounded dynamic sizes are not allowed: {shape}"));
     }
@@ -182,8 +183,8 @@ fn sizes(shape: &ArrayShape) -> Check {
     Ok(())
 }
 
-/// Rule 3: an op has as many operands as its opcode takes.
-fn operand_count(op: &Op, n: usize) -> Check {
+/// Checks rule 3: an op has as many operands as its opcode takes.
+fn operand_count(op: &Op, n: usize) -> CheckResult {
     match op.arity() {
         arity if arity.allows(n) => Ok(()),
         Arity::Exactly(want) => Err(format!("{} takes {want} operands, not {n}", op.name())),
@@ -191,8 +192,8 @@ fn operand_count(op: &Op, n: usize) -> Check {
     }
 }
 
-/// Rule 7.
-fn precision(op: &Op, shapes: &[&Shape]) -> Check {
+/// Checks rule 7: floats of different widths are not mixed.
+fn precision(op: &Op, shapes: &[&Shape]) -> CheckResult {
     let free = matches!(
         op,
         Op::Tuple
@@ -221,8 +222,8 @@ fn precision(op: &Op, shapes: &[&Shape]) -> Check {
     }
 }
 
-/// Rule 5.
-fn written(op: &Op, inst: &Inst, shapes: &[&Shape]) -> Check {
+/// Checks rule 5: the declared shape is that inferred.
+fn check_declared_shape(op: &Op, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     let own = &inst.shape;
     let expected = match op {
         // Their computations say what comes out: rule 8.
@@ -240,7 +241,7 @@ fn written(op: &Op, inst: &Inst, shapes: &[&Shape]) -> Check {
         }
         Op::Broadcast(dims) => return broadcast(array(shapes, 0)?, own, dims),
         Op::Reshape | Op::Bitcast | Op::BitcastConvertWidth => return same_content(op, array(shapes, 0)?, own),
-        Op::Rng { normal } => return rng(*normal, own, shapes),
+        Op::Rng { normal } => return check_rng(*normal, own, shapes),
         Op::RngBitGenerator { algorithm } => return rng_bits(algorithm, own, shapes),
         Op::Dot(_) | Op::Convolution(_) => {
             let (x, y) = (array(shapes, 0)?, array(shapes, 1)?);
@@ -277,7 +278,7 @@ fn array<'a>(shapes: &[&'a Shape], i: usize) -> Result<&'a ArrayShape, String> {
     shape.as_array().ok_or_else(|| format!("expected array argument for operand {i}, but got {shape}"))
 }
 
-fn broadcast(x: &ArrayShape, own: &Shape, dims: &[usize]) -> Check {
+fn broadcast(x: &ArrayShape, own: &Shape, dims: &[usize]) -> CheckResult {
     let out = own.as_array().ok_or("the result is not an array")?;
     let mut seen = vec![false; out.rank()];
     let fits = dims.len() == x.rank()
@@ -286,7 +287,7 @@ fn broadcast(x: &ArrayShape, own: &Shape, dims: &[usize]) -> Check {
     if fits { Ok(()) } else { Err(format!("{x} does not broadcast to {out} by {dims:?}")) }
 }
 
-fn same_content(op: &Op, x: &ArrayShape, own: &Shape) -> Check {
+fn same_content(op: &Op, x: &ArrayShape, own: &Shape) -> CheckResult {
     let out = own.as_array().ok_or("the result is not an array")?;
     let bits = |a: &ArrayShape| a.elements() as u128 * u128::from(a.dtype.bits());
     let fits = match op {
@@ -301,7 +302,7 @@ fn same_content(op: &Op, x: &ArrayShape, own: &Shape) -> Check {
     if fits { Ok(()) } else { Err(format!("{} of {x} to {out}", op.name())) }
 }
 
-fn rng(normal: bool, own: &Shape, shapes: &[&Shape]) -> Check {
+fn check_rng(normal: bool, own: &Shape, shapes: &[&Shape]) -> CheckResult {
     let out = own.as_array().ok_or("the result is not an array")?;
     for i in 0..2 {
         let x = array(shapes, i)?;
@@ -312,7 +313,7 @@ fn rng(normal: bool, own: &Shape, shapes: &[&Shape]) -> Check {
     if normal && !out.dtype.is_float() { Err("rng_normal makes floats".to_string()) } else { Ok(()) }
 }
 
-fn rng_bits(algorithm: &str, own: &Shape, shapes: &[&Shape]) -> Check {
+fn rng_bits(algorithm: &str, own: &Shape, shapes: &[&Shape]) -> CheckResult {
     let state = array(shapes, 0)?;
     if algorithm != "rng_default" && !matches!(state.dims[..], [2 | 3]) {
         return Err(format!("the state of {algorithm} is {state}, not u64[2] or u64[3]"));
@@ -327,7 +328,7 @@ fn rng_bits(algorithm: &str, own: &Shape, shapes: &[&Shape]) -> Check {
     }
 }
 
-/// Rule 11.
+/// Checks rule 11: the entry layout fits the entry.
 fn entry_layout(module: &Module) -> Result<()> {
     let Some((_, text)) = module.extra.iter().find(|(n, _)| n == "entry_computation_layout") else { return Ok(()) };
     let (params, result) = super::text::parse_entry_layout(text)?;

@@ -9,15 +9,15 @@ use crate::kernel::{
 use crate::util::id_vec::Id;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most rounds until the buffers that hold values before each round of a loop are known.
+/// Upper limit of iterations of the fixed point for the buffers that hold values before each iteration of a loop.
 const MOST_ROUNDS: usize = 64;
 
 /// Loads and stores of a kernel.
 #[derive(Clone, Debug, Default)]
 struct KernelAccesses<'k> {
-    /// Buffers that are loaded before the kernel itself stores to them.
+    /// Buffers that are loaded before the kernel stores to them.
     outside: BTreeSet<BufId>,
-    /// Buffers whose elements are loaded or stored together with others.
+    /// Buffers of which one statement accesses several elements.
     several: BTreeSet<BufId>,
     /// Every load.
     loads: Vec<(BufId, &'k Index)>,
@@ -27,7 +27,7 @@ struct KernelAccesses<'k> {
 
 /// Checks k9, k10 and k11 for all steps of a program.
 pub fn check(program: &Program) -> Result<(), Fault> {
-    let f = Flow { program, kernels: program.kernels.values().map(touched).collect() };
+    let f = DefinitionFlow { program, kernels: program.kernels.values().map(accesses_in_order).collect() };
     for k in 0..f.kernels.len() {
         f.in_place(KernelId::from_index(k))?;
     }
@@ -45,7 +45,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
         if let BufferLocation::Result(i) = buffer.place
             && bytes(program, b) == program.results[i].bytes()
         {
-            written[i] |= defined.holds(b);
+            written[i] |= defined.is_defined(b);
         }
     }
     match (0..written.len()).find(|&i| !written[i] && program.results[i].bytes() > 0) {
@@ -54,12 +54,12 @@ pub fn check(program: &Program) -> Result<(), Fault> {
     }
 }
 
-struct Flow<'a> {
+struct DefinitionFlow<'a> {
     program: &'a Program,
     kernels: Vec<KernelAccesses<'a>>,
 }
 
-impl Flow<'_> {
+impl DefinitionFlow<'_> {
     fn steps(&self, all: &[Step], defined: &mut Defined) -> Result<(), Fault> {
         for step in all {
             match step {
@@ -67,11 +67,11 @@ impl Flow<'_> {
                 Step::Call(call) => self.call(call, defined)?,
                 Step::While { cond, pred, body } => self.rounds(cond, *pred, body, defined)?,
                 Step::Branch { selector, branches } => {
-                    self.needs(*selector, defined)?;
-                    self.branches(branches, defined)?;
+                    self.require_defined(*selector, defined)?;
+                    self.follow_branches(branches, defined)?;
                 }
                 Step::Together(parts) => {
-                    self.apart(parts)?;
+                    self.check_independent(parts)?;
                     parts.iter().try_for_each(|part| self.steps(part, defined))?;
                 }
             }
@@ -79,16 +79,17 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Follows a loop: what holds before every round is what holds before the first and after any, and only shrinks.
+    /// Follows a loop: the buffers that hold values before every iteration are those before the first and after any, a set that only
+    /// shrinks.
     fn rounds(&self, cond: &[Step], pred: BufId, body: &[Step], defined: &mut Defined) -> Result<(), Fault> {
         for round in 0.. {
             let before = defined.mark();
             self.steps(cond, defined)?;
-            self.needs(pred, defined)?;
+            self.require_defined(pred, defined)?;
             let after_cond = defined.mark();
             self.steps(body, defined)?;
             let mut lost = defined.changed_since(before);
-            lost.retain(|&b| !defined.holds(b));
+            lost.retain(|&b| !defined.is_defined(b));
             if lost.is_empty() || round > MOST_ROUNDS {
                 defined.roll_back(after_cond);
                 break;
@@ -99,8 +100,8 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Follows branches of which one is taken: what holds after all of them holds afterwards.
-    fn branches(&self, branches: &[Vec<Step>], defined: &mut Defined) -> Result<(), Fault> {
+    /// Follows branches of which one is taken: afterwards the buffers hold values that do so after every branch.
+    fn follow_branches(&self, branches: &[Vec<Step>], defined: &mut Defined) -> Result<(), Fault> {
         let before = defined.mark();
         let mut changed: BTreeMap<BufId, usize> = BTreeMap::new();
         for branch in branches {
@@ -110,14 +111,14 @@ impl Flow<'_> {
             }
             defined.roll_back(before);
         }
-        let (held, new): (Vec<_>, Vec<_>) = changed.into_iter().partition(|(b, _)| defined.holds(*b));
+        let (held, new): (Vec<_>, Vec<_>) = changed.into_iter().partition(|(b, _)| defined.is_defined(*b));
         held.into_iter().for_each(|(b, _)| defined.undefine(b));
         new.into_iter().filter(|(_, times)| *times == branches.len()).for_each(|(b, _)| defined.define(b));
         Ok(())
     }
 
-    fn needs(&self, buf: BufId, defined: &Defined) -> Result<(), Fault> {
-        if defined.holds(buf) {
+    fn require_defined(&self, buf: BufId, defined: &Defined) -> Result<(), Fault> {
+        if defined.is_defined(buf) {
             return Ok(());
         }
         Err(format!("k9: b{} is read and holds nothing", buf.0))
@@ -127,7 +128,7 @@ impl Flow<'_> {
         let touched = &self.kernels[id.index()];
         let limit = self.program.kernels[id].limit.map(|(buf, _)| buf);
         for &b in touched.outside.iter().chain(&limit) {
-            self.needs(b, defined).map_err(|why| format!("{why} by k{}", id.0))?;
+            self.require_defined(b, defined).map_err(|why| format!("{why} by k{}", id.0))?;
         }
         let stays = |b: &BufId| self.program.buffers[*b].place != BufferLocation::Stack;
         touched.stores.iter().map(|s| s.0).filter(stays).for_each(|b| defined.define(b));
@@ -136,11 +137,11 @@ impl Flow<'_> {
 
     fn call(&self, call: &Call, defined: &mut Defined) -> Result<(), Fault> {
         for &b in &call.args {
-            self.needs(b, defined).map_err(|why| format!("{why} by `{}`", call.to.name()))?;
+            self.require_defined(b, defined).map_err(|why| format!("{why} by `{}`", call.to.name()))?;
         }
-        let args = Overlaps::of(self.program, call.args.iter().copied());
+        let args = Overlaps::new(self.program, call.args.iter().copied());
         for &b in &call.results {
-            if let Some(read) = args.with(b).next() {
+            if let Some(read) = args.overlapping(b).next() {
                 return Err(format!("k10: `{}` reads b{} and overwrites it", call.to.name(), read.0));
             }
             if matches!(
@@ -155,21 +156,21 @@ impl Flow<'_> {
     }
 
     /// Checks rule k11: lists of steps that run at once write nothing that another one touches.
-    fn apart(&self, parts: &[Vec<Step>]) -> Result<(), Fault> {
+    fn check_independent(&self, parts: &[Vec<Step>]) -> Result<(), Fault> {
         if let Some(call) = parts.iter().find_map(|part| find_call(part, &mut Some)) {
             return Err(format!("k11: `{}` is called beside other steps", call.name()));
         }
-        let touched: Vec<BufferAccess> = parts.iter().map(|part| BufferAccess::of(self.program, part)).collect();
+        let touched: Vec<BufferAccess> = parts.iter().map(|part| BufferAccess::of_steps(self.program, part)).collect();
         let mut users: BTreeMap<BufId, BTreeSet<usize>> = BTreeMap::new();
         for (i, part) in touched.iter().enumerate() {
             for &b in part.read.iter().chain(&part.written) {
                 users.entry(b).or_default().insert(i);
             }
         }
-        let all = Overlaps::of(self.program, users.keys().copied());
+        let all = Overlaps::new(self.program, users.keys().copied());
         for (i, part) in touched.iter().enumerate() {
             for &written in &part.written {
-                if let Some(b) = all.with(written).find(|b| users[b].iter().any(|&user| user != i)) {
+                if let Some(b) = all.overlapping(written).find(|b| users[b].iter().any(|&user| user != i)) {
                     return Err(format!("k11: b{} is written while b{} is in use", written.0, b.0));
                 }
             }
@@ -177,13 +178,13 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// k10.
+    /// Checks rule k10: a kernel that reads and writes a buffer reads only the element that it writes.
     fn in_place(&self, id: KernelId) -> Result<(), Fault> {
         let touched = &self.kernels[id.index()];
         let written: BTreeSet<BufId> = touched.stores.iter().map(|s| s.0).collect();
-        let read = Overlaps::of(self.program, touched.outside.iter().copied());
+        let read = Overlaps::new(self.program, touched.outside.iter().copied());
         for &w in &written {
-            for p in read.with(w).filter(|&p| p != w) {
+            for p in read.overlapping(w).filter(|&p| p != w) {
                 let (a, b) = (&self.program.buffers[w], &self.program.buffers[p]);
                 let onto = a.place == b.place && a.dtype == b.dtype;
                 let at: BTreeSet<&Index> = touched.stores.iter().filter(|s| s.0 == w).map(|s| s.1).collect();
@@ -198,21 +199,25 @@ impl Flow<'_> {
 }
 
 /// The loads and stores of `kernel` in the order of its text.
-fn touched(kernel: &Kernel) -> KernelAccesses<'_> {
-    let mut walk =
-        Walk { kernel, out: KernelAccesses::default(), stored: BTreeSet::new(), seen: vec![false; kernel.exprs.len()] };
+fn accesses_in_order(kernel: &Kernel) -> KernelAccesses<'_> {
+    let mut walk = AccessWalk {
+        kernel,
+        out: KernelAccesses::default(),
+        stored: BTreeSet::new(),
+        seen: vec![false; kernel.exprs.len()],
+    };
     walk.stmts(&kernel.body);
     walk.out
 }
 
-struct Walk<'k> {
+struct AccessWalk<'k> {
     kernel: &'k Kernel,
     out: KernelAccesses<'k>,
     stored: BTreeSet<BufId>,
     seen: Vec<bool>,
 }
 
-impl<'k> Walk<'k> {
+impl<'k> AccessWalk<'k> {
     fn stmts(&mut self, all: &'k [Stmt]) {
         for s in all {
             match s {

@@ -31,7 +31,7 @@ use crate::diag::{Error, Result};
 /// # Errors
 /// Internal, with the rule's number and the kernel's.
 pub fn verify(program: &Program) -> Result<()> {
-    places(program)?;
+    check_buffer_bounds(program)?;
     state::check(program).map_err(|why| fault("state", &why))?;
     for (id, kernel) in program.kernels.iter() {
         body::check(program, kernel).map_err(|why| fault(&format!("k{} `{}`", id.0, kernel.label), &why))?;
@@ -49,13 +49,13 @@ fn fault(place: &str, why: &Fault) -> Error {
     Error::internal("kernel verifier", format!("{place}: {why}"))
 }
 
-/// Bytes of a buffer in its place.
+/// Size in bytes of the memory that a buffer's location has.
 fn bytes(program: &Program, buf: super::BufId) -> u64 {
     program.buffers[buf].elements.saturating_mul(program.buffers[buf].dtype.bytes() as u64)
 }
 
-/// k8: every buffer lies inside its place.
-fn places(program: &Program) -> Result<()> {
+/// Checks rule k8: every buffer lies inside the memory of its location.
+fn check_buffer_bounds(program: &Program) -> Result<()> {
     for (id, buffer) in program.buffers.iter() {
         let size = bytes(program, id);
         let given = |info: Option<&crate::tensor::TensorInfo>| info.map_or(0, crate::tensor::TensorInfo::bytes);

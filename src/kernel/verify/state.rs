@@ -3,7 +3,8 @@ use super::Fault;
 use crate::kernel::{BufferAccess, BufferLocation, Program};
 use std::collections::BTreeSet;
 
-/// Variables lie apart; each buffer of the state is one, whole, and no two are the same; what changes is written.
+/// Checks that variables do not overlap, that each buffer of the state is a whole variable, no two the same, and that changed variables
+/// are written.
 pub fn check(program: &Program) -> Result<(), Fault> {
     let filled = program.state.iter().filter(|v| v.info.bytes() > 0);
     let mut end = 0;
@@ -26,7 +27,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
             return Err(format!("k13: b{} is a variable that another buffer is", b.0));
         }
     }
-    let stored = BufferAccess::of(program, &program.steps).written;
+    let stored = BufferAccess::of_steps(program, &program.steps).written;
     let offset = |b: &crate::kernel::BufId| match program.buffers[*b].place {
         BufferLocation::State(at) => Some(at),
         _ => None,

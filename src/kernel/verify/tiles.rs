@@ -6,11 +6,11 @@ use crate::target::tiles::{ROWS, TERMS};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
-/// Most tiles of the left side, and of the right one.
+/// Upper limit of tiles along each side of a block.
 const MOST: u64 = 2;
 
 impl BodyVerifier<'_> {
-    /// Checks a block of sums.
+    /// Checks the shape and the types of a block of sums.
     pub(super) fn tiles(&mut self, sums: &TileSums) -> Result<(), Fault> {
         let types = [sums.left, sums.right, sums.to].map(|b| self.program.buffers[b].dtype);
         if types != [DType::BF16, DType::BF16, DType::F32] {

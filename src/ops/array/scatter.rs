@@ -109,8 +109,8 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
         return Err(cx.mismatch(format!("updates of {:?}, where {want:?} is needed", cx.b.dims(updates))));
     }
     let updates = cx.b.broadcast_to(updates, &want);
-    // where a size that values say is taken to be 0 nothing is left out: what follows is not known for every call
-    let is_taken_empty = cx.b.founds().iter().any(|f| f.assumed.is_zero()) && !crate::symbolic::has_zero(&dims);
+    // where a data-dependent size is taken to be 0 nothing is left out: what follows is not known for every call
+    let is_taken_empty = cx.b.data_sizes().iter().any(|f| f.assumed.is_zero()) && !crate::symbolic::has_zero(&dims);
     if crate::symbolic::has_zero(&want) && !is_taken_empty {
         return Ok(x);
     }

@@ -208,7 +208,7 @@ impl ListValue {
 
     /// The element that each is, if it is known.
     fn known(&self, b: &mut Builder) -> Option<InstId> {
-        if let CommonElement::Each(value) = &self.elements { Some(value.clone().made(b)) } else { None }
+        if let CommonElement::Each(value) = &self.elements { Some(value.clone().add_constant(b)) } else { None }
     }
 }
 

@@ -67,7 +67,7 @@ fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[Dim]; 2]) -> Result<Vec<Win
     let padding = padding(cx, spatial)?;
     let one = |i: usize| {
         let (n, k) = (sides[0][axes.input_spatial[i]], sides[1][axes.kernel_spatial[i]]);
-        let wide = WindowDim { size: n, rhs_dilate: holes[i], ..WindowDim::default() }.reach();
+        let wide = WindowDim { size: n, rhs_dilate: holes[i], ..WindowDim::default() }.span();
         let wide = wide.ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))?;
         Ok(WindowDim { lhs_dilate: holes[i], ..window_dim(wide, k, strides[i], dilations[i], &padding, i)? })
     };

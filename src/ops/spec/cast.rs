@@ -71,7 +71,7 @@ impl Cast<'_> {
                     return self
                         .differs(&format!("it is {want} and {}", Shape::array(own.dtype, fixed(&own.dims.to_vec()))));
                 }
-                let one = known.made(self.b);
+                let one = known.add_constant(self.b);
                 let (all, rank) = ([&self.batch[..], &fixed(&own.dims)].concat(), self.batch.len());
                 let axes: Vec<usize> = (rank..all.len()).collect();
                 Ok(vec![if rank == 0 { one } else { self.b.broadcast(one, &all, &axes) }])

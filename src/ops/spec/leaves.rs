@@ -110,7 +110,7 @@ pub fn with_known_sizes(b: &mut Builder, value: &Value) -> Result<Value> {
         Value::Array(id) => {
             let Some(known) = known_shape(b, *id) else { return Ok(value.clone()) };
             let known = if b.follows_sizes(*id) { known.of_sizes() } else { known };
-            Value::Array(known.made(b))
+            Value::Array(known.add_constant(b))
         }
         Value::List(list) => Value::List(exact(b, list)?),
         Value::Structured(list) => {

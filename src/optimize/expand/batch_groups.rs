@@ -1,6 +1,6 @@
 //! Groups of a convolution's batch as groups of features: the groups leave the batch and lead the features, and group `g` of
 //! the output's features comes from group `g` of the input's, as it did.
-use super::written;
+use super::expand_with;
 use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Module, Op};
@@ -15,7 +15,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             return Ok(None);
         }
         let Some(shape) = editor.array(id).cloned() else { return Ok(None) };
-        written(editor, id, |b, operands| {
+        expand_with(editor, id, |b, operands| {
             let mut dims = b.dims(operands[0]).to_vec();
             let (batch, feature) = (d.input_batch, d.input_feature);
             // [.., groups, batch / groups, .., features, ..], the groups then in front of the features

@@ -1,5 +1,5 @@
 //! Batch norm with sums over all dimensions but the channel's. Narrow floats are computed in `f32`.
-use super::written;
+use super::expand_with;
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId, Module, Op};
 use crate::optimize::rewrite::{Changed, rewrite};
@@ -10,13 +10,13 @@ use crate::tensor::DType;
 pub fn expand(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match *editor.op(id) {
         Op::BatchNormTraining { epsilon_bits, feature_index } => {
-            written(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).training(b, o)))
+            expand_with(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).expand_training(b, o)))
         }
         Op::BatchNormInference { epsilon_bits, feature_index } => {
-            written(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).inference(b, o)))
+            expand_with(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).expand_inference(b, o)))
         }
         Op::BatchNormGrad { epsilon_bits, feature_index } => {
-            written(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).grad(b, o)))
+            expand_with(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).expand_grad(b, o)))
         }
         _ => Ok(None),
     })
@@ -38,14 +38,14 @@ impl Norm {
         let epsilon = f64::from(f32::from_bits(epsilon_bits));
         Norm { stored, wide, dims: b.dims(operands[0]).to_vec(), axis, epsilon }
     }
-    fn wide(&self, b: &mut Builder, x: InstId) -> InstId {
+    fn widen(&self, b: &mut Builder, x: InstId) -> InstId {
         b.convert(x, self.wide)
     }
-    fn stored(&self, b: &mut Builder, x: InstId) -> InstId {
+    fn narrow(&self, b: &mut Builder, x: InstId) -> InstId {
         b.convert(x, self.stored)
     }
     /// Broadcasts one number per channel to every element.
-    fn spread(&self, b: &mut Builder, x: InstId) -> InstId {
+    fn broadcast_channels(&self, b: &mut Builder, x: InstId) -> InstId {
         b.broadcast(x, &self.dims, &[self.axis])
     }
     /// The sum of each channel.
@@ -67,39 +67,39 @@ impl Norm {
         let sum = b.add(variance, epsilon);
         b.unary(ScalarOp::Rsqrt, sum)
     }
-    fn centred(&self, b: &mut Builder, x: InstId, mean: InstId) -> InstId {
-        let mean = self.spread(b, mean);
+    fn subtract_mean(&self, b: &mut Builder, x: InstId, mean: InstId) -> InstId {
+        let mean = self.broadcast_channels(b, mean);
         b.sub(x, mean)
     }
     /// (x - mean) · root · scale + offset.
-    fn normalised(&self, b: &mut Builder, [x, scale, offset, mean, variance]: [InstId; 5]) -> InstId {
-        let centred = self.centred(b, x, mean);
+    fn normalize(&self, b: &mut Builder, [x, scale, offset, mean, variance]: [InstId; 5]) -> InstId {
+        let centred = self.subtract_mean(b, x, mean);
         let root = self.root(b, variance);
-        let root = self.spread(b, root);
-        let (scale, offset) = (self.spread(b, scale), self.spread(b, offset));
+        let root = self.broadcast_channels(b, root);
+        let (scale, offset) = (self.broadcast_channels(b, scale), self.broadcast_channels(b, offset));
         let unit = b.mul(centred, root);
         let scaled = b.mul(unit, scale);
         let y = b.add(scaled, offset);
-        self.stored(b, y)
+        self.narrow(b, y)
     }
-    fn training(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
-        let [x, scale, offset] = [0, 1, 2].map(|i| self.wide(b, operands[i]));
+    fn expand_training(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
+        let [x, scale, offset] = [0, 1, 2].map(|i| self.widen(b, operands[i]));
         let mean = self.mean(b, x);
-        let centred = self.centred(b, x, mean);
+        let centred = self.subtract_mean(b, x, mean);
         let squares = b.mul(centred, centred);
         let variance = self.mean(b, squares);
-        let y = self.normalised(b, [x, scale, offset, mean, variance]);
-        let (mean, variance) = (self.stored(b, mean), self.stored(b, variance));
+        let y = self.normalize(b, [x, scale, offset, mean, variance]);
+        let (mean, variance) = (self.narrow(b, mean), self.narrow(b, variance));
         b.tuple(&[y, mean, variance])
     }
-    fn inference(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
-        let all = [0, 1, 2, 3, 4].map(|i| self.wide(b, operands[i]));
-        self.normalised(b, all)
+    fn expand_inference(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
+        let all = [0, 1, 2, 3, 4].map(|i| self.widen(b, operands[i]));
+        self.normalize(b, all)
     }
-    fn grad(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
-        let [x, scale, mean, variance, dy] = [0, 1, 2, 3, 4].map(|i| self.wide(b, operands[i]));
+    fn expand_grad(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
+        let [x, scale, mean, variance, dy] = [0, 1, 2, 3, 4].map(|i| self.widen(b, operands[i]));
         let root = self.root(b, variance);
-        let centred = self.centred(b, x, mean);
+        let centred = self.subtract_mean(b, x, mean);
         let product = b.mul(dy, centred);
         let (d_offset, along) = (self.sum(b, dy), self.sum(b, product));
         let d_scale = b.mul(along, root);
@@ -107,14 +107,14 @@ impl Norm {
         let (mean_dy, mean_along) = (self.mean(b, dy), self.mean(b, product));
         let square = b.mul(root, root);
         let slope = b.mul(square, mean_along);
-        let (slope, mean_dy) = (self.spread(b, slope), self.spread(b, mean_dy));
+        let (slope, mean_dy) = (self.broadcast_channels(b, slope), self.broadcast_channels(b, mean_dy));
         let part = b.mul(centred, slope);
         let inner = b.sub(dy, mean_dy);
         let inner = b.sub(inner, part);
         let factor = b.mul(scale, root);
-        let factor = self.spread(b, factor);
+        let factor = self.broadcast_channels(b, factor);
         let dx = b.mul(factor, inner);
-        let [dx, d_scale, d_offset] = [dx, d_scale, d_offset].map(|v| self.stored(b, v));
+        let [dx, d_scale, d_offset] = [dx, d_scale, d_offset].map(|v| self.narrow(b, v));
         b.tuple(&[dx, d_scale, d_offset])
     }
 }

@@ -1,13 +1,13 @@
 //! `bitcast-convert` between widths with shifts: the last dimension holds the parts, the low bits first. `bitcast` as what it
 //! does to elements under the layouts that it states.
-use super::written;
+use super::expand_with;
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, Builder, InstId, Module, Op};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Replaces reinterpretations whose last dimension splits or joins.
+/// Replaces bitcasts whose last dimension is split or joined.
 pub fn expand(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| {
         if *editor.op(id) == Op::Bitcast {
@@ -17,10 +17,12 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             return Ok(None);
         }
         let Some(to) = editor.array(id).cloned() else { return Ok(None) };
-        written(editor, id, |b, operands| {
+        expand_with(editor, id, |b, operands| {
             let from = b.dtype(operands[0]);
-            let (wide, narrow) =
-                (unsigned(from.bits().max(to.dtype.bits()))?, unsigned(from.bits().min(to.dtype.bits()))?);
+            let (wide, narrow) = (
+                unsigned_of_width(from.bits().max(to.dtype.bits()))?,
+                unsigned_of_width(from.bits().min(to.dtype.bits()))?,
+            );
             if from.is_complex() || to.dtype.is_complex() {
                 return None;
             }
@@ -32,7 +34,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             Some(if from.bits() > to.dtype.bits() {
                 split(b, operands[0], [wide, narrow], to.dtype, &to.dims)
             } else {
-                join(b, operands[0], [wide, narrow], to.dtype)
+                join_parts(b, operands[0], [wide, narrow], to.dtype)
             })
         })
     })
@@ -49,7 +51,7 @@ fn in_memory(shape: &ArrayShape) -> Option<Vec<usize>> {
     sorted.iter().copied().eq(0..shape.rank()).then_some(order)
 }
 
-/// The operand in the order of its memory, reinterpreted, and out of the order of the result's memory.
+/// A bitcast as a transpose into memory order, a reinterpretation, and a transpose out of the memory order of the result.
 fn bitcast(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
     let (Some(from), Some(to)) = (editor.array(x).cloned(), editor.array(id).cloned()) else {
@@ -59,7 +61,7 @@ fn bitcast(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     if from.elements() != to.elements() || from.dtype.bits() != to.dtype.bits() {
         return Ok(None);
     }
-    written(editor, id, |b, operands| {
+    expand_with(editor, id, |b, operands| {
         let x = b.transpose(operands[0], &there);
         let x = bits_as(b, x, to.dtype);
         let memory: Vec<u64> = back.iter().map(|&d| to.dims[d]).collect();
@@ -72,12 +74,12 @@ fn bitcast(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     })
 }
 
-/// The unsigned integers of a width.
-fn unsigned(bits: u32) -> Option<DType> {
+/// The unsigned integer type of a width.
+fn unsigned_of_width(bits: u32) -> Option<DType> {
     [DType::U2, DType::U4, DType::U8, DType::U16, DType::U32, DType::U64].into_iter().find(|t| t.bits() == bits)
 }
 
-/// Truth values are bytes of 0 and 1, and true where a byte is not 0.
+/// Converts between truth values and bytes: 0 and 1 one way, nonzero is true the other way.
 fn bits_as(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
     match (b.dtype(x), dtype) {
         (from, to) if from == to => x,
@@ -94,8 +96,8 @@ fn bits_as(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
     }
 }
 
-/// How far part `i` of the last dimension is shifted.
-fn shifts(b: &mut Builder, wide: DType, narrow: DType, dims: &[u64]) -> InstId {
+/// The shift of each part of the last dimension.
+fn part_shifts(b: &mut Builder, wide: DType, narrow: DType, dims: &[u64]) -> InstId {
     let places = b.iota(wide, dims, dims.len() - 1);
     let step = b.full(wide, dims, f64::from(narrow.bits()));
     b.mul(places, step)
@@ -105,17 +107,17 @@ fn split(b: &mut Builder, x: InstId, [wide, narrow]: [DType; 2], to: DType, dims
     let x = bits_as(b, x, wide);
     let lead: Vec<usize> = (0..b.rank(x)).collect();
     let all = b.broadcast(x, dims, &lead);
-    let by = shifts(b, wide, narrow, dims);
+    let by = part_shifts(b, wide, narrow, dims);
     let moved = b.binary(ScalarOp::ShiftRightLogical, all, by);
     let low = b.convert(moved, narrow);
     bits_as(b, low, to)
 }
 
-fn join(b: &mut Builder, x: InstId, [wide, narrow]: [DType; 2], to: DType) -> InstId {
+fn join_parts(b: &mut Builder, x: InstId, [wide, narrow]: [DType; 2], to: DType) -> InstId {
     let x = bits_as(b, x, narrow);
     let dims = b.dims(x).to_vec();
     let x = b.convert(x, wide);
-    let by = shifts(b, wide, narrow, &dims);
+    let by = part_shifts(b, wide, narrow, &dims);
     let moved = b.binary(ScalarOp::ShiftLeft, x, by);
     let zero = b.scalar(wide, 0.0);
     let all = b.reduce(moved, zero, ScalarOp::Or, &[dims.len() - 1]);

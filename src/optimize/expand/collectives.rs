@@ -5,12 +5,12 @@
 //! sums a part on each device and gathers the parts: a device sends its array twice, however many there are. A small one gathers all.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{Foreign, PadDim, SliceDim};
-use crate::hlo::groups::{CollectiveGroups, Devices, is_collective, joined, written};
+use crate::hlo::groups::{CollectiveGroups, Devices, format_groups, is_collective, joined_ranks};
 use crate::hlo::{InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::tensor::{DType, Tensor};
 
-/// Arrays of at most so many bytes are gathered whole before they are summed: there one message costs more than its bytes.
+/// Largest array in bytes that is gathered whole before it is summed, as one message costs more than its bytes then.
 const SMALL_BYTES: u64 = 4096;
 
 /// Writes the collectives of a module for several devices in the forms of communicators.
@@ -20,9 +20,9 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     if module.devices() == [1, 1] {
         return Ok(Changed::No);
     }
-    let devices = Devices::of(module.devices())?;
+    let devices = Devices::new(module.devices())?;
     rewrite(module, |editor, id| match editor.op(id).clone() {
-        Op::Foreign(f) if is_collective(&f.opcode) => collective(editor, id, &f, devices),
+        Op::Foreign(f) if is_collective(&f.opcode) => expand_collective(editor, id, &f, devices),
         Op::Foreign(f) if f.opcode.strip_suffix("-start").is_some_and(is_collective) => {
             let told = format!("`{}` among several devices", f.opcode);
             Err(Error::user(Code::HloUnsupported, told))
@@ -31,7 +31,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     })
 }
 
-fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) -> Result<Option<InstId>> {
+fn expand_collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) -> Result<Option<InstId>> {
     let operands = editor.operands(id).to_vec();
     let dimension = f.number("dimensions");
     let is_canonical = match f.opcode.as_str() {
@@ -40,7 +40,7 @@ fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) ->
         _ => false,
     };
     let is_one = operands.len() == 1 && editor.shape(id).as_array().is_some();
-    let groups = match joined(f, devices)? {
+    let groups = match joined_ranks(f, devices)? {
         CollectiveGroups::Groups(groups) => groups,
         CollectiveGroups::Pairs(_) => Vec::new(),
     };
@@ -54,7 +54,7 @@ fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) ->
     if operands.iter().any(|&o| editor.array(o).is_none()) {
         return Err(Error::user(Code::HloUnsupported, format!("`{}` of what is no array", f.opcode)));
     }
-    let mut w = Writer { editor, f, groups: &groups, size };
+    let mut w = CollectiveWriter { editor, f, groups: &groups, size };
     if f.opcode == "all-to-all" && dimension.is_none() {
         return w.parts_to_all(&operands).map(Some);
     }
@@ -62,19 +62,19 @@ fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) ->
     let mut results = Vec::with_capacity(operands.len());
     for x in operands {
         results.push(match (f.opcode.as_str(), dimension) {
-            ("collective-permute" | "collective-broadcast", _) => w.like(&f.opcode, x),
+            ("collective-permute" | "collective-broadcast", _) => w.add_same_shape(&f.opcode, x),
             _ if size == 1 => x,
             ("all-reduce", _) => w.all_reduce(x)?,
             ("all-gather", Some(axis)) => w.all_gather(x, axis)?,
             ("reduce-scatter", Some(axis)) => {
-                let parts = w.apart(x, axis)?;
-                let parts = w.exchanged(parts);
+                let parts = w.split_axis(x, axis)?;
+                let parts = w.all_to_all(parts);
                 w.sum(parts)?
             }
             ("all-to-all", Some(axis)) => {
-                let parts = w.apart(x, axis)?;
-                let parts = w.exchanged(parts);
-                w.together(parts, axis)?
+                let parts = w.split_axis(x, axis)?;
+                let parts = w.all_to_all(parts);
+                w.merge_axis(parts, axis)?
             }
             _ => return Err(Error::user(Code::HloInvalid, format!("`{}` without a dimension", f.opcode))),
         });
@@ -85,7 +85,7 @@ fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) ->
     Ok(results.first().copied())
 }
 
-struct Writer<'e, 'm> {
+struct CollectiveWriter<'e, 'm> {
     editor: &'e mut Editor<'m>,
     f: &'e Foreign,
     groups: &'e [Vec<u32>],
@@ -93,16 +93,16 @@ struct Writer<'e, 'm> {
     size: u64,
 }
 
-impl Writer<'_, '_> {
-    /// A collective among the same devices. Where a channel says what numbers are, an `all-to-all` would understand the groups of an
-    /// `all-reduce` otherwise: then they are numbers of devices.
-    fn exchange(&mut self, opcode: &str, x: InstId, shape: Shape) -> InstId {
+impl CollectiveWriter<'_, '_> {
+    /// Adds a collective among the same devices. If a channel says what numbers mean, an `all-to-all` would interpret the groups of an
+    /// `all-reduce` differently: then they are written as device numbers.
+    fn add_collective(&mut self, opcode: &str, x: InstId, shape: Shape) -> InstId {
         const GROUPS: &[&str] = &["replica_groups", "source_target_pairs", "channel_id", "use_global_device_ids"];
         let own = |a: &&(String, String)| GROUPS.contains(&a.0.as_str());
         let mut attrs: Vec<(String, String)> = self.f.attrs.iter().filter(own).cloned().collect();
         if opcode.starts_with("all-") && self.f.attr("channel_id").is_some() {
             let named = |name: &str, value: &str| (name.to_string(), value.to_string());
-            let groups = named("replica_groups", &written(self.groups));
+            let groups = named("replica_groups", &format_groups(self.groups));
             attrs = vec![groups, named("channel_id", "1"), named("use_global_device_ids", "true")];
         }
         if opcode.starts_with("all-") {
@@ -112,32 +112,32 @@ impl Writer<'_, '_> {
         self.editor.add_shaped(Op::Foreign(Box::new(call)), &[x], shape)
     }
 
-    fn like(&mut self, opcode: &str, x: InstId) -> InstId {
-        let shape = self.plain(x, self.editor.dims(x).to_vec());
-        self.exchange(opcode, x, shape)
+    fn add_same_shape(&mut self, opcode: &str, x: InstId) -> InstId {
+        let shape = self.array_shape(x, self.editor.dims(x).to_vec());
+        self.add_collective(opcode, x, shape)
     }
 
-    fn plain(&self, x: InstId, dims: Vec<u64>) -> Shape {
+    fn array_shape(&self, x: InstId, dims: Vec<u64>) -> Shape {
         Shape::array(self.editor.dtype(x).unwrap_or(DType::F32), dims)
     }
 
-    /// `[n, ...]`: block `i` of the result is what device `i` of the group has for this one.
-    fn exchanged(&mut self, parts: InstId) -> InstId {
-        self.like("all-to-all", parts)
+    /// An `all-to-all`, `[n, ...]`: block `i` of the result comes from device `i` of the group.
+    fn all_to_all(&mut self, parts: InstId) -> InstId {
+        self.add_same_shape("all-to-all", parts)
     }
 
-    /// `[n, dims of x]`: what each device has.
-    fn gathered(&mut self, x: InstId) -> InstId {
+    /// An `all-gather`, `[n, dims of x]`: the values of all devices of the group.
+    fn gather_blocks(&mut self, x: InstId) -> InstId {
         let mut dims = self.editor.dims(x).to_vec();
         dims.insert(0, 1);
         let block = self.editor.add_reshape(x, &dims);
         dims[0] = self.size;
-        let shape = self.plain(x, dims);
-        self.exchange("all-gather", block, shape)
+        let shape = self.array_shape(x, dims);
+        self.add_collective("all-gather", block, shape)
     }
 
-    /// `[a, n·b, c]` as `[n, a, b, c]`.
-    fn apart(&mut self, x: InstId, axis: usize) -> Result<InstId> {
+    /// Splits an axis: `[a, n·b, c]` becomes `[n, a, b, c]`.
+    fn split_axis(&mut self, x: InstId, axis: usize) -> Result<InstId> {
         let mut dims = self.editor.dims(x).to_vec();
         let Some(all) = dims.get_mut(axis).filter(|d| d.is_multiple_of(self.size)) else {
             let told = format!("`{}` does not divide into {} parts", self.f.opcode, self.size);
@@ -148,26 +148,26 @@ impl Writer<'_, '_> {
         let parts = self.editor.add_reshape(x, &dims);
         let mut perm: Vec<usize> = (0..dims.len()).filter(|&d| d != axis).collect();
         perm.insert(0, axis);
-        self.turned(parts, perm)
+        self.transpose(parts, perm)
     }
 
-    /// `[n, a, b, c]` as `[a, n·b, c]`.
-    fn together(&mut self, parts: InstId, axis: usize) -> Result<InstId> {
+    /// Merges the first axis into another: `[n, a, b, c]` becomes `[a, n·b, c]`.
+    fn merge_axis(&mut self, parts: InstId, axis: usize) -> Result<InstId> {
         let mut dims = self.editor.dims(parts)[1..].to_vec();
         let mut perm: Vec<usize> = (1..=dims.len()).collect();
         perm.insert(axis, 0);
-        let turned = self.turned(parts, perm)?;
+        let turned = self.transpose(parts, perm)?;
         dims[axis] *= self.size;
         Ok(self.editor.add_reshape(turned, &dims))
     }
 
-    fn turned(&mut self, x: InstId, perm: Vec<usize>) -> Result<InstId> {
+    fn transpose(&mut self, x: InstId, perm: Vec<usize>) -> Result<InstId> {
         if perm.is_sorted() { Ok(x) } else { self.editor.add(Op::Transpose(perm), &[x]) }
     }
 
     fn all_gather(&mut self, x: InstId, axis: usize) -> Result<InstId> {
-        let all = self.gathered(x);
-        self.together(all, axis)
+        let all = self.gather_blocks(x);
+        self.merge_axis(all, axis)
     }
 
     fn all_reduce(&mut self, x: InstId) -> Result<InstId> {
@@ -177,7 +177,7 @@ impl Writer<'_, '_> {
             return Ok(x);
         }
         if bytes <= SMALL_BYTES {
-            let all = self.gathered(x);
+            let all = self.gather_blocks(x);
             return self.sum(all);
         }
         let each = n.div_ceil(self.size);
@@ -189,9 +189,9 @@ impl Writer<'_, '_> {
             flat = self.editor.add(Op::Pad(vec![PadDim { low: 0, high: behind, interior: 0 }]), &[flat, zero])?;
         }
         let parts = self.editor.add_reshape(flat, &[self.size, each]);
-        let parts = self.exchanged(parts);
+        let parts = self.all_to_all(parts);
         let sum = self.sum(parts)?;
-        let all = self.gathered(sum);
+        let all = self.gather_blocks(sum);
         let mut all = self.editor.add_reshape(all, &[self.size * each]);
         if behind > 0 {
             all = self.editor.add(Op::Slice(vec![SliceDim { start: 0, limit: n, stride: 1 }]), &[all])?;
@@ -199,7 +199,7 @@ impl Writer<'_, '_> {
         Ok(self.editor.add_reshape(all, &dims))
     }
 
-    /// The blocks of `[n, ...]` combined, the first with the second, that with the third, and so on.
+    /// The blocks of `[n, ...]` combined from the first to the last.
     fn sum(&mut self, parts: InstId) -> Result<InstId> {
         let Some(&(_, comp)) = self.f.calls.first() else {
             return Err(Error::user(Code::HloInvalid, format!("`{}` has no computation", self.f.opcode)));
@@ -229,7 +229,7 @@ impl Writer<'_, '_> {
         Ok(self.editor.add_reshape(row, &[each]))
     }
 
-    /// Operand `i` goes to device `i` of the group.
+    /// A collective that sends operand `i` to device `i` of the group.
     fn parts_to_all(&mut self, operands: &[InstId]) -> Result<InstId> {
         let dims = self.editor.dims(operands[0]).to_vec();
         if operands.len() as u64 != self.size {
@@ -239,7 +239,7 @@ impl Writer<'_, '_> {
         let block = [&[1], &dims[..]].concat();
         let blocks: Vec<InstId> = operands.iter().map(|&o| self.editor.add_reshape(o, &block)).collect();
         let parts = if self.size == 1 { blocks[0] } else { self.editor.add(Op::Concatenate(0), &blocks)? };
-        let parts = if self.size == 1 { parts } else { self.exchanged(parts) };
+        let parts = if self.size == 1 { parts } else { self.all_to_all(parts) };
         let mut results = Vec::new();
         for i in 0..self.size {
             let row = self.block(parts, i)?;

@@ -5,9 +5,9 @@ use crate::hlo::attrs::Foreign;
 use crate::hlo::{ArrayShape, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 
-/// Turns operands and results of custom calls.
+/// Writes operands and results of custom calls in their memory layouts as transposes.
 ///
-/// Errors: `Code::HloUnsupported` for a call with an effect whose result nothing reads, as it would vanish, and for arrays in tiles.
+/// Errors: `Code::HloUnsupported` for a call with an effect whose result nothing reads, as it would vanish, and for tiled arrays.
 pub fn expand(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match editor.op(id).clone() {
         Op::Foreign(call) if call.opcode == "custom-call" => custom_call(editor, id, *call),
@@ -30,22 +30,22 @@ fn custom_call(editor: &mut Editor, id: InstId, mut call: Foreign) -> Result<Opt
             return Err(Error::user(Code::HloInvalid, "a custom call has layouts for another number of operands"));
         }
     }
-    let orders = wanted.iter().map(order).collect::<Result<Vec<_>>>()?;
+    let orders = wanted.iter().map(layout_order).collect::<Result<Vec<_>>>()?;
     let own = match editor.shape(id) {
         Shape::Tuple(parts) => parts.clone(),
         one => vec![one.clone()],
     };
-    let results = own.iter().map(order).collect::<Result<Vec<_>>>()?;
+    let results = own.iter().map(layout_order).collect::<Result<Vec<_>>>()?;
     if orders.iter().chain(&results).all(Option::is_none) {
         return Ok(None);
     }
     call.attrs.retain(|a| a.0 != "operand_layout_constraints");
     let mut given = Vec::with_capacity(operands.len());
     for (&operand, order) in operands.iter().zip(orders) {
-        let dense = plain(editor.shape(operand));
+        let dense = without_layout(editor.shape(operand));
         given.push(match order {
             Some(order) => {
-                let shape = turned(&dense, &order);
+                let shape = permute_shape(&dense, &order);
                 editor.add_shaped(Op::Transpose(order), &[operand], shape)
             }
             None if dense == *editor.shape(operand) => operand,
@@ -55,12 +55,14 @@ fn custom_call(editor: &mut Editor, id: InstId, mut call: Foreign) -> Result<Opt
     let made: Vec<Shape> = own
         .iter()
         .zip(&results)
-        .map(|(shape, order)| order.as_ref().map_or_else(|| plain(shape), |order| turned(&plain(shape), order)))
+        .map(|(shape, order)| {
+            order.as_ref().map_or_else(|| without_layout(shape), |order| permute_shape(&without_layout(shape), order))
+        })
         .collect();
     let is_tuple = editor.shape(id).as_tuple().is_some();
     let shape = if is_tuple { Shape::Tuple(made.clone()) } else { made[0].clone() };
     let called = editor.add_shaped(Op::Foreign(Box::new(call)), &given, shape);
-    editor.carry(id, called);
+    editor.copy_provenance(id, called);
     let mut parts = Vec::new();
     for (i, (own, order)) in own.iter().zip(results).enumerate() {
         let part = match is_tuple {
@@ -68,15 +70,15 @@ fn custom_call(editor: &mut Editor, id: InstId, mut call: Foreign) -> Result<Opt
             false => called,
         };
         parts.push(match order {
-            Some(order) => editor.add_shaped(Op::Transpose(inverse(&order)), &[part], plain(own)),
+            Some(order) => editor.add_shaped(Op::Transpose(inverse(&order)), &[part], without_layout(own)),
             None => part,
         });
     }
     if is_tuple { editor.add(Op::Tuple, &parts).map(Some) } else { Ok(parts.first().copied()) }
 }
 
-/// The axes of an array as they lie, outermost first; `None` for row-major.
-fn order(shape: &Shape) -> Result<Option<Vec<usize>>> {
+/// The axes of an array from slowest to fastest in memory; `None` for row-major.
+fn layout_order(shape: &Shape) -> Result<Option<Vec<usize>>> {
     let Some(layout) = shape.as_array().and_then(|a| a.layout.as_ref()) else { return Ok(None) };
     if layout.properties.contains('T') {
         return Err(Error::user(Code::HloUnsupported, format!("a custom call has an array in tiles: {shape}")));
@@ -86,15 +88,15 @@ fn order(shape: &Shape) -> Result<Option<Vec<usize>>> {
 }
 
 /// The shape without its layout.
-fn plain(shape: &Shape) -> Shape {
+fn without_layout(shape: &Shape) -> Shape {
     match shape {
         Shape::Array(a) => Shape::array(a.dtype, a.dims.clone()),
         other => other.clone(),
     }
 }
 
-/// The shape of an array whose axes stand in this order.
-fn turned(shape: &Shape, order: &[usize]) -> Shape {
+/// The shape of an array with its axes permuted.
+fn permute_shape(shape: &Shape, order: &[usize]) -> Shape {
     match shape {
         Shape::Array(ArrayShape { dtype, dims, .. }) => {
             Shape::array(*dtype, order.iter().map(|&axis| dims[axis]).collect::<Vec<_>>())

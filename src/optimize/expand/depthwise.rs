@@ -1,18 +1,18 @@
-//! Groups of one channel that make more than [`ConvDims::repeats`], or whose channels are not the last axis, as groups that make
+//! Groups of one channel that make more than [`ConvDims::repeats_along_lanes`], or whose channels are not the last axis, as groups that make
 //! as many at most: each channel is repeated as often as it is read, and the axes go where the kernel of depthwise convolutions
 //! wants them.
-use super::written;
+use super::expand_with;
 use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Builder, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, rewrite};
 
-/// Most channels that one makes where there are few groups: more are better taken as a product each.
+/// Upper limit of outputs per channel for this expansion if groups are few: with more, a product for each group is better.
 const MOST_MADE: u64 = 4;
-/// Groups that are too many to be taken one by one.
+/// Number of groups from which on they are not computed one by one.
 const MANY_GROUPS: u64 = 16;
 
-/// Replaces such convolutions.
+/// Replaces convolutions with several outputs per channel.
 pub fn expand(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| {
         let Op::Convolution(d) = editor.op(id).clone() else { return Ok(None) };
@@ -21,18 +21,21 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
         let depthwise = d.batch_group_count == 1 && groups > 1 && kernel[d.kernel_input_feature] == 1;
         let Some(shape) = editor.array(id).cloned() else { return Ok(None) };
         let last = |axis: usize| axis + 1 == shape.rank();
-        let done =
-            ConvDims::repeats(made) && last(d.input_feature) && last(d.kernel_output_feature) && last(d.output_feature);
+        let done = ConvDims::repeats_along_lanes(made)
+            && last(d.input_feature)
+            && last(d.kernel_output_feature)
+            && last(d.output_feature);
         if !depthwise || done || (made > MOST_MADE && groups <= MANY_GROUPS) {
             return Ok(None);
         }
-        written(editor, id, |b, operands| {
+        expand_with(editor, id, |b, operands| {
             let rank = shape.rank();
-            let x = moved(b, operands[0], &[&[d.input_batch][..], &d.input_spatial, &[d.input_feature]].concat());
-            let times = if ConvDims::repeats(made) { 1 } else { made };
-            let x = repeated(b, x, times);
+            let x =
+                permute_axes(b, operands[0], &[&[d.input_batch][..], &d.input_spatial, &[d.input_feature]].concat());
+            let times = if ConvDims::repeats_along_lanes(made) { 1 } else { made };
+            let x = repeat_last_axis(b, x, times);
             let order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
-            let w = moved(b, operands[1], &order);
+            let w = permute_axes(b, operands[1], &order);
             let spatial: Vec<usize> = (1..rank - 1).collect();
             let conv = ConvDims {
                 window: d.window.clone(),
@@ -53,18 +56,18 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             let y = b.push(Op::Convolution(Box::new(conv)), &[x, w], Shape::array(shape.dtype, dims));
             // where each axis of the result is now
             let back: Option<Vec<usize>> = (0..rank).map(|axis| own.iter().position(|&a| a == axis)).collect();
-            Some(moved(b, y, &back?))
+            Some(permute_axes(b, y, &back?))
         })
     })
 }
 
-/// `x` with its axes in this order.
-fn moved(b: &mut Builder, x: InstId, order: &[usize]) -> InstId {
+/// `x` transposed to this order of axes.
+fn permute_axes(b: &mut Builder, x: InstId, order: &[usize]) -> InstId {
     if order.is_sorted() { x } else { b.transpose(x, order) }
 }
 
-/// Each element of the last axis `times` times.
-fn repeated(b: &mut Builder, x: InstId, times: u64) -> InstId {
+/// Repeats each element of the last axis `times` times.
+fn repeat_last_axis(b: &mut Builder, x: InstId, times: u64) -> InstId {
     if times == 1 {
         return x;
     }

@@ -7,7 +7,7 @@
 //! so that a transform is a product with the matrix of n1, a product with constants, and a transform of n2. A length with a large
 //! prime factor becomes a convolution of a power of two (Bluestein: `jk = (j² + k² - (k-j)²) / 2`). Numbers are two arrays, real
 //! and imaginary parts; constants are computed in doubles. Cost of n = 2^a: a·n·32/5 multiply-adds of real numbers or so.
-use super::written;
+use super::expand_with;
 use crate::diag::Result;
 use crate::hlo::attrs::{DotDims, FftKind, PadDim};
 use crate::hlo::{Builder, InstId, Literal, Module, Op};
@@ -17,9 +17,9 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 use std::f64::consts::{PI, TAU};
 
-/// The largest matrix of a step.
+/// Size of the largest matrix of a step.
 const RADIX: u64 = 32;
-/// Up to this length a prime is one product.
+/// Largest prime length that is transformed by one product.
 const DIRECT: u64 = 160;
 
 /// Replaces every `fft`.
@@ -27,82 +27,82 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| {
         let Op::Fft { kind, length } = editor.op(id).clone() else { return Ok(None) };
         let Some(shape) = editor.array(id).cloned() else { return Ok(None) };
-        written(editor, id, |b, operands| {
+        expand_with(editor, id, |b, operands| {
             if shape.elements() == 0 || b.dims(operands[0]).contains(&0) {
                 return Some(b.full(shape.dtype, &shape.dims, 0.0));
             }
-            Some(whole(b, operands[0], kind, &length))
+            Some(transform_last_axes(b, operands[0], kind, &length))
         })
     })
 }
 
-/// Complex numbers; `im` is none where all are real.
+/// Complex arrays; `im` is `None` if all elements are real.
 #[derive(Clone, Copy)]
-struct Pair {
+struct ComplexPair {
     re: InstId,
     im: Option<InstId>,
 }
 
-impl Pair {
-    fn each(self, b: &mut Builder, f: impl Fn(&mut Builder, InstId) -> InstId) -> Pair {
-        Pair { re: f(b, self.re), im: self.im.map(|im| f(b, im)) }
+impl ComplexPair {
+    fn map_both(self, b: &mut Builder, f: impl Fn(&mut Builder, InstId) -> InstId) -> ComplexPair {
+        ComplexPair { re: f(b, self.re), im: self.im.map(|im| f(b, im)) }
     }
-    fn imaginary(self, b: &mut Builder) -> InstId {
+    fn imaginary_or_zero(self, b: &mut Builder) -> InstId {
         self.im.unwrap_or_else(|| b.full_like(self.re, 0.0))
     }
 }
 
-/// The transform over the last dimensions.
-fn whole(b: &mut Builder, x: InstId, kind: FftKind, length: &[u64]) -> InstId {
+/// The Fourier transform over the last dimensions.
+fn transform_last_axes(b: &mut Builder, x: InstId, kind: FftKind, length: &[u64]) -> InstId {
     let rank = b.rank(x);
     let lead = rank - length.len();
     let last = rank - 1;
     let inverse = matches!(kind, FftKind::Ifft | FftKind::Irfft);
     let mut pair = match kind {
-        FftKind::Rfft => Pair { re: x, im: None },
+        FftKind::Rfft => ComplexPair { re: x, im: None },
         FftKind::Fft | FftKind::Ifft | FftKind::Irfft => {
             let (re, im) = (b.unary(ScalarOp::Real, x), b.unary(ScalarOp::Imag, x));
-            Pair { re, im: Some(im) }
+            ComplexPair { re, im: Some(im) }
         }
     };
     let n = length[length.len() - 1];
     if kind == FftKind::Irfft {
         for axis in lead..last {
-            pair = along(b, pair, axis, inverse);
+            pair = transform_axis(b, pair, axis, inverse);
         }
-        pair = mirrored(b, pair, n);
-        return along(b, pair, last, inverse).re;
+        pair = complete_by_conjugates(b, pair, n);
+        return transform_axis(b, pair, last, inverse).re;
     }
-    pair = along(b, pair, last, inverse);
+    pair = transform_axis(b, pair, last, inverse);
     if kind == FftKind::Rfft {
-        pair = pair.each(b, |b, x| b.slice_axis(x, last, 0, n / 2 + 1));
+        pair = pair.map_both(b, |b, x| b.slice_axis(x, last, 0, n / 2 + 1));
     }
     for axis in lead..last {
-        pair = along(b, pair, axis, inverse);
+        pair = transform_axis(b, pair, axis, inverse);
     }
-    let im = pair.imaginary(b);
+    let im = pair.imaginary_or_zero(b);
     b.binary(ScalarOp::Complex, pair.re, im)
 }
 
-/// `n` numbers of the last dimension from the first half, of which the others are conjugates.
-fn mirrored(b: &mut Builder, x: Pair, n: u64) -> Pair {
+/// Completes the last dimension to `n` elements: those after the first half are conjugates.
+fn complete_by_conjugates(b: &mut Builder, x: ComplexPair, n: u64) -> ComplexPair {
     let last = b.rank(x.re) - 1;
     let behind = n - (n / 2 + 1);
     let rest = |b: &mut Builder, x: InstId| {
         let part = b.slice_axis(x, last, 1, 1 + behind);
         b.add_inst(Op::Reverse(vec![last]), &[part])
     };
-    let im = x.imaginary(b);
+    let im = x.imaginary_or_zero(b);
     if behind == 0 {
-        return Pair { re: x.re, im: Some(im) };
+        return ComplexPair { re: x.re, im: Some(im) };
     }
     let (re_rest, im_rest) = (rest(b, x.re), rest(b, im));
     let im_rest = b.unary(ScalarOp::Negate, im_rest);
-    Pair { re: b.concatenate(&[x.re, re_rest], last), im: Some(b.concatenate(&[im, im_rest], last)) }
+    ComplexPair { re: b.concatenate(&[x.re, re_rest], last), im: Some(b.concatenate(&[im, im_rest], last)) }
 }
 
-/// Every line along `axis`; the inverse divides by the length.
-fn along(b: &mut Builder, x: Pair, axis: usize, inverse: bool) -> Pair {
+/// The transform along `axis`; the inverse divides by the length.
+fn transform_axis(b: &mut Builder, x: ComplexPair, axis: usize, inverse: bool) -> ComplexPair {
     let dims = b.dims(x.re).to_vec();
     let n = dims[axis];
     let to_last: Vec<usize> = (0..dims.len()).filter(|&d| d != axis).chain([axis]).collect();
@@ -112,12 +112,12 @@ fn along(b: &mut Builder, x: Pair, axis: usize, inverse: bool) -> Pair {
     }
     let moved: Vec<u64> = to_last.iter().map(|&d| dims[d]).collect();
     let lines = dims.iter().product::<u64>() / n;
-    let flat = x.each(b, |b, x| {
+    let flat = x.map_both(b, |b, x| {
         let x = b.transpose(x, &to_last);
         b.reshape(x, &[lines, n])
     });
-    let done = transform(b, flat, n, inverse);
-    done.each(b, |b, x| {
+    let done = transform_lines(b, flat, n, inverse);
+    done.map_both(b, |b, x| {
         let x = if inverse && n > 1 {
             let scale = b.full_like(x, 1.0 / n as f64);
             b.mul(x, scale)
@@ -129,38 +129,38 @@ fn along(b: &mut Builder, x: Pair, axis: usize, inverse: bool) -> Pair {
     })
 }
 
-/// The largest factor of `n` that is a matrix of its own.
-fn radix(n: u64) -> Option<u64> {
+/// The largest factor of `n` that is transformed by one matrix.
+fn largest_radix(n: u64) -> Option<u64> {
     if n <= RADIX { Some(n) } else { (2..=RADIX).rev().find(|d| n.is_multiple_of(*d)) }
 }
 
-/// Every line of an array `[lines, n]`, undivided.
-fn transform(b: &mut Builder, x: Pair, n: u64, inverse: bool) -> Pair {
+/// The transform of each line of `[lines, n]`, without division.
+fn transform_lines(b: &mut Builder, x: ComplexPair, n: u64, inverse: bool) -> ComplexPair {
     let lines = b.dims(x.re)[0];
     if n == 1 {
         return x;
     }
-    let first = match radix(n) {
+    let first = match largest_radix(n) {
         Some(first) => first,
         None if n <= DIRECT => n,
-        None => return convolved(b, x, n, inverse),
+        None => return bluestein(b, x, n, inverse),
     };
     let rest = n / first;
-    let rows = x.each(b, |b, x| b.reshape(x, &[lines, first, rest]));
+    let rows = x.map_both(b, |b, x| b.reshape(x, &[lines, first, rest]));
     let sums = product(b, rows, first, inverse);
     if rest == 1 {
-        return sums.each(b, |b, x| b.reshape(x, &[lines, n]));
+        return sums.map_both(b, |b, x| b.reshape(x, &[lines, n]));
     }
     // [lines, rest, first], entry (j2, k1) times w(n)^(j2·k1)
     let turns =
-        (0..rest * first).map(|i| (i / first) * (i % first) % n).map(|t| unit(TAU * t as f64 / n as f64, inverse));
-    let turned = times(b, sums, &turns.collect::<Vec<_>>(), &[rest, first]);
-    let lines_of_rest = turned.each(b, |b, x| {
+        (0..rest * first).map(|i| (i / first) * (i % first) % n).map(|t| unit_root(TAU * t as f64 / n as f64, inverse));
+    let turned = multiply_by_constants(b, sums, &turns.collect::<Vec<_>>(), &[rest, first]);
+    let lines_of_rest = turned.map_both(b, |b, x| {
         let x = b.transpose(x, &[0, 2, 1]);
         b.reshape(x, &[lines * first, rest])
     });
-    let done = transform(b, lines_of_rest, rest, inverse);
-    done.each(b, |b, x| {
+    let done = transform_lines(b, lines_of_rest, rest, inverse);
+    done.map_both(b, |b, x| {
         let x = b.reshape(x, &[lines, first, rest]);
         let x = b.transpose(x, &[0, 2, 1]);
         b.reshape(x, &[lines, n])
@@ -168,7 +168,7 @@ fn transform(b: &mut Builder, x: Pair, n: u64, inverse: bool) -> Pair {
 }
 
 /// e^(-i·angle), or its conjugate.
-fn unit(angle: f64, conjugated: bool) -> (f64, f64) {
+fn unit_root(angle: f64, conjugated: bool) -> (f64, f64) {
     (angle.cos(), if conjugated { angle.sin() } else { -angle.sin() })
 }
 
@@ -177,8 +177,8 @@ fn table(b: &mut Builder, dtype: DType, dims: &[u64], values: impl Iterator<Item
     b.constant(crate::scalar::eval::convert(&wide, dtype))
 }
 
-/// Numbers times constants of the sizes of their last dimensions.
-fn times(b: &mut Builder, x: Pair, by: &[(f64, f64)], dims: &[u64]) -> Pair {
+/// The product of complex numbers with constants in the shape of their last dimensions.
+fn multiply_by_constants(b: &mut Builder, x: ComplexPair, by: &[(f64, f64)], dims: &[u64]) -> ComplexPair {
     let dtype = b.dtype(x.re);
     let re = table(b, dtype, dims, by.iter().map(|w| w.0));
     let im = table(b, dtype, dims, by.iter().map(|w| w.1));
@@ -187,15 +187,15 @@ fn times(b: &mut Builder, x: Pair, by: &[(f64, f64)], dims: &[u64]) -> Pair {
         let (a, c) = (b.mul(x_im, im), b.mul(x_im, re));
         (real, imaginary) = (b.sub(real, a), b.add(imaginary, c));
     }
-    Pair { re: real, im: Some(imaginary) }
+    ComplexPair { re: real, im: Some(imaginary) }
 }
 
 /// The transform of dimension 1 of `[lines, n, rest]` by its matrix: `[lines, rest, n]`.
-fn product(b: &mut Builder, x: Pair, n: u64, inverse: bool) -> Pair {
+fn product(b: &mut Builder, x: ComplexPair, n: u64, inverse: bool) -> ComplexPair {
     let dtype = b.dtype(x.re);
     let [lines, _, rest] = b.dims(x.re)[..] else { return x };
     let w: Vec<(f64, f64)> =
-        (0..n * n).map(|i| unit(TAU * ((i / n) * (i % n) % n) as f64 / n as f64, inverse)).collect();
+        (0..n * n).map(|i| unit_root(TAU * ((i / n) * (i % n) % n) as f64 / n as f64, inverse)).collect();
     // Row j holds what number j adds to the real parts, then what it adds to the imaginary ones.
     let row = |f: fn(&(f64, f64)) -> f64, g: fn(&(f64, f64)) -> f64| {
         w.chunks_exact(n as usize).flat_map(move |row| row.iter().map(f).chain(row.iter().map(g))).collect::<Vec<_>>()
@@ -211,35 +211,35 @@ fn product(b: &mut Builder, x: Pair, n: u64, inverse: bool) -> Pair {
         sum = b.add(sum, other);
     }
     let sum = b.reshape(sum, &[lines, rest, 2 * n]);
-    Pair { re: b.slice_axis(sum, 2, 0, n), im: Some(b.slice_axis(sum, 2, n, 2 * n)) }
+    ComplexPair { re: b.slice_axis(sum, 2, 0, n), im: Some(b.slice_axis(sum, 2, n, 2 * n)) }
 }
 
-/// The transform of a length with a large prime factor, as a convolution with e^(πi·j²/n).
-fn convolved(b: &mut Builder, x: Pair, n: u64, inverse: bool) -> Pair {
+/// The transform of a length with a large prime factor by Bluestein's algorithm: a convolution with e^(πi·j²/n).
+fn bluestein(b: &mut Builder, x: ComplexPair, n: u64, inverse: bool) -> ComplexPair {
     let size = (2 * n - 1).next_power_of_two();
-    let turn = |j: u64| unit(PI * (u128::from(j) * u128::from(j) % u128::from(2 * n)) as f64 / n as f64, inverse);
+    let turn = |j: u64| unit_root(PI * (u128::from(j) * u128::from(j) % u128::from(2 * n)) as f64 / n as f64, inverse);
     let chirp: Vec<(f64, f64)> = (0..n).map(turn).collect();
     let mut kernel = vec![(0.0, 0.0); size as usize];
     for (j, w) in chirp.iter().enumerate() {
         kernel[j] = (w.0, -w.1);
         kernel[(size as usize - j) % size as usize] = (w.0, -w.1);
     }
-    let Some(spectrum) = spectrum(&kernel) else { return x };
-    let turned = times(b, x, &chirp, &[n]);
-    let grown = turned.each(b, |b, x| {
+    let Some(spectrum) = transform_constants(&kernel) else { return x };
+    let turned = multiply_by_constants(b, x, &chirp, &[n]);
+    let grown = turned.map_both(b, |b, x| {
         let zero = b.scalar(b.dtype(x), 0.0);
         b.pad(x, zero, &[PadDim::default(), PadDim { low: 0, high: (size - n) as i64, interior: 0 }])
     });
-    let there = transform(b, grown, size, false);
-    let multiplied = times(b, there, &spectrum, &[size]);
-    let back = transform(b, multiplied, size, true);
-    let cut = back.each(b, |b, x| b.slice_axis(x, 1, 0, n));
+    let there = transform_lines(b, grown, size, false);
+    let multiplied = multiply_by_constants(b, there, &spectrum, &[size]);
+    let back = transform_lines(b, multiplied, size, true);
+    let cut = back.map_both(b, |b, x| b.slice_axis(x, 1, 0, n));
     let last: Vec<(f64, f64)> = chirp.iter().map(|w| (w.0 / size as f64, w.1 / size as f64)).collect();
-    times(b, cut, &last, &[n])
+    multiply_by_constants(b, cut, &last, &[n])
 }
 
 /// The transform of constants, by the interpreter.
-fn spectrum(x: &[(f64, f64)]) -> Option<Vec<(f64, f64)>> {
+fn transform_constants(x: &[(f64, f64)]) -> Option<Vec<(f64, f64)>> {
     let mut b = Builder::new("spectrum");
     let dims = vec![x.len() as u64];
     let flat: Vec<f64> = x.iter().flat_map(|v| [v.0, v.1]).collect();

@@ -1,6 +1,6 @@
 //! Opcodes of several devices, hosts and newer texts, where their meaning on one device is plain.
-use super::single_device::{alone, identity};
-use super::written;
+use super::expand_with;
+use super::single_device::{expand_on_one_device, identity};
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::joins_devices;
@@ -8,15 +8,17 @@ use crate::hlo::{Builder, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::scalar::{CompareKind, ScalarOp};
 
-/// Replaces hints and inverse functions, ordering and, in a module for one device, collectives and the numbers of devices.
+/// Replaces hints, inverse functions and ordering constraints and, in a module for one device, collectives and device numbers.
 pub fn expand(module: &mut Module) -> Result<Changed> {
     let is_alone = module.devices() == [1, 1];
     rewrite(module, |editor, id| match editor.op(id).clone() {
         Op::Foreign(f) if !is_alone && joins_devices(&f.opcode) => Ok(None),
         Op::PartitionId | Op::ReplicaId if !is_alone => Ok(None),
-        Op::Foreign(f) => foreign(editor, id, &f),
+        Op::Foreign(f) => expand_foreign(editor, id, &f),
         Op::AddDependency => Ok(Some(editor.operand(id, 0))),
-        Op::PartitionId | Op::ReplicaId => written(editor, id, |b, _| Some(b.scalar(crate::tensor::DType::U32, 0.0))),
+        Op::PartitionId | Op::ReplicaId => {
+            expand_with(editor, id, |b, _| Some(b.scalar(crate::tensor::DType::U32, 0.0)))
+        }
         Op::GetDimensionSize(axis) => {
             let size = editor.dims(editor.operand(id, 0)).get(axis).copied();
             let size = size.and_then(|n| i32::try_from(n).ok());
@@ -26,7 +28,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     })
 }
 
-fn foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+fn expand_foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
     let target = f.attr("custom_call_target").unwrap_or("");
     match f.opcode.as_str() {
         "domain" => identity(editor, id),
@@ -35,7 +37,7 @@ fn foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId
             "TopK" => {
                 let parts = editor.shape(id).as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
                 let Some(&k) = parts.and_then(|a| a.dims.last()) else { return Ok(None) };
-                written(editor, id, |b, o| {
+                expand_with(editor, id, |b, o| {
                     Some(b.add_inst(Op::TopK { k, largest: true, kind: CompareKind::Total }, &[o[0]]))
                 })
             }
@@ -43,14 +45,14 @@ fn foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId
         },
         other => match inverse(other) {
             Some(write) if editor.dtype(editor.operand(id, 0)).is_some_and(|t| t.is_float()) => {
-                written(editor, id, |b, o| Some(write(b, o[0])))
+                expand_with(editor, id, |b, o| Some(write(b, o[0])))
             }
-            _ => alone(editor, id, f),
+            _ => expand_on_one_device(editor, id, f),
         },
     }
 }
 
-/// Functions that newer texts have as opcodes, by their definitions; of small arguments in forms that keep their digits.
+/// Definitions of functions that newer texts have as opcodes; for small arguments in forms without cancellation.
 fn inverse(opcode: &str) -> Option<fn(&mut Builder, InstId) -> InstId> {
     Some(match opcode {
         "asin" => asin,
@@ -64,7 +66,7 @@ fn inverse(opcode: &str) -> Option<fn(&mut Builder, InstId) -> InstId> {
     })
 }
 
-/// √((1 - x)(1 + x)), the other leg of a triangle with hypotenuse 1.
+/// √((1 - x)(1 + x)), the other leg of a right triangle with hypotenuse 1.
 fn other_leg(b: &mut Builder, x: InstId) -> InstId {
     let one = b.full_like(x, 1.0);
     let (less, more) = (b.sub(one, x), b.add(one, x));

@@ -1,11 +1,11 @@
 //! `map` of a computation that works with arrays or loops, as a loop over the elements; others are applied within kernels.
+use super::expand_with;
 use super::scan::ScanCall;
-use super::written;
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, Builder, CompId, InstId, Module, Op};
 use crate::optimize::rewrite::{Changed, rewrite};
 
-/// Replaces such maps, those inside of others too.
+/// Replaces maps of computations that kernels can't apply, nested ones too.
 pub fn expand(module: &mut Module) -> Result<Changed> {
     let mut changed = Changed::No;
     loop {
@@ -18,7 +18,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             let operands: Option<Vec<ArrayShape>> = editor.operands(id).iter().map(of).collect();
             let (Some(operands), Some(result)) = (operands, editor.array(id).cloned()) else { return Ok(None) };
             let module = editor.module().clone();
-            written(editor, id, |b, args| element_by_element(b, &module, comp, &operands, args, &result))
+            expand_with(editor, id, |b, args| element_by_element(b, &module, comp, &operands, args, &result))
         })?;
         if now == Changed::No {
             return Ok(changed);
@@ -27,7 +27,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     }
 }
 
-/// Whether kernels can apply a computation: each of its values is one element, or a tuple of such, and it has no loop.
+/// Whether kernels can inline a computation: each of its values is a scalar, or a tuple of scalars, and it has no loop.
 fn is_of_scalars(module: &Module, comp: CompId) -> bool {
     module.comps[comp].insts.values().all(|inst| {
         let is_applied = matches!(
@@ -50,11 +50,11 @@ fn is_of_scalars(module: &Module, comp: CompId) -> bool {
         let is_one = |a: &&ArrayShape| a.elements() == 1;
         is_applied
             && inst.shape.leaves().iter().all(is_one)
-            && inst.op.called().into_iter().all(|callee| is_of_scalars(module, callee))
+            && inst.op.called_computations().into_iter().all(|callee| is_of_scalars(module, callee))
     })
 }
 
-/// The loop over all elements of `args`, which have these shapes, as of one dimension.
+/// A loop over all elements of `args`, flattened to one dimension.
 fn element_by_element(
     b: &mut Builder,
     module: &Module,
@@ -76,7 +76,7 @@ fn element_by_element(
         outputs: vec![line(result)],
         carries: 0,
     };
-    let all = scan.written(b, module, &flat)?;
+    let all = scan.expand_to_loop(b, module, &flat)?;
     let values = b.get_tuple_element(all, 0);
     Some(b.reshape(values, &result.dims))
 }

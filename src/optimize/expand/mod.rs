@@ -42,8 +42,8 @@ pub const EXPANSIONS: &[Pass] = &[
     Pass { name: "expand-fft",          about: "writes Fourier transforms as products with small matrices",    run: fft::expand },
 ];
 
-/// Puts what `write` makes of calls that leave the module in their place; it gets the call with all its
-/// attributes, the operands and the declared shape.
+/// Replaces calls that leave the module by what `write` makes of them; it gets the call with all its attributes, the operands and the
+/// declared shape.
 ///
 /// # Errors
 /// Those of `write`.
@@ -79,12 +79,12 @@ pub fn write_calls(
         }
         let Some(root) = write(&mut b, &call, &operands, &editor.shape(id).fixed())? else { return Ok(None) };
         let module = b.finish(root)?.at_hand();
-        splice(editor, module, &given).map(Some)
+        inline_module(editor, module, &given).map(Some)
     })
 }
 
-/// The value of what `write` makes of the operands of `id`; `None` where it makes nothing.
-fn written(
+/// Replaces `id` by what `write` builds from its operands; `None` if it builds nothing.
+fn expand_with(
     editor: &mut Editor,
     id: InstId,
     write: impl FnOnce(&mut Builder, &[InstId]) -> Option<InstId>,
@@ -94,11 +94,11 @@ fn written(
     let params: Vec<InstId> = operands.iter().map(|&o| b.parameter(editor.shape(o).clone())).collect();
     let Some(root) = write(&mut b, &params) else { return Ok(None) };
     let module = b.finish(root)?;
-    splice(editor, module, &operands).map(Some)
+    inline_module(editor, module, &operands).map(Some)
 }
 
-/// Adds the instructions of the entry of `from` with `args` for its parameters, and the computations that they call.
-fn splice(editor: &mut Editor, mut from: Module, args: &[InstId]) -> Result<InstId> {
+/// Copies the entry of `from` into the computation, with `args` for its parameters, and the computations that it calls.
+fn inline_module(editor: &mut Editor, mut from: Module, args: &[InstId]) -> Result<InstId> {
     let mut moved: Vec<Option<CompId>> = vec![None; from.comps.len()];
     for id in from.comps.ids() {
         for at in from.comps[id].insts.ids() {

@@ -1,11 +1,11 @@
 //! Products whose result holds less than their factors do, such as integers of floats: the product is made in the type of the
 //! factors, and then converted.
-use super::written;
+use super::expand_with;
 use crate::diag::Result;
 use crate::hlo::{Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, rewrite};
 
-/// Replaces `dot` and `convolution` with a result of such a type.
+/// Replaces `dot` and `convolution` with a result type that products do not compute directly.
 pub fn expand(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| {
         let op = editor.op(id).clone();
@@ -18,7 +18,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
         if product == shape.dtype {
             return Ok(None);
         }
-        written(editor, id, |b, operands| {
+        expand_with(editor, id, |b, operands| {
             let wide = b.push(op, operands, Shape::array(product, shape.dims.clone()));
             Some(b.convert(wide, shape.dtype))
         })

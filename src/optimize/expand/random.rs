@@ -1,7 +1,7 @@
 //! Random bits in integer opcodes: Philox4x32-10 and ThreeFry2x32-20, and `rng` on top of a fixed Philox stream.
 //!
 //! Sources: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011); XLA's `rng-bit-generator`.
-use super::written;
+use super::expand_with;
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, Builder, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, rewrite};
@@ -16,13 +16,13 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match editor.op(id).clone() {
         Op::RngBitGenerator { algorithm } => {
             let shape = editor.shape(id).clone();
-            written(editor, id, |b, operands| bit_generator(b, operands[0], &algorithm, &shape))
+            expand_with(editor, id, |b, operands| bit_generator(b, operands[0], &algorithm, &shape))
         }
         Op::Rng { normal } => {
             let Some(shape) = editor.array(id).cloned() else { return Ok(None) };
-            written(editor, id, |b, operands| {
+            expand_with(editor, id, |b, operands| {
                 let drawn = shape.elements() > 0 && shape.dtype.class() != DTypeClass::Complex;
-                drawn.then(|| draw(b, [operands[0], operands[1]], normal, &shape))
+                drawn.then(|| draw_distribution(b, [operands[0], operands[1]], normal, &shape))
             })
         }
         _ => Ok(None),
@@ -58,7 +58,7 @@ fn bit_generator(b: &mut Builder, state: InstId, algorithm: &str, shape: &Shape)
     Some(b.tuple(&[new, bits]))
 }
 
-/// The state's two or three words of 64 bits.
+/// The state as two or three 64-bit words.
 fn state_words(b: &mut Builder, state: InstId) -> Option<Vec<InstId>> {
     let dtype = b.dtype(state);
     let n = b.dims(state).iter().product::<u64>();
@@ -67,7 +67,7 @@ fn state_words(b: &mut Builder, state: InstId) -> Option<Vec<InstId>> {
         64 => (bits_as(b, flat, DType::U64), n),
         32 if n % 2 == 0 => {
             let halves = bits_as(b, flat, DType::U32);
-            (joined(b, halves), n / 2)
+            (join_neighbors(b, halves), n / 2)
         }
         _ => return None,
     };
@@ -78,14 +78,14 @@ fn state_words(b: &mut Builder, state: InstId) -> Option<Vec<InstId>> {
     matches!(count, 2 | 3).then(|| (0..count).map(word).collect())
 }
 
-/// Words of 64 bits in the form of `like`.
+/// Converts 64-bit words to the type and shape of `like`.
 fn as_state(b: &mut Builder, words: InstId, like: InstId) -> Option<InstId> {
     let (dtype, dims) = (b.dtype(like), b.dims(like).to_vec());
     let words = if dtype.bits() == 64 {
         words
     } else {
-        let (low, high) = halves(b, words);
-        stacked(b, &[low, high])
+        let (low, high) = split_words(b, words);
+        interleave(b, &[low, high])
     };
     let cast = bits_as(b, words, dtype);
     Some(b.reshape(cast, &dims))
@@ -95,30 +95,30 @@ fn bits_as(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
     if b.dtype(x) == dtype { x } else { b.unary(ScalarOp::BitcastConvert(dtype), x) }
 }
 
-fn whole(b: &mut Builder, like: InstId, value: u64) -> InstId {
+fn constant_like(b: &mut Builder, like: InstId, value: u64) -> InstId {
     let (dtype, dims) = (b.dtype(like), b.dims(like).to_vec());
     let scalar = if dtype == DType::U64 { Tensor::scalar(value) } else { Tensor::scalar(value as u32) };
     let scalar = b.constant(scalar);
     b.broadcast(scalar, &dims, &[])
 }
 
-/// Low and high words of 32 bits.
-fn halves(b: &mut Builder, x: InstId) -> (InstId, InstId) {
-    let by = whole(b, x, 32);
+/// Splits 64-bit words into low and high 32-bit words.
+fn split_words(b: &mut Builder, x: InstId) -> (InstId, InstId) {
+    let by = constant_like(b, x, 32);
     let high = b.binary(ScalarOp::ShiftRightLogical, x, by);
     (b.convert(x, DType::U32), b.convert(high, DType::U32))
 }
 
-/// A word of 64 bits of each low and high word.
-fn word(b: &mut Builder, low: InstId, high: InstId) -> InstId {
+/// Joins low and high 32-bit words to 64-bit words.
+fn join_words(b: &mut Builder, low: InstId, high: InstId) -> InstId {
     let (low, high) = (b.convert(low, DType::U64), b.convert(high, DType::U64));
-    let by = whole(b, high, 32);
+    let by = constant_like(b, high, 32);
     let high = b.binary(ScalarOp::ShiftLeft, high, by);
     b.binary(ScalarOp::Or, low, high)
 }
 
-/// Every two neighbours as one word of 64 bits, the first low.
-fn joined(b: &mut Builder, x: InstId) -> InstId {
+/// Joins every two neighboring 32-bit words to one of 64 bits, the first low.
+fn join_neighbors(b: &mut Builder, x: InstId) -> InstId {
     let n = b.dims(x)[0] / 2;
     let pairs = b.reshape(x, &[n, 2]);
     let part = |b: &mut Builder, i: u64| {
@@ -126,54 +126,54 @@ fn joined(b: &mut Builder, x: InstId) -> InstId {
         b.reshape(one, &[n])
     };
     let (low, high) = (part(b, 0), part(b, 1));
-    word(b, low, high)
+    join_words(b, low, high)
 }
 
-/// Vectors of equal length by turns.
-fn stacked(b: &mut Builder, parts: &[InstId]) -> InstId {
+/// Interleaves vectors of equal length.
+fn interleave(b: &mut Builder, parts: &[InstId]) -> InstId {
     let n = b.dims(parts[0])[0];
     let columns: Vec<InstId> = parts.iter().map(|&p| b.reshape(p, &[n, 1])).collect();
     let all = b.concatenate(&columns, 1);
     b.reshape(all, &[n * parts.len() as u64])
 }
 
-/// The four words of each block: keys `[n]`, counters `[n]` low and high, all of 64 bits.
+/// Philox: the four 32-bit words of each block for keys `[n]` and counters `[n]` (low and high halves), all 64-bit.
 fn philox(b: &mut Builder, key: InstId, low: InstId, high: InstId) -> [InstId; 4] {
-    let ((c0, c1), (c2, c3)) = (halves(b, low), halves(b, high));
-    let (mut k0, mut k1) = halves(b, key);
+    let ((c0, c1), (c2, c3)) = (split_words(b, low), split_words(b, high));
+    let (mut k0, mut k1) = split_words(b, key);
     let mut c = [c0, c1, c2, c3];
     let product = |b: &mut Builder, x: InstId, by: u64| {
         let x = b.convert(x, DType::U64);
-        let by = whole(b, x, by);
+        let by = constant_like(b, x, by);
         let p = b.mul(x, by);
-        halves(b, p)
+        split_words(b, p)
     };
     for _ in 0..10 {
         let ((low0, high0), (low1, high1)) = (product(b, c[0], 0xD251_1F53), product(b, c[2], 0xCD9E_8D57));
         let (x, y) = (b.binary(ScalarOp::Xor, high1, c[1]), b.binary(ScalarOp::Xor, high0, c[3]));
         c = [b.binary(ScalarOp::Xor, x, k0), low1, b.binary(ScalarOp::Xor, y, k1), low0];
-        let (step0, step1) = (whole(b, k0, 0x9E37_79B9), whole(b, k1, 0xBB67_AE85));
+        let (step0, step1) = (constant_like(b, k0, 0x9E37_79B9), constant_like(b, k1, 0xBB67_AE85));
         (k0, k1) = (b.add(k0, step0), b.add(k1, step1));
     }
     c
 }
 
-/// The counter's low and high word after `by` more blocks; 0 and a carry where it overflows.
-fn raised(b: &mut Builder, low: InstId, high: InstId, by: InstId) -> (InstId, InstId) {
+/// The counter's low and high word after `by` more blocks.
+fn advance_counter(b: &mut Builder, low: InstId, high: InstId, by: InstId) -> (InstId, InstId) {
     let sum = b.add(low, by);
     let over = b.compare(Direction::Lt, sum, by);
     let carry = b.convert(over, DType::U64);
     (sum, b.add(high, carry))
 }
 
-/// The words of 32 bits of `blocks` blocks, in order.
+/// The 32-bit words of `blocks` Philox blocks, in order.
 fn philox_words(b: &mut Builder, key: InstId, low: InstId, high: InstId, blocks: u64) -> InstId {
     let dims = [blocks];
     let i = b.iota(DType::U64, &dims, 0);
     let [key, low, high] = [key, low, high].map(|x| b.broadcast(x, &dims, &[]));
-    let (low, high) = raised(b, low, high, i);
+    let (low, high) = advance_counter(b, low, high, i);
     let c = philox(b, key, low, high);
-    stacked(b, &c)
+    interleave(b, &c)
 }
 
 fn philox_bits(b: &mut Builder, state: &[InstId], shape: &ArrayShape) -> Option<(Vec<InstId>, InstId)> {
@@ -182,14 +182,14 @@ fn philox_bits(b: &mut Builder, state: &[InstId], shape: &ArrayShape) -> Option<
     // a state of two words has the key for the counter's upper half
     let high = state.get(2).copied().unwrap_or(state[0]);
     let words = philox_words(b, state[0], state[1], high, blocks);
-    let by = whole(b, state[1], blocks);
-    let (next, next_high) = raised(b, state[1], high, by);
+    let by = constant_like(b, state[1], blocks);
+    let (next, next_high) = advance_counter(b, state[1], high, by);
     let new = [state[0], next, next_high][..state.len()].to_vec();
-    Some((new, narrowed(b, words, shape)?))
+    Some((new, words_as_elements(b, words, shape)?))
 }
 
-/// The first words as elements of the type of `shape`.
-fn narrowed(b: &mut Builder, words: InstId, shape: &ArrayShape) -> Option<InstId> {
+/// Converts the first words to elements of the type of `shape`.
+fn words_as_elements(b: &mut Builder, words: InstId, shape: &ArrayShape) -> Option<InstId> {
     let unsigned = match shape.dtype.bits() {
         64 => DType::U64,
         32 => DType::U32,
@@ -197,31 +197,31 @@ fn narrowed(b: &mut Builder, words: InstId, shape: &ArrayShape) -> Option<InstId
         8 => DType::U8,
         _ => return None,
     };
-    let words = if unsigned == DType::U64 { joined(b, words) } else { words };
+    let words = if unsigned == DType::U64 { join_neighbors(b, words) } else { words };
     let cut = b.slice_axis(words, 0, 0, shape.elements());
     let cut = b.convert(cut, unsigned);
     let cast = bits_as(b, cut, shape.dtype);
     Some(b.reshape(cast, &shape.dims))
 }
 
-/// The two words of each block of the stream `key` at these counters.
+/// Threefry: the two words of each block of the stream `key` at these counters.
 fn three_fry(b: &mut Builder, key: InstId, counter: InstId) -> [InstId; 2] {
     const ROTATIONS: [[u64; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
-    let ((k0, k1), (c0, c1)) = (halves(b, key), halves(b, counter));
+    let ((k0, k1), (c0, c1)) = (split_words(b, key), split_words(b, counter));
     let mixed = b.binary(ScalarOp::Xor, k0, k1);
-    let parity = whole(b, mixed, 0x1BD1_1BDA);
+    let parity = constant_like(b, mixed, 0x1BD1_1BDA);
     let keys = [k0, k1, b.binary(ScalarOp::Xor, mixed, parity)];
     let mut x = [b.add(c0, k0), b.add(c1, k1)];
     for round in 0..5usize {
         for r in ROTATIONS[round % 2] {
             let sum = b.add(x[0], x[1]);
-            let (left, right) = (whole(b, x[1], r), whole(b, x[1], 32 - r));
+            let (left, right) = (constant_like(b, x[1], r), constant_like(b, x[1], 32 - r));
             let up = b.binary(ScalarOp::ShiftLeft, x[1], left);
             let down = b.binary(ScalarOp::ShiftRightLogical, x[1], right);
             let turned = b.binary(ScalarOp::Or, up, down);
             x = [sum, b.binary(ScalarOp::Xor, turned, sum)];
         }
-        let number = whole(b, x[1], round as u64 + 1);
+        let number = constant_like(b, x[1], round as u64 + 1);
         let second = b.add(x[1], keys[(round + 2) % 3]);
         x = [b.add(x[0], keys[(round + 1) % 3]), b.add(second, number)];
     }
@@ -237,7 +237,7 @@ fn three_fry_blocks(b: &mut Builder, state: &[InstId], blocks: u64) -> [InstId; 
 
 fn three_fry_bits(b: &mut Builder, state: &[InstId], shape: &ArrayShape) -> Option<(Vec<InstId>, InstId)> {
     let after = |b: &mut Builder, blocks: u64| {
-        let by = whole(b, state[1], blocks);
+        let by = constant_like(b, state[1], blocks);
         let mut new = state.to_vec();
         new[1] = b.add(state[1], by);
         new
@@ -245,8 +245,8 @@ fn three_fry_bits(b: &mut Builder, state: &[InstId], shape: &ArrayShape) -> Opti
     if shape.dtype.bits() == 64 {
         let n = shape.elements();
         let words = three_fry_blocks(b, state, n);
-        let words = stacked(b, &words);
-        let bits = narrowed(b, words, shape)?;
+        let words = interleave(b, &words);
+        let bits = words_as_elements(b, words, shape)?;
         return Some((after(b, n), bits));
     }
     // One dimension is halved: the first that is even, else the longest; the two words of a block are neighbours along it.
@@ -265,17 +265,17 @@ fn three_fry_bits(b: &mut Builder, state: &[InstId], shape: &ArrayShape) -> Opti
     let whole_dims = b.reshape(both, &half);
     let cut = b.slice_axis(whole_dims, axis, 0, dims[axis]);
     let flat = b.reshape(cut, &[shape.elements()]);
-    let bits = narrowed(b, flat, shape)?;
+    let bits = words_as_elements(b, flat, shape)?;
     Some((after(b, blocks), bits))
 }
 
-/// Numbers of a distribution: uniform in [low, high), or normal with mean `low` and deviation `high`; computed in `f64`.
-fn draw(b: &mut Builder, [low, high]: [InstId; 2], normal: bool, shape: &ArrayShape) -> InstId {
+/// Draws from a distribution: uniform in [low, high), or normal with mean `low` and deviation `high`; computed in `f64`.
+fn draw_distribution(b: &mut Builder, [low, high]: [InstId; 2], normal: bool, shape: &ArrayShape) -> InstId {
     let n = shape.elements();
     let (key, zero) = (b.constant(Tensor::scalar(RNG_KEY)), b.scalar(DType::U64, 0.0));
     let words = philox_words(b, key, zero, zero, n.div_ceil(2));
-    let words = joined(b, words);
-    let by = whole(b, words, 11);
+    let words = join_neighbors(b, words);
+    let by = constant_like(b, words, 11);
     let digits = b.binary(ScalarOp::ShiftRightLogical, words, by);
     let digits = b.convert(digits, DType::F64);
     let scale = b.full_like(digits, 2f64.powi(-53));
@@ -286,7 +286,7 @@ fn draw(b: &mut Builder, [low, high]: [InstId; 2], normal: bool, shape: &ArraySh
         b.broadcast(x, &dims, &[])
     });
     let value = if normal {
-        let deviate = gauss(b, unit);
+        let deviate = box_muller(b, unit);
         let wide = b.mul(high, deviate);
         b.add(low, wide)
     } else {
@@ -300,8 +300,8 @@ fn draw(b: &mut Builder, [low, high]: [InstId; 2], normal: bool, shape: &ArraySh
     b.reshape(cut, &shape.dims)
 }
 
-/// Box and Muller's transform of each number and the one behind it.
-fn gauss(b: &mut Builder, u: InstId) -> InstId {
+/// Box-Muller transform of each number and its neighbor.
+fn box_muller(b: &mut Builder, u: InstId) -> InstId {
     let n = b.dims(u)[0];
     let (first, rest) = (b.slice_axis(u, 0, 0, 1), b.slice_axis(u, 0, 1, n));
     let v = b.concatenate(&[rest, first], 0);

@@ -1,7 +1,7 @@
 //! `scan` as a loop: a computation is carried along one dimension, and what it gives at each place is stacked along it.
 use std::collections::HashMap;
 
-use super::written;
+use super::expand_with;
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::{ArrayShape, Builder, CompId, InstId, Module, Op, Shape};
@@ -9,7 +9,7 @@ use crate::optimize::rewrite::{Changed, rewrite};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// Replaces scans, those inside of others too.
+/// Replaces scans, nested ones too.
 pub fn expand(module: &mut Module) -> Result<Changed> {
     let mut changed = Changed::No;
     loop {
@@ -20,10 +20,10 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             }
             let of = |id: &InstId| editor.array(*id).cloned();
             let operands: Option<Vec<ArrayShape>> = editor.operands(id).iter().map(of).collect();
-            let scan = operands.and_then(|operands| ScanCall::of(&f, operands, editor.shape(id)));
+            let scan = operands.and_then(|operands| ScanCall::parse(&f, operands, editor.shape(id)));
             let Some(scan) = scan else { return Ok(None) };
             let module = editor.module().clone();
-            written(editor, id, |b, operands| scan.written(b, &module, operands))
+            expand_with(editor, id, |b, operands| scan.expand_to_loop(b, &module, operands))
         })?;
         if now == Changed::No {
             return Ok(changed);
@@ -32,26 +32,26 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     }
 }
 
-/// (slices.., carries..) -> (outputs.., carries..) at each place of a dimension.
+/// A scan call: applies (slices.., carries..) -> (outputs.., carries..) at each index of a dimension.
 pub(super) struct ScanCall {
-    /// The dimension, which operands and outputs have in common.
+    /// The scanned dimension, which operands and outputs have in common.
     pub(super) axis: usize,
-    /// Whether the last place comes first.
+    /// Whether the scan begins at the last index.
     pub(super) reverse: bool,
-    /// The computation of one place.
+    /// The computation of one step.
     pub(super) callee: CompId,
-    /// How many places there are.
+    /// Number of steps.
     pub(super) places: u64,
-    /// The arrays of which the computation gets slices.
+    /// The arrays that the computation gets slices of.
     pub(super) xs: Vec<ArrayShape>,
     /// The stacked results.
     pub(super) outputs: Vec<ArrayShape>,
-    /// How many values the computation hands on from place to place.
+    /// Number of values that each step passes to the next.
     pub(super) carries: usize,
 }
 
 impl ScanCall {
-    fn of(f: &Foreign, mut operands: Vec<ArrayShape>, result: &Shape) -> Option<ScanCall> {
+    fn parse(f: &Foreign, mut operands: Vec<ArrayShape>, result: &Shape) -> Option<ScanCall> {
         let (axis, carries) = (f.number("dimensions")?, f.number("num_carries").unwrap_or(0));
         operands.truncate(operands.len().checked_sub(carries).filter(|&n| n > 0)?);
         let parts = result.as_tuple()?;
@@ -66,15 +66,15 @@ impl ScanCall {
         Some(ScanCall { axis, reverse: f.is_set("is_reverse"), callee, places, xs: operands, outputs, carries })
     }
 
-    /// The loop, whose state is the step, the arrays, the outputs so far, and the carries.
-    pub(super) fn written(&self, b: &mut Builder, module: &Module, operands: &[InstId]) -> Option<InstId> {
+    /// The scan as a loop, whose state is the step, the arrays, the outputs so far, and the carries.
+    pub(super) fn expand_to_loop(&self, b: &mut Builder, module: &Module, operands: &[InstId]) -> Option<InstId> {
         let (xs, carries) = operands.split_at(self.xs.len());
         let zero = b.scalar(DType::S32, 0.0);
         let made: Vec<InstId> = self.outputs.iter().map(|o| b.full(o.dtype, &o.dims, 0.0)).collect();
         let state = [&[zero], xs, &made, carries].concat();
         let state = b.tuple(&state);
         let shape = b.shape(state).clone();
-        let callee = copied(b, module, self.callee);
+        let callee = copy_computation(b, module, self.callee);
         let cond = b.counter_below("scan_goes_on", &shape, self.places);
         let body = self.body(b, callee, shape);
         let end = b.add_inst(Op::While { cond, body }, &[state]);
@@ -123,12 +123,13 @@ impl ScanCall {
     }
 }
 
-/// A computation of `module` and those that it calls, in the module that `b` makes. Calls of a verified module end.
-fn copied(b: &mut Builder, module: &Module, id: CompId) -> CompId {
+/// Copies a computation of `module`, and those that it calls, into the module under construction. Calls of a verified module are not
+/// recursive.
+fn copy_computation(b: &mut Builder, module: &Module, id: CompId) -> CompId {
     let comp = &module.comps[id];
     let mut called = HashMap::new();
-    for callee in comp.insts.values().flat_map(|i| i.op.called()) {
-        called.entry(callee).or_insert_with(|| copied(b, module, callee));
+    for callee in comp.insts.values().flat_map(|i| i.op.called_computations()) {
+        called.entry(callee).or_insert_with(|| copy_computation(b, module, callee));
     }
     b.begin(&comp.name);
     let mut new: HashMap<InstId, InstId> = HashMap::new();

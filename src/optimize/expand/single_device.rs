@@ -7,36 +7,36 @@ use crate::hlo::{InstId, Op, Shape};
 use crate::optimize::rewrite::Editor;
 use crate::tensor::Tensor;
 
-/// The value of a collective, of a start or of what ends it; `None` where the declared shape is another one.
-pub fn alone(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+/// The value of a collective (or the start or end of one) on one device; `None` if the declared shape does not fit.
+pub fn expand_on_one_device(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
     match f.opcode.as_str() {
         "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "collective-broadcast" | "async-update" => {
             identity(editor, id)
         }
-        "collective-permute" => permuted(editor, id, f),
+        "collective-permute" => expand_permute(editor, id, f),
         // A start of one operand may give it beside the result.
         "all-reduce-start" if !is_started(editor, id) => identity(editor, id),
-        "collective-permute-start" if !is_started(editor, id) => permuted(editor, id, f),
+        "collective-permute-start" if !is_started(editor, id) => expand_permute(editor, id, f),
         "all-reduce-start" | "all-gather-start" | "copy-start" => {
             let x = editor.operand(id, 0);
-            started(editor, id, x, x)
+            start_result(editor, id, x, x)
         }
         "collective-permute-start" => {
             let x = editor.operand(id, 0);
-            let received = received(editor, f, x);
-            started(editor, id, x, received)
+            let received = permuted_on_one_device(editor, f, x);
+            start_result(editor, id, x, received)
         }
         "async-start" => {
             let Some(&(_, callee)) = f.calls.first() else { return Ok(None) };
             let operands = editor.operands(id).to_vec();
             let (given, result) = (editor.add(Op::Tuple, &operands)?, editor.add(Op::Call(callee), &operands)?);
-            started(editor, id, given, result)
+            start_result(editor, id, given, result)
         }
-        "copy-done" => part(editor, id, 0),
-        "all-gather-done" | "async-done" => part(editor, id, 1),
+        "copy-done" => tuple_element(editor, id, 0),
+        "all-gather-done" | "async-done" => tuple_element(editor, id, 1),
         "all-reduce-done" | "collective-permute-done" => {
             let x = editor.operand(id, 0);
-            if editor.shape(x).same(editor.shape(id)) { Ok(Some(x)) } else { part(editor, id, 1) }
+            if editor.shape(x).same(editor.shape(id)) { Ok(Some(x)) } else { tuple_element(editor, id, 1) }
         }
         _ => Ok(None),
     }
@@ -58,19 +58,19 @@ fn as_declared(editor: &mut Editor, id: InstId, parts: &[InstId]) -> Result<Opti
     Ok(editor.shape(tuple).same(editor.shape(id)).then_some(tuple))
 }
 
-/// Whether a start gives its operand, its result and what it has for itself.
+/// Whether an asynchronous start returns its operand, its result and context values.
 fn is_started(editor: &Editor, id: InstId) -> bool {
     editor.operands(id).len() == 1 && editor.shape(id).as_tuple().is_some_and(|parts| parts.len() >= 2)
 }
 
-fn permuted(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+fn expand_permute(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
     let operands = editor.operands(id).to_vec();
-    let received: Vec<InstId> = operands.into_iter().map(|x| received(editor, f, x)).collect();
+    let received: Vec<InstId> = operands.into_iter().map(|x| permuted_on_one_device(editor, f, x)).collect();
     as_declared(editor, id, &received)
 }
 
 /// The device's part of `x` after a collective permute on one device: `x` where it sends to itself, else zeros.
-fn received(editor: &mut Editor, f: &Foreign, x: InstId) -> InstId {
+fn permuted_on_one_device(editor: &mut Editor, f: &Foreign, x: InstId) -> InstId {
     if keeps_its_own(f) { x } else { zeros(editor, &editor.shape(x).clone()).unwrap_or(x) }
 }
 
@@ -89,8 +89,8 @@ fn zeros(editor: &mut Editor, shape: &Shape) -> Option<InstId> {
     }
 }
 
-/// The value of a started operation: input, result, and zeros for what it has for itself.
-fn started(editor: &mut Editor, id: InstId, input: InstId, result: InstId) -> Result<Option<InstId>> {
+/// The value of an asynchronous start: input, result, and zeros for its context.
+fn start_result(editor: &mut Editor, id: InstId, input: InstId, result: InstId) -> Result<Option<InstId>> {
     let Some(parts) = editor.shape(id).as_tuple().map(<[Shape]>::to_vec) else { return Ok(None) };
     let mut all = vec![input, result];
     for shape in parts.iter().skip(2) {
@@ -100,7 +100,7 @@ fn started(editor: &mut Editor, id: InstId, input: InstId, result: InstId) -> Re
     as_declared(editor, id, &all)
 }
 
-fn part(editor: &mut Editor, id: InstId, i: usize) -> Result<Option<InstId>> {
+fn tuple_element(editor: &mut Editor, id: InstId, i: usize) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
     let Some(shape) = editor.shape(x).as_tuple().and_then(|parts| parts.get(i)).cloned() else { return Ok(None) };
     let part = editor.add_shaped(Op::GetTupleElement(i), &[x], shape);

@@ -4,37 +4,37 @@ use super::scalar;
 use crate::hlo::attrs::GatherDims;
 use crate::hlo::{ArrayShape, Computation, InstId, Literal, Op, Shape};
 use crate::optimize::rewrite::Editor;
-use crate::optimize::simplify_loops::plain;
+use crate::optimize::simplify_loops::bare_instruction;
 use crate::scalar::ScalarOp;
 
-/// Most instructions one behind the other that are followed.
+/// Upper limit of the recursion through operands.
 const DEEPEST: usize = 16;
 
-/// A computation that gets instructions for some rows of arrays of another.
+/// A computation under construction that computes some rows of arrays of another computation.
 pub struct RowComputation<'a, 'm> {
-    /// The computation that the loop stands in.
+    /// The computation that contains the loop.
     pub editor: &'a Editor<'m>,
-    /// The body that is written; its only parameter is a tuple.
+    /// The body under construction, whose only parameter is a tuple.
     pub comp: Computation,
-    /// How many rows.
+    /// Number of rows.
     pub count: u64,
-    /// The part of the parameter that is the first of `read`.
+    /// Index in the parameter of the first of `read`.
     pub first_part: usize,
-    /// The arrays that are read as they are.
+    /// The outer arrays that the body reads.
     pub read: Vec<InstId>,
     /// The shape of an index.
     pub index: Shape,
 }
 
 impl RowComputation<'_, '_> {
-    /// `count` rows along `axis` of the array `id` of the outer computation, from row `first` of the body on.
-    pub fn of(&mut self, id: InstId, axis: usize, first: InstId, depth: usize) -> InstId {
+    /// Computes `count` rows along `axis` of the outer array `id`, from row `first` on.
+    pub fn rows_of(&mut self, id: InstId, axis: usize, first: InstId, depth: usize) -> InstId {
         let id = self.editor.resolve(id);
-        self.moved(id, axis, first, depth).unwrap_or_else(|| self.slice(id, axis, first))
+        self.rows_of_data_movement(id, axis, first, depth).unwrap_or_else(|| self.slice(id, axis, first))
     }
 
-    /// The array `id` of the outer computation.
-    pub fn whole(&mut self, id: InstId) -> InstId {
+    /// Reads the outer array `id`.
+    pub fn whole_array(&mut self, id: InstId) -> InstId {
         let id = self.editor.resolve(id);
         let shape = self.editor.shape(id).clone();
         if let Op::Constant(literal) = self.editor.op(id) {
@@ -49,7 +49,7 @@ impl RowComputation<'_, '_> {
 
     fn add(&mut self, op: Op, operands: Vec<InstId>, shape: Shape) -> InstId {
         let name = op.name().to_string();
-        self.comp.insts.push(plain(&name, op, operands, shape))
+        self.comp.insts.push(bare_instruction(&name, op, operands, shape))
     }
 
     /// The shape of `id` with `count` rows.
@@ -59,9 +59,9 @@ impl RowComputation<'_, '_> {
         Some(Shape::Array(ArrayShape::new(array.dtype, array.dims)))
     }
 
-    /// Rows of what lies in memory.
+    /// Slices rows of an array in memory.
     fn slice(&mut self, id: InstId, axis: usize, first: InstId) -> InstId {
-        let whole = self.whole(id);
+        let whole = self.whole_array(id);
         let shape = self.shape(id, axis).unwrap_or(Shape::Token);
         let index = self.index.clone();
         let zero = scalar(&mut self.comp, &index, 0);
@@ -71,8 +71,8 @@ impl RowComputation<'_, '_> {
         self.add(Op::DynamicSlice(sizes), operands, shape)
     }
 
-    /// Rows of what moves elements, from rows of its operands.
-    fn moved(&mut self, id: InstId, axis: usize, first: InstId, depth: usize) -> Option<InstId> {
+    /// Computes rows of a data movement from rows of its operands.
+    fn rows_of_data_movement(&mut self, id: InstId, axis: usize, first: InstId, depth: usize) -> Option<InstId> {
         if depth > DEEPEST {
             return None;
         }
@@ -82,21 +82,21 @@ impl RowComputation<'_, '_> {
         let made = match &op {
             Op::Reshape | Op::Bitcast => {
                 let inner = same_rows(&self.editor.array(operands[0])?.dims, self.editor.dims(id), axis)?;
-                vec![self.of(operands[0], inner, first, depth + 1)]
+                vec![self.rows_of(operands[0], inner, first, depth + 1)]
             }
-            Op::Copy => vec![self.of(operands[0], axis, first, depth + 1)],
-            Op::Transpose(perm) => vec![self.of(operands[0], perm[axis], first, depth + 1)],
+            Op::Copy => vec![self.rows_of(operands[0], axis, first, depth + 1)],
+            Op::Transpose(perm) => vec![self.rows_of(operands[0], perm[axis], first, depth + 1)],
             Op::Reverse(axes) => {
                 let from = if axes.contains(&axis) { self.counted_back(id, axis, first) } else { first };
-                vec![self.of(operands[0], axis, from, depth + 1)]
+                vec![self.rows_of(operands[0], axis, from, depth + 1)]
             }
             Op::Concatenate(along) if *along != axis => {
-                operands.iter().map(|&o| self.of(o, axis, first, depth + 1)).collect()
+                operands.iter().map(|&o| self.rows_of(o, axis, first, depth + 1)).collect()
             }
             Op::Gather(dims) => {
                 let of_indices = indices_axis(dims, axis, self.editor.dims(operands[1]).len())?;
-                let table = self.whole(operands[0]);
-                vec![table, self.of(operands[1], of_indices, first, depth + 1)]
+                let table = self.whole_array(operands[0]);
+                vec![table, self.rows_of(operands[1], of_indices, first, depth + 1)]
             }
             _ => return None,
         };
@@ -104,7 +104,7 @@ impl RowComputation<'_, '_> {
         Some(self.add(op, made, shape))
     }
 
-    /// The first of the rows that are `first` and those behind it from the other end.
+    /// The first of `count` rows counted from the other end, for a reversed axis.
     fn counted_back(&mut self, id: InstId, axis: usize, first: InstId) -> InstId {
         let index = self.index.clone();
         let last = self.editor.dims(id)[axis] as i64 - self.count as i64;
@@ -115,17 +115,17 @@ impl RowComputation<'_, '_> {
 
 /// A constant of another computation.
 pub fn constant(comp: &mut Computation, literal: &Literal, shape: Shape) -> InstId {
-    comp.insts.push(plain("constant", Op::Constant(literal.clone()), vec![], shape))
+    comp.insts.push(bare_instruction("constant", Op::Constant(literal.clone()), vec![], shape))
 }
 
-/// The axis of `from` whose rows are, whole and in order, those along `axis` of the same elements as `to`.
+/// The axis of `from` that corresponds to `axis` of the reshape to `to`, if its rows are the same elements in order.
 fn same_rows(from: &[u64], to: &[u64], axis: usize) -> Option<usize> {
     let before = |dims: &[u64], axis: usize| dims[..axis].iter().product::<u64>();
     let fits = |a: &usize| from[*a] == to[axis] && before(from, *a) == before(to, axis);
     (0..from.len()).find(fits)
 }
 
-/// The axis of the indices of a gather that `axis` of its result is.
+/// The axis of a gather's indices that becomes `axis` of its result.
 fn indices_axis(dims: &GatherDims, axis: usize, rank: usize) -> Option<usize> {
     if dims.offset_dims.contains(&axis) || !dims.operand_batching_dims.is_empty() {
         return None;

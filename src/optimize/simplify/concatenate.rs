@@ -27,7 +27,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, axis: usize) -> Result<Option<I
     }
     let mut merged: Vec<InstId> = Vec::with_capacity(flat.len());
     for part in flat.iter().copied() {
-        match merged.last().copied().and_then(|last| neighbours(editor, last, part, axis)) {
+        match merged.last().copied().and_then(|last| merge_adjacent_slices(editor, last, part, axis)) {
             Some((source, dims)) => {
                 let joined = editor.add(Op::Slice(dims), &[source])?;
                 merged.pop();
@@ -47,7 +47,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, axis: usize) -> Result<Option<I
 }
 
 /// concatenate(slice(x, 0..3), slice(x, 3..5)) = slice(x, 0..5)
-fn neighbours(editor: &Editor, a: InstId, b: InstId, axis: usize) -> Option<(InstId, Vec<SliceDim>)> {
+fn merge_adjacent_slices(editor: &Editor, a: InstId, b: InstId, axis: usize) -> Option<(InstId, Vec<SliceDim>)> {
     let (Op::Slice(first), Op::Slice(second)) = (editor.op(a), editor.op(b)) else { return None };
     let source = editor.operand(a, 0);
     let fits =

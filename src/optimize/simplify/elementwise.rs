@@ -9,7 +9,7 @@ use crate::tensor::{DType, DTypeClass, Tensor};
 /// A simpler form of `op(operands)`.
 pub fn simplify(editor: &mut Editor, id: InstId, op: ScalarOp) -> Result<Option<InstId>> {
     let operands = editor.operands(id).to_vec();
-    if let Some(simpler) = spread(editor, op, &operands)? {
+    if let Some(simpler) = broadcast_uniform_operand(editor, op, &operands)? {
         return Ok(Some(simpler));
     }
     let simpler = match operands[..] {
@@ -28,7 +28,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, op: ScalarOp) -> Result<Option<
 }
 
 /// f(x, stored array of one value) = f(x, broadcast(scalar))
-fn spread(editor: &mut Editor, op: ScalarOp, operands: &[InstId]) -> Result<Option<InstId>> {
+fn broadcast_uniform_operand(editor: &mut Editor, op: ScalarOp, operands: &[InstId]) -> Result<Option<InstId>> {
     let stored = |editor: &Editor, o: InstId| stored_splat(editor, o).filter(|_| editor.elements(o) > 1);
     if operands.iter().all(|&o| stored(editor, o).is_none()) {
         return Ok(None);
@@ -74,7 +74,7 @@ fn unary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId) -> Result<Opt
             if editor.dtype(x).is_some_and(|t| t.is_float()) && editor.uses(x) == 1 =>
         {
             let (source, factor) = (editor.operand(x, 0), editor.operand(x, 1));
-            Ok(match negated(editor, factor)? {
+            Ok(match negate_for_free(editor, factor)? {
                 Some(factor) => Some(editor.add(Op::Elementwise(product), &[source, factor])?),
                 None => None,
             })
@@ -157,14 +157,14 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
         // (-x) * (-y) = x * y, (-x) * c = x * (-c)
         ScalarOp::Multiply | ScalarOp::Divide if float && editor.op(x).scalar() == Some(ScalarOp::Negate) => {
             let source = editor.operand(x, 0);
-            Ok(match negated(editor, y)? {
+            Ok(match negate_for_free(editor, y)? {
                 Some(y) => Some(editor.add(Op::Elementwise(op), &[source, y])?),
                 None => None,
             })
         }
         // x / c = x * (1 / c), where c is a power of two
-        ScalarOp::Divide if matches!(dtype, DType::F32 | DType::F64) => reciprocal(editor, x, y),
-        ScalarOp::Power if float => power(editor, x, y),
+        ScalarOp::Divide if matches!(dtype, DType::F32 | DType::F64) => divide_by_reciprocal(editor, x, y),
+        ScalarOp::Power if float => expand_small_power(editor, x, y),
         // (-x) + y = y - x
         ScalarOp::Add if editor.op(x).scalar() == Some(ScalarOp::Negate) => {
             let source = editor.operand(x, 0);
@@ -180,8 +180,8 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
     }
 }
 
-/// -x without an instruction more: of another sign change, or of one number.
-fn negated(editor: &mut Editor, x: InstId) -> Result<Option<InstId>> {
+/// Negates `x` without another instruction: by another sign change, or a constant.
+fn negate_for_free(editor: &mut Editor, x: InstId) -> Result<Option<InstId>> {
     if editor.op(x).scalar() == Some(ScalarOp::Negate) {
         return Ok(Some(editor.operand(x, 0)));
     }
@@ -220,7 +220,7 @@ fn same_operands(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, dtype
     }
 }
 
-fn reciprocal(editor: &mut Editor, x: InstId, y: InstId) -> Result<Option<InstId>> {
+fn divide_by_reciprocal(editor: &mut Editor, x: InstId, y: InstId) -> Result<Option<InstId>> {
     let Some(divisor) = splat_of(editor, y) else { return Ok(None) };
     let Some(c) = divisor.get_f64(0) else { return Ok(None) };
     // Far from the ends of f32's range, the reciprocal of a power of two is exact and normal.
@@ -234,8 +234,8 @@ fn reciprocal(editor: &mut Editor, x: InstId, y: InstId) -> Result<Option<InstId
     Ok(Some(editor.add(Op::Elementwise(ScalarOp::Multiply), &[x, inverse])?))
 }
 
-/// Powers by small whole numbers are products: at most two roundings, and much faster.
-fn power(editor: &mut Editor, x: InstId, y: InstId) -> Result<Option<InstId>> {
+/// Expands powers by small integers to products: at most two roundings, and much faster.
+fn expand_small_power(editor: &mut Editor, x: InstId, y: InstId) -> Result<Option<InstId>> {
     let exponent = splat_of(editor, y).and_then(|t| t.get_f64(0));
     let mul = Op::Elementwise(ScalarOp::Multiply);
     match exponent {

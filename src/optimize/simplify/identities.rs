@@ -4,7 +4,7 @@ use crate::hlo::{InstId, Op};
 use crate::optimize::rewrite::Editor;
 use crate::tensor::Tensor;
 
-/// Backwards along dimensions of size 1 is nothing; twice backwards is forwards.
+/// Simplifies a `reverse`: along dimensions of size 1 it does nothing, and two cancel.
 pub fn reverse(editor: &mut Editor, id: InstId, dims: &[usize]) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
     let kept: Vec<usize> = dims.iter().copied().filter(|&d| editor.dims(x)[d] > 1).collect();
@@ -20,13 +20,13 @@ pub fn reverse(editor: &mut Editor, id: InstId, dims: &[usize]) -> Result<Option
     if kept.len() < dims.len() { Ok(Some(editor.add(Op::Reverse(kept), &[x])?)) } else { Ok(None) }
 }
 
-/// copy(x) = x where the layout does not change.
+/// Removes a copy that does not change the layout.
 pub fn copy(editor: &mut Editor, id: InstId) -> Option<InstId> {
     let x = editor.operand(id, 0);
     (editor.shape(x) == editor.shape(id)).then_some(x)
 }
 
-/// A bitcast between shapes without layouts is a reshape.
+/// Replaces a bitcast between shapes without layouts by a reshape.
 pub fn bitcast(editor: &mut Editor, id: InstId) -> Option<InstId> {
     let x = editor.operand(id, 0);
     let (from, to) = (editor.array(x)?, editor.array(id)?);
@@ -37,7 +37,7 @@ pub fn bitcast(editor: &mut Editor, id: InstId) -> Option<InstId> {
     Some(editor.add_shaped(Op::Reshape, &[x], shape))
 }
 
-/// The size of a fixed dimension is a constant, and that of one that was set is what it was set to.
+/// Replaces the size of a static dimension by a constant, and that of a dimension that was set by the value it was set to.
 pub fn dimension_size(editor: &mut Editor, id: InstId, dim: usize) -> Option<InstId> {
     let x = editor.operand(id, 0);
     if let Op::SetDimensionSize(set) = editor.op(x) {

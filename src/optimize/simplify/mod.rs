@@ -14,7 +14,7 @@ mod slice_motion;
 mod transpose;
 mod tuple;
 
-pub use reduce::combiner;
+pub use reduce::fold_of_computation;
 
 use super::rewrite::{Changed, Editor, rewrite};
 use crate::diag::Result;
@@ -52,14 +52,14 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
         Op::Bitcast => Ok(identities::bitcast(editor, id)),
         Op::GetDimensionSize(dim) => Ok(identities::dimension_size(editor, id, dim)),
         Op::Tuple => Ok(tuple::of_parts(editor, id)),
-        Op::GetTupleElement(index) => Ok(tuple::part(editor, id, index)),
+        Op::GetTupleElement(index) => Ok(tuple::tuple_element(editor, id, index)),
         Op::Map { comp, .. } => control::map(editor, id, comp),
         Op::Conditional(branches) => control::conditional(editor, id, &branches),
         _ => Ok(None),
     }
 }
 
-/// An array without elements is a constant; loops and calls stay, since they may not end.
+/// Replaces an array without elements by a constant; loops and calls stay, as they may not end.
 fn empty(editor: &mut Editor, id: InstId) -> Option<InstId> {
     let shape = editor.array(id)?;
     let kept = matches!(
@@ -73,8 +73,8 @@ fn empty(editor: &mut Editor, id: InstId) -> Option<InstId> {
     Some(editor.add_constant(value))
 }
 
-/// For a reshape that only adds and drops dimensions of size 1: for each dimension of `from` the dimension of `to` that it becomes, `None`
-/// for those of size 1.
+/// For a reshape that only adds and removes dimensions of size 1: for each dimension of `from` the dimension of `to` that it becomes,
+/// `None` for those of size 1.
 fn moved_ones(from: &[u64], to: &[u64]) -> Option<Vec<Option<usize>>> {
     let mut targets = to.iter().enumerate().filter(|(_, n)| **n != 1);
     let mut map = vec![None; from.len()];

@@ -23,7 +23,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[PadDim]) -> Result<Opti
     }
     // pad(x) that only crops = slice(x)
     if dims.iter().zip(editor.dims(x)).all(|(d, &n)| d.low <= 0 && d.high <= 0 && plain(d, n)) {
-        return crop(editor, x, dims);
+        return negative_pad_to_slice(editor, x, dims);
     }
     if let Op::Pad(inner) = editor.op(x).clone()
         && editor.operand(x, 1) == fill
@@ -43,7 +43,7 @@ fn merge(a: &PadDim, b: &PadDim) -> Option<PadDim> {
     Some(PadDim { low: a.low.checked_add(b.low)?, high: a.high.checked_add(b.high)?, interior: a.interior })
 }
 
-fn crop(editor: &mut Editor, x: InstId, dims: &[PadDim]) -> Result<Option<InstId>> {
+fn negative_pad_to_slice(editor: &mut Editor, x: InstId, dims: &[PadDim]) -> Result<Option<InstId>> {
     let keep = |(d, &n): (&PadDim, &u64)| {
         let limit = n.checked_sub(d.high.unsigned_abs())?;
         let start = d.low.unsigned_abs();

@@ -7,8 +7,8 @@ use crate::optimize::rewrite::Editor;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, DTypeClass, Tensor};
 
-/// The fold that a computation of two scalars is.
-pub fn combiner(module: &Module, comp: CompId) -> Option<Fold> {
+/// The fold that a computation of two scalars performs.
+pub fn fold_of_computation(module: &Module, comp: CompId) -> Option<Fold> {
     module.comps.get(comp)?.fold()
 }
 
@@ -33,7 +33,7 @@ fn is_neutral(op: ScalarOp, init: &Tensor) -> bool {
 /// Whether the fold of `id` (one array, one initial value) starts from nothing.
 fn starts_neutral(editor: &Editor, id: InstId, comp: CompId) -> bool {
     let [_, init] = editor.operands(id)[..] else { return false };
-    match (combiner(editor.module(), comp), splat_of(editor, init)) {
+    match (fold_of_computation(editor.module(), comp), splat_of(editor, init)) {
         (Some(Fold::By(op)), Some(value)) => is_neutral(op, &value),
         _ => false,
     }
@@ -44,9 +44,9 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[usize], comp: CompId) -
     let x = editor.operand(id, 0);
     let kept: Vec<usize> = dims.iter().copied().filter(|&d| editor.dims(x)[d] != 1).collect();
     if kept.is_empty() {
-        return unfolded(editor, id);
+        return reduce_of_single_elements(editor, id);
     }
-    if let Some(comp) = untupled(editor, id, comp) {
+    if let Some(comp) = without_result_tuple(editor, id, comp) {
         return of_one(editor, id, Op::Reduce { dims: dims.to_vec(), comp }).map(Some);
     }
     if !starts_neutral(editor, id, comp) {
@@ -66,7 +66,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[usize], comp: CompId) -
 
 /// A fold of arrays none of whose elements meet: these elements, in the sizes of the result. HLO's initial values are neutral by
 /// contract, and XLA holds programs to it here alone, whatever the values are.
-fn unfolded(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
+fn reduce_of_single_elements(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     let leaves = editor.shape(id).leaves();
     let sizes: Vec<Vec<u64>> = leaves.iter().map(|a| a.dims.clone()).collect();
     let is_tuple = editor.array(id).is_none();
@@ -76,7 +76,7 @@ fn unfolded(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
 }
 
 /// The computation of a fold of one array without the tuple that it returns, where it does.
-fn untupled(editor: &mut Editor, id: InstId, comp: CompId) -> Option<CompId> {
+fn without_result_tuple(editor: &mut Editor, id: InstId, comp: CompId) -> Option<CompId> {
     if editor.array(id).is_some() || editor.operands(id).len() != 2 {
         return None;
     }
@@ -99,9 +99,9 @@ fn of_one(editor: &mut Editor, id: InstId, op: Op) -> Result<InstId> {
 /// A simpler form of `reduce-window(x, ..)`: windows of one element pick elements.
 pub fn window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: CompId) -> Result<Option<InstId>> {
     if window.is_empty() {
-        return unfolded(editor, id);
+        return reduce_of_single_elements(editor, id);
     }
-    if let Some(comp) = untupled(editor, id, comp) {
+    if let Some(comp) = without_result_tuple(editor, id, comp) {
         return of_one(editor, id, Op::ReduceWindow { window: window.to_vec(), comp }).map(Some);
     }
     let plain = |w: &WindowDim| w.size == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1;

@@ -16,7 +16,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Op
         Op::Slice(inner) => {
             let source = editor.operand(x, 0);
             let both: Vec<SliceDim> =
-                inner.iter().zip(dims).zip(editor.dims(id)).map(|((a, b), &n)| compose(a, b, n)).collect();
+                inner.iter().zip(dims).zip(editor.dims(id)).map(|((a, b), &n)| compose_slices(a, b, n)).collect();
             Ok(Some(editor.add(Op::Slice(both), &[source])?))
         }
         // slice(broadcast(scalar)) = broadcast(scalar)
@@ -32,7 +32,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Op
 }
 
 /// Slice `b` of slice `a`, which keeps `n` elements, at least one.
-fn compose(a: &SliceDim, b: &SliceDim, n: u64) -> SliceDim {
+fn compose_slices(a: &SliceDim, b: &SliceDim, n: u64) -> SliceDim {
     let start = a.start + b.start * a.stride;
     let stride = if n <= 1 { 1 } else { a.stride * b.stride };
     SliceDim { start, limit: start + (n - 1) * stride + 1, stride }
@@ -74,7 +74,7 @@ fn of_convolution(editor: &mut Editor, x: InstId, dims: &[SliceDim], conv: &Conv
     let Some(window) = conv.window.iter().enumerate().map(less).collect::<Option<Vec<_>>>() else { return Ok(None) };
     let kernel = editor.operand(x, 1);
     let made = editor.add(Op::Convolution(Box::new(ConvDims { window, ..conv.clone() })), &[source, kernel])?;
-    editor.carry(x, made);
+    editor.copy_provenance(x, made);
     Ok(Some(made))
 }
 

@@ -17,10 +17,10 @@ const MOST_DEPTH: usize = 64;
 pub fn convolution(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
     let less = editor.elements(id) <= editor.elements(x) / 2 && dims.iter().all(|d| d.stride == 1);
-    if !less || !reaches(editor, x, dims, 0) {
+    if !less || !reaches_convolution(editor, x, dims, 0) {
         return Ok(None);
     }
-    cut(editor, x, dims, 0).map(Some)
+    push_slice(editor, x, dims, 0).map(Some)
 }
 
 /// The result of moving a slice through an instruction.
@@ -32,7 +32,7 @@ enum Through {
 }
 
 /// How a slice goes through `x`, which nothing else may read.
-fn through(editor: &Editor, x: InstId, dims: &[SliceDim]) -> Through {
+fn classify_motion(editor: &Editor, x: InstId, dims: &[SliceDim]) -> Through {
     let sizes = editor.dims(x);
     let whole = |axis: usize| dims[axis].start == 0 && dims[axis].limit == sizes[axis];
     let of_source = |axes: Vec<Option<usize>>, source: InstId| -> Vec<SliceDim> {
@@ -77,20 +77,20 @@ fn is_plain(d: &ConvDims) -> bool {
 }
 
 /// Whether the slice gets to a convolution.
-fn reaches(editor: &Editor, x: InstId, dims: &[SliceDim], depth: usize) -> bool {
-    let Through::Operands(parts) = through(editor, x, dims) else { return false };
+fn reaches_convolution(editor: &Editor, x: InstId, dims: &[SliceDim], depth: usize) -> bool {
+    let Through::Operands(parts) = classify_motion(editor, x, dims) else { return false };
     let next = || editor.operands(x).iter().zip(&parts).filter_map(|(&o, part)| Some((o, part.as_ref()?)));
     matches!(editor.op(x), Op::Convolution(_))
-        || (depth < MOST_DEPTH && next().any(|(o, part)| reaches(editor, o, part, depth + 1)))
+        || (depth < MOST_DEPTH && next().any(|(o, part)| reaches_convolution(editor, o, part, depth + 1)))
 }
 
 /// A slice of `x`.
-fn cut(editor: &mut Editor, x: InstId, dims: &[SliceDim], depth: usize) -> Result<InstId> {
+fn push_slice(editor: &mut Editor, x: InstId, dims: &[SliceDim], depth: usize) -> Result<InstId> {
     let sizes: Vec<u64> = dims.iter().map(|d| d.limit - d.start).collect();
     if sizes == editor.dims(x) {
         return Ok(x);
     }
-    let parts = match through(editor, x, dims) {
+    let parts = match classify_motion(editor, x, dims) {
         Through::Operands(parts) if depth <= MOST_DEPTH => parts,
         Through::Operands(_) | Through::Stays => return editor.add(Op::Slice(dims.to_vec()), &[x]),
     };
@@ -98,13 +98,13 @@ fn cut(editor: &mut Editor, x: InstId, dims: &[SliceDim], depth: usize) -> Resul
     for (i, part) in parts.iter().enumerate() {
         let operand = editor.operand(x, i);
         operands.push(match part {
-            Some(part) => cut(editor, operand, part, depth + 1)?,
+            Some(part) => push_slice(editor, operand, part, depth + 1)?,
             None => operand,
         });
     }
     let Some(shape) = editor.array(x) else { return editor.add(Op::Slice(dims.to_vec()), &[x]) };
     let shape = Shape::Array(ArrayShape { dims: sizes, ..shape.clone() });
     let made = editor.add_shaped(editor.op(x).clone(), &operands, shape);
-    editor.carry(x, made);
+    editor.copy_provenance(x, made);
     Ok(made)
 }

@@ -3,7 +3,7 @@ use crate::hlo::{InstId, Literal, Op};
 use crate::optimize::rewrite::Editor;
 
 /// Part `index` of what is known part by part.
-pub fn part(editor: &mut Editor, id: InstId, index: usize) -> Option<InstId> {
+pub fn tuple_element(editor: &mut Editor, id: InstId, index: usize) -> Option<InstId> {
     let whole = editor.operand(id, 0);
     match editor.op(whole) {
         // part(tuple(a, b), 1) = b

@@ -205,7 +205,7 @@ mod tests {
 
     fn face(name: &str, infos: &[TensorInfo]) -> Face {
         let (args, results) = (infos.to_vec(), infos.to_vec());
-        Face::of(&Program { name: name.into(), source: "a\\*/b".into(), args, results, ..Program::default() })
+        Face::of_program(&Program { name: name.into(), source: "a\\*/b".into(), args, results, ..Program::default() })
     }
 
     /// Compiles files by all compilers that are there, with all warnings.

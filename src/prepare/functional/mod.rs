@@ -23,7 +23,7 @@ mod region;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Function, Graph, NodeId, Program};
-use crate::infer::{self, Given};
+use crate::infer::{self, FeedFacts};
 use crate::ops;
 use crate::util::id_vec::IdVec;
 use class::{ControlClass, class};
@@ -72,7 +72,7 @@ struct Flow<'a> {
 /// Errors: `ControlFlowV1` for loops and conditions that are no `While` and `If`; `BadGraph` for cycles and inputs that are missing.
 pub fn functionalize(
     program: &mut Program,
-    feeds: &[Given],
+    feeds: &[FeedFacts],
     fetches: &mut [(String, Endpoint)],
     roots: &mut Vec<NodeId>,
 ) -> Result<()> {

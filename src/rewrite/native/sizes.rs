@@ -1,7 +1,7 @@
 //! The sizes that clusters are compiled for: what is told of the feeds, and what follows from that for every other tensor.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Program, Signature};
-use crate::infer::{Facts, Given};
+use crate::infer::{Facts, FeedFacts};
 use crate::ops::symbols::DimId;
 use crate::prepare::{self, DimBound, FeedSpec, Request, ResolvedRequest};
 use crate::tensor::Size;
@@ -17,7 +17,7 @@ const EXAMPLES: &str = "n";
 /// Types, shapes and bounds given for the feeds of the signatures in question, or of the graph.
 pub struct GivenFeeds {
     /// The feeds.
-    pub given: Vec<Given>,
+    pub given: Vec<FeedFacts>,
     /// The sizes that have bounds, by their numbers in `given`.
     pub sizes: Vec<Size>,
 }

@@ -7,24 +7,24 @@ use crate::schedule::plan::{Params, loop_state};
 use crate::schedule::refuse;
 
 impl<'a> Emitter<'a> {
-    /// State lives in buffers of its own; what a round could not write there is copied at its end.
+    /// Emits a loop. Its state has buffers of its own; next values that an iteration could not write in place are copied at its end.
     pub(in crate::schedule) fn while_loop(&mut self, id: InstId, cond: CompId, body: CompId) -> Result<ValueBuffers> {
         let init = self.value(self.scope.comp[id].operands[0])?;
-        let kept = loop_state::kept(&self.module.comps[body]);
+        let kept = loop_state::invariant_elements(&self.module.comps[body]);
         // What no round changes is read where it is; memory that nothing reads behind the loop becomes the loop's.
         let mut state = init.clone();
         for i in 0..init.leaves.len() {
             let from = init.leaves[i];
             let taken =
                 (0..init.leaves.len()).any(|j| init.leaves[j] == from && j != i && (j < i || kept.contains(&j)));
-            if !kept.contains(&i) && (taken || !self.dies(from, id)) {
-                state.leaves[i] = self.copied(from);
+            if !kept.contains(&i) && (taken || !self.is_last_use(from, id)) {
+                state.leaves[i] = self.allocate_copy(from);
             }
         }
-        let (pred, cond) = self.aside(|s| s.computation(cond, vec![state.clone()], Params::Borrowed))?;
+        let (pred, cond) = self.collect_steps(|s| s.emit_computation(cond, vec![state.clone()], Params::Borrowed))?;
         let pred = *pred.leaves.first().ok_or_else(|| refuse(self.scope.comp, id, ""))?;
-        let ((), body) = self.aside(|s| {
-            let next = s.computation(body, vec![state.clone()], Params::Owned)?;
+        let ((), body) = self.collect_steps(|s| {
+            let next = s.emit_computation(body, vec![state.clone()], Params::Owned)?;
             s.move_all(&next.leaves, &state.leaves);
             Ok(())
         })?;
@@ -37,12 +37,12 @@ impl<'a> Emitter<'a> {
         let operands = self.scope.comp[id].operands.clone();
         let selector = self.value(operands[0])?;
         let selector = *selector.leaves.first().ok_or_else(|| refuse(self.scope.comp, id, ""))?;
-        let out = self.fresh(&self.scope.comp[id].shape);
+        let out = self.allocate(&self.scope.comp[id].shape);
         let mut all = Vec::new();
         for (i, &branch) in branches.iter().enumerate() {
             let arg = self.value(operands[i + 1])?;
-            let ((), steps) = self.aside(|s| {
-                let result = s.computation(branch, vec![arg], Params::Borrowed)?;
+            let ((), steps) = self.collect_steps(|s| {
+                let result = s.emit_computation(branch, vec![arg], Params::Borrowed)?;
                 result.leaves.iter().zip(&out.leaves).for_each(|(&from, &to)| s.copy(from, to));
                 Ok(())
             })?;

@@ -6,18 +6,18 @@ use crate::schedule::plan::Planner;
 use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::request::RecipeRequest;
 
-/// How kernels of one kind are planned and written.
+/// A family of kernels: how a root is planned and emitted.
 pub struct Family {
     /// The name of the family in the text of plans.
     pub name: &'static str,
     /// Decides whether the family makes a root that no family before it has taken, and with which parameters. Errors:
     /// `Code::HloUnsupported`.
     pub recipe: fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Option<Setup>>,
-    /// Writes the kernels that the parameters say.
+    /// Emits the kernels for the parameters that `recipe` returned.
     pub emit: for<'a> fn(&mut Emitter<'a>, Root<'_>, &Setup) -> Result<()>,
 }
 
-/// An instruction that kernels are written for, with the memory of its result.
+/// An instruction that has kernels of its own, with the memory of its result.
 #[derive(Clone, Copy)]
 pub struct Root<'s> {
     /// The root.

@@ -5,9 +5,9 @@ use crate::kernel::Kernel;
 use crate::schedule::emit::Emitter;
 
 impl Emitter<'_> {
-    /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.
+    /// Records in the kernels from number `first` on which instructions they compute: `id` and the instructions inlined into it.
     pub(in crate::schedule) fn name_insts(&mut self, id: InstId, first: usize) {
-        let insts = self.scope.fusion.computed(self.scope.comp, id);
+        let insts = self.scope.fusion.computed_instructions(self.scope.comp, id);
         for kernel in self.program.kernels.values_mut().skip(first) {
             kernel.insts = insts.iter().map(|&id| self.scope.comp[id].name.clone()).collect();
             name(kernel, self.scope.comp, id, &insts);
@@ -15,14 +15,14 @@ impl Emitter<'_> {
     }
 }
 
-/// Operations of a function such as `exp`, beside one of an addition.
+/// Cost of a function such as `exp`, in additions.
 const LONG: u64 = 20;
 
-/// The heaviest of `insts`, the first one where several are; `None` where none works.
-fn heaviest(comp: &Computation, insts: &[InstId]) -> Option<InstId> {
+/// The instruction of `insts` with the most operations, the first of equals; `None` if none computes anything.
+fn heaviest_instruction(comp: &Computation, insts: &[InstId]) -> Option<InstId> {
     let mut found: Option<(u64, InstId)> = None;
     for &id in insts {
-        let work = work(comp, id);
+        let work = operation_count(comp, id);
         if work > found.map_or(0, |(most, _)| most) {
             found = Some((work, id));
         }
@@ -30,8 +30,8 @@ fn heaviest(comp: &Computation, insts: &[InstId]) -> Option<InstId> {
     found.map(|(_, id)| id)
 }
 
-/// About how many operations an instruction is. What moves data is none.
-fn work(comp: &Computation, id: InstId) -> u64 {
+/// Approximate number of operations of an instruction; 0 if it only moves data.
+fn operation_count(comp: &Computation, id: InstId) -> u64 {
     let inst = &comp[id];
     let array = |id: InstId| comp[id].shape.as_array();
     let size = |id: InstId| array(id).map_or(0, ArrayShape::elements);
@@ -64,9 +64,9 @@ pub fn label(comp: &Computation, id: InstId) -> String {
     }
 }
 
-/// Calls a kernel that ends in `root` after the heaviest of `insts`, which are computed in it.
+/// Labels a kernel that ends in `root` by the instruction of `insts` with the most operations.
 pub fn name(kernel: &mut Kernel, comp: &Computation, root: InstId, insts: &[InstId]) {
-    let Some(heavy) = heaviest(comp, insts).filter(|&id| id != root) else { return };
+    let Some(heavy) = heaviest_instruction(comp, insts).filter(|&id| id != root) else { return };
     // What the passes made has no name that the user knows.
     if comp[heavy].metadata.op_name.is_empty() && !comp[root].metadata.op_name.is_empty() {
         return;

@@ -9,23 +9,23 @@ use crate::schedule::plan::placement::{Placement, is_read_in_parts};
 use crate::tensor::{DType, Tensor};
 
 impl<'a> Emitter<'a> {
-    /// Memory in the workspace.
+    /// Allocates a buffer in the workspace.
     pub(in crate::schedule) fn buffer(&mut self, dtype: DType, elements: u64) -> BufId {
         self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Workspace(0) })
     }
 
-    /// Memory on the stack of the one kernel that uses it.
+    /// Allocates a buffer on the stack, for use by one kernel.
     pub(in crate::schedule) fn on_stack(&mut self, dtype: DType, elements: u64) -> BufId {
         self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Stack })
     }
 
-    pub(in crate::schedule) fn fresh(&mut self, shape: &Shape) -> ValueBuffers {
+    pub(in crate::schedule) fn allocate(&mut self, shape: &Shape) -> ValueBuffers {
         let leaves = shape.leaves().iter().map(|a| self.buffer(a.dtype, a.elements())).collect();
         ValueBuffers { leaves, layout: None }
     }
 
     /// Allocates the buffers of an instruction that has kernels, in the layout that its readers want.
-    pub(in crate::schedule) fn place(&mut self, id: InstId) -> Result<ValueBuffers> {
+    pub(in crate::schedule) fn allocate_result(&mut self, id: InstId) -> Result<ValueBuffers> {
         if let Some(value) = self.scope.placed.remove(&id) {
             return Ok(value);
         }
@@ -39,21 +39,21 @@ impl<'a> Emitter<'a> {
                 self.note_margin(id, value.buffer()?);
                 Ok(value)
             }
-            Placement::Dense | Placement::Margin { .. } => Ok(self.fresh(&comp[id].shape)),
+            Placement::Dense | Placement::Margin { .. } => Ok(self.allocate(&comp[id].shape)),
             Placement::Part { whole, axis, before } => {
-                let value = self.place(whole)?;
+                let value = self.allocate_result(whole)?;
                 if self.is_entry(comp) {
                     // where one lies in another, that is the outermost
                     self.found.wholes.entry(value.buffer()?).or_insert(whole);
                 }
-                let layout = value.layout(&comp.array(whole).dims).part(axis, before);
+                let layout = value.layout(&comp.array(whole).dims).subarray(axis, before);
                 self.scope.placed.insert(whole, value.clone());
                 Ok(ValueBuffers { layout: Some(layout), ..value })
             }
         }
     }
 
-    /// Notes that `plane` has margins in `buf`, if windows might do without.
+    /// Records that `plane` has margins in `buf`, if its windows might do without them.
     pub(in crate::schedule) fn note_margin(&mut self, plane: InstId, buf: BufId) {
         let comp = self.scope.comp;
         if self.is_entry(comp)
@@ -63,7 +63,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Memory for an array with zeros around it, which are written at once.
+    /// Allocates memory for an array with margins and emits the kernel that zeroes the margins.
     pub(in crate::schedule) fn with_margin(
         &mut self,
         shape: &ArrayShape,
@@ -75,7 +75,7 @@ impl<'a> Emitter<'a> {
             .ok_or_else(|| Error::user(Code::TooLarge, "an array with its padding has too many elements"))?;
         let layout = Layout::with_margin(&shape.dims, low, high);
         let buf = self.buffer(shape.dtype, layout.elements(&shape.dims));
-        let kernel = copies::margin(buf, shape, &layout, self.lanes(shape.dtype));
+        let kernel = copies::clear_margin_kernel(buf, shape, &layout, self.lanes(shape.dtype));
         self.launch(kernel);
         Ok(ValueBuffers { leaves: vec![buf], layout: Some(layout) })
     }
@@ -102,8 +102,8 @@ impl<'a> Emitter<'a> {
         self.launch(kernel);
     }
 
-    /// New memory with what is in `from`.
-    pub(in crate::schedule) fn copied(&mut self, from: BufId) -> BufId {
+    /// Allocates a buffer and emits the kernel that copies `from` into it.
+    pub(in crate::schedule) fn allocate_copy(&mut self, from: BufId) -> BufId {
         let Buffer { dtype, elements, .. } = self.program.buffers[from];
         let to = self.buffer(dtype, elements);
         self.copy(from, to);
@@ -114,7 +114,7 @@ impl<'a> Emitter<'a> {
         self.target.machine().lanes(dtype.bytes() as u64)
     }
 
-    /// The root's leaves become the caller's results: in place where they are intermediate buffers, else copied.
+    /// Makes the leaves of the root the caller's results: in place if they are intermediate buffers, by a copy otherwise.
     pub(in crate::schedule) fn results(&mut self, root: &ValueBuffers) -> Result<()> {
         if root.leaves.len() != self.program.results.len() {
             return Err(Error::internal("schedule", "the root does not fit the results"));
@@ -126,7 +126,7 @@ impl<'a> Emitter<'a> {
             }
             let (dtype, elements) = (self.program.buffers[leaf].dtype, self.program.buffers[leaf].elements);
             let out = self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Result(i) });
-            self.regions.same(out, leaf);
+            self.regions.share_need(out, leaf);
             self.copy(leaf, out);
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! Emits the program of a plan: goes through a computation in the plan's order, gives values their buffers, and hands each root to the family
-//! of its recipe ([`Emitter::kernels`]).
+//! of its recipe ([`Emitter::emit_root`]).
 pub(in crate::schedule) mod label;
 pub(in crate::schedule) mod operand_reuse;
 pub(in crate::schedule) mod search_facts;
@@ -34,19 +34,19 @@ pub use value::ValueBuffers;
 use values::Values;
 use weights::ConstantPool;
 
-/// How much of each kernel is written.
+/// Detail in which kernels are emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Whole kernels.
+    /// Complete kernels.
     Whole,
-    /// Of each tile of results the first one alone, which touches the memory that all of them do: layouts, lifetimes and constants are
-    /// those of the whole program, and nobody runs it.
+    /// Dry run: of each set of equal tiles only the first, which touches the same memory as all of them. Layouts, lifetimes and constants
+    /// are those of the complete program; the kernels are never run.
     Sketch,
 }
 
 impl Detail {
-    /// How many of `all` alike are written.
-    pub(in crate::schedule) fn of(self, all: u64) -> u64 {
+    /// Number of equal pieces to emit out of `all`.
+    pub(in crate::schedule) fn written_count(self, all: u64) -> u64 {
         match self {
             Detail::Whole => all,
             Detail::Sketch => all.min(1),
@@ -58,18 +58,18 @@ impl Detail {
 pub struct EmitInputs<'p> {
     /// A program without kernels, with its name, arguments and results.
     pub empty: Program,
-    /// Constants that were packed before.
+    /// Constants that were packed for other programs.
     pub packings: &'p Packings,
-    /// How much of each kernel is written.
+    /// Detail in which kernels are emitted.
     pub detail: Detail,
-    /// Whether the memory of results holds other values before.
+    /// Whether the memory of results may hold intermediates before the results are computed.
     pub in_results: bool,
 }
 
-/// The program of `module` by its plan: the kernels of `empty`, which has names, arguments and results. Results hold other values
-/// before they are made where `in_results`. Also what memory is for what.
+/// Emits the program of a plan: adds kernels to `empty`, which has names, arguments and results. With `in_results`, the memory of results
+/// may hold intermediates first. Also returns the purpose of each buffer. The program is not verified yet.
 ///
-/// Errors: `Code::HloUnsupported` for what no kernel does, `Code::TooLarge`. The program is not verified yet.
+/// Errors: `Code::HloUnsupported` for an op without a kernel, `Code::TooLarge`.
 pub fn emit(
     module: &Module,
     plan: &Plan<'_>,
@@ -100,7 +100,7 @@ pub fn emit(
     }
     let state = s.variables();
     args.extend(state.iter().map(|&buf| ValueBuffers { leaves: vec![buf], layout: None }));
-    let mut root = s.computation(module.entry, args, Params::Borrowed)?;
+    let mut root = s.emit_computation(module.entry, args, Params::Borrowed)?;
     let next = s.next_values(&mut root, &state)?;
     s.results(&root)?;
     s.move_all(&next.0, &next.1);
@@ -119,7 +119,7 @@ pub fn emit(
     Ok((s.program, s.found))
 }
 
-/// Writes the kernels of a module by its plan.
+/// Emits the kernels of a module according to its plan.
 pub struct Emitter<'a> {
     pub(in crate::schedule) module: &'a Module,
     pub(in crate::schedule) plan: &'a Plan<'a>,
@@ -131,39 +131,39 @@ pub struct Emitter<'a> {
     pub(in crate::schedule) detail: Detail,
     pub(in crate::schedule) found: SearchFacts,
     pub(in crate::schedule) regions: regions::Regions,
-    /// Computations of scalars that call one another.
+    /// Nesting depth of calls of scalar computations.
     pub(in crate::schedule) depth: usize,
-    /// The computation whose kernels are made.
+    /// The computation whose kernels are being emitted.
     pub(in crate::schedule) scope: EmitScope<'a>,
     /// The launches of the computation so far.
     pub(in crate::schedule) steps: Vec<Step>,
 }
 
-/// One computation while its kernels are made.
+/// State of emitting one computation.
 pub struct EmitScope<'a> {
     pub(in crate::schedule) id: CompId,
     pub(in crate::schedule) comp: &'a Computation,
     pub(in crate::schedule) stages: &'a ComputationPlan,
-    /// The plan's, but for anchors that have got an array of their own since.
+    /// The fusion of the plan, except for anchors that have got an array of their own since.
     pub(in crate::schedule) fusion: Fusion,
     pub(in crate::schedule) values: Values,
-    /// Concatenations that have memory before their turn comes, because a part is written into it.
+    /// Concatenations whose memory was allocated early because a part is written into it.
     pub(in crate::schedule) placed: HashMap<InstId, ValueBuffers>,
-    /// Copies with margins of values that have none.
+    /// Copies with margins of values without margins.
     pub(in crate::schedule) padded: HashMap<InstId, ValueBuffers>,
-    /// In the body of a loop: the memory of the state that a next value may be written to.
+    /// In the body of a loop: the state buffer that each next value may be written to.
     pub(in crate::schedule) states: HashMap<InstId, BufId>,
-    /// All memory of the loop's state.
+    /// All state buffers of the loop.
     pub(in crate::schedule) state_buffers: HashSet<BufId>,
-    /// Memory that belongs to the caller.
+    /// Buffers that belong to the caller.
     pub(in crate::schedule) borrowed: HashSet<BufId>,
-    /// The sums that depthwise windows left.
+    /// Partial sums that depthwise convolutions left for a following reduction.
     pub(in crate::schedule) parts: HashMap<InstId, PartialSums>,
     users: OnceCell<Users>,
 }
 
 impl<'a> EmitScope<'a> {
-    /// The scope of a computation before its first instruction.
+    /// Starts the scope of a computation, before its first instruction.
     pub(in crate::schedule) fn new(module: &'a Module, id: CompId, stages: &'a ComputationPlan) -> EmitScope<'a> {
         EmitScope {
             id,
@@ -181,20 +181,20 @@ impl<'a> EmitScope<'a> {
         }
     }
 
-    /// The readers of an instruction.
+    /// The instructions that read an instruction.
     pub(in crate::schedule) fn users(&self, id: InstId) -> &[InstId] {
         &self.users.get_or_init(|| self.comp.users())[id]
     }
 
-    /// Notes where the value of an instruction is.
+    /// Records the buffers of an instruction's value.
     pub(in crate::schedule) fn set_value(&mut self, id: InstId, value: ValueBuffers) {
         self.values.set(id, value, self.stages.lifetimes.last_read(id));
     }
 }
 
 impl<'a> Emitter<'a> {
-    /// The steps of a computation. It may write to the memory of its parameters where they are `Params::Owned`.
-    pub(in crate::schedule) fn computation(
+    /// Emits the steps of a computation, which may write to the memory of its parameters if they are `Params::Owned`.
+    pub(in crate::schedule) fn emit_computation(
         &mut self,
         id: CompId,
         params: Vec<ValueBuffers>,
@@ -202,7 +202,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<ValueBuffers> {
         let (comp, stages) = (&self.module.comps[id], self.plan.stages(id, owner)?);
         let states = match (owner, &params[..]) {
-            (Params::Owned, [state]) => operand_reuse::targets(comp, state),
+            (Params::Owned, [state]) => operand_reuse::next_value_buffers(comp, state),
             _ => self.update_targets(comp, stages, &params),
         };
         let borrowed = match owner {
@@ -223,11 +223,11 @@ impl<'a> Emitter<'a> {
             self.instruction(inst)?;
         }
         let made = std::mem::replace(&mut self.scope, caller);
-        made.values.take(comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
+        made.values.remove(comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
     }
 
-    /// Runs `make` and returns its result with the steps that it added, which are taken off the list of steps.
-    pub(in crate::schedule) fn aside<T>(
+    /// Runs `make` and returns its result with the steps that it emitted, which are taken off the list of steps.
+    pub(in crate::schedule) fn collect_steps<T>(
         &mut self,
         make: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<(T, Vec<Step>)> {
@@ -236,12 +236,12 @@ impl<'a> Emitter<'a> {
         Ok((made, std::mem::replace(&mut self.steps, others)))
     }
 
-    /// Whether `comp` is that of the module, which runs once.
+    /// Whether `comp` is the entry of the module, which runs once.
     pub(in crate::schedule) fn is_entry(&self, comp: &Computation) -> bool {
         std::ptr::eq(comp, &self.module.comps[self.module.entry])
     }
 
-    /// Where a value is.
+    /// The buffers of an instruction's value.
     pub(in crate::schedule) fn value(&mut self, id: InstId) -> Result<ValueBuffers> {
         if let Some(v) = self.scope.values.get(id) {
             return Ok(v.clone());
@@ -254,28 +254,28 @@ impl<'a> Emitter<'a> {
         Err(Error::internal("schedule", format!("{} is read and has no buffer", self.scope.comp[id].name)))
     }
 
-    /// The buffers of some values, one after another.
-    pub(in crate::schedule) fn leaves(&mut self, ids: &[InstId]) -> Result<Vec<BufId>> {
+    /// The concatenated leaf buffers of several values.
+    pub(in crate::schedule) fn leaf_buffers(&mut self, ids: &[InstId]) -> Result<Vec<BufId>> {
         let values = ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>>>()?;
         Ok(values.into_iter().flat_map(|value| value.leaves).collect())
     }
 
-    /// A call between kernels: its arguments are values, its results those of `out`.
+    /// Emits a call between kernels, with the arguments `args` and the results `out`.
     pub(in crate::schedule) fn call(&mut self, to: CallTarget, args: &[InstId], out: &ValueBuffers) -> Result<()> {
-        let args = self.leaves(args)?;
+        let args = self.leaf_buffers(args)?;
         self.steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
         Ok(())
     }
 
-    /// Whether an array is in memory, without gaps.
+    /// Whether an array is in memory and has no gaps.
     pub(in crate::schedule) fn is_dense(&mut self, id: InstId) -> bool {
         let array = self.scope.fusion.is_made(id) && self.scope.comp[id].shape.as_array().is_some();
         array && self.value(id).is_ok_and(|v| v.layout.is_none())
     }
 
-    /// The steps of an instruction.
+    /// Emits the steps of an instruction.
     pub(in crate::schedule) fn instruction(&mut self, id: InstId) -> Result<()> {
-        if self.scope.values.has(id) || !self.scope.fusion.is_made(id) {
+        if self.scope.values.contains(id) || !self.scope.fusion.is_made(id) {
             return Ok(());
         }
         let comp = self.scope.comp;
@@ -284,7 +284,7 @@ impl<'a> Emitter<'a> {
             Op::Constant(_) if id != comp.root => return Ok(()),
             _ if self.scope.stages.stored.contains(&id) => return Ok(()),
             Op::Constant(literal) => self.literal(literal),
-            Op::Tuple => ValueBuffers { leaves: self.leaves(&inst.operands)?, layout: None },
+            Op::Tuple => ValueBuffers { leaves: self.leaf_buffers(&inst.operands)?, layout: None },
             Op::GetTupleElement(index) => {
                 let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| refuse(comp, id, ""))?;
                 let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
@@ -295,7 +295,7 @@ impl<'a> Emitter<'a> {
             Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => self.value(inst.operands[0])?,
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
                 let args = inst.operands.iter().map(|&o| self.value(o)).collect::<Result<Vec<_>>>()?;
-                self.computation(*callee, args, Params::Borrowed)?
+                self.emit_computation(*callee, args, Params::Borrowed)?
             }
             Op::While { cond, body } => self.while_loop(id, *cond, *body)?,
             Op::Conditional(branches) => self.conditional(id, branches)?,
@@ -308,17 +308,17 @@ impl<'a> Emitter<'a> {
                 self.value(inst.operands[0])?
             }
             _ => {
-                let (out, margins) = match self.taken(id) {
+                let (out, margins) = match self.reusable_memory(id) {
                     Some(out) => (out, Vec::new()),
-                    None => self.aside(|s| s.place(id))?,
+                    None => self.collect_steps(|s| s.allocate_result(id))?,
                 };
                 let (first, before) = (self.program.kernels.len(), self.steps.len());
-                self.kernels(id, &out)?;
+                self.emit_root(id, &out)?;
                 if self.detail == Detail::Whole {
                     self.name_insts(id, first);
                 }
                 // the result needs no memory while its first kernels make something else
-                let at = self.steps[before..].iter().position(|s| self.touches(s, &out)).unwrap_or(0);
+                let at = self.steps[before..].iter().position(|s| self.step_touches(s, &out)).unwrap_or(0);
                 self.steps.splice(before + at..before + at, margins);
                 out
             }
@@ -328,16 +328,16 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Notes what results need of a value, where they need less than all.
+    /// Records the demand of the results on a value, if they need less than all of it.
     pub(in crate::schedule) fn note_needed(&mut self, id: InstId, value: &ValueBuffers) {
         let needed = self.plan.needed();
         if !needed.is_empty() {
-            self.regions.note(&self.scope.comp[id].shape, value, needed.get(self.scope.id, id));
+            self.regions.add_need(&self.scope.comp[id].shape, value, needed.get(self.scope.id, id));
         }
     }
 
-    /// Whether a step launches a kernel that touches `value`, or other steps.
-    pub(in crate::schedule) fn touches(&self, step: &Step, value: &ValueBuffers) -> bool {
+    /// Whether a step launches a kernel that touches `value`; true for steps other than launches.
+    pub(in crate::schedule) fn step_touches(&self, step: &Step, value: &ValueBuffers) -> bool {
         match step {
             Step::Launch(kernel) => self.program.kernels[*kernel].buffers().iter().any(|b| value.leaves.contains(b)),
             Step::Call(call) => call.buffers().any(|b| value.leaves.contains(&b)),
@@ -345,8 +345,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The kernels that fill `out` with root `id`.
-    pub(in crate::schedule) fn kernels(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
+    /// Emits the kernels that compute root `id` into `out`.
+    pub(in crate::schedule) fn emit_root(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
         let stages = self.scope.stages;
         let recipe = stages.recipes.get(&id).ok_or_else(|| Error::internal("schedule", "a root has no recipe"))?;
         let family = self.families.iter().find(|family| family.name == recipe.family);

@@ -5,38 +5,38 @@ use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::{BufId, BufferLocation};
 use crate::schedule::emit::{Emitter, ValueBuffers};
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::fuse::{RowRole, demand};
+use crate::schedule::plan::fuse::{RowRole, operand_role};
 use crate::schedule::plan::loop_state;
 use crate::schedule::plan::placement::Placement;
 use std::collections::{HashMap, HashSet};
 
-/// The memory of the state that each next value may be written to.
-pub fn targets(comp: &Computation, state: &ValueBuffers) -> HashMap<InstId, BufId> {
+/// The state buffer that each next value of a loop may be written to.
+pub fn next_value_buffers(comp: &Computation, state: &ValueBuffers) -> HashMap<InstId, BufId> {
     let Some(parts) = comp.params.first().and_then(|&p| comp[p].shape.as_tuple()) else { return HashMap::new() };
     let first = |part: usize| parts[..part].iter().map(|p| p.leaves().len()).sum::<usize>();
     let leaf = |(id, part): (InstId, usize)| Some((id, *state.leaves.get(first(part))?));
-    loop_state::next_values(comp).into_iter().filter_map(leaf).collect()
+    loop_state::updates(comp).into_iter().filter_map(leaf).collect()
 }
 
 impl<'a> Emitter<'a> {
-    /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
-    pub(in crate::schedule) fn dies(&self, buf: BufId, id: InstId) -> bool {
-        let now = self.scope.stages.lifetimes.of(id).first;
+    /// Whether `id` is the last reader of `buf`, and this computation may write to that memory.
+    pub(in crate::schedule) fn is_last_use(&self, buf: BufId, id: InstId) -> bool {
+        let now = self.scope.stages.lifetimes.live_range(id).first;
         (matches!(self.program.buffers[buf].place, BufferLocation::Workspace(_)) || self.is_updated(buf))
             && !self.scope.borrowed.contains(&buf)
             && self.scope.values.last_read(buf) <= now
     }
 
-    /// Memory that has something else in it and that `id` may be written over; none where a part of `id` lies elsewhere already.
-    pub(in crate::schedule) fn taken(&self, id: InstId) -> Option<ValueBuffers> {
+    /// Memory in use whose contents the result of `id` may overwrite; none if a part of `id` already has memory elsewhere.
+    pub(in crate::schedule) fn reusable_memory(&self, id: InstId) -> Option<ValueBuffers> {
         if self.scope.placed.contains_key(&id) {
             return None;
         }
-        self.reused(id).or_else(|| self.next_in_place(id)).or_else(|| self.over_operand(id))
+        self.operand_memory(id).or_else(|| self.next_in_place(id)).or_else(|| self.over_operand(id))
     }
 
-    /// The memory of the operands of an update that may become its result.
-    fn reused(&self, id: InstId) -> Option<ValueBuffers> {
+    /// The memory of the operand of an update, if the result may be written over it.
+    fn operand_memory(&self, id: InstId) -> Option<ValueBuffers> {
         let inst = &self.scope.comp[id];
         let count = match inst.op {
             Op::DynamicUpdateSlice => 1,
@@ -47,17 +47,17 @@ impl<'a> Emitter<'a> {
         for operand in &inst.operands[..count] {
             let value = self.scope.values.get(*operand).filter(|v| v.layout.is_none())?;
             let buf = value.leaves.first().copied()?;
-            if leaves.contains(&buf) || !self.dies(buf, id) {
+            if leaves.contains(&buf) || !self.is_last_use(buf, id) {
                 return None;
             }
             leaves.push(buf);
         }
         // What else the update reads must lie elsewhere: it reads while it writes.
-        let others = self.sources(&inst.operands[count..]);
+        let others = self.source_buffers(&inst.operands[count..]);
         (!others.iter().any(|b| leaves.contains(b))).then_some(ValueBuffers { leaves, layout: None })
     }
 
-    /// The memory of an operand that the kernel of `id`, pointwise or a product, may write over.
+    /// The memory of an operand that the kernel of `id`, pointwise or a product, may overwrite.
     fn over_operand(&self, id: InstId) -> Option<ValueBuffers> {
         let comp = self.scope.comp;
         let shape = comp[id].shape.as_array()?;
@@ -86,15 +86,16 @@ impl<'a> Emitter<'a> {
                 && self.scope.values.layout(*buf).is_some_and(|l| dense(l) && suits(l))
                 // the state of a loop is its next value's
                 && !self.scope.state_buffers.contains(buf)
-                && self.dies(*buf, id)
+                && self.is_last_use(*buf, id)
                 && self.reads_in_step(id, *buf)
                 && self.is_needed_alike(id, *buf)
         };
-        let buf = self.sources(&comp[id].operands).into_iter().find(free)?;
+        let buf = self.source_buffers(&comp[id].operands).into_iter().find(free)?;
         Some(ValueBuffers { leaves: vec![buf], layout: self.scope.values.layout(buf)?.cloned() })
     }
 
-    /// Whether of the result of `id` the same elements are needed as of what is in `buf`: in one buffer all would be that are needed of either.
+    /// Whether the same elements of the result of `id` and of `buf` are needed: if they shared a buffer, all elements that either needs
+    /// would be computed.
     fn is_needed_alike(&self, id: InstId, buf: BufId) -> bool {
         let needed = self.plan.needed();
         let Some(shape) = self.scope.comp[id].shape.as_array().filter(|_| !needed.is_empty()) else { return true };
@@ -102,8 +103,8 @@ impl<'a> Emitter<'a> {
         self.regions.is_as_needed(buf, &shape.dims, &layout, needed.get(self.scope.id, id))
     }
 
-    /// The buffers that the instructions `ids` are computed from, through inlined ones.
-    pub(in crate::schedule) fn sources(&self, ids: &[InstId]) -> Vec<BufId> {
+    /// The buffers that the instructions `ids` read, through inlined instructions.
+    pub(in crate::schedule) fn source_buffers(&self, ids: &[InstId]) -> Vec<BufId> {
         let mut out = Vec::new();
         let mut seen = HashSet::new();
         let mut open = ids.to_vec();
@@ -119,11 +120,12 @@ impl<'a> Emitter<'a> {
         out
     }
 
-    /// The memory of the old value that `id` is the next value of, where it may be written to already.
+    /// The memory of the old value of a loop's state or variable whose next value is `id`, if it may be overwritten already.
     fn next_in_place(&self, id: InstId) -> Option<ValueBuffers> {
         let &buf = self.scope.states.get(&id)?;
-        let free =
-            self.scope.stages.placements[id] == Placement::Dense && self.dies(buf, id) && self.reads_in_step(id, buf);
+        let free = self.scope.stages.placements[id] == Placement::Dense
+            && self.is_last_use(buf, id)
+            && self.reads_in_step(id, buf);
         free.then(|| ValueBuffers { leaves: vec![buf], layout: None })
     }
 
@@ -150,13 +152,13 @@ impl<'a> Emitter<'a> {
                 matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier);
             for (i, &o) in comp[at].operands.iter().enumerate() {
                 let request = match rows {
-                    Some(rows) => demand(comp, at, i, role, rows),
+                    Some(rows) => operand_role(comp, at, i, role, rows),
                     None if one_by_one && elements(o) == elements(id) => RowRole::Full,
                     None => RowRole::Free,
                 };
                 if request != RowRole::Free {
                     open.push((o, request));
-                } else if self.sources(&[o]).contains(&buf) {
+                } else if self.source_buffers(&[o]).contains(&buf) {
                     return false;
                 }
             }

@@ -4,17 +4,17 @@ use crate::kernel::BufId;
 use crate::schedule::plan::choices::Key;
 use std::collections::HashMap;
 
-/// The purposes of buffers of a program, from which the search makes its next plan.
+/// Purposes of the buffers of a program, from which the search makes its next plan.
 #[derive(Clone, Debug, Default)]
 pub struct SearchFacts {
-    /// Scratch memory of convolutions by Winograd's method.
+    /// Scratch memory of Winograd convolutions.
     pub scratch: HashMap<BufId, Key>,
-    /// Scratch memory with weights that might be transformed at compile time.
+    /// Scratch memory for weights that might be transformed at compile time instead.
     pub transformed: HashMap<BufId, Key>,
-    /// Concatenations of the entry that parts are written into.
+    /// Concatenations of the entry whose parts are written in place.
     pub wholes: HashMap<BufId, InstId>,
-    /// Arrays of the entry that are made with margins.
+    /// Arrays of the entry with margins.
     pub margins: HashMap<BufId, InstId>,
-    /// Arrays of the entry with margins, as they are made or as copies, that windows might read in parts.
+    /// Arrays of the entry with margins, original or copied, whose windows might be split to do without.
     pub in_parts: HashMap<BufId, InstId>,
 }

@@ -4,32 +4,32 @@ use crate::kernel::BufId;
 use crate::schedule::loops::view::View;
 use crate::schedule::memory::layout::Layout;
 
-/// An HLO value in memory: one buffer an array, tuples flattened.
+/// The memory of an HLO value: one buffer for each array, tuples flattened.
 #[derive(Clone, Debug, Default)]
 pub struct ValueBuffers {
-    /// A buffer for each.
+    /// A buffer for each array.
     pub leaves: Vec<BufId>,
-    /// Where an array's elements lie when it is not dense.
+    /// The layout of a single array that is not dense.
     pub layout: Option<Layout>,
 }
 
 impl ValueBuffers {
-    /// The buffer of a dense array.
-    pub fn only(&self) -> Result<BufId> {
+    /// The buffer of a value that must be one dense array.
+    pub fn dense_buffer(&self) -> Result<BufId> {
         match self.layout {
             None => self.buffer(),
             Some(_) => Err(Error::internal("schedule", "an array is read as if it were dense")),
         }
     }
-    /// The buffer of an array.
+    /// The buffer of a value that must be one array.
     pub fn buffer(&self) -> Result<BufId> {
         self.leaves.first().copied().ok_or_else(|| Error::internal("schedule", "an array has no buffer"))
     }
-    /// How an array of `dims` lies.
+    /// The buffer and the layout of an array of `dims`.
     pub fn view(&self, dims: &[u64]) -> Result<View> {
         Ok(View::new(self.buffer()?, self.layout(dims)))
     }
-    /// Where an array of `dims` has its elements.
+    /// The layout of an array of `dims`.
     pub fn layout(&self, dims: &[u64]) -> Layout {
         self.layout.clone().unwrap_or_else(|| Layout::dense(dims))
     }

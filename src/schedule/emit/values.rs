@@ -6,44 +6,44 @@ use crate::schedule::memory::layout::Layout;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The values of a computation that have memory so far. Of a buffer it knows what its values have in common, so that asking for that
-/// does not depend on how many they are.
+/// The values of a computation that have memory so far, indexed by buffer: queries about a buffer take the same time however many values
+/// it holds.
 #[derive(Default)]
 pub struct Values {
     all: HashMap<InstId, ValueBuffers>,
-    buffers: HashMap<BufId, Shared>,
+    buffers: HashMap<BufId, BufferFacts>,
 }
 
 /// Facts about all values in one buffer.
-struct Shared {
+struct BufferFacts {
     /// Position in the execution order of the last instruction that reads any of the values.
     last_read: usize,
-    /// Where their elements lie; `None` where that differs between values.
+    /// Layout that all values in the buffer share; `None` if they differ.
     layout: Option<Option<Layout>>,
 }
 
 impl Values {
-    /// The value of an instruction.
+    /// The buffers of an instruction's value.
     pub fn get(&self, id: InstId) -> Option<&ValueBuffers> {
         self.all.get(&id)
     }
 
     /// Whether an instruction has a value.
-    pub fn has(&self, id: InstId) -> bool {
+    pub fn contains(&self, id: InstId) -> bool {
         self.all.contains_key(&id)
     }
 
-    /// Takes the value of an instruction out.
-    pub fn take(mut self, id: InstId) -> Option<ValueBuffers> {
+    /// Removes the value of an instruction and returns it.
+    pub fn remove(mut self, id: InstId) -> Option<ValueBuffers> {
         self.all.remove(&id)
     }
 
-    /// Sets the value of an instruction that has none, and which instructions read until position `last_read`.
+    /// Sets the value of an instruction, which must not have one; `last_read` is the position of its last reader.
     pub fn set(&mut self, id: InstId, value: ValueBuffers, last_read: usize) {
         for &buf in &value.leaves {
             match self.buffers.entry(buf) {
                 Entry::Vacant(slot) => {
-                    slot.insert(Shared { last_read, layout: Some(value.layout.clone()) });
+                    slot.insert(BufferFacts { last_read, layout: Some(value.layout.clone()) });
                 }
                 Entry::Occupied(mut slot) => {
                     let shared = slot.get_mut();
@@ -55,12 +55,12 @@ impl Values {
         self.all.insert(id, value);
     }
 
-    /// The position of the last instruction that reads a value in `buf`; 0 where there is none.
+    /// The position of the last instruction that reads a value in `buf`; 0 if it holds none.
     pub fn last_read(&self, buf: BufId) -> usize {
         self.buffers.get(&buf).map_or(0, |shared| shared.last_read)
     }
 
-    /// Where the elements of all values in `buf` lie; `None` where it holds none, or values that lie differently.
+    /// The layout that all values in `buf` share; `None` if it holds none, or values of different layouts.
     pub fn layout(&self, buf: BufId) -> Option<Option<&Layout>> {
         self.buffers.get(&buf)?.layout.as_ref().map(Option::as_ref)
     }

@@ -30,7 +30,7 @@ impl<'a> Emitter<'a> {
         there.any(|v| v.changed && v.info.bytes() > 0)
     }
 
-    /// The memory of the variables that next values may be written to; none but in the entry.
+    /// The variables' buffers that next values may be written to; empty except in the entry.
     pub(in crate::schedule) fn update_targets(
         &self,
         comp: &Computation,
@@ -42,7 +42,7 @@ impl<'a> Emitter<'a> {
         stages.updates.iter().filter_map(target).collect()
     }
 
-    /// Takes what variables get off the root's value: that, and the variables that get it.
+    /// Splits off the root's value the next values of variables, and returns them with the variables that they are for.
     pub(in crate::schedule) fn next_values(
         &self,
         root: &mut ValueBuffers,
@@ -56,9 +56,9 @@ impl<'a> Emitter<'a> {
         Ok((root.leaves.split_off(self.program.results.len()), to))
     }
 
-    /// Says of variables that get what they have that no call changes them: so they may lie in memory that is only read.
+    /// Marks variables whose next value is their old one as unchanged, so that they may lie in read-only memory.
     pub(in crate::schedule) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
-        let stored = BufferAccess::of(&self.program, &self.program.steps).written;
+        let stored = BufferAccess::of_steps(&self.program, &self.program.steps).written;
         let same = from.iter().zip(to).filter(|(from, to)| from == to && !stored.contains(to));
         let places: Vec<BufferLocation> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
         for v in &mut self.program.state {
@@ -66,12 +66,12 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Copies each of `from` to the one of `to` beside it. What is itself one of `to` is saved before anything is overwritten.
+    /// Emits copies of each buffer of `from` to the buffer of `to` at the same index. A source that is also a destination is saved first.
     pub(in crate::schedule) fn move_all(&mut self, from: &[BufId], to: &[BufId]) {
         let mut from = from.to_vec();
         for (i, source) in from.iter_mut().enumerate() {
             if *source != to[i] && to.contains(source) {
-                *source = self.copied(*source);
+                *source = self.allocate_copy(*source);
             }
         }
         for (&from, &to) in from.iter().zip(to) {

@@ -3,7 +3,7 @@ use crate::schedule::families::contraction::loops::packings::ConstantAddress;
 use bytes::Bytes;
 use foldhash::HashMap;
 
-/// Constants one behind the other: equal ones are stored once, or where their numbers may be replaced, one array is.
+/// The pool of constants: equal constants are stored once; if constants may be replaced later, only the same array is stored once.
 #[derive(Default)]
 pub struct ConstantPool {
     parts: Vec<(u64, Bytes)>,
@@ -12,7 +12,7 @@ pub struct ConstantPool {
     replaceable: bool,
 }
 
-/// The key by which equal constants are found.
+/// Key by which the pool finds equal constants.
 #[derive(PartialEq, Eq, Hash)]
 enum ConstantKey {
     Numbers(Bytes),
@@ -20,11 +20,11 @@ enum ConstantKey {
 }
 
 impl ConstantPool {
-    /// None so far.
+    /// Creates an empty pool.
     pub fn new(replaceable: bool) -> Self {
         ConstantPool { replaceable, ..ConstantPool::default() }
     }
-    /// The offset of these bytes, which are added unless they are there.
+    /// Adds bytes unless the pool has equal ones, and returns their offset.
     pub fn add(&mut self, bytes: &Bytes) -> u64 {
         let own = if self.replaceable {
             ConstantKey::Array(ConstantAddress(bytes.clone()))
@@ -38,11 +38,11 @@ impl ConstantPool {
             at
         })
     }
-    /// Bytes in all.
+    /// Total size of the pool in bytes.
     pub fn bytes(&self) -> u64 {
         self.top
     }
-    /// All parts in order.
+    /// All constants in the order of their offsets.
     pub fn finish(self) -> Vec<(u64, Bytes)> {
         self.parts
     }

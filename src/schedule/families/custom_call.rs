@@ -9,7 +9,7 @@ use crate::prepare::is_reserved;
 use crate::schedule::loops::prelude::*;
 use crate::tensor::TensorInfo;
 
-/// Calls of the user's functions.
+/// The family of calls of the user's functions.
 pub const FAMILY: Family = Family {
     name: "custom-call",
     recipe: |_, request| match request.op() {
@@ -24,12 +24,12 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let Op::Foreign(call) = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let operands = &comp[id].operands;
-        let args = infos("x", operands.iter().map(|&o| (comp[o].name.as_str(), &comp[o].shape)));
-        let results = infos("y", std::iter::once((comp[id].name.as_str(), &comp[id].shape)));
+        let args = tensor_infos("x", operands.iter().map(|&o| (comp[o].name.as_str(), &comp[o].shape)));
+        let results = tensor_infos("y", std::iter::once((comp[id].name.as_str(), &comp[id].shape)));
         let to = Callee {
             name: target(call)?.to_string(),
             api_version: api_version(call),
-            opaque: opaque(call, &comp[id].extra),
+            opaque: backend_config_bytes(call, &comp[id].extra),
             args,
             results,
         };
@@ -37,8 +37,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The arrays in some values, with names in C.
-fn infos<'s>(field: &str, values: impl Iterator<Item = (&'s str, &'s Shape)>) -> Vec<TensorInfo> {
+/// The arrays of values, with names in C.
+fn tensor_infos<'s>(field: &str, values: impl Iterator<Item = (&'s str, &'s Shape)>) -> Vec<TensorInfo> {
     let mut all = Vec::new();
     for (name, shape) in values {
         for array in shape.leaves() {
@@ -54,7 +54,7 @@ fn infos<'s>(field: &str, values: impl Iterator<Item = (&'s str, &'s Shape)>) ->
     all
 }
 
-/// The function that is called. Errors: `Code::HloUnsupported` where no C file can define it, or where it is another program's.
+/// The name of the called function. Errors: `Code::HloUnsupported` if no C file can define it, or if it is another program's.
 fn target(call: &Foreign) -> Result<&str> {
     let target = call.attr("custom_call_target").unwrap_or("");
     let refuse = |why: &str, help: &str| {
@@ -84,10 +84,10 @@ fn target(call: &Foreign) -> Result<&str> {
     Ok(target)
 }
 
-/// Functions that objects define or use themselves.
+/// Names that objects define or use themselves.
 const OWN: &[&str] = &["main", "memcpy", "memmove", "memset"];
 
-/// XLA's number of the interface; a module that names none means the first.
+/// XLA's version number of the call's interface; 1 if a module names none.
 fn api_version(call: &Foreign) -> u32 {
     match call.attr("api_version") {
         Some("API_VERSION_STATUS_RETURNING") => 2,
@@ -97,8 +97,8 @@ fn api_version(call: &Foreign) -> u32 {
     }
 }
 
-/// The bytes of `backend_config`: of a text what it says, of a dictionary how it is written.
-fn opaque(call: &Foreign, extra: &[(String, String)]) -> Vec<u8> {
+/// The bytes of `backend_config`: the contents of a string, or a dictionary as text.
+fn backend_config_bytes(call: &Foreign, extra: &[(String, String)]) -> Vec<u8> {
     let all = call.attrs.iter().chain(extra);
     let Some((_, text)) = all.into_iter().find(|a| a.0 == "backend_config") else { return Vec::new() };
     match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {

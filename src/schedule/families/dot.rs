@@ -16,7 +16,7 @@ pub(in crate::schedule) struct DotProduct {
 
 impl DotProduct {
     /// The coordinates of an element of the result.
-    pub(in crate::schedule) fn place(&self, k: &Kernel, b: &Index, r: &Index, c: &Index) -> Vec<Index> {
+    pub(in crate::schedule) fn result_coordinates(&self, k: &Kernel, b: &Index, r: &Index, c: &Index) -> Vec<Index> {
         let mut at = Vec::new();
         for (x, dims) in [(b, &self.batch), (r, &self.rows), (c, &self.columns)] {
             at.extend(reshape(std::slice::from_ref(x), &[dims.iter().product()], dims, &k.vars));
@@ -25,7 +25,7 @@ impl DotProduct {
     }
 }
 
-/// A contraction over strides.
+/// The family of dots, as contractions over strides.
 pub const FAMILY: Family = Family {
     name: "product",
     recipe: |_, request| Ok(matches!(request.op(), Op::Dot(_)).then_some(Setup::Plain)),
@@ -33,18 +33,18 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// `id` is the dot itself or its epilogue.
+    /// Emits a dot; the root is the dot itself or its epilogue.
     pub(in crate::schedule) fn dot(&mut self, root: Root<'_>) -> Result<()> {
         let anchor = root.anchor;
         if self.scope.comp.array(anchor).elements() == 0 {
             return Ok(());
         }
-        let left = self.value(self.scope.comp[anchor].operands[0])?.only()?;
+        let left = self.value(self.scope.comp[anchor].operands[0])?.dense_buffer()?;
         let p = self.product(anchor, left)?;
-        self.contraction(root, &p.c, &|k, b, r, c| p.place(k, b, r, c))
+        self.emit_contraction(root, &p.c, &|k, b, r, c| p.result_coordinates(k, b, r, c))
     }
 
-    /// The contraction of the dot `id`, whose left side is in `left`.
+    /// The dot `id` as a contraction of the left side in buffer `left`.
     pub(in crate::schedule) fn product(&mut self, id: InstId, left: BufId) -> Result<DotProduct> {
         let comp = self.scope.comp;
         let inst = &comp[id];
@@ -68,7 +68,7 @@ impl<'a> Emitter<'a> {
             .collect();
         let sizes = |axes: &[Axis]| axes.iter().map(|x| x.extent).collect::<Vec<u64>>();
         let dims = (sizes(&batch), sizes(&rows), sizes(&columns));
-        let right = self.right(inst.operands[1])?;
+        let right = self.right_side(inst.operands[1])?;
         let mut c = Contraction {
             dtype: comp.array(id).dtype,
             left,
@@ -85,14 +85,14 @@ impl<'a> Emitter<'a> {
             inside: None,
         };
         let is_kept = self.scope.stages.kept.contains(&inst.operands[1]);
-        if is_kept && self.facts(&c).is_read_in_columns(self.target) {
-            c.right = Right::Buffer(self.value(inst.operands[1])?.only()?);
+        if is_kept && self.product_facts(&c).is_read_in_columns(self.target) {
+            c.right = Right::Buffer(self.value(inst.operands[1])?.dense_buffer()?);
         }
         Ok(DotProduct { c, batch: dims.0, rows: dims.1, columns: dims.2 })
     }
 
-    /// The right side: its value where it is constant.
-    pub(in crate::schedule) fn right(&mut self, id: InstId) -> Result<Right> {
+    /// The right side of a dot: its elements if it is constant.
+    pub(in crate::schedule) fn right_side(&mut self, id: InstId) -> Result<Right> {
         if let Op::Constant(Literal::Array(t)) = &self.scope.comp[id].op {
             return Ok(Right::Constant(t.clone()));
         }
@@ -100,7 +100,7 @@ impl<'a> Emitter<'a> {
             return Ok(Right::Stored(stored));
         }
         if let Some(scaled) = self.scope.stages.scaled.get(&id).cloned() {
-            let by = self.value(scaled.by)?.only()?;
+            let by = self.value(scaled.by)?.dense_buffer()?;
             return Ok(Right::Scaled(scaled.numbers, by));
         }
         let value = self.value(id)?;

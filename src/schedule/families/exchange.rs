@@ -2,11 +2,11 @@
 use crate::diag::Error;
 use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::{CollectiveGroups, Devices, is_collective, joined};
+use crate::hlo::groups::{CollectiveGroups, Devices, is_collective, joined_ranks};
 use crate::kernel::{CallTarget, Exchange, Movement};
 use crate::schedule::loops::prelude::*;
 
-/// Exchanges with other ranks.
+/// The family of exchanges with other ranks.
 pub const FAMILY: Family = Family {
     name: "exchange",
     recipe: |_, request| match request.op() {
@@ -14,18 +14,18 @@ pub const FAMILY: Family = Family {
         Op::ReplicaId | Op::PartitionId => Ok(Some(Setup::Plain)),
         _ => Ok(None),
     },
-    emit: |s, root, _| s.exchange(root),
+    emit: |s, root, _| s.emit_exchange(root),
 };
 
 impl<'a> Emitter<'a> {
-    fn exchange(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    fn emit_exchange(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let (comp, module) = (self.scope.comp, self.module);
         let inst = &comp[id];
-        let devices = Devices::of(module.devices())?;
+        let devices = Devices::new(module.devices())?;
         let movement = match &inst.op {
             Op::ReplicaId => Movement::Rank { divisor: devices.partitions, modulus: devices.replicas },
             Op::PartitionId => Movement::Rank { divisor: 1, modulus: devices.partitions },
-            Op::Foreign(f) => movement(f, devices)?,
+            Op::Foreign(f) => block_movement(f, devices)?,
             _ => return Err(refuse(comp, id, "")),
         };
         let operands = &inst.operands;
@@ -35,14 +35,14 @@ impl<'a> Emitter<'a> {
             (_, Some(&o)) => block(&comp[o].shape),
             (_, None) => block(&inst.shape),
         };
-        let number = number(&comp.name, &inst.name);
+        let number = collective_number(&comp.name, &inst.name);
         let to = CallTarget::Ranks(Exchange { movement, number, ranks: devices.count(), bytes });
         self.call(to, operands, out)
     }
 }
 
-fn movement(f: &Foreign, devices: Devices) -> Result<Movement> {
-    Ok(match (f.opcode.as_str(), joined(f, devices)?) {
+fn block_movement(f: &Foreign, devices: Devices) -> Result<Movement> {
+    Ok(match (f.opcode.as_str(), joined_ranks(f, devices)?) {
         ("all-gather", CollectiveGroups::Groups(groups)) => Movement::AllGather(groups),
         ("all-to-all", CollectiveGroups::Groups(groups)) => Movement::AllToAll(groups),
         ("collective-broadcast", CollectiveGroups::Groups(groups)) => Movement::Broadcast(groups),
@@ -51,8 +51,8 @@ fn movement(f: &Foreign, devices: Devices) -> Result<Movement> {
     })
 }
 
-/// A number for a collective that is equal on all ranks, whatever their instruction sets: from the names in the module (FNV-1a, 32 bits).
-fn number(comp: &str, inst: &str) -> u32 {
+/// Number of a collective that is equal on all ranks, whatever their instruction sets: a hash of names in the module (FNV-1a, 32 bits).
+fn collective_number(comp: &str, inst: &str) -> u32 {
     let name = comp.bytes().chain(*b"/").chain(inst.bytes());
     name.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -26,7 +26,7 @@ use super::refuse;
 use crate::diag::Result;
 use crate::schedule::plan::request::RecipeRequest;
 
-/// All families: the first that takes a root makes it.
+/// All families, in order of precedence: the first that accepts a root makes it.
 pub const FAMILIES: &[&Family] = &[
     &rows::FAMILY,
     &producer_fusion::FAMILY,
@@ -51,10 +51,10 @@ pub const FAMILIES: &[&Family] = &[
     &pointwise::FAMILY,
 ];
 
-/// How a root is made, by the first family that takes it.
+/// The recipe of a root, by the first family that accepts it.
 ///
 /// # Errors
-/// `Code::HloUnsupported` for what no kernel does.
+/// `Code::HloUnsupported` for an op without a kernel.
 pub fn recipe(planner: &mut Planner<'_>, request: &RecipeRequest<'_>) -> Result<Recipe> {
     for family in FAMILIES {
         if let Some(setup) = (family.recipe)(planner, request)? {

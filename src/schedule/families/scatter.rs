@@ -4,7 +4,7 @@ use crate::schedule::loops::nest::in_vectors;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::scalar_loops::Local;
 
-/// A copy of the operands, unless they may be written over, and loops over the updates one after another.
+/// The family of scatters: a copy of the operands, unless they may be overwritten, and loops over the updates one after another.
 pub const FAMILY: Family = Family {
     name: "scatter",
     recipe: |_, request| Ok(matches!(request.op(), Op::Scatter { .. }).then_some(Setup::Plain)),
@@ -12,7 +12,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
+    /// Emits a scatter. Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
     pub(in crate::schedule) fn scatter(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let comp = self.scope.comp;
         let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(refuse(comp, id, "")) };
@@ -28,7 +28,7 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let mut e = self.elements(id);
-        let (vars, at) = over(&mut e.k, &update_dims);
+        let (vars, at) = loop_variables(&mut e.k, &update_dims);
         let (mut body, fits, to) = self.window(&mut e, indices, d, &dims, &at)?;
         let index = linear(&to, &dims);
         let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.load(b, index.clone())).collect();
@@ -59,13 +59,13 @@ impl<'a> Emitter<'a> {
         {
             inside = in_vectors(&mut e.k, v, &inside, self.lanes(comp.array(operands[0]).dtype));
         }
-        inside = looped(&windowed, inside);
+        inside = nest_loops(&windowed, inside);
         match fits {
             Some(cond) => body.push(Stmt::If { cond, body: inside }),
             None => body.extend(inside),
         }
         for u in (0..vars.len()).rev().filter(|u| !d.update_window_dims.contains(u)) {
-            body = vec![each(vars[u], LoopKind::Seq, body)];
+            body = vec![for_loop(vars[u], LoopKind::Seq, body)];
         }
         e.k.flops = update_dims.iter().product();
         e.k.body = body;
@@ -73,8 +73,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Statements that read an index vector, whether its window fits (`None` where it always does), and where element `at`
-    /// of the updates goes.
+    /// Statements that read an index vector, the condition that its window fits (`None` if it always does), and the coordinates at which
+    /// element `at` of the updates goes.
     fn window(
         &mut self,
         e: &mut Elements,
@@ -106,7 +106,7 @@ impl<'a> Emitter<'a> {
                 *x = Index::constant(component as i64);
             }
             let start = self.element(e, indices, &place)?;
-            let start = self.whole(e, start, self.scope.comp.array(indices).dtype);
+            let start = self.index_as_s64(e, start, self.scope.comp.array(indices).dtype);
             let held = Local::new(&mut e.k, DType::S64);
             body.push(held.set(start));
             let last = (dims[axis] as i64 - sizes[axis] as i64).max(0);

@@ -1,7 +1,7 @@
 //! Small kernels that move elements or clear them.
 use crate::hlo::ArrayShape;
 use crate::kernel::{BufId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::loops::idioms::{each, number};
+use crate::schedule::loops::idioms::{for_loop, small_constant};
 use crate::schedule::loops::nest;
 use crate::schedule::memory::layout::Layout;
 use std::ops::Range;
@@ -11,23 +11,23 @@ pub(in crate::schedule) fn copy(from: BufId, to: BufId, elements: u64, lanes: u6
     let mut k = Kernel { label: "copy".to_string(), ..Kernel::default() };
     let v = k.var(elements);
     let value = k.load(from, Index::var(v));
-    nest::nest(&mut k, &[v], &[Stmt::Store { buf: to, index: Index::var(v), value }], lanes);
+    nest::set_vectorized_body(&mut k, &[v], &[Stmt::Store { buf: to, index: Index::var(v), value }], lanes);
     k
 }
 
-/// A kernel that writes zeros around an array of `shape` that lies so.
-pub(in crate::schedule) fn margin(buf: BufId, shape: &ArrayShape, layout: &Layout, lanes: u64) -> Kernel {
+/// The kernel that zeroes the margins of an array of `shape` with this layout.
+pub(in crate::schedule) fn clear_margin_kernel(buf: BufId, shape: &ArrayShape, layout: &Layout, lanes: u64) -> Kernel {
     let mut k = Kernel { label: "margin".to_string(), ..Kernel::default() };
-    let value = number(&mut k, shape.dtype, 0.0);
+    let value = small_constant(&mut k, shape.dtype, 0.0);
     let mut body = Vec::new();
     let mut clear = |k: &mut Kernel, mut vars: Vec<VarId>, first: Index, gap: &Range<u64>| {
         let v = k.var(gap.end - gap.start);
         vars.push(v);
         let index = first.offset(gap.start as i64).add(&Index::var(v));
-        nest::nest(k, &vars, &[Stmt::Store { buf, index, value }], lanes);
+        nest::set_vectorized_body(k, &vars, &[Stmt::Store { buf, index, value }], lanes);
         let inside = std::mem::take(&mut k.body);
         match k.chunks.take() {
-            Some(v) => body.push(each(v, LoopKind::Seq, inside)),
+            Some(v) => body.push(for_loop(v, LoopKind::Seq, inside)),
             None => body.extend(inside),
         }
     };

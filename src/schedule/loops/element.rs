@@ -8,37 +8,37 @@ use crate::schedule::loops::idioms::constant;
 use crate::schedule::loops::prelude::*;
 use std::collections::HashMap;
 
-/// A kernel under construction, and the elements that it already has.
+/// A kernel under construction, with the elements that it has already computed.
 pub struct Elements {
     /// The kernel.
     pub k: Kernel,
-    /// The instruction that the kernel ends in.
+    /// The instruction whose value the kernel computes.
     pub root: InstId,
-    /// Elements that are registers: the anchor's.
+    /// Elements that registers hold: those of the anchor.
     pub fixed: HashMap<InstId, ExprId>,
     memo: HashMap<(InstId, Vec<Index>), ExprId>,
     depth: usize,
 }
 
 impl Elements {
-    /// A kernel without statements for `root`.
+    /// Starts a kernel without statements for `root`.
     pub fn new(root: InstId, label: String) -> Self {
         let k = Kernel { label, ..Kernel::default() };
         Elements { k, root, fixed: HashMap::new(), memo: HashMap::new(), depth: 0 }
     }
-    /// Forgets elements, as when registers get new values.
+    /// Forgets computed elements, for when registers get new values.
     pub fn forget(&mut self) {
         self.memo.clear();
     }
 }
 
 impl<'a> Emitter<'a> {
-    /// A kernel that ends in `id`, without statements.
+    /// Starts a kernel without statements that ends in `id`.
     pub(in crate::schedule) fn elements(&self, id: InstId) -> Elements {
         Elements::new(id, label(self.scope.comp, id))
     }
 
-    /// Element `at` of `id`.
+    /// Emits the computation of element `at` of `id`.
     pub(in crate::schedule) fn element(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
         if let Some(&x) = e.fixed.get(&id) {
             return Ok(x);
@@ -55,14 +55,14 @@ impl<'a> Emitter<'a> {
         let x = match &self.scope.comp[id].op {
             Op::Constant(Literal::Array(t)) if t.dims.is_empty() => constant(&mut e.k, t),
             _ if !inlined => self.load(e, id, at)?,
-            _ => self.inlined(e, id, at)?,
+            _ => self.emit_inlined(e, id, at)?,
         };
         e.depth -= 1;
         e.memo.insert(key, x);
         Ok(x)
     }
 
-    /// Element `at` of what is in memory.
+    /// Emits the load of element `at` of a value in memory.
     fn load(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
         let value = self.value(id)?;
         let (false, Some(shape)) = (value.leaves.is_empty(), self.scope.comp[id].shape.as_array()) else {
@@ -71,7 +71,7 @@ impl<'a> Emitter<'a> {
         Ok(value.view(&shape.dims)?.load(&mut e.k, at))
     }
 
-    fn inlined(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+    fn emit_inlined(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
         let comp = self.scope.comp;
         let inst = &comp[id];
         let dims = |i: usize| comp.array(inst.operands[i]).dims.clone();
@@ -129,17 +129,17 @@ impl<'a> Emitter<'a> {
                 let mut from = Vec::new();
                 for (d, x) in at.iter().enumerate() {
                     let start = self.start_of(e, &inst.operands[1..], d)?;
-                    let start = self.start(e, start, sizes[d] as i64 - window[d] as i64);
+                    let start = self.clamp_start(e, start, sizes[d] as i64 - window[d] as i64);
                     from.push(x.add(&start));
                 }
                 self.element(e, inst.operands[0], &from)
             }
-            Op::Gather(g) => self.gathered(e, inst, g, at),
+            Op::Gather(g) => self.gather_element(e, inst, g, at),
             _ => Err(refuse(comp, id, " inside a kernel")),
         }
     }
 
-    /// Element `at` of a pad: of its operand, or of what fills the holes and the margins.
+    /// Emits element `at` of a pad: an element of its operand, or the padding value in holes and margins.
     fn padded_element(&mut self, e: &mut Elements, inst: &Inst, pads: &[PadDim], at: &[Index]) -> Result<ExprId> {
         let sizes = self.scope.comp.array(inst.operands[0]).dims.clone();
         let dtype = self.scope.comp.array(inst.operands[0]).dtype;
@@ -156,8 +156,8 @@ impl<'a> Emitter<'a> {
         Ok(select(&mut e.k, inside, x, fill, dtype))
     }
 
-    /// Element `at` of a gather.
-    fn gathered(&mut self, e: &mut Elements, inst: &Inst, g: &GatherDims, at: &[Index]) -> Result<ExprId> {
+    /// Emits element `at` of a gather.
+    fn gather_element(&mut self, e: &mut Elements, inst: &Inst, g: &GatherDims, at: &[Index]) -> Result<ExprId> {
         let dims = |i: usize| self.scope.comp.array(inst.operands[i]).dims.clone();
         let (sizes, index_dims) = (dims(0), dims(1));
         let batch: Vec<&Index> = (0..at.len()).filter(|d| !g.offset_dims.contains(d)).map(|d| &at[d]).collect();
@@ -178,7 +178,7 @@ impl<'a> Emitter<'a> {
                 place.push(x.unwrap_or_default());
             }
             let start = self.element(e, inst.operands[1], &place)?;
-            let start = self.start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
+            let start = self.clamp_start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
             from[axis] = from[axis].add(&start);
         }
         for (&axis, &d) in g.operand_batching_dims.iter().zip(&g.start_indices_batching_dims) {
@@ -188,7 +188,7 @@ impl<'a> Emitter<'a> {
         self.element(e, inst.operands[0], &from)
     }
 
-    /// The start of a window in dimension `d`: an operand of its own, or an element of the only one.
+    /// Emits the start of a window in dimension `d`: an operand of its own, or an element of the only one.
     pub(in crate::schedule) fn start_of(&mut self, e: &mut Elements, starts: &[InstId], d: usize) -> Result<ExprId> {
         match *starts {
             [all] if !self.scope.comp.array(all).dims.is_empty() => self.element(e, all, &[Index::constant(d as i64)]),
@@ -196,8 +196,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// A run-time start, limited so that the window fits.
-    pub(in crate::schedule) fn start(&mut self, e: &mut Elements, start: ExprId, last: i64) -> Index {
+    /// Clamps a run-time start index so that the window fits.
+    pub(in crate::schedule) fn clamp_start(&mut self, e: &mut Elements, start: ExprId, last: i64) -> Index {
         if let Expr::Const(t, bits) = &e.k.exprs[start] {
             let shift = 64 - t.bits().min(64);
             let value = if t.is_signed() { (*bits as i64) << shift >> shift } else { *bits as i64 };
@@ -206,8 +206,8 @@ impl<'a> Emitter<'a> {
         Index::atom(Atom::Clamp(Box::new(Index::atom(Atom::Value(start))), 0, last.max(0)))
     }
 
-    /// An index that is known at run time as `s64`; a `u64` beyond that is as large as can be.
-    pub(in crate::schedule) fn whole(&mut self, e: &mut Elements, x: ExprId, dtype: DType) -> ExprId {
+    /// Converts an index computed at run time to `s64`; a `u64` beyond its range becomes the largest `s64`.
+    pub(in crate::schedule) fn index_as_s64(&mut self, e: &mut Elements, x: ExprId, dtype: DType) -> ExprId {
         let mut x = x;
         if dtype == DType::U64 {
             let most = e.k.expr(Expr::Const(DType::U64, i64::MAX as u64));
@@ -216,20 +216,21 @@ impl<'a> Emitter<'a> {
         if dtype == DType::S64 { x } else { e.k.op(ScalarOp::Convert(DType::S64), &[x], DType::S64) }
     }
 
-    /// A computation of scalars, applied to expressions.
+    /// Inlines a computation of scalars, applied to expressions.
     ///
-    /// Arguments and results are leaves: tuples are flat. Of a conditional all branches are computed and one is taken.
+    /// Arguments and results are leaves: tuples are flat. All branches of a conditional are computed, and one result is selected.
     pub(in crate::schedule) fn apply(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
         self.depth += 1;
         if self.depth > 64 {
             return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
         }
-        let values = self.applied(e, id, args)?;
+        let values = self.apply_computation(e, id, args)?;
         self.depth -= 1;
         Ok(values)
     }
 
-    /// The computation of a `scatter` or `sort`, applied to elements of these types, which its floats may be wider than.
+    /// Inlines the computation of a `scatter` or `sort` on elements of these types, which the floats of the computation may be wider
+    /// than.
     pub(in crate::schedule) fn apply_wider(
         &mut self,
         e: &mut Elements,
@@ -244,7 +245,7 @@ impl<'a> Emitter<'a> {
         self.apply(e, id, &args)
     }
 
-    fn applied(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
+    fn apply_computation(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
         let comp = &self.module.comps[id];
         let mut first = Vec::new();
         let mut leaves = 0;
@@ -266,7 +267,7 @@ impl<'a> Emitter<'a> {
                     literal.leaves().into_iter().map(|t| constant(&mut e.k, t)).collect()
                 }
                 Op::Iota(_) if comp.array(inst).elements() == 1 => {
-                    vec![number(&mut e.k, comp.array(inst).dtype, 0.0)]
+                    vec![small_constant(&mut e.k, comp.array(inst).dtype, 0.0)]
                 }
                 Op::Elementwise(op) => {
                     let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
@@ -296,7 +297,8 @@ impl<'a> Emitter<'a> {
                         taken = Some(match taken {
                             None => results,
                             Some(others) => {
-                                let chosen = if by_pred { selector } else { equals(&mut e.k, selector, n as u64) };
+                                let chosen =
+                                    if by_pred { selector } else { equals_number(&mut e.k, selector, n as u64) };
                                 chosen_of(&mut e.k, &i.shape, chosen, &results, &others)
                             }
                         });
@@ -311,18 +313,18 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The values of several instructions, one after another.
+/// The concatenated values of several instructions.
 fn all_of(values: &HashMap<InstId, Vec<ExprId>>, of: &[InstId]) -> Option<Vec<ExprId>> {
     of.iter().map(|o| values.get(o)).collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().copied().collect())
 }
 
-/// Whether an `s32` is this number.
-fn equals(k: &mut Kernel, x: ExprId, number: u64) -> ExprId {
+/// The comparison of an `s32` with a constant.
+fn equals_number(k: &mut Kernel, x: ExprId, number: u64) -> ExprId {
     let number = k.expr(Expr::Const(DType::S32, number));
     k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, number], DType::Pred)
 }
 
-/// Leaf by leaf one of two values of `shape`.
+/// Selects between two values of `shape`, leaf by leaf.
 fn chosen_of(k: &mut Kernel, shape: &Shape, pred: ExprId, yes: &[ExprId], no: &[ExprId]) -> Vec<ExprId> {
     let types = shape.leaves().into_iter().map(|a| a.dtype);
     types.zip(yes.iter().zip(no)).map(|(t, (&a, &b))| k.op(ScalarOp::Select, &[pred, a, b], t)).collect()

@@ -5,18 +5,18 @@ use crate::schedule::loops::prelude::*;
 use crate::target::LoopOrder;
 use std::ops::Range;
 
-/// Bands of rows that threads may share, where panels pass them one after another.
+/// Number of bands into which rows are divided among threads if panels pass the bands one after another.
 pub const BANDS: u64 = 2;
 
-/// The loops around the tile.
+/// The loops around a tile of a contraction.
 pub struct Grid {
     /// The loop over batches.
     pub batch: VarId,
-    /// Row axes that the tile does not lie along.
+    /// Loops over the row axes that the tile does not cover.
     pub outer: Vec<VarId>,
-    /// The loop over tiles of rows, of which the last one is smaller where the rows don't come out even.
+    /// The loop over tiles of rows; the last tile may be smaller.
     pub tile: VarId,
-    /// The loop over panels of columns, of which the last one is narrower.
+    /// The loop over panels of columns; the last panel may be narrower.
     pub panel: VarId,
 }
 
@@ -30,14 +30,14 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share that covers an axis without a loop.
-    pub fn whole(count: u64) -> Share {
+    /// The share that covers a whole axis without a loop.
+    pub fn without_loop(count: u64) -> Share {
         Share { at: Index::default(), count, guard: None, held: None }
     }
 }
 
 impl Grid {
-    /// The loops from outside inwards.
+    /// The loops, outermost first.
     pub fn loops(&self, order: LoopOrder) -> Vec<VarId> {
         let rows = self.rows().into_iter();
         match order {
@@ -51,7 +51,7 @@ impl Grid {
         self.outer.iter().copied().chain([self.tile]).collect()
     }
 
-    /// The rows in bands, which become the outermost loop of `loops`.
+    /// Divides the rows into bands, whose loop becomes the outermost of `loops`.
     pub fn in_bands(&self, k: &mut Kernel, loops: &mut Vec<VarId>, body: Vec<Stmt>) -> Vec<Stmt> {
         let mut rows = self.outer.iter().copied().chain([self.tile]);
         let Some(rows) = rows.find(|&v| k.vars[v] >= BANDS) else { return body };
@@ -62,12 +62,12 @@ impl Grid {
         }
         loops.insert(0, band);
         let at = Index::var(band).scale(each_band as i64).add(&Index::var(inner));
-        numbered(k, rows, at, body)
+        with_variable_as(k, rows, at, body)
     }
 }
 
-/// `body` where `low <= at < high`; nothing where that never holds.
-pub fn within(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<Stmt>) -> Vec<Stmt> {
+/// Wraps `body` in the condition `low <= at < high`; returns nothing if that never holds.
+pub fn if_in_range(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<Stmt>) -> Vec<Stmt> {
     let (least, most) = at.range(&k.vars);
     if most < low || least >= high {
         return Vec::new();
@@ -79,21 +79,21 @@ pub fn within(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<Stmt>) 
     vec![Stmt::If { cond, body }]
 }
 
-/// `body` with the variable `var` as `number`, where that is one of its range.
-pub fn numbered(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
+/// Wraps `body` so that variable `var` has the value `number`, under the condition that it is in the variable's range.
+pub fn with_variable_as(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
     let all = k.vars[var];
     let value = number.limit(0, all as i64 - 1, &k.vars);
-    within(k, &number, 0, all as i64, vec![Stmt::Let { var, value, body }])
+    if_in_range(k, &number, 0, all as i64, vec![Stmt::Let { var, value, body }])
 }
 
-/// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.
-pub fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
+/// Splits a grid loop into two shares: full parts of `most`, and a remainder of `total`.
+pub fn split_shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
     let (whole, rest) = (total / most, total % most);
     let parts = [(0..whole, most), (whole..whole + rest.min(1), rest)];
     parts.into_iter().filter(|(rounds, _)| !rounds.is_empty()).map(|(r, count)| share(k, var, r, count)).collect()
 }
 
-/// The share of a grid loop that is these rounds, with `count` in each.
+/// The share of a grid loop that consists of the iterations `rounds`, with `count` elements in each.
 pub fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Share {
     let (first, n) = (rounds.start as i64, rounds.end - rounds.start);
     let part = n < k.vars[var];
@@ -110,8 +110,8 @@ pub fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Shar
     Share { at, count, guard, held }
 }
 
-/// `body` where it runs.
-pub fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
+/// Wraps `body` in the conditions of its shares.
+pub fn guard_by_shares(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
     for share in shares {
         if let Some((var, value)) = &share.held {
             body = vec![Stmt::Let { var: *var, value: value.clone(), body }];
@@ -124,8 +124,8 @@ pub fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<St
     body
 }
 
-/// `body` with `vars` at number `all` of what loops over them would go through.
-pub fn counted(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<Stmt>) -> Vec<Stmt> {
+/// Wraps `body` so that `vars` have the values of iteration number `all` of a loop nest over them.
+pub fn decompose_number(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<Stmt>) -> Vec<Stmt> {
     let mut stride = 1;
     for &var in vars.iter().rev() {
         let n = k.vars[var] as i64;
@@ -136,18 +136,18 @@ pub fn counted(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<Stmt>) -> V
     body
 }
 
-/// Makes `body` the body of the kernel inside these loops, of which as many of the outermost as give enough chunks become one.
-pub fn chunked(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
+/// Makes `body` the body of the kernel inside `loops`; as many of the outermost as give enough chunks are fused into the chunk loop.
+pub fn set_chunked_body(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
     let loops: Vec<VarId> = loops.iter().copied().filter(|&v| k.vars[v] != 1).collect();
     let (mut taken, mut chunks) = (0, 1);
     while taken < loops.len() && chunks < ENOUGH_CHUNKS {
         chunks *= k.vars[loops[taken]];
         taken += 1;
     }
-    body = looped(&loops[taken..], body);
+    body = nest_loops(&loops[taken..], body);
     if taken > 1 {
         let all = k.var(chunks);
-        body = counted(k, all, &loops[..taken], body);
+        body = decompose_number(k, all, &loops[..taken], body);
         k.chunks = Some(all);
     } else {
         k.chunks = loops.first().copied();

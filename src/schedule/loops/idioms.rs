@@ -3,17 +3,17 @@ use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// A constant of an element type with a small whole value.
-pub(in crate::schedule) fn number(k: &mut Kernel, dtype: DType, value: f64) -> ExprId {
+/// A constant with a small integer value, of any element type.
+pub(in crate::schedule) fn small_constant(k: &mut Kernel, dtype: DType, value: f64) -> ExprId {
     constant(k, &Tensor::scalar_of(dtype, value))
 }
 
-/// `x`, of type `from`, as another type.
+/// Converts `x` from one element type to another.
 pub(in crate::schedule) fn convert(k: &mut Kernel, x: ExprId, from: DType, to: DType) -> ExprId {
     if from == to { x } else { k.op(ScalarOp::Convert(to), &[x], to) }
 }
 
-/// The first element of `t` as an expression.
+/// The first element of `t` as a constant.
 pub(in crate::schedule) fn constant(k: &mut Kernel, t: &Tensor) -> ExprId {
     if t.dtype == DType::C128 && t.bytes.len() >= 16 {
         let part = |from: usize| Tensor::new(DType::F64, vec![], t.bytes.slice(from..from + 8));
@@ -26,22 +26,22 @@ pub(in crate::schedule) fn constant(k: &mut Kernel, t: &Tensor) -> ExprId {
     k.expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))
 }
 
-/// A loop variable of each of these extents, and the coordinates that they are.
-pub(in crate::schedule) fn over(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
+/// New loop variables with these extents, and the coordinates that they stand for.
+pub(in crate::schedule) fn loop_variables(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
     let vars: Vec<VarId> = dims.iter().map(|&n| k.var(n)).collect();
     let at = vars.iter().map(|&v| Index::var(v)).collect();
     (vars, at)
 }
 
-/// Loop variables over `dims` and the coordinates that they make; an axis of one element has no loop.
+/// New loop variables over `dims` and the coordinates that they stand for; an axis of one element has no loop.
 pub(in crate::schedule) fn over_several(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
-    let (vars, at) = over(k, dims);
+    let (vars, at) = loop_variables(k, dims);
     let at = at.into_iter().zip(dims).map(|(x, &n)| if n == 1 { Index::constant(0) } else { x }).collect();
     (vars, at)
 }
 
-/// Both hold.
-pub(in crate::schedule) fn both(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
+/// The conjunction of two conditions.
+pub(in crate::schedule) fn logical_and(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
     k.op(ScalarOp::And, &[a, b], DType::Pred)
 }
 
@@ -50,13 +50,13 @@ pub(in crate::schedule) fn not(k: &mut Kernel, x: ExprId) -> ExprId {
     k.op(ScalarOp::Not, &[x], DType::Pred)
 }
 
-/// Has `all` hold only where `test` does.
+/// Adds `test` to the conjunction `all`.
 pub(in crate::schedule) fn require(k: &mut Kernel, all: &mut Option<ExprId>, test: Expr) {
     let test = k.expr(test);
-    *all = Some(all.map_or(test, |all| both(k, all, test)));
+    *all = Some(all.map_or(test, |all| logical_and(k, all, test)));
 }
 
-/// One of two values; the first where there is no condition.
+/// Selects one of two values; the first if there is no condition.
 pub(in crate::schedule) fn select(
     k: &mut Kernel,
     cond: Option<ExprId>,
@@ -67,8 +67,8 @@ pub(in crate::schedule) fn select(
     cond.map_or(yes, |cond| k.op(ScalarOp::Select, &[cond, yes, no], dtype))
 }
 
-/// The number of the element at position `i` of `n` elements that are `step` apart, limited to those that are there; `inside` then holds
-/// only where there is one.
+/// The coordinate of position `i` among `n` elements that are `step` apart, clamped to the elements; `inside` gets the condition that the
+/// position is one of them.
 pub(in crate::schedule) fn element_at(
     k: &mut Kernel,
     i: &Index,
@@ -89,8 +89,13 @@ pub(in crate::schedule) fn element_at(
     held.div(step, &k.vars)
 }
 
-/// Gives number `at` of each register array a value; all values are computed before any of them changes.
-pub(in crate::schedule) fn assigned(k: &mut Kernel, regs: &[RegId], at: &Index, values: &[ExprId]) -> Vec<Stmt> {
+/// Assigns element `at` of each register array; all values are computed before any register changes.
+pub(in crate::schedule) fn assign_registers(
+    k: &mut Kernel,
+    regs: &[RegId],
+    at: &Index,
+    values: &[ExprId],
+) -> Vec<Stmt> {
     let set = |(&reg, &value): (&RegId, &ExprId)| Stmt::Set { reg, at: at.clone(), value };
     if regs.len() == 1 {
         return regs.iter().zip(values).map(set).collect();
@@ -102,12 +107,12 @@ pub(in crate::schedule) fn assigned(k: &mut Kernel, regs: &[RegId], at: &Index, 
     body
 }
 
-/// `body` in loops over `vars`, outermost first.
-pub(in crate::schedule) fn looped(vars: &[VarId], body: Vec<Stmt>) -> Vec<Stmt> {
-    vars.iter().rev().fold(body, |body, &v| vec![each(v, LoopKind::Seq, body)])
+/// Wraps `body` in loops over `vars`, outermost first.
+pub(in crate::schedule) fn nest_loops(vars: &[VarId], body: Vec<Stmt>) -> Vec<Stmt> {
+    vars.iter().rev().fold(body, |body, &v| vec![for_loop(v, LoopKind::Seq, body)])
 }
 
 /// `for var { body }`.
-pub(in crate::schedule) fn each(var: VarId, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
+pub(in crate::schedule) fn for_loop(var: VarId, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
     Stmt::For { var, kind, body }
 }

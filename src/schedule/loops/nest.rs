@@ -4,30 +4,30 @@ use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::row_tails;
 use std::collections::HashMap;
 
-/// Makes `body`, written over `vars` (outermost first), the body of the kernel.
-pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
+/// Makes `body`, written over `vars` (outermost first), the body of the kernel, vectorized along the innermost.
+pub fn set_vectorized_body(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
     let mut body = body.to_vec();
     let mut vars: Vec<VarId> = vars.iter().copied().filter(|&v| k.vars[v] != 1).collect();
-    collapse(k, &mut vars, &mut body);
+    collapse_loops(k, &mut vars, &mut body);
     let Some(inner) = vars.pop() else {
         k.body = body;
         return;
     };
-    let mut across = row_tails::along(k, &vars, inner, &body, lanes);
+    let mut across = row_tails::choose_tail_loop(k, &vars, inner, &body, lanes);
     if let (Some(v), [rows]) = (across, &vars[..]) {
         // chunks of as many rows as there are lanes
         let (block, row) = (k.var(k.vars[*rows] / lanes), k.var(lanes));
         body = substitute_all(k, &body, v, &Index::var(block).scale(lanes as i64).add(&Index::var(row)));
         (vars, across) = (vec![block, row], Some(row));
     }
-    let mut parts = vectors(k, &body, inner, lanes);
+    let mut parts = vector_loops(k, &body, inner, lanes);
     if vars.is_empty() {
         // The first part, the widest, is what chunks are made of; the rest runs with the last chunk.
         let mut parts = parts.into_iter();
         let Some((tile, first)) = parts.next() else { return };
         k.chunks = Some(tile);
         k.body = vec![first];
-        let rest: Vec<Stmt> = parts.map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
+        let rest: Vec<Stmt> = parts.map(|(tile, s)| for_loop(tile, LoopKind::Seq, vec![s])).collect();
         if !rest.is_empty() {
             let count = k.vars[tile] as i64;
             let last = k.expr(Expr::Within(Index::var(tile), count - 1, count));
@@ -38,22 +38,22 @@ pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
     let rest = across.map_or(Vec::new(), |row| {
         parts.truncate(1);
         let first = k.vars[inner] / lanes * lanes;
-        row_tails::rest(k, &vars[1..], row, inner, first, &body, lanes)
+        row_tails::emit_tail(k, &vars[1..], row, inner, first, &body, lanes)
     });
-    let inside = parts.into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
-    let mut inside = looped(&vars[1..], inside);
+    let inside = parts.into_iter().map(|(tile, s)| for_loop(tile, LoopKind::Seq, vec![s])).collect();
+    let mut inside = nest_loops(&vars[1..], inside);
     inside.extend(rest);
     k.chunks = vars.first().copied();
     k.body = inside;
 }
 
-/// Stores for all of `var`, as loops over vectors.
+/// Wraps stores in loops over all of `var`, in vectors.
 pub fn in_vectors(k: &mut Kernel, var: VarId, body: &[Stmt], lanes: u64) -> Vec<Stmt> {
-    vectors(k, body, var, lanes).into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect()
+    vector_loops(k, body, var, lanes).into_iter().map(|(tile, s)| for_loop(tile, LoopKind::Seq, vec![s])).collect()
 }
 
-/// Loop variables and what to repeat over them: whole vectors, then one of which only the first lanes are elements.
-pub(in crate::schedule) fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
+/// Splits loop `inner` into vectors: returns loops with their bodies, first over full vectors, then a partial one.
+pub(in crate::schedule) fn vector_loops(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
     let n = k.vars[inner];
     let lanes = lanes.max(1).min(n.next_power_of_two());
     let (whole, tail) = (n / lanes, n % lanes);
@@ -62,20 +62,20 @@ pub(in crate::schedule) fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, 
         let (tile, lane) = (k.var(whole), k.var(lanes));
         let at = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
         let inside = substitute_all(k, body, inner, &at);
-        parts.push((tile, each(lane, LoopKind::Vector, inside)));
+        parts.push((tile, for_loop(lane, LoopKind::Vector, inside)));
     }
     if tail > 0 {
         let (tile, lane) = (k.var(1), k.var(tail.next_power_of_two()));
         let at = Index::var(lane).offset((whole * lanes) as i64);
         let inside = substitute_all(k, body, inner, &at);
         let kind = if tail.is_power_of_two() { LoopKind::Vector } else { LoopKind::Masked(tail) };
-        parts.push((tile, each(lane, kind, inside)));
+        parts.push((tile, for_loop(lane, kind, inside)));
     }
     parts
 }
 
-/// Neighbouring loops become one where every index steps through both without a gap.
-fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
+/// Fuses neighboring loops if every index steps through both without a gap.
+fn collapse_loops(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
     let mut d = vars.len();
     while d >= 2 {
         d -= 1;
@@ -107,7 +107,7 @@ fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
     }
 }
 
-/// Copies of statements with `var` replaced.
+/// Copies statements with `var` replaced by an index.
 pub(in crate::schedule) fn substitute_all(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
     let mut memo = HashMap::new();
     body.iter()

@@ -5,20 +5,26 @@ use crate::schedule::loops::nest;
 use crate::schedule::loops::prelude::*;
 use std::collections::BTreeSet;
 
-/// Cycles to load or store an element alone.
+/// Cycles of the load or store of one element by itself.
 const ALONE: u64 = 2;
-/// How many times less it must take than what it saves.
+/// Required ratio of the time that vectorizing along the rows saves to the time that it costs.
 const WORTH: u64 = 2;
 
-/// The loop of `vars` along which what is left of `inner` in vectors of `lanes` is better taken. Chunks are rounds of the first
-/// one, so that it is that only where there is no other, and its rounds are whole vectors.
-pub(in crate::schedule) fn along(k: &Kernel, vars: &[VarId], inner: VarId, body: &[Stmt], lanes: u64) -> Option<VarId> {
+/// The loop of `vars` along which the remainder of `inner` (less than `lanes`) is better vectorized; `None` if none is. Chunks are
+/// iterations of the first loop, so that it is chosen only if there is no other and it has full vectors.
+pub(in crate::schedule) fn choose_tail_loop(
+    k: &Kernel,
+    vars: &[VarId],
+    inner: VarId,
+    body: &[Stmt],
+    lanes: u64,
+) -> Option<VarId> {
     let left = k.vars[inner] % lanes.max(1);
     if left == 0 || k.vars[inner] < lanes {
         return None;
     }
     let work: u64 = body.iter().map(|s| if let Stmt::Store { value, .. } = s { k.work_of(*value) } else { 0 }).sum();
-    let cost = |v: &VarId| left * (work + lanes * ALONE * apart(k, body, *v));
+    let cost = |v: &VarId| left * (work + lanes * ALONE * strided_accesses(k, body, *v));
     let fits = |v: &VarId| k.vars[*v] >= lanes && cost(v) * WORTH < work * lanes;
     match *vars {
         [rows] => Some(rows).filter(|&v| fits(&v) && k.vars[v].is_multiple_of(lanes)),
@@ -26,8 +32,8 @@ pub(in crate::schedule) fn along(k: &Kernel, vars: &[VarId], inner: VarId, body:
     }
 }
 
-/// The elements of `inner` from `first` on, one after another, in vectors along `row`, inside the loops over `vars`.
-pub(in crate::schedule) fn rest(
+/// Emits the elements of `inner` from `first` on, vectorized along `row`, inside the loops over `vars`.
+pub(in crate::schedule) fn emit_tail(
     k: &mut Kernel,
     vars: &[VarId],
     row: VarId,
@@ -39,15 +45,15 @@ pub(in crate::schedule) fn rest(
     let mut out = Vec::new();
     for element in first..k.vars[inner] {
         let one = nest::substitute_all(k, body, inner, &Index::constant(element as i64));
-        for (tile, stmt) in nest::vectors(k, &one, row, lanes) {
-            out.push(each(tile, LoopKind::Seq, vec![stmt]));
+        for (tile, stmt) in nest::vector_loops(k, &one, row, lanes) {
+            out.push(for_loop(tile, LoopKind::Seq, vec![stmt]));
         }
     }
-    vars.iter().rev().filter(|&&v| v != row).fold(out, |body, &v| vec![each(v, LoopKind::Seq, body)])
+    vars.iter().rev().filter(|&&v| v != row).fold(out, |body, &v| vec![for_loop(v, LoopKind::Seq, body)])
 }
 
-/// Loads and stores of `body` whose elements lie apart along `v`.
-fn apart(k: &Kernel, body: &[Stmt], v: VarId) -> u64 {
+/// Number of loads and stores of `body` whose neighbors along `v` are not adjacent in memory.
+fn strided_accesses(k: &Kernel, body: &[Stmt], v: VarId) -> u64 {
     let (mut open, mut seen, mut count) = (Vec::new(), BTreeSet::new(), 0);
     let lies_apart = |index: &Index| !matches!(index.coefficient(v, &|e| k.varies(e, v)), Some(0 | 1));
     for s in body {

@@ -12,7 +12,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// A variable of this type, without a value yet.
+    /// Declares a variable of this type, without a value.
     pub fn new(k: &mut Kernel, dtype: DType) -> Local {
         let reg = k.reg(dtype, 1, 1);
         let value = k.get(reg, 0);
@@ -28,40 +28,40 @@ impl Local {
     }
     /// Sets the variable to the value of an index.
     pub fn assign(self, k: &mut Kernel, index: &Index) -> Stmt {
-        let value = s64(k, index);
+        let value = index_to_s64(k, index);
         self.set(value)
     }
-    /// Adds a constant.
-    pub fn step(self, k: &mut Kernel, by: i64) -> Stmt {
+    /// Adds a constant to the variable.
+    pub fn add_constant(self, k: &mut Kernel, by: i64) -> Stmt {
         self.assign(k, &self.index().offset(by))
     }
 }
 
-/// An index as an `s64` expression.
-pub fn s64(k: &mut Kernel, index: &Index) -> ExprId {
+/// Converts an index to an `s64` expression.
+pub fn index_to_s64(k: &mut Kernel, index: &Index) -> ExprId {
     k.expr(Expr::Number(index.clone(), DType::S64))
 }
 
 /// `a < b`, by value.
-pub fn less(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
+pub fn less_than(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
     k.op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[a, b], DType::Pred)
 }
 
-/// `for counter in from..to { body }` with bounds known at run time; `to` is computed again before each round.
+/// Emits `for counter in from..to { body }` with bounds known at run time; `to` is evaluated again before each iteration.
 pub fn count(k: &mut Kernel, counter: Local, from: &Index, to: ExprId, mut body: Vec<Stmt>) -> [Stmt; 2] {
     let start = counter.assign(k, from);
-    let cond = less(k, counter.value, to);
-    body.push(counter.step(k, 1));
+    let cond = less_than(k, counter.value, to);
+    body.push(counter.add_constant(k, 1));
     [start, Stmt::While { cond, body }]
 }
 
-/// Makes `body` the body of the kernel inside loops over `vars`, outermost first; the first that is more than one iteration
-/// is what chunks are made of.
-pub fn nested(k: &mut Kernel, vars: &[VarId], body: Vec<Stmt>) {
+/// Makes `body` the body of the kernel inside loops over `vars`, outermost first; the first with more than one iteration is divided into
+/// chunks.
+pub fn set_nested_body(k: &mut Kernel, vars: &[VarId], body: Vec<Stmt>) {
     let mut vars: Vec<VarId> = vars.to_vec();
     k.chunks = (!vars.is_empty()).then(|| {
         let first = vars.iter().position(|&v| k.vars[v] > 1).unwrap_or(0);
         vars.remove(first)
     });
-    k.body = looped(&vars, body);
+    k.body = nest_loops(&vars, body);
 }

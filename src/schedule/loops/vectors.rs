@@ -2,13 +2,13 @@
 use crate::schedule::loops::prelude::*;
 use crate::target::Level;
 
-/// Most vectors that are folded side by side, so that none waits for its own last step.
+/// Most vectors that are reduced in an interleaved way, so that none waits for its own last step.
 pub(in crate::schedule) const SIDE_BY_SIDE: u64 = 4;
 
-/// The widths of vectors that a run of elements is cut into.
+/// Vector widths by which a run of elements is divided.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::schedule) struct Width {
-    /// Lanes of a whole one.
+    /// Lanes of a full vector.
     pub lanes: u64,
     /// Whether a load or store of some of the lanes takes no longer than one of all. Only AVX-512's does: with AVX2 such a store
     /// takes a dozen micro-operations, and LLVM takes it apart for NEON. What reads the place behind those lanes soon waits
@@ -16,23 +16,23 @@ pub(in crate::schedule) struct Width {
     pub masks: bool,
 }
 
-/// Some of the elements: `blocks` vectors of `lanes` from `first` on.
+/// A run of vectors: `blocks` vectors of `lanes` elements each, from element `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::schedule) struct Cut {
     pub first: u64,
     pub blocks: u64,
     pub lanes: u64,
-    /// How the loop over a vector's lanes runs.
+    /// Kind of the loop over a vector's lanes.
     pub kind: LoopKind,
 }
 
 impl Width {
-    /// `all` elements: whole vectors, then one of which some lanes are elements, or narrower and narrower ones.
-    pub(in crate::schedule) fn cut(self, all: u64) -> Vec<Cut> {
+    /// Divides `all` elements into full vectors and a remainder: one partial vector, or narrower and narrower ones.
+    pub(in crate::schedule) fn split(self, all: u64) -> Vec<Cut> {
         let (mut cuts, mut first, mut lanes) = (Vec::new(), 0, self.lanes);
         while first < all {
             let left = all - first;
-            if let Some(kind) = self.tail(left, lanes) {
+            if let Some(kind) = self.tail_kind(left, lanes) {
                 cuts.push(Cut { first, blocks: 1, lanes: left.next_power_of_two(), kind });
                 break;
             }
@@ -47,14 +47,14 @@ impl Width {
         cuts
     }
 
-    /// How the lanes of one vector run that holds `left` elements, less than `lanes`, where one is better than several.
-    fn tail(self, left: u64, lanes: u64) -> Option<LoopKind> {
+    /// Kind of the lane loop of one partial vector that holds `left` of `lanes` elements; `None` if narrower vectors are better.
+    fn tail_kind(self, left: u64, lanes: u64) -> Option<LoopKind> {
         (self.masks && 0 < left && left < lanes && !left.is_power_of_two()).then_some(LoopKind::Masked(left))
     }
 }
 
 impl Cut {
-    /// How many elements it has.
+    /// Number of elements in the run.
     pub(in crate::schedule) fn elements(&self) -> u64 {
         match self.kind {
             LoopKind::Masked(valid) => valid,
@@ -62,24 +62,24 @@ impl Cut {
         }
     }
 
-    /// How many of its vectors go side by side, at most `most`: as many as share them evenly.
+    /// Number of vectors to interleave, at most `most`: a number that divides them evenly.
     pub(in crate::schedule) fn side_by_side(&self, most: u64) -> u64 {
         (1..=most).rev().find(|&n| self.blocks.is_multiple_of(n)).unwrap_or(1)
     }
 
-    /// `body` for each vector `block` and each lane of it.
-    pub(in crate::schedule) fn loops(&self, block: VarId, lane: VarId, body: Vec<Stmt>) -> Stmt {
-        each(block, LoopKind::Seq, vec![each(lane, self.kind, body)])
+    /// Wraps `body` in loops over the vectors (`block`) and their lanes.
+    pub(in crate::schedule) fn loop_nest(&self, block: VarId, lane: VarId, body: Vec<Stmt>) -> Stmt {
+        for_loop(block, LoopKind::Seq, vec![for_loop(lane, self.kind, body)])
     }
 
-    /// The element of lane `lane` of vector `block`.
-    pub(in crate::schedule) fn at(&self, block: &Index, lane: VarId) -> Index {
+    /// The index of lane `lane` of vector `block`.
+    pub(in crate::schedule) fn element_index(&self, block: &Index, lane: VarId) -> Index {
         block.scale(self.lanes as i64).add(&Index::var(lane)).offset(self.first as i64)
     }
 }
 
 impl Emitter<'_> {
-    /// Vectors of elements of a type.
+    /// Vector widths for an element type.
     pub(in crate::schedule) fn width(&self, dtype: DType) -> Width {
         Width { lanes: self.lanes(dtype), masks: self.target.machine().level == Level::Avx512 }
     }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn cuts(masks: bool, all: u64) -> Vec<(u64, u64, u64, LoopKind)> {
-        let cuts = Width { lanes: 16, masks }.cut(all);
+        let cuts = Width { lanes: 16, masks }.split(all);
         cuts.iter().map(|c| (c.first, c.blocks, c.lanes, c.kind)).collect()
     }
 

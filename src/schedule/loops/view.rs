@@ -3,40 +3,41 @@
 use crate::kernel::{BufId, ExprId, Index, Kernel, Stmt};
 use crate::schedule::memory::layout::Layout;
 
-/// Where the elements of an array are.
+/// The buffer and the layout of an array.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The buffer that holds the array.
     pub buf: BufId,
     /// The layout of the elements in the buffer. The origin of a convolution's operand is where the first window begins.
     pub layout: Layout,
-    /// Where only some rows of the first spatial axis are there: how many. The last one made takes the place of the first.
+    /// Number of rows of a ring buffer along the first spatial axis, in which the newest row replaces the oldest; `None` if all rows are
+    /// stored.
     pub ring: Option<u64>,
 }
 
 impl View {
-    /// An array that is there as a whole.
+    /// A view of an array that is stored whole.
     pub fn new(buf: BufId, layout: Layout) -> View {
         View { buf, layout, ring: None }
     }
 
-    /// How far an element along `axis` is from the next.
+    /// Distance of neighboring elements along `axis`.
     pub fn stride(&self, axis: usize) -> i64 {
         self.layout.strides[axis]
     }
 
-    /// The place of element `at`.
-    pub fn at(&self, at: &[Index]) -> Index {
-        self.layout.at(at)
+    /// The offset of element `at` in the buffer.
+    pub fn offset_of(&self, at: &[Index]) -> Index {
+        self.layout.offset_of(at)
     }
 
-    /// Element `at`.
+    /// Loads element `at`.
     pub fn load(&self, k: &mut Kernel, at: &[Index]) -> ExprId {
-        k.load(self.buf, self.at(at))
+        k.load(self.buf, self.offset_of(at))
     }
 
-    /// `value` becomes element `at`.
+    /// Stores `value` as element `at`.
     pub fn store(&self, at: &[Index], value: ExprId) -> Stmt {
-        Stmt::Store { buf: self.buf, index: self.at(at), value }
+        Stmt::Store { buf: self.buf, index: self.offset_of(at), value }
     }
 }

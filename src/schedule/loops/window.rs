@@ -2,9 +2,9 @@
 use crate::hlo::attrs::WindowDim;
 use crate::schedule::loops::prelude::*;
 
-/// The taps of the window at `at` over an array of `dims`: loop variables (outermost first), the element that a tap reads
-/// (limited to the array, so that it can always be read), and whether it is one; `None` where it always is.
-pub fn taps(
+/// Loop variables over the taps of the window at `at` of an array of `dims` (outermost first), the coordinates of the element that a tap
+/// reads (clamped to the array, so that the load is always valid), and the condition that it is inside; `None` if it always is.
+pub fn window_taps(
     k: &mut Kernel,
     window: &[WindowDim],
     dims: &[u64],
@@ -29,8 +29,8 @@ pub fn taps(
     (loops, from, inside)
 }
 
-/// The windows of `extent` along an axis of `n` elements that reach over neither edge: from which to before which.
-fn interior(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
+/// The range of windows among `extent` along an axis of `n` elements that stay inside the array.
+fn interior_range(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
     if w.lhs_dilate != 1 || w.stride == 0 {
         return (0, 0);
     }
@@ -40,19 +40,19 @@ fn interior(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
     (low as u64, high as u64)
 }
 
-/// The windows that reach over no edge, where those are most: their taps are all elements, which no test need find out.
+/// The windows that stay inside the array, if these are most: their taps need no test.
 pub(in crate::schedule) struct Interior {
-    /// Axes of which some windows reach over an edge, and those that don't: from which to before which.
+    /// Axes along which some windows cross an edge, each with the range of those that don't.
     axes: Vec<(usize, u64, u64)>,
 }
 
 impl Interior {
-    /// The interior of the windows of `op` over an array of `input`, as many as `dims`, whose vectors lie along `lanes`.
-    pub(in crate::schedule) fn of(op: &Op, input: &[u64], dims: &[u64], lanes: usize) -> Option<Interior> {
+    /// The interior windows of `op` over an array of `input`, with `dims` windows, vectorized along axis `lanes`.
+    pub(in crate::schedule) fn of_windows(op: &Op, input: &[u64], dims: &[u64], lanes: usize) -> Option<Interior> {
         let Op::ReduceWindow { window, .. } = op else { return None };
         let mut axes = Vec::new();
         for (d, w) in window.iter().enumerate() {
-            let (low, high) = interior(w, input[d], dims[d]);
+            let (low, high) = interior_range(w, input[d], dims[d]);
             if (low, high) == (0, dims[d]) {
                 continue;
             }
@@ -65,8 +65,14 @@ impl Interior {
         (!axes.is_empty()).then_some(Interior { axes })
     }
 
-    /// Has `at` name windows inside by variables of their own; these and what they are by the loops `outer` over all.
-    pub(in crate::schedule) fn enter(&self, k: &mut Kernel, outer: &[VarId], at: &mut [Index]) -> Vec<(VarId, Index)> {
+    /// Replaces coordinates in `at` by new variables over interior windows; returns these variables, each with its value by the loops
+    /// `outer` over all windows.
+    pub(in crate::schedule) fn bind_interior(
+        &self,
+        k: &mut Kernel,
+        outer: &[VarId],
+        at: &mut [Index],
+    ) -> Vec<(VarId, Index)> {
         let of_axis = |&(d, low, high): &(usize, u64, u64)| {
             let own = k.var(high - low);
             at[d] = Index::var(own).offset(low as i64);
@@ -75,8 +81,8 @@ impl Interior {
         self.axes.iter().map(of_axis).collect()
     }
 
-    /// `inside` for windows inside, with their variables, and `edge` for others.
-    pub(in crate::schedule) fn either(
+    /// Emits `inside` for interior windows, with their variables, and `edge` for the others.
+    pub(in crate::schedule) fn interior_or_edge(
         &self,
         k: &mut Kernel,
         outer: &[VarId],
@@ -107,11 +113,11 @@ mod tests {
 
     #[test]
     fn windows_inside_read_elements_only() {
-        assert_eq!(interior(&window(3, 1, 1, 1), 28, 28), (1, 27));
-        assert_eq!(interior(&window(3, 2, 1, 1), 111, 56), (1, 55));
-        assert_eq!(interior(&window(3, 2, 0, 1), 113, 56), (0, 56));
-        assert_eq!(interior(&window(3, 1, 2, 2), 9, 9), (2, 7));
-        assert_eq!(interior(&window(7, 1, 3, 1), 4, 4), (3, 3));
-        assert_eq!(interior(&window(2, 1, -1, 1), 9, 7), (0, 7));
+        assert_eq!(interior_range(&window(3, 1, 1, 1), 28, 28), (1, 27));
+        assert_eq!(interior_range(&window(3, 2, 1, 1), 111, 56), (1, 55));
+        assert_eq!(interior_range(&window(3, 2, 0, 1), 113, 56), (0, 56));
+        assert_eq!(interior_range(&window(3, 1, 2, 2), 9, 9), (2, 7));
+        assert_eq!(interior_range(&window(7, 1, 3, 1), 4, 4), (3, 3));
+        assert_eq!(interior_range(&window(2, 1, -1, 1), 9, 7), (0, 7));
     }
 }

@@ -14,22 +14,22 @@ pub struct BufferRequest {
     pub bytes: u64,
     /// The alignment of the buffer's offset.
     pub align: u64,
-    /// From its first launch to its last.
+    /// The launches from the first that touches the buffer to the last.
     pub span: LiveRange,
 }
 
-/// Comparisons of two buffers that a better plan may cost.
+/// Upper limit of comparisons of two buffers that the search for a better plan may take.
 const BUDGET: u64 = 50_000_000;
 
-/// The bytes of the best plan that was found, and its offsets.
+/// Plans the offsets of buffers; returns the total size and the offsets.
 ///
-/// The buffers are placed one after the other, each at the lowest offset where nothing else lives at the same time: the
-/// largest first, then the longest-lived, then in the order of the program. Where that is more than what lives at one launch,
-/// the buffer that ends highest is placed before all others, over and over; the best plan of all is kept. Buffers of which too many
-/// live at once to compare them in pairs are placed in the order of the program alone, which takes n log n.
-pub fn best(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
-    if pairs(wanted) > BUDGET {
-        return sweep(wanted);
+/// The buffers are placed one after the other, each at the lowest offset that no buffer with an overlapping lifetime uses: the largest
+/// first, then the longest-lived, then in the order of the program. While the plan takes more than the bytes that live at one launch, the
+/// buffer that ends highest is moved to the front and all are placed again; the best plan is kept. If too many lifetimes overlap to
+/// compare buffers in pairs, they are placed in the order of the program alone, which takes n log n.
+pub fn best_plan(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
+    if overlapping_pairs(wanted) > BUDGET {
+        return place_by_sweep(wanted);
     }
     let (least, _) = most_at_once(wanted);
     let mut orders: Vec<Vec<usize>> = vec![(0..wanted.len()).collect(); 2];
@@ -37,11 +37,11 @@ pub fn best(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
     orders[0].sort_by_key(|i| (Reverse(of(i).bytes), of(i).buf.index()));
     orders[1].sort_by_key(|i| (Reverse(of(i).span.last - of(i).span.first), of(i).buf.index()));
     orders.push(program_order(wanted));
-    let mut space = Space::of(wanted);
-    let mut found = space.place(&orders[0]);
+    let mut space = Space::new(wanted);
+    let mut found = space.place_in_order(&orders[0]);
     let mut rounds = BUDGET / (wanted.len() as u64).pow(2).max(1);
     for (number, order) in orders.iter_mut().enumerate() {
-        let mut tried = if number == 0 { found.clone() } else { space.place(order) };
+        let mut tried = if number == 0 { found.clone() } else { space.place_in_order(order) };
         for _ in 0..wanted.len() {
             if tried.0 < found.0 {
                 found = tried.clone();
@@ -53,21 +53,21 @@ pub fn best(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
             let highest = order.iter().position(|&i| tried.1[i] + wanted[i].bytes == tried.0);
             let Some(highest) = highest.filter(|&at| at > 0) else { break };
             order[..=highest].rotate_right(1);
-            tried = space.place(order);
+            tried = space.place_in_order(order);
         }
     }
     found
 }
 
-/// The buffers in the order in which they are first touched, the largest first of those that are touched at once.
+/// Buffers sorted by when they are first touched, the largest first among equals.
 fn program_order(wanted: &[BufferRequest]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&i| (wanted[i].span.first, Reverse(wanted[i].bytes), wanted[i].buf.index()));
     order
 }
 
-/// How many pairs of buffers live at the same time.
-fn pairs(wanted: &[BufferRequest]) -> u64 {
+/// Number of pairs of buffers with overlapping lifetimes.
+fn overlapping_pairs(wanted: &[BufferRequest]) -> u64 {
     let mut firsts: Vec<usize> = wanted.iter().map(|w| w.span.first).collect();
     let mut lasts: Vec<usize> = wanted.iter().map(|w| w.span.last).collect();
     firsts.sort_unstable();
@@ -77,30 +77,30 @@ fn pairs(wanted: &[BufferRequest]) -> u64 {
     wanted.iter().map(|w| before(w) - over(w) - 1).sum::<u64>() / 2
 }
 
-/// The bytes that live at the launch where most do, and the first such launch: no plan takes less.
+/// The most bytes that live at one launch (a lower bound of every plan), and the first such launch.
 pub fn most_at_once(wanted: &[BufferRequest]) -> (u64, Option<usize>) {
-    liveness::most(wanted.iter().map(|w| (w.bytes, w.span)))
+    liveness::peak_bytes(wanted.iter().map(|w| (w.bytes, w.span)))
 }
 
-/// Places buffers among those that have offsets already.
+/// Assigns offsets to buffers one by one.
 struct Space<'w> {
     wanted: &'w [BufferRequest],
-    /// How many moments the tree below has: a power of two.
+    /// Number of leaves of the segment tree over moments: a power of two.
     moments: usize,
-    /// By node of a tree over moments: the placed buffers whose spans cover the node's moments and not its parent's.
+    /// By node of the segment tree: the placed buffers whose lifetimes cover the node's moments but not its parent's.
     covering: Vec<Vec<usize>>,
-    /// The placed buffers by when they are first touched.
+    /// The placed buffers by the moment at which they are first touched.
     firsts: BTreeSet<(usize, usize)>,
 }
 
 impl<'w> Space<'w> {
-    fn of(wanted: &'w [BufferRequest]) -> Space<'w> {
+    fn new(wanted: &'w [BufferRequest]) -> Space<'w> {
         let moments = wanted.iter().map(|w| w.span.last + 1).max().unwrap_or(1).next_power_of_two();
         Space { wanted, moments, covering: vec![Vec::new(); 2 * moments], firsts: BTreeSet::new() }
     }
 
-    /// The bytes and the offsets of the plan that places buffers in this order.
-    fn place(&mut self, order: &[usize]) -> (u64, Vec<u64>) {
+    /// Places buffers in this order; returns the total size and the offsets.
+    fn place_in_order(&mut self, order: &[usize]) -> (u64, Vec<u64>) {
         self.covering.iter_mut().for_each(Vec::clear);
         self.firsts.clear();
         let (mut offsets, mut top) = (vec![0; self.wanted.len()], 0);
@@ -108,7 +108,7 @@ impl<'w> Space<'w> {
         for &i in order {
             let w = self.wanted[i];
             taken.clear();
-            self.beside(w.span, |other| {
+            self.for_each_overlapping(w.span, |other| {
                 let at: u64 = offsets[other];
                 taken.push((at, at.saturating_add(self.wanted[other].bytes)));
             });
@@ -127,8 +127,9 @@ impl<'w> Space<'w> {
         (top, offsets)
     }
 
-    /// The placed buffers that live at a moment of `span`: those that live at its first, and those that begin later.
-    fn beside(&self, span: LiveRange, mut each: impl FnMut(usize)) {
+    /// Calls `each` with every placed buffer whose lifetime overlaps `span`: those that live at its first moment, and those that begin
+    /// later.
+    fn for_each_overlapping(&self, span: LiveRange, mut each: impl FnMut(usize)) {
         let mut node = span.first + self.moments;
         while node > 0 {
             self.covering[node].iter().for_each(|&other| each(other));
@@ -145,11 +146,11 @@ impl<'w> Space<'w> {
     }
 }
 
-/// The plan that places buffers in the order of the program, which is that of [`Space::place`]: what does not live any more when a
-/// buffer is first touched leaves a gap, and the buffer goes into the lowest gap that is large enough.
-fn sweep(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
+/// Places buffers in the order of the program, as [`Space::place_in_order`] would, in one sweep: buffers whose lifetimes have ended leave gaps,
+/// and each buffer goes into the lowest gap that is large enough.
+fn place_by_sweep(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
     let (mut offsets, mut top) = (vec![0; wanted.len()], 0);
-    let mut gaps = Gaps::all();
+    let mut gaps = FreeGaps::of_empty_memory();
     let mut ends: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
     for i in program_order(wanted) {
         let w = wanted[i];
@@ -159,25 +160,25 @@ fn sweep(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
             ends.pop();
             gaps.free(offsets[dead], wanted[dead].bytes);
         }
-        offsets[i] = gaps.take(w.bytes, w.align);
+        offsets[i] = gaps.allocate(w.bytes, w.align);
         ends.push(Reverse((w.span.last, i)));
         top = top.max(offsets[i].saturating_add(w.bytes));
     }
     (top, offsets)
 }
 
-/// Bytes that nothing takes, as gaps that do not touch. The last one has no end.
-struct Gaps {
+/// Free bytes as disjoint gaps; the last gap has no end.
+struct FreeGaps {
     /// The end of each gap by its first byte.
     ends: BTreeMap<u64, u64>,
     /// The first bytes of the gaps of 2^i to 2^(i+1) - 1 bytes.
     by_size: Vec<BTreeSet<u64>>,
 }
 
-impl Gaps {
-    /// The gaps of empty memory.
-    fn all() -> Gaps {
-        let mut gaps = Gaps { ends: BTreeMap::new(), by_size: vec![BTreeSet::new(); 64] };
+impl FreeGaps {
+    /// Empty memory: one gap without end.
+    fn of_empty_memory() -> FreeGaps {
+        let mut gaps = FreeGaps { ends: BTreeMap::new(), by_size: vec![BTreeSet::new(); 64] };
         gaps.add(0, u64::MAX);
         gaps
     }
@@ -195,8 +196,8 @@ impl Gaps {
         }
     }
 
-    /// Takes bytes at the lowest multiple of `align` where as many are free, and returns their offset.
-    fn take(&mut self, bytes: u64, align: u64) -> u64 {
+    /// Allocates bytes at the lowest free multiple of `align` and returns their offset.
+    fn allocate(&mut self, bytes: u64, align: u64) -> u64 {
         let fit = |from: u64| {
             let at = from.checked_next_multiple_of(align)?;
             (at.checked_add(bytes)? <= *self.ends.get(&from)?).then_some((from, at))
@@ -212,7 +213,7 @@ impl Gaps {
         at
     }
 
-    /// Gives bytes back.
+    /// Frees bytes.
     fn free(&mut self, at: u64, bytes: u64) {
         let (mut from, mut to) = (at, at.saturating_add(bytes));
         if let Some((&before, &end)) = self.ends.range(..at).next_back()
@@ -248,13 +249,15 @@ mod tests {
         // the two largest lie beside one another; what lives with both of its neighbours fits between only if it comes earlier
         let wanted = wanted(&[(336, 5, 6), (335, 3, 5), (334, 7, 14), (168, 6, 7), (64, 0, 20)]);
         let by_size: Vec<usize> = vec![0, 1, 2, 3, 4];
-        let (top, offsets) = best(&wanted);
-        assert!(top <= Space::of(&wanted).place(&by_size).0);
+        let (top, offsets) = best_plan(&wanted);
+        assert!(top <= Space::new(&wanted).place_in_order(&by_size).0);
         assert_eq!(top, most_at_once(&wanted).0);
         for (i, a) in wanted.iter().enumerate() {
             for (j, b) in wanted.iter().enumerate().skip(i + 1) {
                 assert!(
-                    !a.span.meets(b.span) || offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i]
+                    !a.span.overlaps(b.span)
+                        || offsets[i] + a.bytes <= offsets[j]
+                        || offsets[j] + b.bytes <= offsets[i]
                 );
             }
         }
@@ -275,10 +278,10 @@ mod tests {
                 BufferRequest { buf: BufId(i), bytes: bytes.next_multiple_of(align), align, span }
             };
             let wanted: Vec<BufferRequest> = (0..60).map(one).collect();
-            assert_eq!(sweep(&wanted), Space::of(&wanted).place(&program_order(&wanted)));
+            assert_eq!(place_by_sweep(&wanted), Space::new(&wanted).place_in_order(&program_order(&wanted)));
             let meet =
-                |(i, a): (usize, &BufferRequest)| wanted[..i].iter().filter(|b| a.span.meets(b.span)).count() as u64;
-            assert_eq!(pairs(&wanted), wanted.iter().enumerate().map(meet).sum::<u64>());
+                |(i, a): (usize, &BufferRequest)| wanted[..i].iter().filter(|b| a.span.overlaps(b.span)).count() as u64;
+            assert_eq!(overlapping_pairs(&wanted), wanted.iter().enumerate().map(meet).sum::<u64>());
         }
     }
 }

@@ -2,26 +2,27 @@
 use crate::kernel::Index;
 use std::ops::Range;
 
-/// The place of each element of an array in its buffer.
+/// Layout of an array: maps coordinates to offsets in a buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// The first element.
+    /// Offset of the first element.
     pub origin: i64,
-    /// How far a step along each axis goes, in elements.
+    /// Stride of each axis, in elements.
     pub strides: Vec<i64>,
-    /// Zeros before the first element along each axis, in elements of that axis.
+    /// Number of zero elements before the first element along each axis.
     pub low: Vec<u64>,
-    /// Zeros after the last element.
+    /// Number of zero elements after the last element along each axis.
     pub high: Vec<u64>,
 }
 
 impl Layout {
-    /// Row-major, without gaps.
+    /// The row-major layout without gaps.
     pub fn dense(dims: &[u64]) -> Layout {
         Layout::with_margin(dims, &vec![0; dims.len()], &vec![0; dims.len()])
     }
 
-    /// Row-major, with `low` and `high` elements around along each axis. What is after a row is also what is before the next one.
+    /// The row-major layout with `low` and `high` margin elements along each axis. The margin after a row is also the margin before the
+    /// next one.
     pub fn with_margin(dims: &[u64], low: &[u64], high: &[u64]) -> Layout {
         let mut strides = vec![0; dims.len()];
         let (mut stride, mut origin) = (1i64, 0);
@@ -33,13 +34,13 @@ impl Layout {
         Layout { origin, strides, low: low.to_vec(), high: high.to_vec() }
     }
 
-    /// The elements of an array of `dims` and its margins.
+    /// Number of elements of an array of `dims` with its margins.
     pub fn elements(&self, dims: &[u64]) -> u64 {
         let whole: Vec<u64> = (0..dims.len()).map(|d| self.low[d] + dims[d] + self.high[d]).collect();
         self.extent(0, &whole)
     }
 
-    /// Where the zeros around an array of `dims` are.
+    /// The offsets of the margin zeros of an array of `dims`.
     pub fn gaps(&self, dims: &[u64]) -> Gaps {
         let (first, all) = (self.origin as u64, self.elements(dims));
         if dims.contains(&0) {
@@ -55,7 +56,7 @@ impl Layout {
         }
     }
 
-    /// From the first to the last of `dims` elements along the axes from one on.
+    /// Distance from the first to the last element along the axes from `from` on.
     fn extent(&self, from: usize, dims: &[u64]) -> u64 {
         let all = || dims.iter().zip(&self.strides).skip(from);
         match all().any(|(&n, _)| n == 0) {
@@ -64,8 +65,8 @@ impl Layout {
         }
     }
 
-    /// The part that starts at element `before` of `axis`; what lies around it is not zero.
-    pub fn part(&self, axis: usize, before: u64) -> Layout {
+    /// The layout of the subarray that starts at element `before` of `axis`; its surroundings are not zero.
+    pub fn subarray(&self, axis: usize, before: u64) -> Layout {
         let none = vec![0; self.strides.len()];
         Layout {
             origin: self.origin + before as i64 * self.strides[axis],
@@ -75,19 +76,19 @@ impl Layout {
         }
     }
 
-    /// The place of element `at`.
-    pub fn at(&self, at: &[Index]) -> Index {
+    /// The offset of element `at`.
+    pub fn offset_of(&self, at: &[Index]) -> Index {
         let zero = Index::constant(self.origin);
         at.iter().zip(&self.strides).fold(zero, |sum, (x, &stride)| sum.add(&x.scale(stride)))
     }
 }
 
-/// The zeros around an array.
+/// Offsets of the margin zeros of an array.
 #[derive(Debug, PartialEq)]
 pub struct Gaps {
-    /// The zeros before the first and behind the last element.
+    /// Offsets before the first and after the last element.
     pub around: [Range<u64>; 2],
-    /// The zeros behind each element along an axis but the last, relative to that element.
+    /// Gaps after each element along an axis but the last, relative to that element.
     pub between: Vec<(usize, Range<u64>)>,
 }
 

@@ -7,17 +7,18 @@ use crate::schedule::plan::placement::Placement;
 use crate::util::id_vec::IdVec;
 use std::collections::BTreeMap;
 
-/// When instructions of a computation run, and when their values are read.
+/// Positions at which instructions of a computation run and at which their values are last read.
 #[derive(Clone, Debug)]
 pub struct Lifetimes {
-    /// The place of each instruction in the order of execution.
+    /// Position of each instruction in the execution order.
     position: IdVec<InstId, usize>,
-    /// The position of the last instruction that reads each value; beyond all for the result.
+    /// Position of the last instruction that reads each value; beyond all positions for the result.
     last_read: IdVec<InstId, usize>,
 }
 
 impl Lifetimes {
-    /// Computes the lifetimes of values in `comp`, which runs in `order`: an inlined instruction runs, and reads, where its readers run.
+    /// Computes the lifetimes of values in `comp` for the execution `order`. An inlined instruction runs, and reads its operands, where
+    /// its readers run.
     pub fn new(comp: &Computation, fusion: &Fusion, order: &[InstId]) -> Lifetimes {
         let users = comp.users();
         let mut position: IdVec<InstId, usize> = comp.insts.ids().map(|_| 0).collect();
@@ -34,31 +35,36 @@ impl Lifetimes {
         Lifetimes { position, last_read }
     }
 
-    /// The position of the last instruction that reads a value; beyond all for the result.
+    /// The position of the last instruction that reads a value; beyond all positions for the result.
     pub fn last_read(&self, id: InstId) -> usize {
         self.last_read[id]
     }
 
-    /// When a value is made and when it is read for the last time.
-    pub fn of(&self, id: InstId) -> LiveRange {
+    /// The live range of a value.
+    pub fn live_range(&self, id: InstId) -> LiveRange {
         let first = self.position[id];
         LiveRange { first, last: self.last_read[id].max(first) }
     }
 }
 
-/// The arrays of a computation.
-struct Arrays {
-    /// A view is the value that it shows.
+/// The array that each value of a computation occupies.
+struct ComputationArrays {
+    /// The value that each view shows; other values show themselves.
     held: IdVec<InstId, InstId>,
-    /// The array that holds each value: views are resolved, and a part of a concatenation that is made in its place is the whole.
+    /// The array that holds each value: views are resolved, and parts of a concatenation that are written in place belong to its array.
     joined: IdVec<InstId, InstId>,
-    /// Bytes with margins, and without; none where nothing is made in the workspace.
+    /// Bytes of each array with margins and without; zero for values that are not allocated in the workspace.
     bytes: IdVec<InstId, (u64, u64)>,
 }
 
-impl Arrays {
+impl ComputationArrays {
     /// Resolves the arrays of `comp`; `order` has operands before their readers.
-    fn of(comp: &Computation, fusion: &Fusion, placements: &IdVec<InstId, Placement>, order: &[InstId]) -> Arrays {
+    fn resolve(
+        comp: &Computation,
+        fusion: &Fusion,
+        placements: &IdVec<InstId, Placement>,
+        order: &[InstId],
+    ) -> ComputationArrays {
         let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
         let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
         for &id in order {
@@ -93,36 +99,36 @@ impl Arrays {
                 _ => (dense, dense),
             }
         };
-        Arrays { held, joined, bytes: comp.insts.ids().map(bytes).collect() }
+        ComputationArrays { held, joined, bytes: comp.insts.ids().map(bytes).collect() }
     }
 }
 
-/// The rule by which values share an array.
+/// Rule by which values may share an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Views, and no others: arrays are dense, and concatenations lie beside their parts.
+    /// Only views share: arrays are dense, and concatenations are separate from their parts.
     Views,
-    /// The arrays of the plan: parts of concatenations are made in their places, results are written over operands that nothing reads
-    /// afterwards, and arrays have the margins that windows want.
+    /// Sharing as planned: parts of concatenations are written in place, results overwrite operands that are dead, and arrays have the
+    /// margins that windows want.
     Planned,
 }
 
-/// The memory that the arrays of a computation take, as its kernels run in some order.
+/// Memory of the arrays of a computation for one execution order.
 pub struct MemoryDemand {
-    /// When values live.
+    /// Lifetimes of the values.
     pub lifetimes: Lifetimes,
     /// The array that holds each value.
     pub of: IdVec<InstId, InstId>,
-    /// The bytes of each array, and between which places in the order it lives.
+    /// Bytes and live range of each array.
     pub spans: BTreeMap<InstId, (u64, LiveRange)>,
-    /// The most bytes that live at once.
+    /// The most bytes that live at one position.
     pub bytes: u64,
-    /// The first place in the order at which that many bytes live.
+    /// The first position at which that many bytes live.
     pub at: Option<usize>,
 }
 
 impl MemoryDemand {
-    /// Computes the memory of `comp` in `order`, which has operands before their readers.
+    /// Computes the memory of `comp` for an execution `order`.
     pub fn of(
         comp: &Computation,
         fusion: &Fusion,
@@ -131,7 +137,7 @@ impl MemoryDemand {
         sharing: Sharing,
     ) -> MemoryDemand {
         let lifetimes = Lifetimes::new(comp, fusion, order);
-        let arrays = Arrays::of(comp, fusion, placements, order);
+        let arrays = ComputationArrays::resolve(comp, fusion, placements, order);
         let of = match sharing {
             Sharing::Views => arrays.held,
             Sharing::Planned => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
@@ -140,16 +146,16 @@ impl MemoryDemand {
         for &id in order.iter().filter(|&&id| fusion.is_made(id)) {
             let (with_margins, dense) = arrays.bytes[of[id]];
             let bytes = if sharing == Sharing::Views { dense } else { with_margins };
-            let own = lifetimes.of(id);
+            let own = lifetimes.live_range(id);
             let (_, span) = spans.entry(of[id]).or_insert((bytes, own));
-            *span = span.with(own);
+            *span = span.hull(own);
         }
-        let (bytes, at) = most(spans.values().copied());
+        let (bytes, at) = peak_bytes(spans.values().copied());
         MemoryDemand { lifetimes, of, spans, bytes, at: at.filter(|_| bytes > 0) }
     }
 }
 
-/// Resolves the array that holds each value, where a result may be written over an operand that nothing reads afterwards.
+/// Resolves the array that holds each value if results may overwrite operands that are dead.
 fn in_place(
     comp: &Computation,
     fusion: &Fusion,
@@ -163,10 +169,10 @@ fn in_place(
         if !whole || of[id] != id {
             continue;
         }
-        let now = lifetimes.of(id).first;
+        let now = lifetimes.live_range(id).first;
         let over = comp[id].operands.iter().copied().find(|&o| {
             let made = fusion.is_made(o) && bytes[of[o]] == bytes[id];
-            made && bytes[o].0 > 0 && lifetimes.of(o).last == now
+            made && bytes[o].0 > 0 && lifetimes.live_range(o).last == now
         });
         if let Some(over) = over {
             of[id] = of[over];
@@ -175,18 +181,18 @@ fn in_place(
     of
 }
 
-/// From one moment to another, both included.
+/// A live range: an interval of moments, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveRange {
-    /// When memory is first touched.
+    /// The first moment.
     pub first: usize,
     /// The last moment.
     pub last: usize,
 }
 
 impl LiveRange {
-    /// The nodes of a segment tree over `moments` moments, a power of two, that together cover the span: each half of node `n` is a
-    /// child, `2n` and `2n + 1`, and moment `m` is the leaf `moments + m`.
+    /// Calls `each` with the nodes of a segment tree over `moments` moments (a power of two) that together cover the range: node `n` has
+    /// the children `2n` and `2n + 1`, and moment `m` is the leaf `moments + m`.
     pub fn nodes(self, moments: usize, mut each: impl FnMut(usize)) {
         let (mut low, mut high) = (self.first + moments, self.last + moments + 1);
         while low < high {
@@ -201,32 +207,32 @@ impl LiveRange {
             (low, high) = (low / 2, high / 2);
         }
     }
-    /// Whether the span contains a moment.
-    pub fn has(&self, at: usize) -> bool {
+    /// Whether the range contains a moment.
+    pub fn contains(&self, at: usize) -> bool {
         self.first <= at && at <= self.last
     }
 
-    /// Whether both live at some moment.
+    /// Whether two ranges have a moment in common.
     #[cfg(test)]
-    pub fn meets(&self, other: LiveRange) -> bool {
+    pub fn overlaps(&self, other: LiveRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// From the first moment of both to the last.
-    pub fn with(&self, other: LiveRange) -> LiveRange {
+    /// The smallest range that contains both.
+    pub fn hull(&self, other: LiveRange) -> LiveRange {
         LiveRange { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
 
-    /// The part of the span that is also in another one.
+    /// The moments that both ranges contain.
     #[cfg(test)]
-    pub fn within(&self, other: LiveRange) -> Option<LiveRange> {
+    pub fn intersection(&self, other: LiveRange) -> Option<LiveRange> {
         let both = LiveRange { first: self.first.max(other.first), last: self.last.min(other.last) };
-        self.meets(other).then_some(both)
+        self.overlaps(other).then_some(both)
     }
 }
 
-/// The most bytes that live at one moment, and the first such moment; none where nothing lives.
-pub fn most(all: impl IntoIterator<Item = (u64, LiveRange)>) -> (u64, Option<usize>) {
+/// The most bytes that live at one moment, and the first such moment; `None` if nothing lives.
+pub fn peak_bytes(all: impl IntoIterator<Item = (u64, LiveRange)>) -> (u64, Option<usize>) {
     let mut changes: Vec<(usize, bool, u64)> = Vec::new();
     for (bytes, span) in all {
         changes.extend([(span.first, true, bytes), (span.last.saturating_add(1), false, bytes)]);
@@ -249,8 +255,8 @@ mod tests {
     #[test]
     fn what_ends_as_another_begins_still_lives() {
         let span = |first, last| LiveRange { first, last };
-        assert_eq!(most([(64, span(0, 1)), (128, span(1, 2)), (64, span(2, usize::MAX))]), (192, Some(1)));
-        assert_eq!(most([(0, span(0, 1))]), (0, None));
-        assert_eq!(most([]), (0, None));
+        assert_eq!(peak_bytes([(64, span(0, 1)), (128, span(1, 2)), (64, span(2, usize::MAX))]), (192, Some(1)));
+        assert_eq!(peak_bytes([(0, span(0, 1))]), (0, None));
+        assert_eq!(peak_bytes([]), (0, None));
     }
 }

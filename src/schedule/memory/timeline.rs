@@ -4,29 +4,29 @@ use crate::schedule::memory::liveness::LiveRange;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The bytes that live at each moment. Adding a span and asking for the most at once take logarithmic time.
+/// Live bytes by moment: adding a range and asking for the maximum take logarithmic time.
 pub struct Timeline {
-    /// How many moments the tree has: a power of two.
+    /// Number of leaves of the tree: a power of two.
     moments: usize,
-    /// By node, the root being 1: the bytes of spans that cover the node's moments and not its parent's.
+    /// By node, the root being 1: the bytes of ranges that cover the node's moments but not its parent's.
     own: Vec<u128>,
-    /// By node: the most bytes at one of its moments, without the spans that cover its parent's.
+    /// By node: the most bytes at one of its moments, without the ranges that cover its parent.
     most: Vec<u128>,
 }
 
 impl Timeline {
-    /// A timeline at whose `moments` nothing lives.
+    /// Creates a timeline of `moments` without live bytes.
     pub fn new(moments: usize) -> Timeline {
         let moments = moments.max(1).next_power_of_two();
         Timeline { moments, own: vec![0; 2 * moments], most: vec![0; 2 * moments] }
     }
 
-    /// Adds the bytes of something that lives during `span`.
+    /// Adds bytes that live during `span`.
     pub fn add(&mut self, bytes: u64, span: LiveRange) {
         self.change(1, 0..self.moments, span, &|own| *own += u128::from(bytes));
     }
 
-    /// Takes away what was added with the same bytes and span.
+    /// Removes bytes that were added with the same `span`.
     pub fn remove(&mut self, bytes: u64, span: LiveRange) {
         self.change(1, 0..self.moments, span, &|own| *own -= u128::from(bytes));
     }
@@ -40,7 +40,7 @@ impl Timeline {
             change(&mut self.most[node]);
             return;
         }
-        let [low, high] = halves(moments);
+        let [low, high] = split_range(moments);
         self.change(2 * node, low, span, change);
         self.change(2 * node + 1, high, span, change);
         self.most[node] = self.own[node] + self.most[2 * node].max(self.most[2 * node + 1]);
@@ -69,27 +69,27 @@ impl Timeline {
         if span.first <= moments.start && moments.end - 1 <= span.last {
             return self.most[node];
         }
-        let [low, high] = halves(moments);
+        let [low, high] = split_range(moments);
         self.own[node] + self.most_below(2 * node, low, span).max(self.most_below(2 * node + 1, high, span))
     }
 }
 
-fn halves(moments: Range<usize>) -> [Range<usize>; 2] {
+fn split_range(moments: Range<usize>) -> [Range<usize>; 2] {
     let middle = moments.start.midpoint(moments.end);
     [moments.start..middle, middle..moments.end]
 }
 
-/// Spans of a list by the moments at which they live. Finding the last of the list that lives at a moment takes logarithmic time.
+/// A list of ranges that finds the last one that contains a given moment in logarithmic time.
 pub struct Stabbed {
     moments: usize,
-    /// By node of a tree over moments: the spans that cover the node's moments and not its parent's, in the order of the list.
+    /// By node of the tree: the ranges that cover the node's moments but not its parent's, in the order of the list.
     covering: Vec<Vec<usize>>,
     is_gone: Vec<bool>,
 }
 
 impl Stabbed {
-    /// The list of `spans`, which end before `moments`.
-    pub fn of(moments: usize, spans: impl ExactSizeIterator<Item = LiveRange>) -> Stabbed {
+    /// Creates the list from `spans`, which end before `moments`.
+    pub fn new(moments: usize, spans: impl ExactSizeIterator<Item = LiveRange>) -> Stabbed {
         let moments = moments.max(1).next_power_of_two();
         let is_gone = vec![false; spans.len()];
         let mut stabbed = Stabbed { moments, covering: vec![Vec::new(); 2 * moments], is_gone };
@@ -100,7 +100,7 @@ impl Stabbed {
         stabbed
     }
 
-    /// The index of the last span of the list that lives at `moment` and was not removed.
+    /// The index of the last range of the list that contains `moment` and was not removed.
     pub fn last_at(&mut self, moment: usize) -> Option<usize> {
         let mut found = None;
         let mut node = moment + self.moments;
@@ -114,26 +114,26 @@ impl Stabbed {
         found
     }
 
-    /// Takes a span out of the list.
+    /// Removes a range from the list.
     pub fn remove(&mut self, i: usize) {
         self.is_gone[i] = true;
     }
 }
 
-/// Spans none of which meet.
+/// Pairwise disjoint ranges.
 #[derive(Default)]
 pub struct Disjoint {
-    /// The last moment of each, by its first.
+    /// The last moment of each range, by its first.
     spans: BTreeMap<usize, usize>,
 }
 
 impl Disjoint {
-    /// Whether `span` meets none of them.
+    /// Whether `span` is disjoint from all ranges.
     pub fn is_free(&self, span: LiveRange) -> bool {
         self.spans.range(..=span.last).next_back().is_none_or(|(_, &last)| last < span.first)
     }
 
-    /// Adds a span that is free.
+    /// Adds a range, which must be disjoint from the others.
     pub fn add(&mut self, span: LiveRange) {
         self.spans.insert(span.first, span.last);
     }
@@ -166,10 +166,10 @@ mod tests {
                 let bytes = draw(&mut state, 4) as u64;
                 line.add(bytes, span);
                 all.push((bytes, span));
-                let (most, at) = liveness::most(all.iter().copied());
+                let (most, at) = liveness::peak_bytes(all.iter().copied());
                 assert_eq!(line.peak(), at.map(|at| (most, at)));
-                let within = all.iter().filter_map(|(bytes, s)| Some((*bytes, s.within(span)?)));
-                assert_eq!(line.most_within(span), liveness::most(within).0);
+                let within = all.iter().filter_map(|(bytes, s)| Some((*bytes, s.intersection(span)?)));
+                assert_eq!(line.most_within(span), liveness::peak_bytes(within).0);
             }
         }
     }
@@ -183,11 +183,11 @@ mod tests {
                 LiveRange { first: a.min(b), last: a.max(b) }
             })
             .collect();
-        let mut stabbed = Stabbed::of(21, spans.iter().copied());
+        let mut stabbed = Stabbed::new(21, spans.iter().copied());
         let mut left: Vec<usize> = (0..spans.len()).collect();
         while !left.is_empty() {
             for moment in 0..21 {
-                let last = left.iter().copied().filter(|&i| spans[i].has(moment)).max();
+                let last = left.iter().copied().filter(|&i| spans[i].contains(moment)).max();
                 assert_eq!(stabbed.last_at(moment), last);
             }
             stabbed.remove(left.swap_remove(draw(&mut state, left.len())));

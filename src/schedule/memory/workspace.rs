@@ -2,64 +2,64 @@
 //! them, and an independent check.
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{BufId, Buffer, BufferLocation, Program, Step};
-use crate::schedule::memory::allocate::{BufferRequest, best, most_at_once};
+use crate::schedule::memory::allocate::{BufferRequest, best_plan, most_at_once};
 use crate::schedule::memory::liveness::LiveRange;
 use crate::schedule::memory::timeline::{Disjoint, Stabbed, Timeline};
 use crate::tensor::DType;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-/// Bytes to which every buffer is aligned that has as many; smaller ones to the next power of two.
+/// Alignment of buffers in bytes; smaller buffers are aligned to the next power of two of their size.
 const ALIGN: u64 = 64;
-/// Bytes of the largest workspace.
+/// Largest allowed workspace in bytes.
 const MOST_BYTES: u64 = 1 << 46;
 
-/// The interval of launches that touch each buffer, in the order of the steps.
+/// Live range of each buffer, in launches, in the order of the steps.
 #[derive(Clone, Debug, Default)]
-struct Uses {
-    /// The launches of each buffer.
+struct BufferLifetimes {
+    /// The live range of each buffer.
     intervals: BTreeMap<BufId, LiveRange>,
-    /// The buffers that launches touched, in order; those of a loop or of branches that are over once for all of it.
+    /// The buffers that launches touched, in order; after a loop or branches end, their buffers stand once for the whole.
     touched: Vec<BufId>,
     /// Number of launches so far.
     clock: usize,
 }
 
-impl Uses {
-    /// Collects the uses in all steps of a program.
-    fn of(program: &Program) -> Uses {
-        let mut uses = Uses::default();
+impl BufferLifetimes {
+    /// Collects the live ranges over all steps of a program.
+    fn collect(program: &Program) -> BufferLifetimes {
+        let mut uses = BufferLifetimes::default();
         uses.steps(program, &program.steps);
         uses
     }
 
     fn steps(&mut self, program: &Program, all: &[Step]) {
         for step in all {
-            let start = Start { clock: self.clock, touched: self.touched.len() };
+            let start = RegionStart { clock: self.clock, touched: self.touched.len() };
             match step {
-                Step::Launch(kernel) => self.touch(program.kernels[*kernel].buffers()),
-                Step::Call(call) => self.touch(call.buffers()),
+                Step::Launch(kernel) => self.touch_buffers(program.kernels[*kernel].buffers()),
+                Step::Call(call) => self.touch_buffers(call.buffers()),
                 Step::While { cond, pred, body } => {
                     self.steps(program, cond);
-                    self.touch([*pred]);
+                    self.touch_buffers([*pred]);
                     self.steps(program, body);
                     self.close(start);
                 }
                 Step::Branch { selector, branches } => {
-                    self.touch([*selector]);
+                    self.touch_buffers([*selector]);
                     branches.iter().for_each(|branch| self.steps(program, branch));
                     self.close(start);
                 }
                 Step::Together(parts) => {
                     parts.iter().for_each(|part| self.steps(program, part));
-                    self.widen(start);
+                    self.extend_from(start);
                 }
             }
         }
     }
 
-    /// The next launch touches these.
-    fn touch(&mut self, buffers: impl IntoIterator<Item = BufId>) {
+    /// Records that the next launch touches `buffers`.
+    fn touch_buffers(&mut self, buffers: impl IntoIterator<Item = BufId>) {
         for b in buffers {
             self.intervals.entry(b).or_insert(LiveRange { first: self.clock, last: self.clock }).last = self.clock;
             self.touched.push(b);
@@ -67,8 +67,8 @@ impl Uses {
         self.clock += 1;
     }
 
-    /// Extends to the end of a loop the lifetimes of buffers that its steps, from `start` on, read from before it.
-    fn close(&mut self, start: Start) {
+    /// Extends to the end of a loop the live ranges of buffers that its steps, from `start` on, read from before it.
+    fn close(&mut self, start: RegionStart) {
         let end = self.clock;
         self.touched_since(start, |span| {
             if span.first < start.clock {
@@ -77,14 +77,14 @@ impl Uses {
         });
     }
 
-    /// Extends the lifetimes of buffers that steps from `start` on touch to the whole range: these steps run at the same time.
-    fn widen(&mut self, start: Start) {
+    /// Extends the live ranges of buffers that steps from `start` on touch to the whole range, as these steps run at the same time.
+    fn extend_from(&mut self, start: RegionStart) {
         let end = self.clock;
         self.touched_since(start, |span| *span = LiveRange { first: span.first.min(start.clock), last: end });
     }
 
-    /// Changes the spans of the buffers that steps from `start` on touched, and goes on to the next moment.
-    fn touched_since(&mut self, start: Start, change: impl Fn(&mut LiveRange)) {
+    /// Changes the live ranges of the buffers that steps from `start` on touched, and advances to the next moment.
+    fn touched_since(&mut self, start: RegionStart, change: impl Fn(&mut LiveRange)) {
         let mut since = self.touched.split_off(start.touched);
         since.sort_unstable();
         since.dedup();
@@ -96,24 +96,24 @@ impl Uses {
     }
 }
 
-/// The moment at which a loop, branches or parts begin.
+/// The moment at which a loop, branches or parallel steps begin.
 #[derive(Clone, Copy)]
-struct Start {
+struct RegionStart {
     clock: usize,
-    /// How many buffers were touched before, those that were touched again counting again.
+    /// Number of touches recorded before, repeated ones included.
     touched: usize,
 }
 
-/// Gives each workspace buffer its offset.
+/// Assigns an offset in the workspace to each buffer.
 ///
-/// Where that is wanted, results that are not there yet take in what lives at the peak.
+/// With `in_results`, buffers that live at the peak may use the memory of results that are not computed yet.
 pub fn plan(program: &mut Program, in_results: bool) -> Result<()> {
-    let uses = Uses::of(program);
-    let mut wanted = wanted(program, &uses);
+    let uses = BufferLifetimes::collect(program);
+    let mut wanted = buffer_requests(program, &uses);
     if in_results {
-        lodge(program, &uses, &mut wanted);
+        place_in_results(program, &uses, &mut wanted);
     }
-    let (top, offsets) = best(&wanted);
+    let (top, offsets) = best_plan(&wanted);
     for (w, at) in wanted.iter().zip(offsets) {
         program.buffers[w.buf].place = BufferLocation::Workspace(at);
     }
@@ -125,33 +125,33 @@ pub fn plan(program: &mut Program, in_results: bool) -> Result<()> {
     check(program, &uses)
 }
 
-/// Memory of the caller's that a result will be written to.
-struct Host {
+/// The caller's memory of a result, as room for other buffers before the result is written.
+struct CallerMemory {
     place: BufferLocation,
     dtype: DType,
     bytes: u64,
-    /// From the first launch that touches it on, and when its guests live.
+    /// Live ranges during which the memory is used: by the result itself from its first launch on, and by other buffers.
     taken: Disjoint,
 }
 
-/// How often at most a buffer is offered to the memory of a result.
+/// Upper limit of attempts to put a buffer into the memory of a result.
 const MOST_OFFERS: usize = 10_000_000;
 
-/// Gives buffers of the peak, the largest first, the memory of results of their type that nothing has touched by then.
-fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<BufferRequest>) {
+/// Puts buffers that live at the peak, the largest first, into the memory of results of the same type that nothing has touched by then.
+fn place_in_results(program: &mut Program, uses: &BufferLifetimes, wanted: &mut Vec<BufferRequest>) {
     let result = |(b, buffer): (BufId, &Buffer)| match (buffer.place, uses.intervals.get(&b)) {
         (place @ BufferLocation::Result(_), Some(span)) => {
             let mut taken = Disjoint::default();
             taken.add(LiveRange { last: usize::MAX, ..*span });
-            Some(Host { place, dtype: buffer.dtype, bytes: buffer.bytes(), taken })
+            Some(CallerMemory { place, dtype: buffer.dtype, bytes: buffer.bytes(), taken })
         }
         _ => None,
     };
-    let mut hosts: Vec<Host> = program.buffers.iter().filter_map(result).collect();
+    let mut hosts: Vec<CallerMemory> = program.buffers.iter().filter_map(result).collect();
     // the largest last, and of equal ones the last
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&i| wanted[i].bytes);
-    let mut candidates = Stabbed::of(uses.clock, order.iter().map(|&i| wanted[i].span));
+    let mut candidates = Stabbed::new(uses.clock, order.iter().map(|&i| wanted[i].span));
     let mut timeline = Timeline::new(uses.clock);
     wanted.iter().for_each(|w| timeline.add(w.bytes, w.span));
     let mut is_guest = vec![false; wanted.len()];
@@ -164,7 +164,7 @@ fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<BufferRequest>) {
         let buffer = &mut program.buffers[w.buf];
         let bytes = buffer.bytes();
         let mut offered = hosts.iter_mut().inspect(|_| offers += 1);
-        let fits = |h: &&mut Host| h.dtype == buffer.dtype && bytes <= h.bytes && h.taken.is_free(w.span);
+        let fits = |h: &&mut CallerMemory| h.dtype == buffer.dtype && bytes <= h.bytes && h.taken.is_free(w.span);
         if let Some(host) = offered.find(fits) {
             buffer.place = host.place;
             host.taken.add(w.span);
@@ -176,8 +176,8 @@ fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<BufferRequest>) {
     wanted.retain(|_| guests.next() != Some(&true));
 }
 
-/// The buffers that are to be placed.
-fn wanted(program: &Program, uses: &Uses) -> Vec<BufferRequest> {
+/// The buffers that need an offset in the workspace.
+fn buffer_requests(program: &Program, uses: &BufferLifetimes) -> Vec<BufferRequest> {
     let in_workspace = |b: &BufId| matches!(program.buffers[*b].place, BufferLocation::Workspace(_));
     let one = |(&buf, &span): (&BufId, &LiveRange)| {
         let buffer = &program.buffers[buf];
@@ -188,24 +188,24 @@ fn wanted(program: &Program, uses: &Uses) -> Vec<BufferRequest> {
     uses.intervals.iter().filter(|(b, _)| in_workspace(b)).map(one).collect()
 }
 
-/// The buffers of the workspace that live at the launch where most bytes do.
+/// The buffers of the workspace that live at the launch with the most live bytes.
 pub fn at_peak(program: &Program) -> Vec<BufId> {
-    let wanted = wanted(program, &Uses::of(program));
+    let wanted = buffer_requests(program, &BufferLifetimes::collect(program));
     let (_, at) = most_at_once(&wanted);
-    wanted.iter().filter(|w| at.is_some_and(|at| w.span.has(at))).map(|w| w.buf).collect()
+    wanted.iter().filter(|w| at.is_some_and(|at| w.span.contains(at))).map(|w| w.buf).collect()
 }
 
-/// The memory of groups of buffers in the workspace: the group's own bytes, and the most that all others take while it lives.
-pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
-    let uses = Uses::of(program);
-    let wanted = wanted(program, &uses);
+/// For groups of buffers of the workspace: the bytes of the group, and the most bytes that all others take while it lives.
+pub fn group_memory<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
+    let uses = BufferLifetimes::collect(program);
+    let wanted = buffer_requests(program, &uses);
     let mut spans: BTreeMap<T, (u64, LiveRange)> = BTreeMap::new();
     let mut members: BTreeMap<T, Vec<&BufferRequest>> = BTreeMap::new();
     for w in &wanted {
         if let Some(&group) = groups.get(&w.buf) {
             members.entry(group).or_default().push(w);
             let (bytes, span) = spans.get(&group).copied().unwrap_or((0, w.span));
-            spans.insert(group, (bytes + w.bytes, span.with(w.span)));
+            spans.insert(group, (bytes + w.bytes, span.hull(w.span)));
         }
     }
     let mut timeline = Timeline::new(uses.clock);
@@ -220,8 +220,8 @@ pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> B
     spans.into_iter().map(others).collect()
 }
 
-/// No two buffers that live at the same launch share a byte.
-fn check(program: &Program, uses: &Uses) -> Result<()> {
+/// Checks that no two buffers that live at the same launch share a byte.
+fn check(program: &Program, uses: &BufferLifetimes) -> Result<()> {
     let mut events: Vec<(usize, BufId, u64, u64, usize)> = Vec::new();
     for (&b, &LiveRange { first, last }) in &uses.intervals {
         let buffer = &program.buffers[b];

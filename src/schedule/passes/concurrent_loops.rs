@@ -7,32 +7,33 @@
 use crate::kernel::{BufferAccess, Program, Step};
 use std::collections::VecDeque;
 
-/// Operations of a round that are worth another thread: a loop of twenty such rounds takes as long as to hand over and wait.
+/// Operations per iteration from which a loop gets a thread of its own: twenty iterations with so many take as long as handing over and
+/// waiting.
 const WORTH_A_THREAD: u64 = 500;
 
-/// Most steps between two loops that are looked at.
+/// Upper limit of steps between two loops that may run at the same time.
 const FARTHEST: usize = 256;
 
-/// A step and what it touches.
+/// A step with the buffers that it reads and writes.
 struct Touching {
     step: Step,
     access: BufferAccess,
 }
 
-/// Puts the loops of `program` together that can run at once.
+/// Groups the loops of `program` that can run at the same time.
 pub fn gather(program: &mut Program) {
     let steps = std::mem::take(&mut program.steps);
-    let touching = |step| Touching { access: BufferAccess::of(program, std::slice::from_ref(&step)), step };
+    let touching = |step| Touching { access: BufferAccess::of_steps(program, std::slice::from_ref(&step)), step };
     let steps = steps.into_iter().map(touching).collect();
-    program.steps = gathered(program, steps);
+    program.steps = group_independent_loops(program, steps);
 }
 
-/// `steps` with independent loops side by side.
-fn gathered(program: &Program, mut steps: VecDeque<Touching>) -> Vec<Step> {
+/// Reorders `steps` so that independent loops are parts of one parallel step.
+fn group_independent_loops(program: &Program, mut steps: VecDeque<Touching>) -> Vec<Step> {
     let mut out = Vec::with_capacity(steps.len());
     while let Some(first) = steps.pop_front() {
         let members = match is_part(program, &first.step) {
-            true => members(program, &first, steps.iter().take(FARTHEST)),
+            true => independent_loops(program, &first, steps.iter().take(FARTHEST)),
             false => Vec::new(),
         };
         let Some(&last) = members.last() else {
@@ -44,10 +45,10 @@ fn gathered(program: &Program, mut steps: VecDeque<Touching>) -> Vec<Step> {
         let (mut parts, mut after) = (vec![vec![first.step]], Vec::new());
         for (i, next) in steps.drain(..=last).enumerate() {
             if members.contains(&i) {
-                blocked.join(next.access);
+                blocked.merge(next.access);
                 parts.push(vec![next.step]);
             } else if next.access.conflicts(&blocked) {
-                blocked.join(next.access.clone());
+                blocked.merge(next.access.clone());
                 after.push(next);
             } else {
                 out.push(next.step);
@@ -59,8 +60,8 @@ fn gathered(program: &Program, mut steps: VecDeque<Touching>) -> Vec<Step> {
     out
 }
 
-/// The places among `rest` of the loops that can run beside `first`.
-fn members<'a>(program: &Program, first: &Touching, rest: impl Iterator<Item = &'a Touching>) -> Vec<usize> {
+/// The indices in `rest` of the loops that can run at the same time as `first`.
+fn independent_loops<'a>(program: &Program, first: &Touching, rest: impl Iterator<Item = &'a Touching>) -> Vec<usize> {
     let mut blocked = first.access.clone();
     let mut members = Vec::new();
     for (i, next) in rest.enumerate() {
@@ -70,7 +71,7 @@ fn members<'a>(program: &Program, first: &Touching, rest: impl Iterator<Item = &
         } else if free {
             continue;
         }
-        blocked.join(next.access.clone());
+        blocked.merge(next.access.clone());
     }
     members
 }
@@ -78,25 +79,25 @@ fn members<'a>(program: &Program, first: &Touching, rest: impl Iterator<Item = &
 /// Whether `step` is a loop that is worth a thread of its own.
 fn is_part(program: &Program, step: &Step) -> bool {
     let Step::While { cond, body, .. } = step else { return false };
-    let work = Work::of(program, body);
-    let calls = work.calls || Work::of(program, cond).calls;
+    let work = WorkEstimate::measure(program, body);
+    let calls = work.calls || WorkEstimate::measure(program, cond).calls;
     !calls && work.alone >= WORTH_A_THREAD && work.alone >= work.shared
 }
 
-/// Operations of steps, of branches all and of loops one round.
+/// Estimated operations of steps: of branches the sum, of loops one iteration.
 #[derive(Clone, Copy, Debug, Default)]
-struct Work {
-    /// In kernels that are offered to other threads.
+struct WorkEstimate {
+    /// Operations in kernels that other threads share.
     shared: u64,
-    /// In the others.
+    /// Operations in other kernels.
     alone: u64,
-    /// Whether functions of the user are called, which can end the call of the program and need not stand being called at once.
+    /// Whether a function of the user is called: it can end the program's call, and may not be able to run concurrently.
     calls: bool,
 }
 
-impl Work {
-    fn of(program: &Program, steps: &[Step]) -> Work {
-        let mut work = Work::default();
+impl WorkEstimate {
+    fn measure(program: &Program, steps: &[Step]) -> WorkEstimate {
+        let mut work = WorkEstimate::default();
         steps.iter().for_each(|step| work.add(program, step));
         work
     }
@@ -112,7 +113,7 @@ impl Work {
             Step::Call(_) => self.calls = true,
             // how often it runs is not known; of a round of the loop that it is in it may be a small part
             Step::While { cond, body, .. } => {
-                let mut inner = Work::default();
+                let mut inner = WorkEstimate::default();
                 cond.iter().chain(body).for_each(|step| inner.add(program, step));
                 self.alone = self.alone.saturating_add(inner.alone);
                 self.calls |= inner.calls;

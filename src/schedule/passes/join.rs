@@ -6,10 +6,10 @@
 use crate::kernel::{Kernel, KernelId, Program, Step};
 use crate::util::id_vec::Id;
 
-/// Most statements and expressions of what is joined: what is too long is read from far away.
+/// Upper limit of statements and expressions of joined kernels: code that is too long does not stay in the instruction cache.
 const MOST_EXPRESSIONS: usize = 4_000;
 
-/// Joins the kernels in loops of `program`.
+/// Joins consecutive kernels in loops of `program` into one.
 pub fn join(program: &mut Program) {
     let kernels = std::mem::take(&mut program.kernels);
     let mut joined = Joined { kernels: kernels.into_iter().map(Some).collect() };
@@ -17,22 +17,22 @@ pub fn join(program: &mut Program) {
     set(program, joined.kernels);
 }
 
-/// Leaves out kernels, which no step runs.
-pub fn keep(program: &mut Program, is_kept: impl Fn(KernelId) -> bool) {
+/// Removes kernels that no step runs.
+pub fn retain_kernels(program: &mut Program, is_kept: impl Fn(KernelId) -> bool) {
     let kernels = std::mem::take(&mut program.kernels);
     let kept = kernels.into_iter().enumerate();
     let kept = kept.map(|(i, kernel)| is_kept(KernelId::from_index(i)).then_some(kernel)).collect();
     set(program, kept);
 }
 
-/// Gives `program` these kernels, each where it had the number that it has in the list.
+/// Replaces the kernels of `program` and renumbers its steps: `kernels[i]` is the new kernel number `i`, `None` if it is gone.
 fn set(program: &mut Program, kernels: Vec<Option<Kernel>>) {
     let numbers: Vec<Option<KernelId>> =
         kernels.into_iter().map(|kernel| kernel.map(|k| program.kernels.push(k))).collect();
-    renumber(&mut program.steps, &numbers);
+    renumber_kernels(&mut program.steps, &numbers);
 }
 
-/// All kernels; those that are part of another are gone.
+/// The kernels of a program; those that were joined into another are gone.
 struct Joined {
     kernels: Vec<Option<Kernel>>,
 }
@@ -63,7 +63,7 @@ impl Joined {
         *steps = out;
     }
 
-    /// Makes kernel `next` part of kernel `last` where that is better; says whether it did.
+    /// Appends kernel `next` to kernel `last` if that is better; returns whether it did.
     fn one_of(&mut self, last: KernelId, next: KernelId) -> bool {
         let (Some(Some(a)), Some(Some(b))) = (self.kernels.get(last.index()), self.kernels.get(next.index())) else {
             return false;
@@ -79,17 +79,17 @@ impl Joined {
     }
 }
 
-fn renumber(steps: &mut [Step], numbers: &[Option<KernelId>]) {
+fn renumber_kernels(steps: &mut [Step], numbers: &[Option<KernelId>]) {
     for step in steps {
         match step {
             Step::Launch(id) => *id = numbers[id.index()].unwrap_or(*id),
             Step::Call(_) => {}
             Step::While { cond, body, .. } => {
-                renumber(cond, numbers);
-                renumber(body, numbers);
+                renumber_kernels(cond, numbers);
+                renumber_kernels(body, numbers);
             }
             Step::Branch { branches: lists, .. } | Step::Together(lists) => {
-                lists.iter_mut().for_each(|list| renumber(list, numbers));
+                lists.iter_mut().for_each(|list| renumber_kernels(list, numbers));
             }
         }
     }

@@ -2,34 +2,34 @@
 use crate::kernel::{BufId, BufferLocation, Expr, ExprId, Kernel, Program, RegId, Stmt, for_operands, for_values};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether statements outside of `body` read registers that it sets.
+/// Whether statements outside `body` read registers that it sets.
 pub fn leaves_registers(kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
-    let (inner, outer) = (StorageUses::of(kernel, body), StorageUses::of(kernel, all));
+    let (inner, outer) = (StorageUses::collect(kernel, body), StorageUses::collect(kernel, all));
     inner.set.iter().any(|r| inner.registers.get(r) != outer.registers.get(r))
 }
 
-/// Whether statements outside of `body` name memory on the stack that it writes.
+/// Whether statements outside `body` access stack memory that it writes.
 pub fn leaves_stack(program: &Program, kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
-    let (inner, outer) = (StorageUses::of(kernel, body), StorageUses::of(kernel, all));
+    let (inner, outer) = (StorageUses::collect(kernel, body), StorageUses::collect(kernel, all));
     let mut on_stack = inner.written.iter().filter(|b| program.buffers[**b].place == BufferLocation::Stack);
     on_stack.any(|b| inner.buffers.get(b) != outer.buffers.get(b))
 }
 
-/// The registers and buffers that some statements name.
+/// The registers and buffers that statements use.
 struct StorageUses<'k> {
     kernel: &'k Kernel,
-    /// How often each register is named.
+    /// Number of uses of each register.
     registers: BTreeMap<RegId, usize>,
     /// Registers that are set.
     set: BTreeSet<RegId>,
-    /// How often each buffer is named.
+    /// Number of uses of each buffer.
     buffers: BTreeMap<BufId, usize>,
     /// Buffers that are written.
     written: BTreeSet<BufId>,
 }
 
 impl<'k> StorageUses<'k> {
-    fn of(kernel: &'k Kernel, all: &[Stmt]) -> StorageUses<'k> {
+    fn collect(kernel: &'k Kernel, all: &[Stmt]) -> StorageUses<'k> {
         let (registers, set) = (BTreeMap::new(), BTreeSet::new());
         let mut named = StorageUses { kernel, registers, set, buffers: BTreeMap::new(), written: BTreeSet::new() };
         named.stmts(all);

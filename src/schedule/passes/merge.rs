@@ -4,13 +4,13 @@
 //! The first is moved behind what stands between both, or the second before it, where nothing between touches what it writes or
 //! writes what it touches, and no array has to live longer for it.
 use crate::kernel::{BufId, BufferAccess, BufferLocation, Kernel, KernelId, Program, Step};
-use crate::schedule::passes::join::keep;
+use crate::schedule::passes::join::retain_kernels;
 use crate::util::id_vec::IdVec;
 use std::collections::BTreeSet;
 
-/// Most steps between two kernels that are merged.
+/// Upper limit of steps between two kernels that are merged.
 const FARTHEST: usize = 64;
-/// Most arrays that one kernel goes through at once: a processor follows about so many.
+/// Upper limit of arrays that one kernel streams through: a processor's prefetcher follows about so many.
 const MOST_ARRAYS: usize = 12;
 
 /// Merges kernels of `program` that share an array of at least `least` bytes.
@@ -37,36 +37,43 @@ pub fn merge(program: &mut Program, least: u64) {
     }
     program.steps = steps;
     if !gone.is_empty() {
-        keep(program, |id| !gone.contains(&id));
+        retain_kernels(program, |id| !gone.contains(&id));
     }
 }
 
-/// Two kernels that may be one.
-struct Pair {
-    /// The number of the first one's step.
+/// Two kernels that may be merged.
+struct MergeCandidate {
+    /// The step number of the first kernel.
     first: usize,
-    /// Whether both run where the first did, and not where the second did.
+    /// Whether the merged kernel runs at the position of the first one, and not of the second.
     is_early: bool,
-    /// The kernel that becomes both.
+    /// The kernel that absorbs the other.
     kept: KernelId,
-    /// The kernel that is appended to `kept`, and removed.
+    /// The kernel that is appended to `kept` and removed.
     gone: KernelId,
     merged: Kernel,
 }
 
 /// The arrays that each kernel reads or writes.
-type Arrays = IdVec<KernelId, BTreeSet<BufId>>;
+type KernelArrays = IdVec<KernelId, BTreeSet<BufId>>;
 
-/// The kernels of steps `first` and `second` as one.
-fn pair(program: &Program, arrays: &Arrays, steps: &[Step], first: usize, second: usize, least: u64) -> Option<Pair> {
+/// Decides whether the kernels of steps `first` and `second` can be merged.
+fn pair(
+    program: &Program,
+    arrays: &KernelArrays,
+    steps: &[Step],
+    first: usize,
+    second: usize,
+    least: u64,
+) -> Option<MergeCandidate> {
     let (Step::Launch(a), Step::Launch(b)) = (&steps[first], &steps[second]) else { return None };
     let (x, y) = (&arrays[*a], &arrays[*b]);
     let is_large = |buf: &&BufId| program.buffers[**buf].bytes() >= least;
     if !x.intersection(y).any(|buf| is_large(&buf)) || x.union(y).count() > MOST_ARRAYS {
         return None;
     }
-    let between = BufferAccess::of(program, &steps[first + 1..second]);
-    let of = |step: &Step| BufferAccess::of(program, std::slice::from_ref(step));
+    let between = BufferAccess::of_steps(program, &steps[first + 1..second]);
+    let of = |step: &Step| BufferAccess::of_steps(program, std::slice::from_ref(step));
     let (first_access, second_access) = (of(&steps[first]), of(&steps[second]));
     let is_workspace = |buf: &BufId| matches!(program.buffers[*buf].place, BufferLocation::Workspace(_));
     let writes_none = |access: &BufferAccess| !access.written.iter().any(is_workspace);
@@ -78,8 +85,8 @@ fn pair(program: &Program, arrays: &Arrays, steps: &[Step], first: usize, second
     if !goes_up && !goes_down {
         return None;
     }
-    let merged = program.kernels[*a].merged(&program.kernels[*b])?;
+    let merged = program.kernels[*a].merge_with(&program.kernels[*b])?;
     // late, where what follows the second may be merged too
     let (kept, gone) = if goes_down { (*b, *a) } else { (*a, *b) };
-    Some(Pair { first, is_early: !goes_down, kept, gone, merged })
+    Some(MergeCandidate { first, is_early: !goes_down, kept, gone, merged })
 }

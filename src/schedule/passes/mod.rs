@@ -14,17 +14,17 @@ use limits::regions::Regions;
 
 /// Inputs of passes besides the program.
 pub struct PassContext<'a> {
-    /// Bytes of the first level of cache.
+    /// Size of the first-level cache in bytes.
     pub first_level: u64,
-    /// The elements of buffers that are needed, where sizes vary.
+    /// The needed elements of buffers, if sizes vary.
     pub regions: &'a Regions,
-    /// The numbers of a call that those elements depend on.
+    /// The values at call time that the needed elements depend on.
     pub amounts: &'a Amounts,
 }
 
-/// A step over all kernels of a program.
+/// A pass over all kernels of a program.
 pub struct KernelPass {
-    /// Whether the pass runs on sketches too, because it decides which buffers live at the same time.
+    /// Whether the pass also runs on dry runs, because it decides which buffers live at the same time.
     pub in_sketch: bool,
     /// Rewrites the program.
     pub run: fn(&mut Program, &PassContext<'_>),
@@ -36,11 +36,11 @@ pub const PIPELINE: &[KernelPass] = &[
     KernelPass { in_sketch: true, run: |program, context| merge::merge(program, context.first_level) },
     KernelPass { in_sketch: false, run: |program, _| concurrent_loops::gather(program) },
     KernelPass { in_sketch: false, run: |program, _| join::join(program) },
-    KernelPass { in_sketch: false, run: |program, _| prefetch_weights::ask(program) },
+    KernelPass { in_sketch: false, run: |program, _| prefetch_weights::add_prefetches(program) },
     KernelPass { in_sketch: false, run: |program, context| limits::set(program, context.regions, context.amounts) },
 ];
 
-/// Runs the passes of [`PIPELINE`] that apply to a program written in such detail.
+/// Runs the passes of [`PIPELINE`] that apply to a program of the given detail.
 pub fn run(program: &mut Program, detail: Detail, context: &PassContext<'_>) {
     for pass in PIPELINE.iter().filter(|pass| pass.in_sketch || detail == Detail::Whole) {
         (pass.run)(program, context);

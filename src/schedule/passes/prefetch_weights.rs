@@ -3,41 +3,41 @@
 use crate::kernel::{BufId, Buffer, BufferLocation, Kernel, KernelId, Program, Step, Stmt};
 use std::collections::HashMap;
 
-/// Least bytes that are asked for so early: less comes from the third level in no time.
+/// Smallest weights, in bytes, that are prefetched an operation ahead: smaller ones come from the third-level cache fast enough.
 const LEAST_BYTES: u64 = 256 << 10;
-/// The weights of how many later products a kernel asks for.
+/// Upper limit of later products whose weights one kernel prefetches.
 const MOST_LATER: usize = 3;
 
-/// A kernel that asks for panels while it multiplies.
+/// A kernel that prefetches panels while it multiplies.
 struct Prefetcher {
     panels: BufId,
-    /// The first element that it asks for.
+    /// The first element that it prefetches.
     first: i64,
-    /// The number of later products whose weights the kernel prefetches already.
+    /// Number of later products whose weights the kernel already prefetches.
     later: usize,
 }
 
-/// Adds to kernels what later ones will read.
-pub fn ask(program: &mut Program) {
-    let launches: Vec<KernelId> = program.steps.iter().filter_map(launched).collect();
-    let of = |&id: &KernelId| Some((id, asker(&program.kernels[id])?));
+/// Adds prefetches of weights that later kernels read.
+pub fn add_prefetches(program: &mut Program) {
+    let launches: Vec<KernelId> = program.steps.iter().filter_map(launched_kernel).collect();
+    let of = |&id: &KernelId| Some((id, panel_prefetcher(&program.kernels[id])?));
     let mut askers: HashMap<KernelId, Prefetcher> = launches.iter().filter_map(of).collect();
     for (i, &reader) in launches.iter().enumerate() {
         let Some(weights) = program.kernels[reader].streamed else { continue };
         if bytes(&program.buffers[weights]) >= LEAST_BYTES {
-            before(program, &launches[..i], &mut askers, weights);
+            prefetch_before(program, &launches[..i], &mut askers, weights);
         }
     }
 }
 
-/// The prefetches of `kernel`, where all are of the panels of one product.
-fn asker(kernel: &Kernel) -> Option<Prefetcher> {
-    let all = asked(kernel, &kernel.body);
+/// The prefetches of `kernel`, if all are of the panels of one product.
+fn panel_prefetcher(kernel: &Kernel) -> Option<Prefetcher> {
+    let all = prefetches_in(kernel, &kernel.body);
     let (panels, first) = all.iter().copied().reduce(|x, y| (x.0, x.1.min(y.1)))?;
     all.iter().all(|a| a.0 == panels).then_some(Prefetcher { panels, first, later: 0 })
 }
 
-fn launched(step: &Step) -> Option<KernelId> {
+fn launched_kernel(step: &Step) -> Option<KernelId> {
     match step {
         Step::Launch(kernel) => Some(*kernel),
         Step::Call(_) | Step::While { .. } | Step::Branch { .. } | Step::Together(_) => None,
@@ -48,8 +48,13 @@ fn bytes(buffer: &Buffer) -> u64 {
     buffer.bytes()
 }
 
-/// Has `weights` asked for by the last of `launches` that ask for panels: the last of it by the last of them.
-fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<KernelId, Prefetcher>, weights: BufId) {
+/// Has the last of `launches` that prefetch panels also prefetch `weights`: the later a kernel runs, the later the part that it fetches.
+fn prefetch_before(
+    program: &mut Program,
+    launches: &[KernelId],
+    askers: &mut HashMap<KernelId, Prefetcher>,
+    weights: BufId,
+) {
     let (BufferLocation::Weights(start), mut left) = (program.buffers[weights].place, bytes(&program.buffers[weights]))
     else {
         return;
@@ -64,27 +69,27 @@ fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<Ker
         left -= part;
         let place = BufferLocation::Weights(start + left);
         let slice = program.buffers.push(Buffer { dtype, elements: part / size, place });
-        beside(&mut program.kernels[id].body, panels, first, slice);
+        add_beside_panels(&mut program.kernels[id].body, panels, first, slice);
         if left < size {
             return;
         }
     }
 }
 
-/// The prefetches in statements of `kernel`: the buffer, and the first element in it.
-fn asked(kernel: &Kernel, body: &[Stmt]) -> Vec<(BufId, i64)> {
+/// The prefetches in statements of `kernel`: the buffer and the first element.
+fn prefetches_in(kernel: &Kernel, body: &[Stmt]) -> Vec<(BufId, i64)> {
     let one = |s: &Stmt| match s {
         Stmt::Prefetch { buf, index } => vec![(*buf, index.range(&kernel.vars).0)],
         Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
-            asked(kernel, body)
+            prefetches_in(kernel, body)
         }
         Stmt::Store { .. } | Stmt::Tiles(_) | Stmt::Set { .. } | Stmt::Release => vec![],
     };
     body.iter().flat_map(one).collect()
 }
 
-/// Wherever an element of `panels` is asked for, that of `more` is too, counted from element `first` of those.
-fn beside(body: &mut Vec<Stmt>, panels: BufId, first: i64, more: BufId) {
+/// Adds to each prefetch of `panels` one of buffer `more`, at the same distance from element `first`.
+fn add_beside_panels(body: &mut Vec<Stmt>, panels: BufId, first: i64, more: BufId) {
     let mut added = Vec::new();
     for (i, s) in body.iter_mut().enumerate() {
         match s {
@@ -92,7 +97,7 @@ fn beside(body: &mut Vec<Stmt>, panels: BufId, first: i64, more: BufId) {
                 added.push((i, Stmt::Prefetch { buf: more, index: index.offset(-first) }));
             }
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
-                beside(body, panels, first, more)
+                add_beside_panels(body, panels, first, more)
             }
             Stmt::Prefetch { .. } | Stmt::Store { .. } | Stmt::Tiles(_) | Stmt::Set { .. } | Stmt::Release => {}
         }

@@ -16,24 +16,24 @@ use crate::schedule::plan::fuse::Fusion;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashMap;
 
-/// Most orders that are tried, and most instructions in all of them.
+/// Upper limit of orders that are tried, and (in units of the computation's size) of all instructions in them.
 const MOST_TRIES: usize = 64;
 const MOST_INSTRUCTIONS: usize = 100_000;
-/// Most arrays, the largest first, that are looked at of those that live at the peak.
+/// Upper limit of arrays, the largest first, that the search considers of those live at the peak.
 const MOST_ARRAYS: usize = 8;
 
-/// For each instruction that does not take its operands as they stand, their numbers as it does.
+/// Visiting order of the operands of each instruction whose operands are not visited as they stand.
 type SwappedOperands = HashMap<InstId, Vec<usize>>;
 
-/// An order that has operands before their readers and takes less memory than post order; `None` where none was found.
+/// A topological order that takes less memory than post order; `None` if none was found.
 pub fn lower(comp: &Computation, planned: impl Fn(Vec<InstId>) -> MemoryForecast) -> Option<Vec<InstId>> {
-    let search = Search { comp, users: comp.users(), planned };
+    let search = BranchOrderSearch { comp, users: comp.users(), planned };
     let mut turned = SwappedOperands::new();
-    let mut best = search.walked(&turned);
+    let mut best = search.walk_order(&turned);
     let mut tries = MOST_TRIES.min(MOST_INSTRUCTIONS / comp.insts.len().max(1));
     let mut found = false;
     'rounds: loop {
-        for (meet, operand) in search.moves(&best) {
+        for (meet, operand) in search.candidate_moves(&best) {
             if tries == 0 {
                 break 'rounds;
             }
@@ -42,7 +42,7 @@ pub fn lower(comp: &Computation, planned: impl Fn(Vec<InstId>) -> MemoryForecast
             let operands = tried.entry(meet).or_insert_with(|| (0..comp[meet].operands.len()).collect());
             operands.retain(|&o| o != operand);
             operands.insert(0, operand);
-            let walked = search.walked(&tried);
+            let walked = search.walk_order(&tried);
             if walked.need.bytes < best.need.bytes {
                 (best, turned, found) = (walked, tried, true);
                 continue 'rounds;
@@ -53,7 +53,7 @@ pub fn lower(comp: &Computation, planned: impl Fn(Vec<InstId>) -> MemoryForecast
     found.then_some(best.plain)
 }
 
-struct Search<'a, P> {
+struct BranchOrderSearch<'a, P> {
     comp: &'a Computation,
     users: Users,
     planned: P,
@@ -64,21 +64,21 @@ struct Walked {
     plain: Vec<InstId>,
     /// The order in which instructions run.
     order: Vec<InstId>,
-    /// From which reader, by the number of its operand, each instruction was reached first.
+    /// The reader, and the index of its operand, from which the walk first reached each instruction.
     reached: IdVec<InstId, Option<(InstId, usize)>>,
     fusion: Fusion,
     need: MemoryDemand,
 }
 
-impl<P: Fn(Vec<InstId>) -> MemoryForecast> Search<'_, P> {
-    fn walked(&self, turned: &SwappedOperands) -> Walked {
+impl<P: Fn(Vec<InstId>) -> MemoryForecast> BranchOrderSearch<'_, P> {
+    fn walk_order(&self, turned: &SwappedOperands) -> Walked {
         let (plain, reached) = walk(self.comp, turned);
         let MemoryForecast { fusion, order, need } = (self.planned)(plain.clone());
         Walked { plain, order, reached, fusion, need }
     }
 
-    /// Moves that may lower the peak: instructions, with the operand that comes first.
-    fn moves(&self, walked: &Walked) -> Vec<(InstId, usize)> {
+    /// Changes that may lower the peak: instructions, each with the operand to visit first.
+    fn candidate_moves(&self, walked: &Walked) -> Vec<(InstId, usize)> {
         let need = &walked.need;
         let Some(at) = need.at else { return vec![] };
         // what the peak's result comes to, with the operand on whose side the peak is
@@ -96,10 +96,10 @@ impl<P: Fn(Vec<InstId>) -> MemoryForecast> Search<'_, P> {
         live.truncate(MOST_ARRAYS);
         let mut moves = Vec::new();
         for (_, array) in live {
-            let values = walked.order.iter().filter(|&&v| need.of[v] == array && lives(need.lifetimes.of(v)));
-            let readers = values.flat_map(|&v| &self.users[v]).filter(|&&u| walked.runs(u) > at);
+            let values = walked.order.iter().filter(|&&v| need.of[v] == array && lives(need.lifetimes.live_range(v)));
+            let readers = values.flat_map(|&v| &self.users[v]).filter(|&&u| walked.kernel_position(u) > at);
             for &reader in readers.take(MOST_ARRAYS) {
-                let meet = meet(reader, &above, &walked.reached);
+                let meet = meeting_point(reader, &above, &walked.reached);
                 moves.extend(meet.filter(|m| !moves.contains(m)));
             }
         }
@@ -108,15 +108,15 @@ impl<P: Fn(Vec<InstId>) -> MemoryForecast> Search<'_, P> {
 }
 
 impl Walked {
-    /// When the kernel runs that computes `id`; late if there are several.
-    fn runs(&self, id: InstId) -> usize {
-        self.fusion.root_of(id).map_or(usize::MAX, |root| self.need.lifetimes.of(root).first)
+    /// Position of the kernel that computes `id`; the end if there are several.
+    fn kernel_position(&self, id: InstId) -> usize {
+        self.fusion.root_of(id).map_or(usize::MAX, |root| self.need.lifetimes.live_range(root).first)
     }
 }
 
-/// Where the branch of `reader` meets the one of the peak, and its operand there; where the reader is of that branch itself, the
-/// operand of the peak.
-fn meet(
+/// The instruction at which the path from `reader` meets the path to the peak, with the operand of the former; if the reader is on the
+/// latter itself, the operand towards the peak.
+fn meeting_point(
     mut reader: InstId,
     above: &IdVec<InstId, Option<usize>>,
     reached: &IdVec<InstId, Option<(InstId, usize)>>,
@@ -133,7 +133,7 @@ fn meet(
     }
 }
 
-/// Post order, and from where each instruction was reached first.
+/// Walks a computation in post order; also returns from where each instruction was first reached.
 fn walk(comp: &Computation, turned: &SwappedOperands) -> (Vec<InstId>, IdVec<InstId, Option<(InstId, usize)>>) {
     let mut reached: IdVec<InstId, Option<(InstId, usize)>> = comp.insts.ids().map(|_| None).collect();
     let mut seen: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();
@@ -196,7 +196,7 @@ ENTRY e {
             Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let comp = module.entry();
-        let convolutions = algorithm::convolutions(comp, &target);
+        let convolutions = algorithm::choose_algorithms(comp, &target);
         let context = PlanContext { module, comp, users: &comp.users(), convolutions: &convolutions, target: &target };
         let planned = |order| crate::schedule::plan::planned(&context, order);
         let order = lower(comp, planned)?;

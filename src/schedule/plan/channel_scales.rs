@@ -9,11 +9,11 @@ use crate::schedule::plan::fuse::{Fusion, FusionDecision};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
-/// How many elements of `x` there must be for one of `w`: a weight comes from far memory, where a product would have it asked for
-/// ahead, is written and read again: 0.23 ns where an element of `x` that is near takes 0.045.
+/// Least number of elements of `x` per weight for which scaling the weights pays: a weight comes from far memory and is written and read
+/// again (0.23 ns), while scaling an element of `x` that is near takes 0.045 ns.
 const WORTH: u64 = 8;
 
-/// Constant weights `[.., input feature, .., output feature]` times one factor an input feature.
+/// Constant weights `[.., input feature, .., output feature]` with a factor for each input feature.
 #[derive(Clone, Debug)]
 pub struct Scaled {
     /// The weights.
@@ -22,14 +22,14 @@ pub struct Scaled {
     pub by: InstId,
 }
 
-/// The module with such factors moved; `None` where there are none.
+/// Moves factors of a convolution's input channels to its weights; `None` if there are none to move.
 pub fn into_weights(module: &Module) -> Option<Module> {
     let mut out = None;
     for (id, comp) in module.comps.iter() {
         let users = comp.users();
         for conv in comp.post_order() {
             let Op::Convolution(d) = &comp[conv].op else { continue };
-            let Some((x, by)) = factors(comp, conv, d) else { continue };
+            let Some((x, by)) = channel_factors(comp, conv, d) else { continue };
             let shared = users[x].iter().any(|&u| u != comp[conv].operands[0]) || !is_made(&comp[x].op);
             if shared && users[comp[conv].operands[0]] == [conv] && comp.root != comp[conv].operands[0] {
                 move_to_weights(&mut out.get_or_insert_with(|| module.clone()).comps[id], conv, d, x, by);
@@ -39,13 +39,13 @@ pub fn into_weights(module: &Module) -> Option<Module> {
     out
 }
 
-/// Whether a kernel makes it, which may scale what it writes if nobody else reads that.
+/// Whether a kernel computes the value, so that it may scale what it writes.
 fn is_made(op: &Op) -> bool {
     !matches!(op, Op::Parameter(_) | Op::Constant(_) | Op::GetTupleElement(_))
 }
 
-/// `(x, s)` where `conv` reads `x * broadcast(s)`, one factor a feature, and its weights are worth scaling.
-fn factors(comp: &Computation, conv: InstId, d: &ConvDims) -> Option<(InstId, InstId)> {
+/// `(x, s)` if `conv` reads `x * broadcast(s)` with one factor a feature and scaling its weights pays.
+fn channel_factors(comp: &Computation, conv: InstId, d: &ConvDims) -> Option<(InstId, InstId)> {
     let [product, weights] = comp[conv].operands[..] else { return None };
     let plain = d.feature_group_count == 1 && d.batch_group_count == 1 && d.window.iter().all(|w| w.size == 1);
     let (Op::Elementwise(ScalarOp::Multiply), Op::Constant(Literal::Array(w))) = (&comp[product].op, &comp[weights].op)
@@ -69,7 +69,7 @@ fn factors(comp: &Computation, conv: InstId, d: &ConvDims) -> Option<(InstId, In
     vector(b).map(|s| (a, s)).or_else(|| vector(a).map(|s| (b, s)))
 }
 
-/// Has `conv` read `x`, and weights times `by`.
+/// Rewrites `conv` to read `x` and weights times `by`.
 fn move_to_weights(comp: &mut Computation, conv: InstId, d: &ConvDims, x: InstId, by: InstId) {
     let [product, weights] = comp[conv].operands[..] else { return };
     let shape = ArrayShape::new(DType::F32, comp.array(weights).dims.clone());
@@ -82,7 +82,7 @@ fn move_to_weights(comp: &mut Computation, conv: InstId, d: &ConvDims, x: InstId
     comp.insts[conv].operands = vec![x, scaled];
 }
 
-/// The weights of the 1x1 convolution `conv`, where they are a constant times factors that are in memory.
+/// The weights of the 1x1 convolution `conv`, if they are a constant times factors that are in memory.
 fn find(comp: &Computation, fusion: &Fusion, conv: InstId) -> Option<Scaled> {
     let Op::Convolution(d) = &comp[conv].op else { return None };
     let product = *comp[conv].operands.get(1)?;
@@ -104,7 +104,7 @@ fn find(comp: &Computation, fusion: &Fusion, conv: InstId) -> Option<Scaled> {
     (fusion.is_made(by)).then(|| Scaled { numbers: numbers.clone(), by })
 }
 
-/// Takes products of weights with factors into the kernels of their convolutions; what they are, by the product.
+/// Fuses products of weights and factors into the kernels of their convolutions; returns them by the product.
 pub fn take_in(comp: &Computation, fusion: &mut Fusion) -> HashMap<InstId, Scaled> {
     let users = comp.users();
     let mut taken = HashMap::new();

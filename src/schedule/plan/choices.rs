@@ -5,21 +5,21 @@ use std::collections::{HashMap, HashSet};
 /// An instruction of a module.
 pub type Key = (CompId, InstId);
 
-/// The choices of one plan, which a search makes or a file gives.
+/// The choices of one plan, made by the search or read from a file.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
-    /// An order of the entry, but for what comes late, instead of post order.
+    /// Execution order of the entry in place of post order, except for values that are computed late.
     pub order: Option<Vec<InstId>>,
-    /// The convolutions by Winograd's method whose weights are transformed at compile time and not at each call.
+    /// Winograd convolutions whose weights are transformed at compile time instead of at each call.
     pub known: HashSet<Key>,
-    /// Bounds in bytes for the scratch memory of some convolutions.
+    /// Upper limits in bytes of the scratch memory of some convolutions.
     pub rooms: HashMap<Key, u64>,
-    /// Concatenations of the entry whose parts have memory of their own and are copied.
+    /// Concatenations of the entry whose parts have memory of their own and are copied into it.
     pub apart: HashSet<InstId>,
-    /// Arrays of the entry that windows read with margins, but are made without, and copied when the windows come.
+    /// Arrays of the entry that are made without the margins that windows need, and copied with margins before the windows.
     pub copied: HashSet<InstId>,
-    /// Arrays of the entry without margins, which windows read in parts: the results at edges with fewer taps.
+    /// Arrays of the entry without margins whose windows are split: results at edges are computed separately with fewer taps.
     pub in_parts: HashSet<InstId>,
-    /// Whether the memory of results may hold other values before.
+    /// Whether the memory of results may hold intermediates before the results are computed.
     pub in_results: bool,
 }

@@ -4,17 +4,17 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 
-/// The numbers of an f32 constant in a narrower type, and what they are to be multiplied by.
+/// A constant of f32 stored in a narrower type, with its scales.
 #[derive(Clone, Debug)]
-pub struct Stored {
-    /// The numbers, of the constant's sizes.
+pub struct CompressedConstant {
+    /// The stored elements, in the shape of the constant.
     pub numbers: Tensor,
-    /// Scales that the numbers are multiplied by, with the axis of the constant that each axis of the scales belongs to.
+    /// The scales of the elements, with the axis of the constant that each axis of the scales belongs to.
     pub scales: Option<(Tensor, Vec<usize>)>,
 }
 
-impl Stored {
-    /// The scale of element `at` of the numbers, row-major; 1 where there is none.
+impl CompressedConstant {
+    /// The scale of element `at` (row-major); 1 if there are no scales.
     pub fn scale(&self, at: u64) -> f32 {
         let Some((scales, axes)) = &self.scales else { return 1.0 };
         let dims = &self.numbers.dims;
@@ -24,8 +24,8 @@ impl Stored {
     }
 }
 
-/// The constant that `id` widens: `convert(bf16)`, or `multiply(convert(s8), broadcast(scales))`.
-pub fn find(comp: &Computation, id: InstId) -> Option<Stored> {
+/// The narrow constant that `id` widens: `convert(bf16)`, or `multiply(convert(s8), broadcast(scales))`.
+pub fn find(comp: &Computation, id: InstId) -> Option<CompressedConstant> {
     let constant = |id: InstId| match &comp[id].op {
         Op::Constant(Literal::Array(t)) => Some(t),
         _ => None,
@@ -35,16 +35,16 @@ pub fn find(comp: &Computation, id: InstId) -> Option<Stored> {
         _ => None,
     };
     if let Some(numbers) = converted(id, DType::BF16) {
-        return Some(Stored { numbers, scales: None });
+        return Some(CompressedConstant { numbers, scales: None });
     }
     let (Op::Elementwise(ScalarOp::Multiply), &[x, y]) = (&comp[id].op, &comp[id].operands[..]) else { return None };
     let Op::Broadcast(axes) = &comp[y].op else { return None };
     let scales = constant(*comp[y].operands.first()?)?.clone();
-    Some(Stored { numbers: converted(x, DType::S8)?, scales: Some((scales, axes.clone())) })
+    Some(CompressedConstant { numbers: converted(x, DType::S8)?, scales: Some((scales, axes.clone())) })
 }
 
-/// The constants that are weights of a product and lie in memory as they are for others too: a table that rows are looked up in and
-/// that also makes the scores of its words.
+/// The constants that are weights of a product and are also read in place by others, such as an embedding table that also computes the
+/// scores of its words.
 pub fn kept_for_others(comp: &Computation) -> HashSet<InstId> {
     let users = comp.users();
     let is_product =
@@ -58,7 +58,7 @@ pub fn kept_for_others(comp: &Computation) -> HashSet<InstId> {
     comp.insts.ids().filter(is_shared).collect()
 }
 
-/// The constants that only contractions read, as weights, which widen them themselves: these need no memory of their own.
+/// The constants that only contractions read, as weights that they widen themselves: these need no memory of their own.
 pub fn widened_by_readers(comp: &Computation) -> HashSet<InstId> {
     let users = comp.users();
     let weights_of = |user: InstId, id: InstId| {

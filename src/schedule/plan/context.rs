@@ -8,12 +8,12 @@ use crate::schedule::target::KernelTarget;
 pub struct PlanContext<'a> {
     /// The module that holds the computation.
     pub module: &'a Module,
-    /// The computation that is planned.
+    /// The computation to plan.
     pub comp: &'a Computation,
     /// The readers of each instruction of the computation.
     pub users: &'a Users,
     /// The algorithm of each convolution of the computation.
     pub convolutions: &'a Convolutions,
-    /// The machine that kernels are made for.
+    /// The target of the kernels.
     pub target: &'a KernelTarget<'a>,
 }

@@ -7,10 +7,10 @@ use super::fuse::Fusion;
 use crate::hlo::{Computation, InstId, Module, Op};
 use std::collections::HashSet;
 
-/// Cycles from which on an epilogue is long.
+/// Cycles per element from which an epilogue is long.
 const LONG: u64 = 48;
 
-/// Whether what is inlined between `anchor` and `root` is long.
+/// Whether the operations inlined between `anchor` and `root` are long.
 pub fn is_long(module: &Module, comp: &Computation, fusion: &Fusion, root: InstId, anchor: InstId) -> bool {
     let (mut open, mut seen, mut sum) = (vec![root], HashSet::from([anchor]), 0);
     while let Some(id) = open.pop() {
@@ -26,7 +26,7 @@ pub fn is_long(module: &Module, comp: &Computation, fusion: &Fusion, root: InstI
     sum >= LONG
 }
 
-/// Cycles that an instruction takes for an element.
+/// Cycles of an instruction per element.
 fn cycles_per_element(module: &Module, comp: &Computation, id: InstId) -> u64 {
     match &comp[id].op {
         Op::Elementwise(op) => op.cycles(),

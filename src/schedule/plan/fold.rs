@@ -2,7 +2,7 @@
 use crate::hlo::Computation;
 use crate::scalar::ScalarOp;
 
-/// The op of a computation that applies one op to its two parameters, if it is associative and vectors can be folded by it.
+/// The op that a computation applies to its two parameters, if it is associative and supported as a vector reduction.
 pub fn simple_fold(comp: &Computation) -> Option<ScalarOp> {
     comp.fold()?.op().filter(|op| *op != ScalarOp::Xor)
 }

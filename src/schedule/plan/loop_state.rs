@@ -8,13 +8,13 @@ use crate::schedule::plan::fuse::Fusion;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::{HashMap, HashSet};
 
-/// The instructions of `comp` that make the next value of one array of the state, with the number of that part.
-pub fn next_values(comp: &Computation) -> Vec<(InstId, usize)> {
+/// The instructions of `comp` that make the next value of one array of a loop's state, with the index of that array.
+pub fn updates(comp: &Computation) -> Vec<(InstId, usize)> {
     let root = &comp[comp.root];
     if comp.params.len() != 1 || root.op != Op::Tuple {
         return Vec::new();
     }
-    let times = times(&root.operands);
+    let times = count_occurrences(&root.operands);
     let made = |id: InstId| {
         let given = matches!(comp[id].op, Op::GetTupleElement(_) | Op::Parameter(_) | Op::Constant(_));
         !given && times[&id] == 1 && comp[id].shape.as_array().is_some()
@@ -22,8 +22,8 @@ pub fn next_values(comp: &Computation) -> Vec<(InstId, usize)> {
     root.operands.iter().enumerate().filter(|(_, id)| made(**id)).map(|(part, id)| (*id, part)).collect()
 }
 
-/// How many times each instruction occurs.
-fn times(all: &[InstId]) -> HashMap<InstId, usize> {
+/// Number of occurrences of each instruction.
+fn count_occurrences(all: &[InstId]) -> HashMap<InstId, usize> {
     let mut times = HashMap::new();
     for &id in all {
         *times.entry(id).or_default() += 1;
@@ -31,25 +31,25 @@ fn times(all: &[InstId]) -> HashMap<InstId, usize> {
     times
 }
 
-/// The variables of the entry: behind the arguments its parameters are their values, and behind the results its root has the
-/// next values of those that change.
+/// The variables of the entry. The entry has their values as parameters after the arguments, and the next values of those that change in
+/// the root after the results.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
-    /// How many arguments there are.
+    /// Number of arguments.
     pub args: usize,
-    /// How many results.
+    /// Number of results.
     pub results: usize,
     /// Whether each variable changes.
     pub changed: Vec<bool>,
 }
 
 impl Variables {
-    /// The instructions of the entry that make the next value of one variable each, with the parameter that has the old one.
+    /// The instructions that make the next value of a variable, each with the parameter that holds the old one.
     pub fn updates(&self, entry: &Computation) -> Vec<(InstId, InstId)> {
         let root = &entry[entry.root];
         let Some(next) = root.operands.get(self.results..).filter(|_| root.op == Op::Tuple) else { return Vec::new() };
         let old = entry.params.iter().skip(self.args).zip(&self.changed).filter(|(_, changed)| **changed);
-        let times = times(next);
+        let times = count_occurrences(next);
         let made = |id: InstId| {
             let given = matches!(entry[id].op, Op::GetTupleElement(_) | Op::Parameter(_) | Op::Constant(_));
             !given && times[&id] == 1 && entry[id].shape.as_array().is_some()
@@ -58,20 +58,20 @@ impl Variables {
     }
 }
 
-/// The order of execution `plain` of an entry, but as many of `updates` as possible come behind what reads the old values.
+/// Reorders the execution order `plain` of an entry so that as many of `updates` as possible follow all readers of the old values.
 pub fn updated(comp: &Computation, fusion: &Fusion, plain: Vec<InstId>, updates: &[(InstId, InstId)]) -> Vec<InstId> {
     if updates.is_empty() {
         return plain;
     }
-    let mut order = Order::of(comp);
+    let mut order = OrderConstraints::new(comp);
     for &(next, old) in updates {
         order.behind_readers(fusion, next, vec![old]);
     }
-    order.sorted(plain)
+    order.topological_order(plain)
 }
 
-/// The numbers of the arrays of the state that no round changes.
-pub fn kept(body: &Computation) -> HashSet<usize> {
+/// The indices of state arrays that no iteration changes.
+pub fn invariant_elements(body: &Computation) -> HashSet<usize> {
     let Some(parts) = body.params.first().and_then(|&p| body[p].shape.as_tuple()) else { return HashSet::new() };
     let root = &body[body.root];
     let same = |i: usize| {
@@ -82,23 +82,23 @@ pub fn kept(body: &Computation) -> HashSet<usize> {
     leaves.enumerate().filter(|(_, same)| *same).map(|(leaf, _)| leaf).collect()
 }
 
-/// An order of execution of the body of a loop in which as many next values as possible come behind what reads the old ones.
-/// Cost: one walk of the body for each part of the state.
+/// An execution order of a loop body in which as many next values as possible follow all readers of the old ones. Cost: one walk of the
+/// body for each array of the state.
 pub fn order(comp: &Computation, fusion: &Fusion) -> Vec<InstId> {
     let plain = comp.post_order();
-    let mut o = Order::of(comp);
+    let mut o = OrderConstraints::new(comp);
     let is_part =
         |id: InstId, part: usize| comp[id].op == Op::GetTupleElement(part) && comp[id].operands == comp.params;
-    for (next, part) in next_values(comp) {
+    for (next, part) in updates(comp) {
         let old: Vec<InstId> = plain.iter().copied().filter(|&id| is_part(id, part)).collect();
         o.behind_readers(fusion, next, old);
     }
     let parts = plain.iter().copied().filter(|&id| matches!(comp[id].op, Op::GetTupleElement(_)));
     let starts = comp.params.iter().copied().chain(parts.filter(|&id| comp[id].operands == comp.params));
-    o.sorted(starts.chain([comp.root]).collect())
+    o.topological_order(starts.chain([comp.root]).collect())
 }
 
-/// The kernels that read the values `old`, through what is inlined into them and what is another view of the same memory.
+/// The kernels that read the values `old`, through inlined instructions and views.
 fn readers(comp: &Computation, fusion: &Fusion, users: &Users, old: Vec<InstId>) -> Vec<InstId> {
     let mut seen: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();
     let (mut open, mut out) = (old, Vec::new());
@@ -117,28 +117,28 @@ fn readers(comp: &Computation, fusion: &Fusion, users: &Users, old: Vec<InstId>)
     out
 }
 
-/// The constraints on the order of instructions: operands, and readers of a state that come before its next value.
-struct Order<'a> {
+/// Ordering constraints of instructions: operands come first, and readers of a state come before its next value.
+struct OrderConstraints<'a> {
     comp: &'a Computation,
     users: Users,
-    /// Instructions that must run before each, beside its operands.
+    /// Instructions that must run before each instruction, besides its operands.
     before: IdVec<InstId, Vec<InstId>>,
     after: IdVec<InstId, Vec<InstId>>,
 }
 
-impl<'a> Order<'a> {
-    /// Operands before their readers.
-    fn of(comp: &'a Computation) -> Order<'a> {
+impl<'a> OrderConstraints<'a> {
+    /// Creates the constraints that operands come before their readers.
+    fn new(comp: &'a Computation) -> OrderConstraints<'a> {
         let users = comp.users();
         let after = comp.insts.ids().map(|id| users[id].to_vec()).collect();
-        Order { comp, before: comp.insts.ids().map(|_| Vec::new()).collect(), after, users }
+        OrderConstraints { comp, before: comp.insts.ids().map(|_| Vec::new()).collect(), after, users }
     }
 
-    /// Puts `next` behind all that reads the values `old`, where none of that needs `next`.
+    /// Requires `next` to follow all readers of the values `old`, unless one of those needs `next`.
     fn behind_readers(&mut self, fusion: &Fusion, next: InstId, old: Vec<InstId>) {
         let readers = readers(self.comp, fusion, &self.users, old);
         let readers: Vec<InstId> = readers.into_iter().filter(|&u| u != next).collect();
-        let follows = self.following(next);
+        let follows = self.instructions_after(next);
         if readers.iter().any(|u| follows[*u]) {
             return;
         }
@@ -148,8 +148,8 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The instructions that can only run behind `id`.
-    fn following(&self, id: InstId) -> IdVec<InstId, bool> {
+    /// The instructions that can only run after `id`.
+    fn instructions_after(&self, id: InstId) -> IdVec<InstId, bool> {
         let mut seen: IdVec<InstId, bool> = self.comp.insts.ids().map(|_| false).collect();
         let mut open = vec![id];
         while let Some(id) = open.pop() {
@@ -159,8 +159,8 @@ impl<'a> Order<'a> {
         seen
     }
 
-    /// All that `starts` need, each behind what must run before it.
-    fn sorted(&self, starts: Vec<InstId>) -> Vec<InstId> {
+    /// A topological order of all that `starts` need.
+    fn topological_order(&self, starts: Vec<InstId>) -> Vec<InstId> {
         let mut seen = vec![false; self.comp.insts.len()];
         let mut out = Vec::with_capacity(seen.len());
         for start in starts {

@@ -3,25 +3,25 @@
 use crate::hlo::{Computation, InstId, Op};
 use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Convolutions};
 use crate::schedule::plan::choices::Choices;
-use crate::schedule::plan::fuse::{Fusion, FusionDecision, inlineable};
+use crate::schedule::plan::fuse::{Fusion, FusionDecision, is_inlineable};
 use crate::schedule::target::KernelTarget;
 use crate::util::id_vec::IdVec;
 
-/// Where a value of a computation goes.
+/// Placement of a value of a computation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Placement {
-    /// Into a buffer of its own, dense.
+    /// In a buffer of its own, dense.
     Dense,
-    /// Into a buffer of its own, with zeros around.
+    /// In a buffer of its own, with zero margins.
     Margin {
-        /// Zeros before the first element, along each axis.
+        /// Zeros before the first element along each axis.
         low: Vec<u64>,
-        /// Zeros behind the last element, along each axis.
+        /// Zeros after the last element along each axis.
         high: Vec<u64>,
-        /// Whether the loops that make it write it there; if not, windows read a copy.
+        /// Whether its kernel writes it with margins; otherwise windows read a copy.
         made: bool,
     },
-    /// Into the value of this concatenation.
+    /// Inside a concatenation, which has the buffer.
     Part {
         /// The concatenation.
         whole: InstId,
@@ -32,7 +32,7 @@ pub enum Placement {
     },
 }
 
-/// Whether no window needs margins of `plane` where the results at edges are made apart.
+/// Whether no window needs margins of `plane` if results at edges are computed separately.
 pub fn is_read_in_parts(comp: &Computation, convolutions: &Convolutions, plane: InstId, users: &[InstId]) -> bool {
     users.iter().all(|user| {
         let Some(convolution) = convolutions.get(user) else { return true };
@@ -41,8 +41,8 @@ pub fn is_read_in_parts(comp: &Computation, convolutions: &Convolutions, plane: 
     })
 }
 
-/// Decides for every instruction of `comp`. A margin is as wide as the widest window needs; a value that is not made by
-/// loops of this computation (a parameter) may have one too: it is copied when the window comes.
+/// Decides on the placement of every instruction of `comp`. A margin is as wide as the widest window needs; a value that no kernel of
+/// this computation makes (a parameter) is copied with margins before its first window.
 pub fn placements(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -> IdVec<InstId, Placement> {
     let users = comp.users();
     let mut placements: IdVec<InstId, Placement> = comp.insts.ids().map(|_| Placement::Dense).collect();
@@ -92,8 +92,8 @@ pub fn placements(comp: &Computation, fusion: &Fusion, convolutions: &Convolutio
     placements
 }
 
-/// Gives the parts of some concatenations memory of their own, has windows read copies of some arrays, which are made without
-/// margins, and others have none: windows that need them all the same read copies.
+/// Applies the choices of a plan: parts of some concatenations get memory of their own, windows read copies of some arrays, which are
+/// made without margins, and others have none (windows that need margins nevertheless read copies).
 pub fn choose(placements: &mut IdVec<InstId, Placement>, choices: &Choices) {
     for id in placements.ids() {
         match &mut placements[id] {
@@ -105,9 +105,9 @@ pub fn choose(placements: &mut IdVec<InstId, Placement>, choices: &Choices) {
     }
 }
 
-/// Takes the memory of concatenations whose parts a convolution reads where they are: of whole vectors of channels, read by
-/// Winograd's method alone. A part that was made long before, such as what a U-Net skips to, holds no memory for the others.
-/// Loops that would have been those of the concatenation (a part that is resized) become those of their part.
+/// Removes the buffer of concatenations whose parts a convolution can read separately: parts of whole vectors of channels, read by
+/// Winograd's method alone. A part that was made long before, such as the skip connection of a U-Net, then keeps no memory for the others
+/// alive. Kernels that would have filled the concatenation (such as a resize of a part) fill their part instead.
 pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convolutions, target: &KernelTarget<'_>) {
     let users = comp.users();
     for id in comp.post_order() {
@@ -146,13 +146,13 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
     }
 }
 
-/// Whether an operation becomes loops over its result that can write it anywhere.
+/// Whether an operation becomes loops over its result that can store it anywhere.
 pub fn is_loops(op: &Op) -> bool {
     let elsewhere = matches!(op, Op::Map { .. } | Op::OptimizationBarrier | Op::Iota(_));
-    matches!(op, Op::Concatenate(_)) || inlineable(op) && !elsewhere
+    matches!(op, Op::Concatenate(_)) || is_inlineable(op) && !elsewhere
 }
 
-/// Whether the loops that make `id` can write it anywhere, and everything that reads it can read it there.
+/// Whether the kernel of `id` can store it anywhere, and all readers can read it there.
 fn is_placeable(comp: &Computation, fusion: &Fusion, users: &[InstId], id: InstId) -> bool {
     let anchor = fusion.anchor[id].unwrap_or(id);
     let made = is_loops(&comp[anchor].op)

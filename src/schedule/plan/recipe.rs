@@ -20,48 +20,48 @@ use crate::schedule::plan::{FusionPlan, Planner};
 use crate::schedule::refuse;
 use std::collections::HashSet;
 
-/// How the kernels of a root are made. What is inlined into it, before or behind its anchor, is computed on the way.
+/// The way in which the kernels of a root are made. Instructions inlined before or after the anchor are computed on the way.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// The kind of kernels, by the name of its family.
+    /// Name of the family of kernels.
     pub family: &'static str,
     /// The parameters of the kernels.
     pub setup: Setup,
-    /// Whether what follows the anchor is so long that it stands in a loop over a tile's sums.
+    /// Whether the epilogue is so long that it is a loop over a tile's sums.
     pub is_looped: bool,
 }
 
-/// The parameters of kernels.
+/// The parameters of kernels, by family.
 #[derive(Clone, Debug)]
 pub enum Setup {
-    /// There are none.
+    /// No parameters.
     Plain,
     /// The axis of a concatenation.
     Concatenate(usize),
-    /// Rows, and what a row is.
+    /// A row kernel.
     Rows(Rows),
-    /// A running fold.
+    /// A scan (running reduction).
     Scan(Scan),
-    /// A fold.
+    /// A reduction.
     Reduce(Reduction),
-    /// A triangular system.
+    /// A triangular solve.
     Solve(Solve),
-    /// Windows that each select an element.
+    /// A `select-and-scatter`.
     SelectMethod(SelectMethod),
-    /// A contraction for each group and combination of phases.
+    /// A direct convolution: a contraction for each group and combination of phases.
     Direct(Direct),
-    /// The gradient of a filter.
+    /// The gradient of a convolution's filter.
     Filter(Filter),
-    /// A depthwise window.
+    /// A depthwise convolution.
     Depthwise(Window),
-    /// How a convolution by Winograd's method is cut.
+    /// A convolution by Winograd's method, with its division into kernels.
     Winograd(winograd::WinogradSetup),
-    /// A producer fused into its consumer, and the blocking of the producer where that is a convolution by Winograd's method.
+    /// A producer fused into its consumer, with the blocking of the producer if that is a Winograd convolution.
     FusedProducer(FusedProducer, Option<winograd::WinogradSetup>),
 }
 
 impl Setup {
-    /// The convolution whose method is that of the kernels, where it is not the anchor.
+    /// The convolution that decides the method, if it is not the anchor.
     pub fn convolution(&self) -> Option<InstId> {
         match self {
             Setup::FusedProducer(FusedProducer::Pooling(pooled), _) => Some(pooled.convolution),
@@ -69,7 +69,7 @@ impl Setup {
         }
     }
 
-    /// Whether kernels that are made so can leave the sums of parts of what they make: of tiles of pixels, or of bands of rows.
+    /// Whether such kernels can leave partial sums of their results, by tiles of pixels or bands of rows.
     pub fn makes_partial_sums(&self) -> bool {
         let pixels = match self {
             Setup::Depthwise(window) => window.tile.min(window.wide.extent),
@@ -79,17 +79,18 @@ impl Setup {
         pixels >= FEWEST_PIXELS
     }
 
-    /// The internal error of a family that is handed parameters of another family.
+    /// The internal error of a family that is given the parameters of another family.
     pub fn wrong_family<T>(&self) -> Result<T> {
         Err(Error::internal("schedule", format!("parameters of another family: {self:?}")))
     }
 }
 
-/// The recipe of a root, by the first family that takes it. Errors: `Code::HloUnsupported` for what no kernel does.
+/// Function that makes the recipe of a root, by the first family that takes it. Errors: `Code::HloUnsupported` for an op without a
+/// kernel.
 pub type Families = fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Recipe>;
 
 impl Planner<'_> {
-    /// The recipe of root `at`. Errors: `Code::HloUnsupported` for what no kernel does.
+    /// The recipe of root `id`. Errors: `Code::HloUnsupported` for an op without a kernel.
     pub fn recipe(
         &mut self,
         context: &PlanContext<'_>,
@@ -102,12 +103,12 @@ impl Planner<'_> {
         (self.families)(self, &RecipeRequest { context, fused, summed, comp, id, anchor })
     }
 
-    /// A root with what it makes that it reads, if it does. Errors: none where the plan is sound.
+    /// The recipe of a root whose kernel also computes its producer, if it does. Errors: none if the plan is sound.
     pub fn fused_producer(&mut self, request: &RecipeRequest<'_>) -> Result<Option<Setup>> {
         let Some(within) = request.fused.producers.get(&request.id).cloned() else { return Ok(None) };
         let setup = match &within {
             FusedProducer::Pooling(pooled) => {
-                let setup = self.winograd(request.context, (request.comp, pooled.convolution));
+                let setup = self.winograd_setup(request.context, (request.comp, pooled.convolution));
                 Some(setup.ok_or_else(|| refuse(request.context.comp, request.id, ""))?)
             }
             FusedProducer::DepthwiseChain(_) | FusedProducer::Attention(_) | FusedProducer::Separable(_) => None,
@@ -115,9 +116,9 @@ impl Planner<'_> {
         Ok(Some(Setup::FusedProducer(within, setup)))
     }
 
-    /// Parameters of Winograd's method for convolution `key`; `None` where another method was chosen. Weights are transformed at compile time where that was asked
-    /// for; along both axes of a window, too, where the constants may still grow by them.
-    pub fn winograd(&mut self, context: &PlanContext<'_>, key: Key) -> Option<winograd::WinogradSetup> {
+    /// Parameters of Winograd's method for convolution `key`; `None` if it uses another algorithm. Weights are transformed at compile
+    /// time if the choices say so, and for 2D methods too if constants may still grow by them.
+    pub fn winograd_setup(&mut self, context: &PlanContext<'_>, key: Key) -> Option<winograd::WinogradSetup> {
         let Op::Convolution(d) = &context.comp[key.1].op else { return None };
         let Algorithm::Winograd(w) = &context.convolutions[&key.1].algorithm else { return None };
         let more = w.grown_bytes();

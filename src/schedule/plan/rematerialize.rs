@@ -10,21 +10,21 @@ use crate::scalar::ScalarOp;
 use crate::util::id_vec::Id;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Most times that values are left out and the rest is looked at again.
+/// Upper limit of attempts, each of which drops the values for which recomputation did not pay.
 const MOST_TRIES: usize = 4;
 
-/// The module in which readers compute such values; `None` where there are none.
+/// Rewrites a module so that readers recompute cheap values; `None` if there are none.
 pub fn in_readers(module: &Module) -> Option<Module> {
     let mut out = None;
     for (id, comp) in module.comps.iter() {
         let order = comp.post_order();
         let before = fuse::fuse(module, comp, &order);
-        let mut values = Values::of(comp, &before, &order);
+        let mut values = RematerializedValues::new(comp, &before, &order);
         for _ in 0..MOST_TRIES {
             if values.roots.is_empty() {
                 break;
             }
-            let (with, owners) = values.copied();
+            let (with, owners) = values.with_copies();
             let after = fuse::fuse(module, &with, &with.post_order());
             let unprofitable = values.unprofitable(&with, &owners, &after);
             if unprofitable.is_empty() {
@@ -37,29 +37,29 @@ pub fn in_readers(module: &Module) -> Option<Module> {
     out
 }
 
-/// The values of a computation that are computed again.
-struct Values<'a> {
+/// The values of a computation that their readers recompute.
+struct RematerializedValues<'a> {
     comp: &'a Computation,
     fusion: &'a Fusion,
     uses: OperandUses,
-    /// The kernels that were looked at, by their roots.
-    kernels: HashMap<InstId, Kernel>,
-    /// Each with the roots of the kernels that read it.
+    /// The kernels visited so far, by their roots.
+    kernels: HashMap<InstId, KernelWork>,
+    /// The values, each with the roots of the kernels that read it.
     roots: BTreeMap<InstId, Vec<InstId>>,
 }
 
-/// The work of one kernel.
-struct Kernel {
-    /// How many instructions it computes.
+/// Size and operands of one kernel.
+struct KernelWork {
+    /// Number of instructions that the kernel computes.
     size: usize,
     /// The operands of the kernel's instructions.
     read: HashSet<InstId>,
 }
 
-impl<'a> Values<'a> {
-    fn of(comp: &'a Computation, fusion: &'a Fusion, order: &[InstId]) -> Values<'a> {
+impl<'a> RematerializedValues<'a> {
+    fn new(comp: &'a Computation, fusion: &'a Fusion, order: &[InstId]) -> RematerializedValues<'a> {
         let (uses, kernels) = (comp.uses(), HashMap::new());
-        let mut values = Values { comp, fusion, uses, kernels, roots: BTreeMap::new() };
+        let mut values = RematerializedValues { comp, fusion, uses, kernels, roots: BTreeMap::new() };
         for &id in order.iter().filter(|&&id| id != comp.root && fusion.is_made(id)) {
             if let Some(roots) = values.arrays(id).and_then(|arrays| values.readers(id, &arrays)) {
                 values.roots.insert(id, roots);
@@ -68,7 +68,7 @@ impl<'a> Values<'a> {
         values
     }
 
-    /// The arrays that `id` is computed from, if it is one simple operation on arrays that are in memory in any case.
+    /// The arrays that `id` is computed from, if it is one simple operation on arrays that are in memory anyway.
     fn arrays(&self, id: InstId) -> Option<Vec<InstId>> {
         let Op::Elementwise(op) = self.comp[id].op else { return None };
         let is_alone = self.fusion.anchor[id].is_none() && self.fusion.rows[id].is_none();
@@ -76,7 +76,7 @@ impl<'a> Values<'a> {
             return None;
         }
         let mut arrays = Vec::new();
-        for inst in self.fusion.computed(self.comp, id) {
+        for inst in self.fusion.computed_instructions(self.comp, id) {
             if inst != id && !index_only(&self.comp[inst].op) {
                 return None;
             }
@@ -85,7 +85,7 @@ impl<'a> Values<'a> {
         (!arrays.iter().any(|a| self.roots.contains_key(a))).then_some(arrays)
     }
 
-    /// The kernels that read `id`, two or more, where all can compute it of `arrays`, and the memory they go through is less then.
+    /// The kernels that read `id`, two or more, if all can recompute it from `arrays` with less memory traffic.
     fn readers(&mut self, id: InstId, arrays: &[InstId]) -> Option<Vec<InstId>> {
         let mut roots = BTreeSet::new();
         for &(user, number) in &self.uses[id] {
@@ -101,7 +101,7 @@ impl<'a> Values<'a> {
         let mut again = 0u64;
         for &root in &roots {
             let (comp, fusion) = (self.comp, self.fusion);
-            let kernel = self.kernels.entry(root).or_insert_with(|| Kernel::of(comp, fusion, root));
+            let kernel = self.kernels.entry(root).or_insert_with(|| KernelWork::ending_in(comp, fusion, root));
             let more = arrays.iter().filter(|a| !kernel.read.contains(a));
             let more: u64 = more.filter_map(|&a| comp[a].shape.as_array()).map(ArrayShape::bytes).sum();
             // arrays that live longer for it take no more memory than it did
@@ -122,8 +122,8 @@ impl<'a> Values<'a> {
         self.comp[id].shape.as_array().map_or(0, |a| a.bytes())
     }
 
-    /// The computation with an instruction for each reading kernel, and which value each new one is.
-    fn copied(&self) -> (Computation, BTreeMap<InstId, InstId>) {
+    /// The computation with a copy of each value for every reading kernel, and the value that each copy stands for.
+    fn with_copies(&self) -> (Computation, BTreeMap<InstId, InstId>) {
         let mut comp = self.comp.clone();
         comp.insts.reserve_exact(self.roots.values().map(|roots| roots.len() - 1).sum());
         let mut owners = BTreeMap::new();
@@ -145,12 +145,12 @@ impl<'a> Values<'a> {
         (comp, owners)
     }
 
-    /// Values for which computing again does not pay: they still have an array, or their readers became other kernels.
+    /// Values for which recomputation does not pay: they still have an array, or their readers became other kernels.
     fn unprofitable(&self, with: &Computation, owners: &BTreeMap<InstId, InstId>, after: &Fusion) -> Vec<InstId> {
         let value_of = |id: InstId| owners.get(&id).copied().unwrap_or(id);
         let made: HashSet<InstId> = with.insts.ids().filter(|&id| after.is_made(id)).map(value_of).collect();
         let members = |comp: &Computation, fusion: &Fusion, root: InstId| -> BTreeSet<InstId> {
-            let all = fusion.computed(comp, root).into_iter().map(value_of);
+            let all = fusion.computed_instructions(comp, root).into_iter().map(value_of);
             all.filter(|id| !self.roots.contains_key(id) && !index_only(&self.comp[*id].op)).collect()
         };
         let is_same = |root: &InstId| {
@@ -167,17 +167,17 @@ impl<'a> Values<'a> {
     }
 }
 
-impl Kernel {
+impl KernelWork {
     /// The kernel that ends in `root`.
-    fn of(comp: &Computation, fusion: &Fusion, root: InstId) -> Kernel {
-        let computed = fusion.computed(comp, root);
+    fn ending_in(comp: &Computation, fusion: &Fusion, root: InstId) -> KernelWork {
+        let computed = fusion.computed_instructions(comp, root);
         let read = computed.iter().flat_map(|&m| comp[m].operands.iter().copied()).collect();
-        Kernel { size: computed.len(), read }
+        KernelWork { size: computed.len(), read }
     }
 }
 
-/// Whether an operation takes an instruction or two, and has the same result wherever it stands: a product would be rounded with
-/// a sum in one kernel, and by itself in another.
+/// Whether an operation takes an instruction or two and has the same result wherever it stands; a product does not, as it may be fused
+/// with an addition in one kernel and not in another.
 fn is_simple(op: ScalarOp) -> bool {
     use ScalarOp as S;
     matches!(

@@ -5,14 +5,14 @@ use crate::hlo::{CompId, InstId, Op};
 use crate::schedule::families::convolution::recipe::algorithm::Convolution;
 use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::fuse::inlineable;
+use crate::schedule::plan::fuse::is_inlineable;
 use crate::schedule::plan::{FusionPlan, epilogue};
 use crate::schedule::refuse;
 use std::collections::HashSet;
 
-/// A root whose family is looked for.
+/// A request for the recipe of a root.
 pub struct RecipeRequest<'l> {
-    /// The inputs of the planner.
+    /// The planner's inputs.
     pub context: &'l PlanContext<'l>,
     /// The fusion decisions and placements of the computation.
     pub fused: &'l FusionPlan,
@@ -37,7 +37,7 @@ impl RecipeRequest<'_> {
         self.context.comp.array(self.anchor).elements() == 0
     }
 
-    /// The convolution, where the anchor is one. Errors: `Code::HloUnsupported` for batch groups.
+    /// The convolution, if the anchor is one. Errors: `Code::HloUnsupported` for batch groups.
     pub fn convolution(&self) -> Result<Option<(&Convolution, &ConvDims)>> {
         let Op::Convolution(d) = self.op() else { return Ok(None) };
         if d.batch_group_count != 1 {
@@ -46,22 +46,22 @@ impl RecipeRequest<'_> {
         Ok(Some((&self.context.convolutions[&self.anchor], d)))
     }
 
-    /// The running fold, where the anchor is one.
+    /// The scan, if the anchor is one.
     pub fn scan(&self) -> Option<Scan> {
         let Op::ReduceWindow { window, comp: folder } = self.op() else { return None };
         let operands = &self.context.comp[self.anchor].operands;
         let regroups = operands.len() == 2 && self.context.module.comps[*folder].fold().is_some();
-        Scan::of(window, &self.context.comp.array(operands[0]).dims, regroups)
+        Scan::recognize(window, &self.context.comp.array(operands[0]).dims, regroups)
     }
 
-    /// Whether what is computed of each element of the anchor is long.
+    /// Whether the epilogue of the anchor is long.
     pub fn has_long_epilogue(&self) -> bool {
         self.id != self.anchor
             && epilogue::is_long(self.context.module, self.context.comp, &self.fused.fusion, self.id, self.anchor)
     }
 
-    /// Whether each element of the root is computed from a few of others.
+    /// Whether each element of the root depends on a few elements of other arrays.
     pub fn is_pointwise(&self) -> bool {
-        inlineable(self.op())
+        is_inlineable(self.op())
     }
 }

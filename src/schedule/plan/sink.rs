@@ -3,8 +3,8 @@
 use crate::hlo::{Computation, InstId, Module, Op};
 use crate::util::id_vec::IdVec;
 
-/// The module with a broadcast of its own for each part of a tuple that is one of a constant: memory that nothing else reads
-/// becomes that of a loop, and what several loops start as would be copied for each. `None` where none is shared.
+/// Gives each part of a tuple that is a broadcast constant a broadcast of its own; `None` if none is shared. Memory that nothing else
+/// reads becomes a loop's state, while the shared initial value of several loops would be copied for each.
 pub fn apart(module: &Module) -> Option<Module> {
     let mut out = None;
     for (id, comp) in module.comps.iter() {
@@ -26,8 +26,7 @@ pub fn apart(module: &Module) -> Option<Module> {
     out
 }
 
-/// An order of execution: `plain`, which has operands before their readers, but what needs no parameter comes right before its
-/// first reader.
+/// Sinks values without parameters: the execution order `plain`, except that such a value comes right before its first reader.
 pub fn order(comp: &Computation, plain: Vec<InstId>) -> Vec<InstId> {
     let mut free: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();
     for &id in &plain {
@@ -40,15 +39,15 @@ pub fn order(comp: &Computation, plain: Vec<InstId>) -> Vec<InstId> {
     let readers: Vec<InstId> = plain.into_iter().filter(|&id| !free[id]).collect();
     for id in readers {
         for &o in &comp[id].operands {
-            made(comp, o, &free, &mut done, &mut out);
+            add_sunk(comp, o, &free, &mut done, &mut out);
         }
         out.push(id);
     }
     out
 }
 
-/// Adds `id` and what it needs where that is free and not there yet: constants, and one broadcast or some behind one another.
-fn made(
+/// Adds `id` to the order, after the constants and broadcasts that it needs and that are not there yet.
+fn add_sunk(
     comp: &Computation,
     id: InstId,
     free: &IdVec<InstId, bool>,

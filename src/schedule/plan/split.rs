@@ -12,7 +12,7 @@
 //! windows, larger windows are cut by rows too; the few rows that both halves read are made twice.
 use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape, Users};
-use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, convolutions};
+use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, choose_algorithms};
 use crate::schedule::memory::liveness::{MemoryDemand, Sharing};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::{self, Fusion};
@@ -24,29 +24,29 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Most pairs that are cut: each takes a look at the whole computation.
+/// Upper limit of pairs that are split: each takes a walk of the whole computation.
 const MOST_CUTS: usize = 6;
-/// Instructions between the two ends of a pair, one behind the other.
+/// Upper limit of instructions in the chain between the two kernels of a pair.
 const MOST_DEPTH: usize = 64;
-/// Arrays that are less are not worth code for two halves.
+/// Arrays of fewer bytes are not worth the code of two halves.
 const SMALL_BYTES: u64 = 64 << 10;
-/// Rows per row that both halves compute: of fewer rows a window is not split.
+/// Least number of rows per row that both halves compute, for a window to be split.
 const LEAST_ROWS_PER_REPEATED_ROW: u64 = 8;
 
-/// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
+/// Splits pairs of kernels of the entry into halves to lower the peak of memory; `None` if nothing is gained.
 pub fn cut(module: &Module, cuts: SplitScope, target: &KernelTarget<'_>) -> Option<Module> {
-    let mut peak = Peak::of(module, module.entry(), target);
+    let mut peak = Peak::measure(module, module.entry(), target);
     let mut done = None;
     for _ in 0..MOST_CUTS {
         let module = done.as_ref().unwrap_or(module);
-        let Some(comp) =
-            pair_at(module.entry(), &peak, cuts, target).and_then(|pair| pair.halved(module.entry(), &peak.fusion))
+        let Some(comp) = pair_at(module.entry(), &peak, cuts, target)
+            .and_then(|pair| pair.split_in_halves(module.entry(), &peak.fusion))
         else {
             break;
         };
         let mut next = module.clone();
         next.comps[module.entry] = comp;
-        let then = Peak::of(&next, next.entry(), target);
+        let then = Peak::measure(&next, next.entry(), target);
         if then.bytes >= peak.bytes {
             break;
         }
@@ -55,49 +55,49 @@ pub fn cut(module: &Module, cuts: SplitScope, target: &KernelTarget<'_>) -> Opti
     done
 }
 
-/// The most bytes that live at once if all arrays of the entry were dense, concatenations beside their parts, and kernels took
-/// nothing for themselves.
+/// The peak of live bytes if all arrays of the entry were dense, concatenations separate from their parts, and kernels needed no scratch
+/// memory.
 pub fn dense(module: &Module, target: &KernelTarget<'_>) -> u64 {
     let comp = module.entry();
     let order = comp.post_order();
     let fusion = fuse::fuse(module, comp, &order);
-    let placements = placement::placements(comp, &fusion, &convolutions(comp, target));
+    let placements = placement::placements(comp, &fusion, &choose_algorithms(comp, target));
     MemoryDemand::of(comp, &fusion, &placements, &order, Sharing::Views).bytes
 }
 
-/// When most memory is needed, as far as that can be told before there are kernels.
+/// The peak of memory, as far as it is known before there are kernels.
 struct Peak {
     fusion: Fusion,
     convolutions: Convolutions,
-    /// With margins, parts of concatenations in their places.
+    /// Bytes at the peak, with margins and parts of concatenations in place.
     bytes: u64,
     /// The instruction that runs at the peak.
     at: Option<InstId>,
 }
 
 impl Peak {
-    fn of(module: &Module, comp: &Computation, target: &KernelTarget<'_>) -> Peak {
-        let convolutions = convolutions(comp, target);
+    fn measure(module: &Module, comp: &Computation, target: &KernelTarget<'_>) -> Peak {
+        let convolutions = choose_algorithms(comp, target);
         let context = PlanContext { module, comp, users: &comp.users(), convolutions: &convolutions, target };
         let MemoryForecast { fusion, order, need } = crate::schedule::plan::planned(&context, comp.post_order());
         Peak { bytes: need.bytes, at: need.at.map(|i| order[i]), fusion, convolutions }
     }
 }
 
-/// Two kernels, the first of which makes the value that the second reads, and the place where both are split in halves.
-struct Pair {
-    /// The instruction that the second one ends in.
+/// Two kernels, the second of which reads the value that the first makes, and the position at which both are split.
+struct SplitPair {
+    /// The root of the second kernel.
     last: InstId,
-    /// The value between the two kernels.
+    /// The value that the first kernel makes.
     between: InstId,
-    /// The axis of the result along which both are cut.
+    /// The axis of the result along which both are split.
     axis: usize,
     /// The first element of the second half.
     at: u64,
 }
 
-/// The pair of which one kernel runs at the peak.
-fn pair_at(comp: &Computation, peak: &Peak, cuts: SplitScope, target: &KernelTarget<'_>) -> Option<Pair> {
+/// The pair one of whose kernels runs at the peak.
+fn pair_at(comp: &Computation, peak: &Peak, cuts: SplitScope, target: &KernelTarget<'_>) -> Option<SplitPair> {
     let now = peak.at?;
     let users = comp.users();
     let fusion = &peak.fusion;
@@ -107,7 +107,7 @@ fn pair_at(comp: &Computation, peak: &Peak, cuts: SplitScope, target: &KernelTar
     std::iter::once(now).chain(readers).find_map(found)
 }
 
-/// The pair that ends in `last`, where it can be cut.
+/// The pair that ends in `last`, if it can be split.
 fn pair(
     comp: &Computation,
     Peak { fusion, convolutions, .. }: &Peak,
@@ -115,7 +115,7 @@ fn pair(
     last: InstId,
     cuts: SplitScope,
     target: &KernelTarget<'_>,
-) -> Option<Pair> {
+) -> Option<SplitPair> {
     let anchor = fusion.anchor[last].unwrap_or(last);
     let between = *comp[anchor].operands.first()?;
     let first = fusion.anchor[between].unwrap_or(between);
@@ -140,26 +140,26 @@ fn pair(
             let axis = d.output_feature;
             let at = (array(last)?.dims[axis] / 2).next_multiple_of(lanes);
             let cuts = d.feature_group_count == 1 && is_single(&window[axis]) && at < array(last)?.dims[axis];
-            cuts.then_some(Pair { last, between, axis, at })
+            cuts.then_some(SplitPair { last, between, axis, at })
         }
         (Op::Elementwise(_), Op::Convolution(d)) if first == between => {
             let axis = *d.output_spatial.first()?;
             let at = array(last)?.dims[axis] / 2;
             let cuts = d.feature_group_count == 1 && d.window.iter().all(is_single) && at > 0;
-            cuts.then_some(Pair { last, between, axis, at })
+            cuts.then_some(SplitPair { last, between, axis, at })
         }
         (_, Op::Convolution(d)) if cuts == SplitScope::Twice => {
             let axis = *d.output_spatial.first()?;
             let at = array(last)?.dims[axis] / 2;
             let cuts = at > 0 && is_cut_by_rows(comp, d, [first, between, anchor], convolutions);
-            cuts.then_some(Pair { last, between, axis, at })
+            cuts.then_some(SplitPair { last, between, axis, at })
         }
         _ => None,
     }
 }
 
-/// Whether `anchor`, the convolution `d` of what `first` and its epilogue `between` make, may be done in two bands of rows, of which
-/// each has what it reads made for it: few rows twice, and nothing by Winograd's method, which wants whole tiles.
+/// Whether `anchor`, the convolution `d` of the value that `first` and its epilogue `between` make, can be computed in two bands of rows,
+/// each with its own part of the operand: few rows are computed twice, and none by Winograd's method, which wants whole tiles.
 fn is_cut_by_rows(
     comp: &Computation,
     d: &ConvDims,
@@ -177,20 +177,20 @@ fn is_cut_by_rows(
     is_made_so && w.lhs_dilate == 1 && is_direct(anchor, d) && twice * LEAST_ROWS_PER_REPEATED_ROW <= rows
 }
 
-/// Whether the windows along a dimension are single elements, without strides, padding or dilation.
+/// Whether the windows along a dimension are single elements without strides, padding or dilation.
 fn is_single(w: &WindowDim) -> bool {
     *w == WindowDim { size: 1, ..WindowDim::default() }
 }
 
-impl Pair {
-    /// The computation in which both halves are made one after the other; `None` where something between can't be cut.
-    fn halved(&self, comp: &Computation, fusion: &Fusion) -> Option<Computation> {
-        let mut cut = Cut { comp: comp.clone(), fusion, pair: self, made: HashMap::new() };
+impl SplitPair {
+    /// The computation with both halves one after the other; `None` if something between can't be split.
+    fn split_in_halves(&self, comp: &Computation, fusion: &Fusion) -> Option<Computation> {
+        let mut cut = SplitComputation { comp: comp.clone(), fusion, pair: self, made: HashMap::new() };
         let all = comp.array(self.last).dims[self.axis];
         let mut halves = Vec::new();
         for range in [0..self.at, self.at..all] {
             cut.made.clear();
-            halves.push(cut.part(self.last, self.axis, &range, 0)?);
+            halves.push(cut.array_part(self.last, self.axis, &range, 0)?);
         }
         let old = &comp[self.last];
         let inst = Inst { op: Op::Concatenate(self.axis), operands: halves, ..old.clone() };
@@ -206,17 +206,17 @@ impl Pair {
 }
 
 /// A computation to which parts of its instructions are added.
-struct Cut<'a> {
+struct SplitComputation<'a> {
     comp: Computation,
     fusion: &'a Fusion,
-    pair: &'a Pair,
-    /// The parts of this half.
+    pair: &'a SplitPair,
+    /// The parts added for this half.
     made: HashMap<(InstId, usize, Range<u64>), InstId>,
 }
 
-impl Cut<'_> {
+impl SplitComputation<'_> {
     /// Adds the elements of `id` in `range` along `axis`, or returns them if they were added before.
-    fn part(&mut self, id: InstId, axis: usize, range: &Range<u64>, depth: usize) -> Option<InstId> {
+    fn array_part(&mut self, id: InstId, axis: usize, range: &Range<u64>, depth: usize) -> Option<InstId> {
         if let Some(&part) = self.made.get(&(id, axis, range.clone())) {
             return Some(part);
         }
@@ -229,7 +229,7 @@ impl Cut<'_> {
         let mut operands = inst.operands.clone();
         let mut recut = |s: &mut Self, number: usize, axis: usize, range: &Range<u64>| -> Option<()> {
             let operand = operands.get_mut(number)?;
-            *operand = s.part(*operand, axis, range, depth + 1)?;
+            *operand = s.array_part(*operand, axis, range, depth + 1)?;
             Some(())
         };
         let below = match inst.op {
@@ -237,7 +237,7 @@ impl Cut<'_> {
             _ => None,
         };
         let op = match &inst.op {
-            Op::Constant(Literal::Array(t)) => Op::Constant(Literal::Array(numbers(t, axis, range)?)),
+            Op::Constant(Literal::Array(t)) => Op::Constant(Literal::Array(constant_part(t, axis, range)?)),
             Op::Broadcast(map) => {
                 if let Some(own) = map.iter().position(|&a| a == axis) {
                     recut(self, 0, own, range)?;
@@ -297,7 +297,7 @@ impl Cut<'_> {
     }
 }
 
-/// The axis of `from` whose elements are those of `axis` once it is reshaped to `to`.
+/// The axis of `from` that becomes `axis` when it is reshaped to `to`.
 fn same_axis(from: &ArrayShape, to: &[u64], axis: usize) -> Option<usize> {
     let before = |dims: &[u64]| dims.iter().product::<u64>();
     (0..from.rank()).find(|&i| from.dims[i] == to[axis] && before(&from.dims[..i]) == before(&to[..axis]))
@@ -311,7 +311,7 @@ fn read_by(w: &WindowDim, results: &Range<u64>, rows: u64) -> Option<Range<u64>>
     (!read.is_empty()).then_some(read)
 }
 
-/// The part of window `w` that makes some of its results from the elements that are `read`.
+/// The window that computes `results` of window `w` from the elements `read`.
 fn window_of(w: &WindowDim, results: &Range<u64>, read: &Range<u64>) -> WindowDim {
     let dilated = ((read.end - read.start - 1) * w.lhs_dilate + 1) as i64;
     let pad_low = w.pad_low - (results.start * w.stride) as i64 + (read.start * w.lhs_dilate) as i64;
@@ -319,8 +319,8 @@ fn window_of(w: &WindowDim, results: &Range<u64>, read: &Range<u64>) -> WindowDi
     WindowDim { pad_low, pad_high: reach - pad_low - dilated, ..*w }
 }
 
-/// A part of a constant.
-fn numbers(t: &Tensor, axis: usize, range: &Range<u64>) -> Option<Tensor> {
+/// A slice of a constant along one axis.
+fn constant_part(t: &Tensor, axis: usize, range: &Range<u64>) -> Option<Tensor> {
     if t.dtype != DType::F32 {
         return None;
     }
@@ -372,6 +372,6 @@ ENTRY e {
         assert_eq!(comp[last].op, Op::Concatenate(3));
         let mut reached = comp.post_order().into_iter();
         assert!(reached.all(|id| comp[id].shape.leaves().iter().all(|a| a.elements() < 64 * 64 * 128)));
-        assert!(Peak::of(&halves, comp, &target).bytes < Peak::of(&module, module.entry(), &target).bytes);
+        assert!(Peak::measure(&halves, comp, &target).bytes < Peak::measure(&module, module.entry(), &target).bytes);
     }
 }

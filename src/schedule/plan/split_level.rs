@@ -3,16 +3,16 @@
 /// The pairs of kernels that may be split.
 #[derive(Clone, Copy, PartialEq)]
 pub enum SplitScope {
-    /// Large arrays, of which no element is made twice.
+    /// Pairs with large arrays of which no element is computed twice.
     Once,
-    /// Small ones and some rows of larger windows too.
+    /// Pairs with small arrays too, and windows some of whose rows are computed twice.
     Twice,
 }
 
-/// The splits that a module has.
+/// The splits applied to a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitLevel {
-    /// None.
+    /// No splits.
     None,
     /// The splits of [`SplitScope::Once`].
     Once,

@@ -31,16 +31,16 @@ const HEAD: &str = "plan ";
 /// The help that is printed where a plan does not fit.
 const HELP: &str = "tfaot compile --emit plan writes one; the choices alone, without the lines of computations, do too";
 
-/// The names of a module's text.
-struct Names {
+/// The names of computations and instructions in a module's text.
+struct ModuleNames {
     comps: Vec<String>,
     insts: Vec<Vec<String>>,
 }
 
-impl Names {
-    fn of(module: &Module) -> Names {
+impl ModuleNames {
+    fn collect(module: &Module) -> ModuleNames {
         let of_comp = |c: &Computation| unique_names(c.insts.values().map(|i| i.name.as_str()));
-        Names {
+        ModuleNames {
             comps: unique_names(module.comps.values().map(|c| c.name.as_str())),
             insts: module.comps.values().map(of_comp).collect(),
         }
@@ -55,7 +55,7 @@ impl Names {
     }
 }
 
-/// The text of `plan`, which follows from `choices` for `module` with `halves`, and became `program`.
+/// Prints `plan` as text, with the `choices` and `halves` that led to it and the memory of `program`.
 pub fn print(
     module: &Module,
     plan: &Plan<'_>,
@@ -64,7 +64,7 @@ pub fn print(
     program: &Program,
     target: &KernelTarget<'_>,
 ) -> String {
-    let names = Names::of(module);
+    let names = ModuleNames::collect(module);
     let sizes = format!("workspace {}, constants {}", program.workspace_bytes, program.weights_bytes);
     let mut out = format!("{HEAD}{} for {}: {sizes}\nhalves {}\n", program.name, target.machine().cpu, halves.name());
     print_choices(module, &names, choices, &mut out);
@@ -79,13 +79,13 @@ pub fn print(
         let inlined = inlined(&module.comps[id], &stages.fusion);
         for &inst in stages.order.iter().filter(|i| stages.recipes.contains_key(i)) {
             let inlined = inlined.get(&inst).map_or(&[][..], Vec::as_slice);
-            let _ = writeln!(out, "  {}", stage(stages, (id, inst), inlined, &names));
+            let _ = writeln!(out, "  {}", stage_line(stages, (id, inst), inlined, &names));
         }
     }
     out
 }
 
-fn print_choices(module: &Module, names: &Names, choices: &Choices, out: &mut String) {
+fn print_choices(module: &Module, names: &ModuleNames, choices: &Choices, out: &mut String) {
     let entry = module.entry;
     if let Some(order) = &choices.order {
         let order: Vec<&str> = order.iter().map(|&id| names.inst((entry, id))).collect();
@@ -106,11 +106,11 @@ fn print_choices(module: &Module, names: &Names, choices: &Choices, out: &mut St
     }
 }
 
-/// The words of choices about an instruction.
+/// Words for choices about an instruction, in the text of plans.
 const WORDS: [&str; 5] = ["known", "room", "apart", "copied", "in-parts"];
 
-/// How root `key` is made, what is inlined into it, where it lies, and from when to when, by places in the order.
-fn stage(stages: &ComputationPlan, key: Key, inlined: &[InstId], names: &Names) -> String {
+/// The line of root `key`: its recipe, the instructions inlined into it, its placement, and its live range in positions of the order.
+fn stage_line(stages: &ComputationPlan, key: Key, inlined: &[InstId], names: &ModuleNames) -> String {
     let id = key.1;
     let of_comp = |id: InstId| names.inst((key.0, id));
     let mut out = format!("{}: {}", of_comp(id), recipe(&stages.recipes[&id], &of_comp));
@@ -127,13 +127,13 @@ fn stage(stages: &ComputationPlan, key: Key, inlined: &[InstId], names: &Names) 
             let _ = write!(out, "; part of {} at {before} along {axis}", of_comp(*whole));
         }
     }
-    let LiveRange { first, last } = stages.lifetimes.of(id);
+    let LiveRange { first, last } = stages.lifetimes.live_range(id);
     let until = if last == usize::MAX { String::new() } else { last.to_string() };
     let _ = write!(out, ", {first}..{until}");
     out
 }
 
-/// The instructions that are inlined into each root alone, in the order of their numbers.
+/// The instructions inlined into each root alone, in the order of their numbers.
 fn inlined(comp: &Computation, fusion: &Fusion) -> HashMap<InstId, Vec<InstId>> {
     let mut inlined: HashMap<InstId, Vec<InstId>> = HashMap::new();
     for id in comp.insts.ids() {
@@ -166,14 +166,14 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
     format!("{} {parameters}", recipe.family)
 }
 
-/// A plan that was given.
+/// A plan read from a file.
 pub struct PlanText<'t> {
     /// The lines of the plan, with their numbers in the file.
     lines: Vec<(usize, &'t str)>,
 }
 
 impl<'t> PlanText<'t> {
-    /// The plan of program `name` in a file; where there is one plan alone, that. Errors: `Code::BadOption` where there is none.
+    /// Finds the plan of program `name` in a file, or the only plan. Errors: `Code::BadOption` if there is none.
     pub fn find(text: &'t str, name: &str) -> Result<PlanText<'t>> {
         let told = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim_end()));
         let lines: Vec<_> = told.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
@@ -185,35 +185,35 @@ impl<'t> PlanText<'t> {
         };
         let is_named = |plan: &&&[(usize, &str)]| plan[0].1[HEAD.len()..].split(' ').next() == Some(name);
         let found = plans.iter().find(is_named).or(plans.first().filter(|_| plans.len() == 1));
-        let found = found.ok_or_else(|| bad(format!("there is no plan of `{name}` in the file")))?;
+        let found = found.ok_or_else(|| bad_plan(format!("there is no plan of `{name}` in the file")))?;
         Ok(PlanText { lines: found[1..].to_vec() })
     }
 
-    /// The lines of choices, in words.
-    fn chosen(&self) -> impl Iterator<Item = (usize, Vec<&'t str>)> + '_ {
+    /// The lines that state choices, split into words.
+    fn choice_lines(&self) -> impl Iterator<Item = (usize, Vec<&'t str>)> + '_ {
         let all = self.lines.iter().take_while(|(_, line)| !is_of_computation(line));
         all.map(|(number, line)| (*number, line.split_whitespace().collect()))
     }
 
     /// The splits that the plan asks for. Errors: `Code::BadOption`.
     pub fn halves(&self) -> Result<SplitLevel> {
-        let line = self.chosen().find(|(_, words)| words[0] == "halves");
+        let line = self.choice_lines().find(|(_, words)| words[0] == "halves");
         let Some((number, words)) = line else { return Ok(SplitLevel::None) };
         let of_name =
             |name: &str| [SplitLevel::None, SplitLevel::Once, SplitLevel::Twice].into_iter().find(|h| h.name() == name);
         let halves = if let ["halves", name] = words[..] { of_name(name) } else { None };
-        halves.ok_or_else(|| bad(format!("line {number}: `halves` is followed by none, once or twice")))
+        halves.ok_or_else(|| bad_plan(format!("line {number}: `halves` is followed by none, once or twice")))
     }
 
-    /// The choices. Errors: `Code::BadOption` for lines that are none, and for names that `module` has not or has for something else.
+    /// The choices. Errors: `Code::BadOption` for malformed lines, and for names that `module` lacks or uses for something else.
     pub fn choices(&self, module: &Module) -> Result<Choices> {
-        let names = Names::of(module);
+        let names = ModuleNames::collect(module);
         let mut all: HashMap<(&str, &str), Key> = HashMap::new();
         for (id, comp) in module.comps.iter() {
             all.extend(comp.insts.ids().map(|inst| ((names.comp(id), names.inst((id, inst))), (id, inst))));
         }
         let mut choices = Choices::default();
-        for (number, words) in self.chosen() {
+        for (number, words) in self.choice_lines() {
             let taken = match words[..] {
                 ["halves", ..] => Some(()),
                 ["in-results"] => {
@@ -232,12 +232,13 @@ impl<'t> PlanText<'t> {
                 }
                 _ => None,
             };
-            taken.ok_or_else(|| bad(format!("line {number}: `{}` is no choice for this graph", words.join(" "))))?;
+            taken
+                .ok_or_else(|| bad_plan(format!("line {number}: `{}` is no choice for this graph", words.join(" "))))?;
         }
         Ok(choices)
     }
 
-    /// Whether what it says of computations, where it does, is what came of the choices. Errors: `Code::BadOption`.
+    /// Checks that the plan's lines about computations, if any, agree with the plan `made` from its choices. Errors: `Code::BadOption`.
     pub fn check(&self, made: &str) -> Result<()> {
         let told = self.lines.iter().skip_while(|(_, line)| !is_of_computation(line));
         let mut came = made.lines().skip(1).skip_while(|line| !is_of_computation(line));
@@ -252,18 +253,18 @@ impl<'t> PlanText<'t> {
             }
         }
         match came.next().filter(|_| says) {
-            Some(line) => Err(bad(format!("the plan ends before `{}`", line.trim()))),
+            Some(line) => Err(bad_plan(format!("the plan ends before `{}`", line.trim()))),
             None => Ok(()),
         }
     }
 }
 
-/// Whether a line begins a computation or says how an instruction of one is made.
+/// Whether a line begins a computation or describes one of its instructions.
 fn is_of_computation(line: &str) -> bool {
     line.starts_with("  ") || line.contains(", parameters ")
 }
 
-/// Adds the choice of that word; `None` where it is none for that instruction.
+/// Adds the choice that `word` stands for; `None` if it does not apply to that instruction.
 fn add(choices: &mut Choices, module: &Module, word: &str, key: Key, rest: &[&str]) -> Option<()> {
     let op = &module.comps[key.0][key.1].op;
     let of_entry = key.0 == module.entry;
@@ -278,7 +279,7 @@ fn add(choices: &mut Choices, module: &Module, word: &str, key: Key, rest: &[&st
     Some(())
 }
 
-/// Whether `order` has what post order has, operands before their readers.
+/// Whether `order` is a topological order of the instructions in post order.
 fn is_order(comp: &Computation, order: &[InstId]) -> bool {
     let mut left: HashMap<InstId, bool> = comp.post_order().into_iter().map(|id| (id, true)).collect();
     let mut next = |&id: &InstId| {
@@ -289,6 +290,6 @@ fn is_order(comp: &Computation, order: &[InstId]) -> bool {
     sound && left.values().all(|left| !left)
 }
 
-fn bad(told: String) -> Error {
+fn bad_plan(told: String) -> Error {
     Diagnostic::new(Code::BadOption, told).help(HELP).into()
 }

@@ -53,7 +53,7 @@ impl Steps<'_> {
         let ones = self.b.convert(holds, DType::S32);
         let none = self.b.scalar(DType::S32, 0.0);
         let count = self.b.reduce(ones, none, ScalarOp::Add, &[0]);
-        let size = self.b.found(count, total).expect("sizes may vary here");
+        let size = self.b.data_size(count, total).expect("sizes may vary here");
         (flat, self.b.slice_axis(flat, 0, Dim::from(0), size))
     }
 
@@ -293,7 +293,7 @@ pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> 
         dims: dims.iter().map(at_hand).collect(),
     };
     let results = parts.iter().enumerate().map(|(i, &p)| info(format!("r{i}"), b.dtype(p), b.dims(p))).collect();
-    let sizes = b.founds().to_vec();
+    let sizes = b.data_sizes().to_vec();
     let all: Vec<InstId> = parts.into_iter().chain(b.found_here().map(|f| f.count)).collect();
     let root = b.tuple(&all);
     let found = sizes.iter().map(|f| (at_hand(&f.assumed), at_hand(&f.most))).collect();

@@ -7,7 +7,7 @@ use crate::hlo::stablehlo::tree::MlirAttr;
 use crate::hlo::stablehlo::types::element;
 use crate::tensor::DType;
 
-/// The encodings that are told apart.
+/// Codes of encodings.
 mod code {
     pub const ARRAY: u64 = 0;
     pub const DICTIONARY: u64 = 1;
@@ -22,11 +22,11 @@ mod code {
     pub const RANKED_TENSOR_TYPE: u64 = 13;
 }
 
-/// How the sign of whole numbers is told, behind their bits.
+/// Signedness codes of integer types.
 const UNSIGNED: u64 = 2;
 
 impl Tables<'_> {
-    /// The value of an attribute of MLIR's own; [`MlirAttr::Other`] for what no reader here asks for.
+    /// The value of a builtin attribute; [`MlirAttr::Other`] for kinds that no reader needs.
     pub fn builtin(&self, mut at: Cursor, depth: usize) -> Result<MlirAttr> {
         Ok(match at.number()? {
             code::ARRAY => MlirAttr::List(self.values(&mut at, depth + 1)?),
@@ -49,7 +49,7 @@ impl Tables<'_> {
             _ => MlirAttr::Other,
         })
     }
-    /// A type of MLIR's own, which operations of other dialects than VHLO have.
+    /// A builtin type, which operations of dialects other than VHLO have.
     pub fn builtin_shape(&self, mut at: Cursor, depth: usize) -> Result<Shape> {
         let dtype = match at.number()? {
             code::INTEGER_TYPE => {
@@ -76,7 +76,7 @@ impl Tables<'_> {
         };
         Ok(Shape::array(dtype, []))
     }
-    /// The name in a location that is one, such as that of an argument.
+    /// The name in a name location, such as that of an argument.
     pub fn location_name(&self, index: u64, at: &Cursor) -> Result<Option<String>> {
         let EncodedEntry { dialect: "builtin", custom: true, mut data } = self.attribute(index, at)? else {
             return Ok(None);

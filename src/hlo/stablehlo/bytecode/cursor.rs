@@ -20,7 +20,7 @@ impl<'a> Cursor<'a> {
         self.at == self.end
     }
     /// The bytes that are left.
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.end - self.at
     }
     /// A refusal that points here.
@@ -36,23 +36,23 @@ impl<'a> Cursor<'a> {
         Ok(self.file[self.at - 1])
     }
     /// The next `n` bytes, as a part of their own.
-    pub fn part(&mut self, n: u64) -> Result<Cursor<'a>> {
-        let n = usize::try_from(n).ok().filter(|&n| n <= self.left());
+    pub fn sub_cursor(&mut self, n: u64) -> Result<Cursor<'a>> {
+        let n = usize::try_from(n).ok().filter(|&n| n <= self.remaining());
         let n = n.ok_or_else(|| self.error("a part is longer than what holds it"))?;
         let part = Cursor { file: self.file, at: self.at, end: self.at + n };
         self.at += n;
         Ok(part)
     }
     /// The bytes that are left, as a share of the file.
-    pub fn shared(&self) -> Bytes {
+    pub fn remaining_bytes(&self) -> Bytes {
         self.file.slice(self.at..self.end)
     }
     /// The bytes that are left.
     pub fn bytes(&self) -> &'a [u8] {
         &self.file[self.at..self.end]
     }
-    /// A number: the zeros at the low end of its first byte count the bytes behind that; none are left where it is zero, and
-    /// eight bytes follow.
+    /// Reads a variable-width integer: the number of low zero bits of its first byte is the number of further bytes; eight follow a zero
+    /// byte.
     pub fn number(&mut self) -> Result<u64> {
         let first = self.byte()?;
         let more = first.trailing_zeros().min(8);
@@ -70,18 +70,18 @@ impl<'a> Cursor<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
     /// A number with a flag in its lowest bit.
-    pub fn flagged(&mut self) -> Result<(u64, bool)> {
+    pub fn number_with_flag(&mut self) -> Result<(u64, bool)> {
         let value = self.number()?;
         Ok((value >> 1, value & 1 == 1))
     }
     /// A number of things of which each takes a byte or more.
     pub fn count(&mut self) -> Result<usize> {
         let n = self.number()?;
-        self.counted(n)
+        self.checked_count(n)
     }
-    /// `n`, if so many things of a byte or more are left.
-    pub fn counted(&self, n: u64) -> Result<usize> {
-        let n = usize::try_from(n).ok().filter(|&n| n <= self.left());
+    /// Checks that `n` items of at least one byte each remain.
+    pub fn checked_count(&self, n: u64) -> Result<usize> {
+        let n = usize::try_from(n).ok().filter(|&n| n <= self.remaining());
         n.ok_or_else(|| self.error("a list is longer than what holds it"))
     }
     /// Numbers with their count in front.
@@ -97,7 +97,7 @@ impl<'a> Cursor<'a> {
         self.at += length + 1;
         Ok(text)
     }
-    /// A section: its number, and what is in it.
+    /// Reads a section: its number and content.
     pub fn section(&mut self) -> Result<(u8, Cursor<'a>)> {
         let kind = self.byte()?;
         let length = self.number()?;
@@ -110,7 +110,7 @@ impl<'a> Cursor<'a> {
                 self.byte()?;
             }
         }
-        Ok((kind & 0x7f, self.part(length)?))
+        Ok((kind & 0x7f, self.sub_cursor(length)?))
     }
 }
 

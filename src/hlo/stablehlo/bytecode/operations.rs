@@ -12,7 +12,7 @@ use crate::hlo::stablehlo::tree::{FuncOp, MlirAttr, ModuleTree, Operation, Port,
 
 /// Since this version the regions of operations that read nothing around them are sections of their own.
 const ISOLATED_SECTIONS: u64 = 2;
-/// Since this version the orders of uses are told, which mean nothing here.
+/// Version from which use-list orders are encoded, which mean nothing here.
 const USE_ORDERS: u64 = 3;
 /// Since this version arguments have a flag for those with a location.
 const LOCATION_FLAGS: u64 = 4;
@@ -28,13 +28,13 @@ mod has {
     pub const PROPERTIES: u8 = 0x40;
 }
 
-/// The numbers of values: the next one to be defined, and the first one behind those of the region.
-struct Scope {
+/// The next value number to be assigned, and the end of the region's numbers.
+struct ValueNumbers {
     next: u64,
     end: u64,
 }
 
-/// One block: an operation each, and what is said of its arguments.
+/// A block: its operations and its arguments' attributes.
 #[derive(Default)]
 struct Block {
     region: RegionBlock,
@@ -44,8 +44,8 @@ struct Block {
 /// The functions of the module whose section of operations is `ir`.
 pub(super) fn functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<ModuleTree> {
     let mut out = ModuleTree { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
-    let mut reader = Reader { tables, found: Vec::new(), meshes: IndexMap::new(), depth: 0 };
-    let top = reader.block(&mut ir, &mut Scope { next: 0, end: 0 })?;
+    let mut reader = OperationReader { tables, found: Vec::new(), meshes: IndexMap::new(), depth: 0 };
+    let top = reader.block(&mut ir, &mut ValueNumbers { next: 0, end: 0 })?;
     for op in top.region.ops.into_iter().filter(|op| op.name == "builtin.module") {
         if let Some(MlirAttr::Text(name)) = op.attr(&["sym_name"]) {
             out.name.clone_from(name);
@@ -72,7 +72,7 @@ fn name(value: u64) -> String {
     format!("v{value}")
 }
 
-struct Reader<'t, 'a> {
+struct OperationReader<'t, 'a> {
     tables: &'t Tables<'a>,
     /// Functions by their names, as they come.
     found: Vec<(String, FuncOp)>,
@@ -81,24 +81,25 @@ struct Reader<'t, 'a> {
     depth: usize,
 }
 
-impl<'a> Reader<'_, 'a> {
-    fn block(&mut self, at: &mut Cursor<'a>, scope: &mut Scope) -> Result<Block> {
-        let (count, arguments) = at.flagged()?;
+impl<'a> OperationReader<'_, 'a> {
+    fn block(&mut self, at: &mut Cursor<'a>, scope: &mut ValueNumbers) -> Result<Block> {
+        let (count, arguments) = at.number_with_flag()?;
         let mut block = Block::default();
         if arguments {
             self.arguments(at, scope, &mut block)?;
         }
-        let count = at.counted(count)?;
+        let count = at.checked_count(count)?;
         for _ in 0..count {
             let op = self.operation(at, scope)?;
             block.region.ops.push(op);
         }
         Ok(block)
     }
-    fn arguments(&self, at: &mut Cursor<'a>, scope: &mut Scope, block: &mut Block) -> Result<()> {
+    fn arguments(&self, at: &mut Cursor<'a>, scope: &mut ValueNumbers, block: &mut Block) -> Result<()> {
         let count = at.count()?;
         for value in define(scope, count, at)? {
-            let (ty, located) = if self.tables.version < LOCATION_FLAGS { (at.number()?, true) } else { at.flagged()? };
+            let (ty, located) =
+                if self.tables.version < LOCATION_FLAGS { (at.number()?, true) } else { at.number_with_flag()? };
             let shape = self.tables.shape(ty, at, 0)?;
             let location = if located { self.tables.location_name(at.number()?, at)? } else { None };
             block.region.args.push((name(value), shape));
@@ -109,7 +110,7 @@ impl<'a> Reader<'_, 'a> {
         }
         Ok(())
     }
-    fn operation(&mut self, at: &mut Cursor<'a>, scope: &mut Scope) -> Result<Operation> {
+    fn operation(&mut self, at: &mut Cursor<'a>, scope: &mut ValueNumbers) -> Result<Operation> {
         let full = self.tables.operation(at.number()?, at)?.to_string();
         let mask = at.byte()?;
         at.number()?;
@@ -137,7 +138,7 @@ impl<'a> Reader<'_, 'a> {
         if mask & has::USE_ORDERS != 0 {
             use_orders(at, op.types.len())?;
         }
-        let (region_count, isolated) = if mask & has::REGIONS != 0 { at.flagged()? } else { (0, false) };
+        let (region_count, isolated) = if mask & has::REGIONS != 0 { at.number_with_flag()? } else { (0, false) };
         if let (true, Some(MlirAttr::Text(name)), Some(MlirAttr::Text(text))) =
             (full == "sdy.mesh", op.attr(&["sym_name"]), op.attr(&["mesh"]))
         {
@@ -166,7 +167,7 @@ impl<'a> Reader<'_, 'a> {
             all.extend(properties::read(self.tables, operation, self.tables.property(index, at)?)?);
         } else if operation == "builtin.module" && self.tables.version >= PROPERTIES {
             let mut own = self.tables.property(index, at)?;
-            if let (symbol, true) = own.flagged()? {
+            if let (symbol, true) = own.number_with_flag()? {
                 all.push(("sym_name".to_string(), self.tables.value(symbol, &own, 0)?));
             }
         }
@@ -178,7 +179,7 @@ impl<'a> Reader<'_, 'a> {
         count: u64,
         isolated: bool,
         at: &mut Cursor<'a>,
-        scope: &Scope,
+        scope: &ValueNumbers,
     ) -> Result<()> {
         if count == 0 {
             return Ok(());
@@ -193,7 +194,7 @@ impl<'a> Reader<'_, 'a> {
         }
         let at = own.as_mut().unwrap_or(at);
         let first = if isolated { 0 } else { scope.end };
-        let count = at.counted(count)?;
+        let count = at.checked_count(count)?;
         for _ in 0..count {
             let block = self.region(at, first)?;
             match (op.name.as_str(), op.attr(&["sym_name"])) {
@@ -214,15 +215,15 @@ impl<'a> Reader<'_, 'a> {
             1 => {
                 let values = at.number()?;
                 let end = first.checked_add(values).ok_or_else(|| at.error("there are too many values"))?;
-                self.block(at, &mut Scope { next: first, end })
+                self.block(at, &mut ValueNumbers { next: first, end })
             }
             _ => Err(Error::user(Code::HloUnsupported, "a region of several blocks")),
         }
     }
 }
 
-/// The numbers of `count` values that are defined now.
-fn define(scope: &mut Scope, count: usize, at: &Cursor) -> Result<std::ops::Range<u64>> {
+/// Assigns numbers to `count` new values.
+fn define(scope: &mut ValueNumbers, count: usize, at: &Cursor) -> Result<std::ops::Range<u64>> {
     let first = scope.next;
     let end = first.checked_add(count as u64).filter(|&end| count == 0 || end <= scope.end);
     scope.next = end.ok_or_else(|| at.error("more values are defined than were announced"))?;
@@ -265,8 +266,8 @@ fn use_orders(at: &mut Cursor, values: usize) -> Result<()> {
         if values > 1 {
             at.number()?;
         }
-        let (n, _) = at.flagged()?;
-        let n = at.counted(n)?;
+        let (n, _) = at.number_with_flag()?;
+        let n = at.checked_count(n)?;
         for _ in 0..n {
             at.number()?;
         }

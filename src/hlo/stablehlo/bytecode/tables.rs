@@ -14,10 +14,10 @@ const COUNTED_OPERATIONS: u64 = 4;
 /// Since this version operations have properties, and the names of operations a flag.
 pub(super) const PROPERTIES: u64 = 5;
 
-/// Bytes of attributes and types that may be read, each as often as it is used: more are needed by no module that a compiler
-/// wrote, but by entries that name one another over and over.
+/// Upper limit of bytes of attributes and types that are read, counted at each use: only entries that reference each other repeatedly
+/// need more.
 const MOST_READ: u64 = 1 << 26;
-/// Bytes of constants that are written as one element.
+/// Upper limit in bytes of constants that are encoded as one repeated element.
 const MOST_REPEATED: u64 = 1 << 30;
 /// Entries and regions nest no deeper than this.
 pub(super) const MOST_DEPTH: usize = 64;
@@ -27,7 +27,7 @@ pub(super) const MOST_DEPTH: usize = 64;
 pub(super) struct EncodedEntry<'a> {
     /// Name of the dialect that defines the encoding.
     pub dialect: &'a str,
-    /// Whether the encoding is one of the dialect, and not text.
+    /// Whether the encoding is the dialect's binary one, and not text.
     pub custom: bool,
     /// The encoding.
     pub data: Cursor<'a>,
@@ -50,7 +50,7 @@ impl<'a> Tables<'a> {
     /// The tables of a file, and its section of operations.
     pub fn read(file: &'a Bytes) -> Result<(Self, Cursor<'a>)> {
         let mut at = Cursor::new(file);
-        let magic = at.part(super::MAGIC.len() as u64)?;
+        let magic = at.sub_cursor(super::MAGIC.len() as u64)?;
         if magic.bytes() != super::MAGIC {
             return Err(at.error("this is no bytecode of MLIR"));
         }
@@ -87,7 +87,7 @@ impl<'a> Tables<'a> {
             let n = all.count()?;
             for _ in 0..n {
                 let length = all.number()?;
-                tables.properties.push(all.part(length)?);
+                tables.properties.push(all.sub_cursor(length)?);
             }
         }
         Ok((tables, ir.ok_or_else(missing)?))
@@ -97,7 +97,8 @@ impl<'a> Tables<'a> {
         let n = at.count()?;
         let mut dialects = Vec::with_capacity(n);
         for _ in 0..n {
-            let (name, versioned) = if self.version < DIALECT_VERSIONS { (at.number()?, false) } else { at.flagged()? };
+            let (name, versioned) =
+                if self.version < DIALECT_VERSIONS { (at.number()?, false) } else { at.number_with_flag()? };
             dialects.push(self.string(name, &at)?);
             if versioned {
                 at.section()?;
@@ -107,9 +108,9 @@ impl<'a> Tables<'a> {
             at.number()?;
         }
         while !at.at_end() {
-            let (dialect, n) = (pick(&dialects, at.number()?, &at)?, at.count()?);
+            let (dialect, n) = (entry_at(&dialects, at.number()?, &at)?, at.count()?);
             for _ in 0..n {
-                let name = if self.version < PROPERTIES { at.number()? } else { at.flagged()?.0 };
+                let name = if self.version < PROPERTIES { at.number()? } else { at.number_with_flag()?.0 };
                 self.operations.push(format!("{dialect}.{}", self.string(name, &at)?));
             }
         }
@@ -119,12 +120,12 @@ impl<'a> Tables<'a> {
     fn entries(&mut self, dialects: &[&'a str], mut data: Cursor<'a>, mut at: Cursor<'a>) -> Result<()> {
         let counts = [at.number()?, at.number()?];
         for (all, count) in [&mut self.attributes, &mut self.types].into_iter().zip(counts) {
-            let count = at.counted(count)?;
+            let count = at.checked_count(count)?;
             while all.len() < count {
-                let (dialect, n) = (*pick(dialects, at.number()?, &at)?, at.count()?);
+                let (dialect, n) = (*entry_at(dialects, at.number()?, &at)?, at.count()?);
                 for _ in 0..n {
-                    let (length, custom) = at.flagged()?;
-                    all.push(EncodedEntry { dialect, custom, data: data.part(length)? });
+                    let (length, custom) = at.number_with_flag()?;
+                    all.push(EncodedEntry { dialect, custom, data: data.sub_cursor(length)? });
                 }
             }
         }
@@ -132,11 +133,11 @@ impl<'a> Tables<'a> {
     }
     /// String `index`; an error points to `at`.
     pub fn string(&self, index: u64, at: &Cursor) -> Result<&'a str> {
-        pick(&self.strings, index, at).copied()
+        entry_at(&self.strings, index, at).copied()
     }
     /// The name of operation `index`, with its dialect.
     pub fn operation(&self, index: u64, at: &Cursor) -> Result<&str> {
-        pick(&self.operations, index, at).map(String::as_str)
+        entry_at(&self.operations, index, at).map(String::as_str)
     }
     /// Attribute `index`.
     pub fn attribute(&self, index: u64, at: &Cursor) -> Result<EncodedEntry<'a>> {
@@ -148,22 +149,22 @@ impl<'a> Tables<'a> {
     }
     /// Properties `index`.
     pub fn property(&self, index: u64, at: &Cursor) -> Result<Cursor<'a>> {
-        pick(&self.properties, index, at).cloned()
+        entry_at(&self.properties, index, at).cloned()
     }
     fn entry(&self, all: &[EncodedEntry<'a>], index: u64, at: &Cursor) -> Result<EncodedEntry<'a>> {
-        let entry = pick(all, index, at)?;
+        let entry = entry_at(all, index, at)?;
         // What a constant holds is shared, not read.
-        let cost = 1 + entry.data.left().min(256) as u64;
-        spend(&self.read, cost, MOST_READ, at)?;
+        let cost = 1 + entry.data.remaining().min(256) as u64;
+        charge(&self.read, cost, MOST_READ, at)?;
         Ok(entry.clone())
     }
-    /// Accounts for a constant that is made of one element. Errors: `Code::TooLarge`.
+    /// Counts the bytes of a constant of one repeated element. Errors: `Code::TooLarge`.
     pub fn repeat(&self, bytes: u64, at: &Cursor) -> Result<()> {
-        spend(&self.repeated, bytes, MOST_REPEATED, at)
+        charge(&self.repeated, bytes, MOST_REPEATED, at)
     }
 }
 
-fn spend(spent: &Cell<u64>, cost: u64, most: u64, at: &Cursor) -> Result<()> {
+fn charge(spent: &Cell<u64>, cost: u64, most: u64, at: &Cursor) -> Result<()> {
     let all = spent.get().saturating_add(cost);
     spent.set(all);
     if all <= most {
@@ -172,7 +173,7 @@ fn spend(spent: &Cell<u64>, cost: u64, most: u64, at: &Cursor) -> Result<()> {
     Err(at.error("much more is meant than is written").map(|d| crate::diag::Diagnostic { code: Code::TooLarge, ..d }))
 }
 
-fn pick<'t, T>(all: &'t [T], index: u64, at: &Cursor) -> Result<&'t T> {
+fn entry_at<'t, T>(all: &'t [T], index: u64, at: &Cursor) -> Result<&'t T> {
     let found = usize::try_from(index).ok().and_then(|i| all.get(i));
     found.ok_or_else(|| at.error(format_args!("entry {index} of {} is named", all.len())))
 }
@@ -183,7 +184,7 @@ fn string_table(mut at: Cursor<'_>) -> Result<Vec<&str>> {
     let lengths = (0..n).map(|_| at.number()).collect::<Result<Vec<_>>>()?;
     let mut all = Vec::with_capacity(n);
     for &length in lengths.iter().rev() {
-        let bytes = at.part(length)?.bytes();
+        let bytes = at.sub_cursor(length)?.bytes();
         let text = bytes.strip_suffix(b"\0").and_then(|b| std::str::from_utf8(b).ok());
         // Opaque bytes are strings too, which nothing here asks for.
         all.push(text.unwrap_or("\u{fffd}"));

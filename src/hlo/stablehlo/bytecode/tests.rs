@@ -9,7 +9,8 @@ fn file(name: &str) -> Vec<u8> {
 
 /// The module of a file as HLO, verified, with what its results are called.
 fn module(name: &str) -> (String, Vec<Option<String>>) {
-    let source = read(&file(name).into()).and_then(SourceContent::fixed).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let source =
+        read(&file(name).into()).and_then(SourceContent::require_known_sizes).unwrap_or_else(|e| panic!("{name}: {e}"));
     verify::verify(&source.module).unwrap_or_else(|e| panic!("{name}: {e}"));
     (text::print(&source.module), source.results)
 }
@@ -45,7 +46,7 @@ fn of_several_platforms_the_cpu_is_taken() {
 
 /// Reads damaged bytes, which must end in a module or in an error that blames them.
 fn survive(bytes: Vec<u8>) -> bool {
-    match read(&bytes.into()).and_then(SourceContent::fixed) {
+    match read(&bytes.into()).and_then(SourceContent::require_known_sizes) {
         Ok(source) => verify::verify(&source.module).is_ok(),
         Err(error) => {
             for d in error.into_diagnostics() {

@@ -83,8 +83,8 @@ fn element(code: u64) -> Option<DType> {
     })
 }
 
-/// The name of a type that is not read, by its code.
-fn unread(code: u64) -> &'static str {
+/// The name of an unsupported type, by its code.
+fn unread_type_name(code: u64) -> &'static str {
     match code {
         8 => "a function",
         21 => "a tensor with bounds or another encoding",
@@ -103,7 +103,7 @@ fn unsupported(what: impl std::fmt::Display) -> Error {
 }
 
 impl Tables<'_> {
-    /// The value of attribute `index`; [`MlirAttr::Other`] for what no operation here asks for.
+    /// The value of attribute `index`; [`MlirAttr::Other`] for kinds that no operation needs.
     pub fn value(&self, index: u64, at: &Cursor, depth: usize) -> Result<MlirAttr> {
         if depth > MOST_DEPTH {
             return Err(at.error(format_args!("attributes nest deeper than {MOST_DEPTH} levels")));
@@ -180,7 +180,7 @@ impl Tables<'_> {
                     }
                 };
                 let length = at.number()?;
-                MlirAttr::Dense(self.constant(&shape, at.part(length)?)?)
+                MlirAttr::Dense(self.constant(&shape, at.sub_cursor(length)?)?)
             }
             _ => MlirAttr::Other,
         })
@@ -207,7 +207,7 @@ impl Tables<'_> {
         if raw.len() as u64 != shape.bytes() {
             self.repeat(shape.bytes(), &data)?;
         }
-        dense(shape, data.shared()).map_err(|e| data.error(e))
+        dense(shape, data.remaining_bytes()).map_err(|e| data.error(e))
     }
     /// The element type that type `index` is.
     pub fn element(&self, index: u64, at: &Cursor, depth: usize) -> Result<DType> {
@@ -253,7 +253,7 @@ impl Tables<'_> {
             }
             code => match element(code) {
                 Some(dtype) => Ok(Shape::array(dtype, [])),
-                None => Err(unsupported(unread(code))),
+                None => Err(unsupported(unread_type_name(code))),
             },
         }
     }

@@ -15,7 +15,7 @@ type PrintResult<T> = Result<T, String>;
 const NO_OPERATION: &str = "it has no such operation";
 
 /// The name of an instruction's operation and its attributes; an error says what StableHLO does not have.
-pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> PrintResult<(String, Attributes)> {
+pub(super) fn operation_of(inst: &Inst, operands: &[&Shape]) -> PrintResult<(String, Attributes)> {
     let mut attrs = Attributes::new();
     let mut put = |name: &'static str, value: String| attrs.push((name, value));
     let name = match &inst.op {
@@ -99,7 +99,7 @@ fn by_schema(op: &Op) -> PrintResult<(String, Attributes)> {
         "opt-barrier" => "optimization_barrier".to_string(),
         other => other.replace('-', "_"),
     };
-    let (own, mut attrs) = (schema::own(op), Attributes::new());
+    let (own, mut attrs) = (schema::attributes_of(op), Attributes::new());
     for (attribute, value, _) in own.iter() {
         let stable = match (opcode, attribute) {
             ("broadcast", "dimensions") => "broadcast_dimensions",

@@ -60,7 +60,7 @@ fn functions(module: &Module) -> HashSet<CompId> {
     for comp in module.reachable() {
         for inst in module.comps[comp].insts.values() {
             if matches!(inst.op, Op::Call(_) | Op::Fusion { .. } | Op::While { .. } | Op::Conditional(_)) {
-                found.extend(inst.op.called());
+                found.extend(inst.op.called_computations());
             }
         }
     }
@@ -113,26 +113,26 @@ fn result_types(types: &[String]) -> String {
     if let [one] = types { one.clone() } else { format!("({})", types.join(", ")) }
 }
 
-/// The values that instructions of a function or a region are, leaf by leaf.
-type Values = HashMap<InstId, Vec<String>>;
+/// Names of the leaf values of each instruction in a function or region.
+type ValueNames = HashMap<InstId, Vec<String>>;
 
-/// An operation before it is written.
-struct Operation<'a> {
+/// An operation to be printed.
+struct PrintedOperation<'a> {
     name: String,
     attributes: Vec<(&'static str, String)>,
     operands: Vec<String>,
     /// Types of the operands.
     given: Vec<String>,
-    regions: Vec<Region<'a>>,
+    regions: Vec<PrintedRegion<'a>>,
     /// Types of the results.
     made: Vec<String>,
 }
 
-/// A region of an operation.
-enum Region<'a> {
+/// A region to be printed.
+enum PrintedRegion<'a> {
     /// The instructions of a computation.
     Of(CompId),
-    /// A call of a function, on arguments of the region's own or on values around it.
+    /// A call of a function, on the region's own arguments or on values around it.
     Calling { comp: CompId, own: bool, values: &'a [String] },
 }
 
@@ -156,8 +156,8 @@ impl Printer<'_> {
     }
 
     /// Arguments for the parameters of a computation: what they are called, and each with its type.
-    fn arguments(&mut self, comp: &Computation) -> Result<(Values, Vec<String>)> {
-        let (mut values, mut told) = (Values::new(), Vec::new());
+    fn arguments(&mut self, comp: &Computation) -> Result<(ValueNames, Vec<String>)> {
+        let (mut values, mut told) = (ValueNames::new(), Vec::new());
         for &param in &comp.params {
             let inst = &comp.insts[param];
             let types = types(&inst.shape).map_err(|what| refused(inst, what))?;
@@ -190,7 +190,14 @@ impl Printer<'_> {
     }
 
     /// The instructions that the root needs, and its leaves as what is returned.
-    fn body(&mut self, comp: &Computation, values: &mut Values, ends: &str, depth: usize, nested: usize) -> Result<()> {
+    fn body(
+        &mut self,
+        comp: &Computation,
+        values: &mut ValueNames,
+        ends: &str,
+        depth: usize,
+        nested: usize,
+    ) -> Result<()> {
         let live: HashSet<InstId> = comp.post_order().into_iter().collect();
         for id in operands_first(comp).into_iter().filter(|id| live.contains(id)) {
             if values.contains_key(&id) {
@@ -216,7 +223,7 @@ impl Printer<'_> {
         &mut self,
         comp: &Computation,
         id: InstId,
-        values: &Values,
+        values: &ValueNames,
         depth: usize,
         nested: usize,
     ) -> Result<Vec<String>> {
@@ -240,8 +247,14 @@ impl Printer<'_> {
         let made = types(&inst.shape).map_err(fail)?;
         let operands = all();
         let state = operands.clone();
-        let mut op =
-            Operation { name: String::new(), attributes: Vec::new(), operands, given, regions: Vec::new(), made };
+        let mut op = PrintedOperation {
+            name: String::new(),
+            attributes: Vec::new(),
+            operands,
+            given,
+            regions: Vec::new(),
+            made,
+        };
         let branch = |i: usize| of(i);
         let arguments: Vec<Vec<String>> = (0..inst.operands.len()).map(branch).collect();
         match &inst.op {
@@ -251,7 +264,7 @@ impl Printer<'_> {
             }
             Op::While { cond, body } => {
                 op.name = "stablehlo.while".to_string();
-                let calling = |&comp: &CompId| Region::Calling { comp, own: true, values: &state };
+                let calling = |&comp: &CompId| PrintedRegion::Calling { comp, own: true, values: &state };
                 op.regions = [cond, body].into_iter().map(calling).collect();
             }
             Op::Conditional(branches) => {
@@ -259,7 +272,7 @@ impl Printer<'_> {
                 op.name = if chooses { "stablehlo.if" } else { "stablehlo.case" }.to_string();
                 let calling = |(i, &comp): (usize, &CompId)| {
                     let values = arguments.get(i + 1).map_or(&[][..], Vec::as_slice);
-                    Region::Calling { comp, own: false, values }
+                    PrintedRegion::Calling { comp, own: false, values }
                 };
                 op.regions = branches.iter().enumerate().map(calling).collect();
                 op.operands.truncate(1);
@@ -267,9 +280,9 @@ impl Printer<'_> {
             }
             other => {
                 let shapes: Vec<&Shape> = inst.operands.iter().map(|&o| &comp.insts[o].shape).collect();
-                let (name, attributes) = attributes::of(inst, &shapes).map_err(fail)?;
+                let (name, attributes) = attributes::operation_of(inst, &shapes).map_err(fail)?;
                 (op.name, op.attributes) = (name, attributes);
-                op.regions = other.called().into_iter().map(Region::Of).collect();
+                op.regions = other.called_computations().into_iter().map(PrintedRegion::Of).collect();
                 if let Op::Rng { .. } = other {
                     let dims = inst.shape.as_array().map(|a| a.dims.clone()).unwrap_or_default();
                     let (name, of) = self.sizes(&dims, depth);
@@ -308,7 +321,7 @@ impl Printer<'_> {
     }
 
     /// Writes an operation; the values that it gives.
-    fn write(&mut self, op: Operation, depth: usize, nested: usize) -> Result<Vec<String>> {
+    fn write(&mut self, op: PrintedOperation, depth: usize, nested: usize) -> Result<Vec<String>> {
         let stem = self.fresh();
         let many = op.made.len() > 1;
         let results = match op.made.len() {
@@ -338,18 +351,18 @@ impl Printer<'_> {
         Ok((0..op.made.len()).map(own).collect())
     }
 
-    fn region(&mut self, region: &Region, depth: usize, nested: usize) -> Result<()> {
+    fn region(&mut self, region: &PrintedRegion, depth: usize, nested: usize) -> Result<()> {
         if nested > MOST_DEPTH {
             return Err(Error::user(Code::HloUnsupported, format!("regions nest deeper than {MOST_DEPTH}")));
         }
         match *region {
-            Region::Of(id) => {
+            PrintedRegion::Of(id) => {
                 let comp = &self.module.comps[id];
                 let (mut values, told) = self.arguments(comp)?;
                 self.line(depth - 1, &format!("^bb0({}):", told.join(", ")));
                 self.body(comp, &mut values, "stablehlo.return", depth, nested)
             }
-            Region::Calling { comp: id, own, values } => {
+            PrintedRegion::Calling { comp: id, own, values } => {
                 let comp = &self.module.comps[id];
                 let (params, told) = self.arguments(comp)?;
                 let taken: Vec<String> = comp.params.iter().flat_map(|p| params[p].clone()).collect();
@@ -359,7 +372,7 @@ impl Printer<'_> {
                 let root = &comp.insts[comp.root];
                 let shapes = |id: &InstId| types(&comp.insts[*id].shape);
                 let given = comp.params.iter().map(shapes).collect::<Result<Vec<_>, _>>();
-                let call = Operation {
+                let call = PrintedOperation {
                     name: "func.call".to_string(),
                     attributes: vec![("callee", format!("@{}", symbol(&self.names[&id])))],
                     operands: if own { taken } else { values.to_vec() },

@@ -4,53 +4,53 @@ use crate::schedule::emit::Detail;
 use crate::schedule::families::depthwise::recipe::axis::{Run, WindowAxis};
 use crate::schedule::families::depthwise::recipe::{self, Window};
 use crate::schedule::families::plane_sums::loops::{Sum, Total};
-use crate::schedule::loops::grid::{Share, chunked, guarded, share};
+use crate::schedule::loops::grid::{Share, guard_by_shares, set_chunked_body, share};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::fuse::root_coordinates;
 use std::collections::BTreeSet;
 
-/// The convolution in one place.
+/// The strides and types of a depthwise convolution.
 pub(in crate::schedule) struct Depthwise<'d> {
     d: &'d ConvDims,
     pub window: &'d Window,
     left: BufId,
     weights: BufId,
-    /// The type of sums.
+    /// The element type of sums.
     dtype: DType,
-    /// The types of the operands.
+    /// The element types of the operands.
     types: (DType, DType),
-    /// Along each spatial axis how far the next element of the input is, and the next weight.
+    /// Strides of the input and of the weights along each spatial axis.
     steps: Vec<(i64, i64)>,
-    /// Where only some rows of the first axis are in memory, how many.
+    /// Number of rows of the ring buffer along the first axis; `None` if all rows are stored.
     ring: Option<u64>,
-    /// Channels that one makes.
+    /// Channels made of each input channel.
     made: i64,
 }
 
 /// The operands of the first tap of a tile.
 struct WindowStart<'p> {
-    /// The element of the input.
+    /// Index of the input element.
     x: Index,
-    /// The weight.
+    /// Index of the weight.
     k: Index,
-    /// The places of the pixels along all axes but the last.
+    /// The positions of the pixels along all axes but the last.
     places: &'p [VarId],
 }
 
 impl Depthwise<'_> {
-    /// How far the next element of the input is along the last axis, and the next weight.
+    /// Strides of the input and of the weights along the last axis.
     fn wide_step(&self) -> (i64, i64) {
         self.steps.last().copied().unwrap_or_default()
     }
 
-    /// The shares of the loop `number` over tiles of so many pixels.
-    pub(in crate::schedule) fn shares(&self, k: &mut Kernel, number: VarId, pixels: u64) -> Vec<(Share, Run)> {
-        let runs = self.window.written().runs(pixels).into_iter();
+    /// Divides the loop `number` over tiles of `pixels` pixels into shares.
+    pub(in crate::schedule) fn tile_shares(&self, k: &mut Kernel, number: VarId, pixels: u64) -> Vec<(Share, Run)> {
+        let runs = self.window.unrolled_axis().row_tiles(pixels).into_iter();
         runs.map(|run| (share(k, number, run.numbers.clone(), run.pixels), run)).collect()
     }
 
-    /// The sums of a tile in the registers `acc`: the first one's window begins at `x`, and its channel's weights at `k`;
-    /// `places` are the pixels' places along all axes but the last.
+    /// Emits the sums of a tile in the registers `acc`: the first window begins at `x`, its channel's weights at `k`; `places` are the
+    /// pixels' positions along all axes but the last.
     fn sums(
         &self,
         e: &mut Elements,
@@ -59,37 +59,37 @@ impl Depthwise<'_> {
         acc: RegId,
         lanes: u64,
     ) -> Vec<Stmt> {
-        let zero = number(&mut e.k, self.dtype, 0.0);
+        let zero = small_constant(&mut e.k, self.dtype, 0.0);
         let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::set(acc, i, zero)).collect();
         let mut looped = self.window.outer.clone();
-        if self.window.written().size != self.window.wide.size {
+        if self.window.unrolled_axis().size != self.window.wide.size {
             looped.push(self.window.wide);
         }
         let (mut x, mut k, mut loops) = (x, k, Vec::new());
         for (i, (side, step)) in looped.iter().zip(&self.steps).enumerate() {
             let ring = self.ring.filter(|_| i == 0);
-            let of_axis = Taps::new(&mut e.k, side, places.get(i).copied(), ring);
+            let of_axis = TapLoop::new(&mut e.k, side, places.get(i).copied(), ring);
             x = x.add(&of_axis.read.scale(step.0));
-            k = k.add(&weight(side, &Index::var(of_axis.tap)).scale(step.1));
+            k = k.add(&weight_index(side, &Index::var(of_axis.tap)).scale(step.1));
             loops.push(of_axis);
         }
         let kind = if self.window.is_whole { LoopKind::Unroll } else { LoopKind::Seq };
         let row = self.row_of_taps(e, run, &x, &k, acc, lanes);
-        body.extend(loops.into_iter().rev().fold(row, |inside, of_axis| of_axis.around(kind, inside)));
+        body.extend(loops.into_iter().rev().fold(row, |inside, of_axis| of_axis.loop_over_taps(kind, inside)));
         body
     }
 
     /// Adds the products of one row of taps to the sums: the first pixel's window begins at `x`, its channel's weights at `k`.
     fn row_of_taps(&self, e: &mut Elements, run: &Run, x: &Index, k: &Index, acc: RegId, lanes: u64) -> Vec<Stmt> {
         let at = |i: u64| Index::constant(i as i64);
-        let (wide, step) = (self.window.written(), self.wide_step());
+        let (wide, step) = (self.window.unrolled_axis(), self.wide_step());
         let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
         let mut row = Vec::new();
         let uses = wide.uses(run);
         let taps: BTreeSet<u64> = uses.values().flatten().map(|&(_, tap)| tap).collect();
         for tap in taps {
             let from = if wide.size == self.window.wide.size {
-                k.add(&weight(&wide, &at(tap)).scale(step.1))
+                k.add(&weight_index(&wide, &at(tap)).scale(step.1))
             } else {
                 k.clone()
             };
@@ -115,19 +115,19 @@ impl Depthwise<'_> {
 }
 
 /// The loop over the taps along one axis.
-struct Taps {
+struct TapLoop {
     tap: VarId,
-    /// The element of the padded operand that a tap reads.
+    /// Index in the padded operand that a tap reads.
     read: Index,
-    /// A variable of that, and its value.
+    /// A variable that holds that index, with its value.
     held: Option<(VarId, Index)>,
-    /// Whether the tap is not on the padding, where some are.
+    /// The condition that the tap is not on the padding; `None` if none is.
     inside: Option<ExprId>,
 }
 
-impl Taps {
-    /// Along `side`, for the pixel at `place`, of an operand that is in memory as a whole or in a ring.
-    fn new(k: &mut Kernel, side: &WindowAxis, place: Option<VarId>, ring: Option<u64>) -> Taps {
+impl TapLoop {
+    /// The tap loop along `side` for the pixel at `place`; the operand is stored whole or in a ring of rows.
+    fn new(k: &mut Kernel, side: &WindowAxis, place: Option<VarId>, ring: Option<u64>) -> TapLoop {
         let tap = k.var(side.size);
         let away = Index::var(tap).scale(side.dilation as i64);
         // where in the padded operand
@@ -149,42 +149,42 @@ impl Taps {
             (Some(place), None, None) => (place.clone(), None),
             (None, ..) => (away, None),
         };
-        Taps { tap, read, held, inside }
+        TapLoop { tap, read, held, inside }
     }
 
-    /// `body` for each tap.
-    fn around(self, kind: LoopKind, mut body: Vec<Stmt>) -> Vec<Stmt> {
+    /// Wraps `body` in the loop.
+    fn loop_over_taps(self, kind: LoopKind, mut body: Vec<Stmt>) -> Vec<Stmt> {
         if let Some((var, value)) = self.held {
             body = vec![Stmt::Let { var, value, body }];
         }
         if let Some(cond) = self.inside {
             body = vec![Stmt::If { cond, body }];
         }
-        vec![each(self.tap, kind, body)]
+        vec![for_loop(self.tap, kind, body)]
     }
 }
 
-/// A convolution of one channel a group, whose lanes are channels.
+/// The family of depthwise convolutions: one channel a group, vectorized along channels.
 pub const FAMILY: Family = Family {
     name: "depthwise",
     recipe: |_, request| {
         let depthwise = request.convolution()?.filter(|(c, _)| c.is_depthwise());
-        Ok(depthwise.map(|(_, d)| Setup::Depthwise(Window::of(request.context, request.anchor, d))))
+        Ok(depthwise.map(|(_, d)| Setup::Depthwise(Window::choose(request.context, request.anchor, d))))
     },
     emit: |s, root, setup| match setup {
-        Setup::Depthwise(window) => s.depthwise(root, window),
+        Setup::Depthwise(window) => s.emit_depthwise(root, window),
         other => other.wrong_family(),
     },
 };
 
-/// The number of the weight of a tap along an axis.
-fn weight(side: &WindowAxis, tap: &Index) -> Index {
+/// Index of the weight of a tap along an axis.
+fn weight_index(side: &WindowAxis, tap: &Index) -> Index {
     if side.reversed { tap.scale(-1).offset(side.size as i64 - 1) } else { tap.clone() }
 }
 
 impl<'a> Emitter<'a> {
-    /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
-    pub(in crate::schedule) fn depthwise(
+    /// Emits the kernel of the depthwise convolution `anchor` with its epilogue `id`.
+    pub(in crate::schedule) fn emit_depthwise(
         &mut self,
         root @ Root { id, anchor, .. }: Root<'_>,
         window: &Window,
@@ -192,11 +192,11 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let result = comp.array(anchor).clone();
         let (_, d) = self.convolution(anchor)?;
-        let input = self.padded(id, anchor, comp[anchor].operands[0])?;
+        let input = self.padded_view(id, anchor, comp[anchor].operands[0])?;
         let c = self.depthwise_at(anchor, &input, window)?;
         let (wide, tile) = (window.wide, window.tile);
         let all = result.dims[d.output_feature];
-        let parts = self.width(c.dtype).cut(all);
+        let parts = self.width(c.dtype).split(all);
         let mut e = self.elements(id);
         let batch = e.k.var(result.dims[d.output_batch]);
         let outer: Vec<VarId> = window.outer.iter().map(|s| e.k.var(s.extent)).collect();
@@ -213,11 +213,11 @@ impl<'a> Emitter<'a> {
         loops.insert(if is_outside { 0 } else { loops.len() }, group);
         let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
         let rows: Vec<u64> = places.iter().map(|&v| e.k.vars[v]).collect();
-        let sums = self.parts(id, rows.iter().product::<u64>() * count);
+        let sums = self.partial_sums(id, rows.iter().product::<u64>() * count);
         let row = linear(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {
-            for (pixels, run) in c.shares(&mut e.k, number, tile) {
+            for (pixels, run) in c.tile_shares(&mut e.k, number, tile) {
                 let whole = i == 0;
                 let own = if whole { part.blocks / groups } else { part.blocks };
                 let (block, lane) = (e.k.var(own), e.k.var(part.lanes));
@@ -225,7 +225,7 @@ impl<'a> Emitter<'a> {
                 if whole {
                     vector = vector.add(&Index::var(group).scale(own as i64));
                 }
-                let channel = part.at(&vector, lane);
+                let channel = part.element_index(&vector, lane);
                 let first = pixels.at.scale(tile as i64);
                 let sum = sums.map(|sums| {
                     let number = row.scale(count as i64).add(&pixels.at);
@@ -234,7 +234,7 @@ impl<'a> Emitter<'a> {
                 let from = channel.clone();
                 let place = TilePosition { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
                 let inside = self.depthwise_tile(&mut e, root, &c, &place, &input, &run)?;
-                let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
+                let mut inside = guard_by_shares(&mut e.k, &[&pixels], vec![part.loop_nest(block, lane, inside)]);
                 if !whole && groups > 1 {
                     let last = groups as i64 - 1;
                     let cond = e.k.expr(Expr::Within(Index::var(group), last, last + 1));
@@ -244,18 +244,18 @@ impl<'a> Emitter<'a> {
             }
         }
         e.k.add_flops(window.flops(result.dims[d.output_batch], all));
-        chunked(&mut e.k, &loops, body);
+        set_chunked_body(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }
 
-    /// Whether threads shared the channels of `input` when it was made, rather than its rows.
+    /// Whether the kernel that made `input` shared channels among threads, and not rows.
     fn is_by_channel(&self, input: &View, d: &ConvDims) -> bool {
         let last = d.input_spatial.last().map_or(0, |&axis| input.stride(axis));
         self.shared_at(input.buf).is_some_and(|m| m > 0 && m < last)
     }
 
-    /// The convolution `anchor` of `input`.
+    /// The strides and types of convolution `anchor` on `input`.
     pub(in crate::schedule) fn depthwise_at<'w>(
         &mut self,
         anchor: InstId,
@@ -272,14 +272,14 @@ impl<'a> Emitter<'a> {
         let ks = kernel.strides();
         let step = |i: usize| (input.stride(d.input_spatial[i]), ks[d.kernel_spatial[i]] as i64);
         let steps = (0..d.window.len()).map(step).collect();
-        let weights = self.value(weights)?.only()?;
+        let weights = self.value(weights)?.dense_buffer()?;
         let types = (self.program.buffers[input.buf].dtype, kernel.dtype);
         let dtype = result.dtype.accumulator();
         let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
         Ok(Depthwise { d, window, left: input.buf, weights, dtype, types, steps, ring: input.ring, made })
     }
 
-    /// One tile: its sums, the epilogue, the stores.
+    /// Emits one tile: its sums, the epilogue, the stores.
     pub(in crate::schedule) fn depthwise_tile(
         &mut self,
         e: &mut Elements,
@@ -307,8 +307,8 @@ impl<'a> Emitter<'a> {
             }
         };
         let to = out.view(&comp.array(id).dims)?;
-        let mut sum = place.sum.as_ref().map(|sum| Total::of(sum, &mut e.k, place.lanes));
-        for pixel in 0..self.detail.of(run.pixels) {
+        let mut sum = place.sum.as_ref().map(|sum| Total::new(sum, &mut e.k, place.lanes));
+        for pixel in 0..self.detail.written_count(run.pixels) {
             let outer = place.outer.iter().map(|&v| Index::var(v));
             let spatial = outer.chain([place.first.offset(pixel as i64)]);
             let mut at = vec![Index::default(); result.rank()];
@@ -321,7 +321,7 @@ impl<'a> Emitter<'a> {
             let value = e.k.get(acc, pixel);
             let value = convert(&mut e.k, value, c.dtype, result.dtype);
             e.fixed.insert(anchor, value);
-            let at = forward(&self.scope.fusion.path[anchor], &at, &e.k.vars);
+            let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);
             let mut value = self.element(e, id, &at)?;
             if let Some(sum) = &mut sum {
                 (value, body) = sum.add(&mut e.k, value, body);
@@ -333,7 +333,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Where a tile lies.
+/// The position of a tile.
 pub(in crate::schedule) struct TilePosition<'l> {
     pub batch: VarId,
     /// Loops over all spatial axes but the last.
@@ -341,7 +341,7 @@ pub(in crate::schedule) struct TilePosition<'l> {
     /// The first pixel.
     pub first: Index,
     pub channel: Index,
-    /// The channel's number among those that are made of what is in memory.
+    /// Number of the channel among those made of the input in memory.
     pub from: Index,
     pub lanes: u64,
     /// Where the sum of the tile's pixels goes, if it is wanted.

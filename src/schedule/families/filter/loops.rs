@@ -1,13 +1,13 @@
 //! Loops of the gradient of a filter: one product for each result along the axes before the last.
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::recipe::axis::Axis;
-use crate::schedule::families::convolution::loops::together;
+use crate::schedule::families::convolution::loops::combine_phases;
 use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::loops::prelude::*;
 
-/// The gradient of a filter as products.
+/// The family of gradients of filters, as products of planes.
 pub const FAMILY: Family = Family {
     name: "filter gradient",
     recipe: |_, request| {
@@ -18,31 +18,40 @@ pub const FAMILY: Family = Family {
         }))
     },
     emit: |s, root, setup| match setup {
-        Setup::Filter(filter) => s.filter(root, filter),
+        Setup::Filter(filter) => s.emit_filter(root, filter),
         other => other.wrong_family(),
     },
 };
 
 impl<'a> Emitter<'a> {
-    /// `root` is the convolution itself or its epilogue.
-    fn filter(&mut self, root: Root<'_>, filter: &Filter) -> Result<()> {
+    /// Emits the gradient of a filter; `root` is the convolution itself or its epilogue.
+    fn emit_filter(&mut self, root: Root<'_>, filter: &Filter) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(root.anchor)?;
-        let [input, gradient] = comp[root.anchor].operands[..] else { return Err(refuse(comp, root.anchor, "")) };
+        let [input, gradient] = comp[root.anchor].operands[..] else {
+            return Err(refuse(comp, root.anchor, ""));
+        };
         let (left, right) = (comp.array(input).clone(), comp.array(gradient).clone());
         let mut margins = [vec![0; right.rank()], vec![0; right.rank()]];
         let along = d.kernel_spatial.last().copied().unwrap_or_default();
         (margins[0][along], margins[1][along]) = filter.margin;
         let read = self.with_zeros_around(root.id, gradient, &margins)?.view(&right.dims)?;
         let from = self.value(input)?.view(&left.dims)?;
-        for phases in together(&filter.phases) {
-            self.taps(root, filter, &from, &read, &phases)?;
+        for phases in combine_phases(&filter.phases) {
+            self.emit_combination(root, filter, &from, &read, &phases)?;
         }
         Ok(())
     }
 
-    /// The results of one combination of `phases`, of all features and along the whole last axis.
-    fn taps(&mut self, root: Root<'_>, filter: &Filter, from: &View, read: &View, phases: &[Phase]) -> Result<()> {
+    /// Emits the results of one combination of `phases`, for all features and along the whole last axis.
+    fn emit_combination(
+        &mut self,
+        root: Root<'_>,
+        filter: &Filter,
+        from: &View,
+        read: &View,
+        phases: &[Phase],
+    ) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(root.anchor)?;
         let result = comp.array(root.anchor).clone();
@@ -91,6 +100,6 @@ impl<'a> Emitter<'a> {
             direct_flops: None,
             inside: None,
         };
-        self.contraction(root, &c, &place)
+        self.emit_contraction(root, &c, &place)
     }
 }

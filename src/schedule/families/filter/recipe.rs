@@ -5,29 +5,29 @@ use crate::schedule::families::convolution::recipe::phases::{self, Phase};
 use crate::schedule::target::KernelTarget;
 use std::fmt;
 
-/// Most results along the last axis: their features side by side are the columns of one product.
+/// Upper limit of results along the last axis, whose features together are the columns of one product.
 const MOST_RESULTS: u64 = 8;
-/// Most products, one for each result along the other axes.
+/// Upper limit of products, one for each result along the other axes.
 const MOST_PRODUCTS: usize = 32;
 
-/// The gradient of a filter as products.
+/// Parameters of a filter's gradient as products.
 #[derive(Clone, Debug)]
 pub struct Filter {
     /// The results along each axis but the last, one by one.
     pub phases: Vec<Vec<Phase>>,
-    /// Results along the last axis.
+    /// Number of results along the last axis.
     pub results: u64,
-    /// Positions of the left side along that axis that any of them reads, from the first one.
+    /// Range of positions of the left side along the last axis that any result reads.
     pub positions: (u64, u64),
-    /// The element of the right side that the last result multiplies with the first position; zeros are before element 0.
+    /// The element of the right side that the last result multiplies with the first position; elements before 0 are zeros.
     pub first: i64,
-    /// The zeros that the right side needs along that axis, before and after.
+    /// Zero margins that the right side needs along the last axis, before and after.
     pub margin: (u64, u64),
 }
 
 impl Filter {
-    /// The loops of convolution `id` as the gradient of a filter, if it is one.
-    pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<Filter> {
+    /// Recognizes convolution `id` as the gradient of a filter.
+    pub fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<Filter> {
         let [input, kernel] = comp[id].operands[..] else { return None };
         let (left, right, result) = (comp.array(input), comp.array(kernel), comp.array(id));
         let (w, others) = d.window.split_last()?;
@@ -55,7 +55,7 @@ impl Filter {
         };
         let phases: Vec<Vec<Phase>> = others.iter().enumerate().map(along).collect::<Option<_>>()?;
         let products = phases.iter().try_fold(1usize, |all, along| all.checked_mul(along.len()))?;
-        let (start, end) = positions(w, left.dims[axis], results)?;
+        let (start, end) = read_positions(w, left.dims[axis], results)?;
         let (size, last) = (i64::try_from(w.size).ok()?, i64::try_from(results - 1).ok()?);
         let (start_of, end_of) = (i64::try_from(start).ok()?, i64::try_from(end).ok()?);
         let first = start_of.checked_add(w.pad_low)?.checked_sub(last)?;
@@ -71,8 +71,8 @@ impl Filter {
     }
 }
 
-/// The positions among `n` that some of `results` windows reads, from the first one to behind the last.
-fn positions(w: &WindowDim, n: u64, results: u64) -> Option<(u64, u64)> {
+/// The range of positions among `n` that some of `results` windows read.
+fn read_positions(w: &WindowDim, n: u64, results: u64) -> Option<(u64, u64)> {
     let [n, size, results] = [n, w.size, results].map(|x| i64::try_from(x).ok());
     let start = w.pad_low.checked_neg()?.max(0);
     let end = size?.checked_add(results? - 1)?.checked_sub(w.pad_low)?.min(n?);
@@ -108,7 +108,7 @@ ENTRY e {{
             Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let Op::Convolution(d) = &comp[comp.root].op else { panic!("no convolution") };
-        Filter::of(comp, comp.root, d, &target)
+        Filter::choose(comp, comp.root, d, &target)
     }
 
     #[test]

@@ -8,20 +8,22 @@ use crate::schedule::families::linalg::matrices::{ColumnBlock, Matrices, conjuga
 use crate::schedule::families::linalg::recipe::MOST_VECTORS;
 use crate::schedule::loops::nest::in_vectors;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, count, nested, s64};
+use crate::schedule::loops::scalar_loops::{Local, count, index_to_s64, set_nested_body};
 
-/// Row after row of a factor.
+/// The family of Cholesky factorizations, row after row.
 pub const FAMILY: Family = Family {
     name: "cholesky",
     recipe: |_, request| Ok(matches!(request.op(), Op::Cholesky { .. }).then_some(Setup::Plain)),
-    emit: |s, root, _| s.cholesky(root),
+    emit: |s, root, _| s.emit_cholesky(root),
 };
 
 impl<'a> Emitter<'a> {
-    /// The factor l of l l* = a (or u of u* u = a), zeros in the other triangle; of a matrix that is not positive
-    /// all elements are NaN.
-    pub(in crate::schedule) fn cholesky(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
-        let Op::Cholesky { lower } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
+    /// Emits the Cholesky factor l of l l* = a (or u of u* u = a) with zeros in the other triangle; if the matrix is not positive
+    /// definite all elements are NaN.
+    pub(in crate::schedule) fn emit_cholesky(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let Op::Cholesky { lower } = self.scope.comp[id].op else {
+            return Err(refuse(self.scope.comp, id, ""));
+        };
         let (a, shape) = (self.scope.comp[id].operands[0], self.scope.comp.array(id));
         if shape.dims.contains(&0) {
             return Ok(());
@@ -31,7 +33,7 @@ impl<'a> Emitter<'a> {
         let n = u.rows();
         let (row, column) = (e.k.var(n), e.k.var(n));
         let (i, j) = (Index::var(row), Index::var(column));
-        let from = if lower { u.at(&j, &i) } else { u.at(&i, &j) };
+        let from = if lower { u.element_coordinates(&j, &i) } else { u.element_coordinates(&i, &j) };
         let value = self.element(&mut e, a, &from)?;
         let lanes = self.lanes(u.wide);
         let start = Stmt::Store { buf: u.buf, index: u.index(&i, &j), value };
@@ -39,32 +41,32 @@ impl<'a> Emitter<'a> {
         let factored = u.row_of_factor(&mut e.k, &i, lanes);
         let cleared = u.other_triangle(&mut e.k, &i, lower);
         e.k.flops = u.dims.iter().product::<u64>() * n / 3;
-        let mut body = Vec::from([start, factored, cleared].map(|body| each(row, LoopKind::Seq, body)));
+        let mut body = Vec::from([start, factored, cleared].map(|body| for_loop(row, LoopKind::Seq, body)));
         body.push(u.unless_positive(&mut e.k, row, column));
-        nested(&mut e.k, &u.batch, body);
+        set_nested_body(&mut e.k, &u.batch, body);
         self.launch(e.k);
         Ok(())
     }
 }
 
 impl Matrices {
-    /// Rows of a square matrix.
+    /// Number of rows of a square matrix.
     fn rows(&self) -> u64 {
         self.dims.last().copied().unwrap_or(1)
     }
 
-    /// Row `j` of the factor, from its pivot on; what is before that is of no meaning.
+    /// Emits row `j` of the factor from its pivot on; elements before that are meaningless.
     fn row_of_factor(&self, k: &mut Kernel, j: &Index, lanes: u64) -> Vec<Stmt> {
         let (n, pivot) = (self.rows(), Local::new(k, self.wide));
         let start = self.load(k, j, j);
         let mut body = vec![pivot.set(start)];
-        body.extend(self.above(k, j, |k, above, factor| {
+        body.extend(self.for_rows_above(k, j, |k, above, factor| {
             let own = self.load(k, above, j);
             vec![pivot.set(less_product(k, pivot.value, own, factor, self.wide))]
         }));
         let root = root_of_real(k, pivot.value, self.wide);
         body.push(pivot.set(root));
-        for side in ColumnBlock::all(n, MOST_VECTORS, lanes) {
+        for side in ColumnBlock::cover_columns(n, MOST_VECTORS, lanes) {
             let (tile, lane) = (k.var(side.tiles), k.var(side.lanes));
             let sums = k.reg(self.wide, side.lanes, side.vectors);
             let of_tile = Index::var(tile).scale(side.columns() as i64).offset(side.first as i64);
@@ -74,7 +76,7 @@ impl Matrices {
                 let value = self.load(k, j, &place(v));
                 inside.push(Stmt::set(sums, v, value));
             }
-            inside.extend(self.above(k, j, |k, above, factor| {
+            inside.extend(self.for_rows_above(k, j, |k, above, factor| {
                 let add = |v: u64| {
                     let (so_far, own) = (k.get(sums, v), self.load(k, above, &place(v)));
                     Stmt::set(sums, v, less_product(k, so_far, own, factor, self.wide))
@@ -88,14 +90,14 @@ impl Matrices {
             }
             let last = of_tile.offset(side.columns() as i64 - 1);
             let cond = k.expr(Expr::Within(last.add(&j.scale(-1)), 0, n as i64));
-            let inside = vec![each(lane, LoopKind::Vector, inside)];
-            body.push(each(tile, LoopKind::Seq, vec![Stmt::If { cond, body: inside }]));
+            let inside = vec![for_loop(lane, LoopKind::Vector, inside)];
+            body.push(for_loop(tile, LoopKind::Seq, vec![Stmt::If { cond, body: inside }]));
         }
         body.push(self.store(k, j, j, pivot.value));
         body
     }
 
-    /// NaN everywhere if the last pivot is NaN, as it is behind any that is.
+    /// Emits NaN everywhere if the last pivot is NaN, as it is after any pivot that is.
     fn unless_positive(&self, k: &mut Kernel, row: VarId, column: VarId) -> Stmt {
         let last = Index::constant(self.rows() as i64 - 1);
         let pivot = self.load(k, &last, &last);
@@ -103,14 +105,14 @@ impl Matrices {
         let pivot = if part == self.wide { pivot } else { k.op(ScalarOp::Real, &[pivot], part) };
         let is_nan = ScalarOp::Compare(Direction::Ne, CompareKind::Partial);
         let cond = k.op(is_nan, &[pivot, pivot], DType::Pred);
-        let nan = number(k, self.wide, f64::NAN);
+        let nan = small_constant(k, self.wide, f64::NAN);
         let store = self.store(k, &Index::var(row), &Index::var(column), nan);
-        let body = vec![each(row, LoopKind::Seq, vec![each(column, LoopKind::Seq, vec![store])])];
+        let body = vec![for_loop(row, LoopKind::Seq, vec![for_loop(column, LoopKind::Seq, vec![store])])];
         Stmt::If { cond, body }
     }
 
-    /// `body` for each row above row `j`, with the conjugate of what is in column `j` of it.
-    fn above(
+    /// Loops `body` over the rows above row `j`, with the conjugate of their element in column `j`.
+    fn for_rows_above(
         &self,
         k: &mut Kernel,
         j: &Index,
@@ -121,13 +123,13 @@ impl Matrices {
         let factor = self.load(k, &at, j);
         let factor = conjugate(k, factor, self.wide);
         let inside = body(k, &at, factor);
-        let end = s64(k, j);
+        let end = index_to_s64(k, j);
         count(k, above, &Index::constant(0), end, inside)
     }
 
-    /// Row `i` of the lower triangle: zeros, or what is in column `i` of the upper one, which becomes zeros.
+    /// Emits row `i` of the lower triangle: zeros, or the elements of column `i` of the upper one, which become zeros.
     fn other_triangle(&self, k: &mut Kernel, i: &Index, lower: bool) -> Vec<Stmt> {
-        let zero = number(k, self.wide, 0.0);
+        let zero = small_constant(k, self.wide, 0.0);
         let column = Local::new(k, DType::S64);
         let j = column.index().limit(0, self.rows() as i64 - 1, &k.vars);
         let body = match lower {
@@ -137,7 +139,7 @@ impl Matrices {
                 vec![self.store(k, i, &j, value), self.store(k, &j, i, zero)]
             }
         };
-        let end = s64(k, i);
+        let end = index_to_s64(k, i);
         count(k, column, &Index::constant(0), end, body).into()
     }
 }

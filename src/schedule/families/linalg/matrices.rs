@@ -7,30 +7,30 @@ use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{Cut, Width};
 use crate::tensor::DTypeClass;
 
-/// Columns side by side whose sums are taken at once.
+/// Tiles of neighboring columns whose sums are computed at once.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::schedule) struct ColumnBlock {
     /// The first column of the first tile.
     pub first: u64,
-    /// Tiles one after another.
+    /// Number of tiles.
     pub tiles: u64,
-    /// Vectors of each.
+    /// Vectors per tile.
     pub vectors: u64,
-    /// Lanes of each vector.
+    /// Lanes per vector.
     pub lanes: u64,
 }
 
 impl ColumnBlock {
-    /// Columns of a tile.
+    /// Columns per tile.
     pub(in crate::schedule) fn columns(&self) -> u64 {
         self.vectors * self.lanes
     }
-    /// Covers `columns` with tiles of so many vectors, then of one, then of narrower ones.
-    pub(in crate::schedule) fn all(columns: u64, vectors: u64, lanes: u64) -> Vec<ColumnBlock> {
+    /// Covers `columns` with tiles of `vectors` vectors, then of one, then of narrower vectors.
+    pub(in crate::schedule) fn cover_columns(columns: u64, vectors: u64, lanes: u64) -> Vec<ColumnBlock> {
         let wide = ColumnBlock { first: 0, tiles: columns / (vectors * lanes), vectors, lanes };
         let done = wide.tiles * wide.columns();
         let one = |c: Cut| ColumnBlock { first: done + c.first, tiles: c.blocks, vectors: 1, lanes: c.lanes };
-        let rest = Width { lanes, masks: false }.cut(columns - done).into_iter().map(one);
+        let rest = Width { lanes, masks: false }.split(columns - done).into_iter().map(one);
         std::iter::once(wide).filter(|side| side.tiles > 0).chain(rest).collect()
     }
 }
@@ -56,26 +56,26 @@ pub(in crate::schedule) fn conjugate(k: &mut Kernel, x: ExprId, dtype: DType) ->
     k.op(ScalarOp::Complex, &[re, im], dtype)
 }
 
-/// The square root of the real part.
+/// The square root of the real part of `x`.
 pub(in crate::schedule) fn root_of_real(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
     if dtype.class() != DTypeClass::Complex {
         return k.op(ScalarOp::Sqrt, &[x], dtype);
     }
     let part = dtype.real_part();
-    let (re, zero) = (k.op(ScalarOp::Real, &[x], part), number(k, part, 0.0));
+    let (re, zero) = (k.op(ScalarOp::Real, &[x], part), small_constant(k, part, 0.0));
     let root = k.op(ScalarOp::Sqrt, &[re], part);
     k.op(ScalarOp::Complex, &[root, zero], dtype)
 }
 
-/// Matrices of a result.
+/// The matrices of a result array.
 pub(in crate::schedule) struct Matrices {
     pub buf: BufId,
     pub dims: Vec<u64>,
-    /// The loop variables of the batch, one for each axis.
+    /// A loop variable for each batch axis.
     pub batch: Vec<VarId>,
-    /// The type of their elements.
+    /// Element type in memory.
     pub stored: DType,
-    /// The type in which they are computed.
+    /// Element type of the computation.
     pub wide: DType,
 }
 
@@ -84,20 +84,20 @@ impl Matrices {
     pub(in crate::schedule) fn new(k: &mut Kernel, shape: &ArrayShape, out: &ValueBuffers) -> Result<Matrices> {
         let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.var(n)).collect();
         let (stored, wide) = (shape.dtype, shape.dtype.computed());
-        Ok(Matrices { buf: out.only()?, dims: shape.dims.clone(), batch, stored, wide })
+        Ok(Matrices { buf: out.dense_buffer()?, dims: shape.dims.clone(), batch, stored, wide })
     }
-    /// The place of an element.
-    pub(in crate::schedule) fn at(&self, row: &Index, column: &Index) -> Vec<Index> {
+    /// The coordinates of an element.
+    pub(in crate::schedule) fn element_coordinates(&self, row: &Index, column: &Index) -> Vec<Index> {
         let batch = self.batch.iter().map(|&v| Index::var(v));
         batch.chain([row.clone(), column.clone()]).collect()
     }
     /// The offset of an element in the buffer.
     pub(in crate::schedule) fn index(&self, row: &Index, column: &Index) -> Index {
-        linear(&self.at(row, column), &self.dims)
+        linear(&self.element_coordinates(row, column), &self.dims)
     }
     /// Loads an element, converted to the type in which matrices are computed.
     pub(in crate::schedule) fn load(&self, k: &mut Kernel, row: &Index, column: &Index) -> ExprId {
-        let x = k.load(self.buf, linear(&self.at(row, column), &self.dims));
+        let x = k.load(self.buf, linear(&self.element_coordinates(row, column), &self.dims));
         convert(k, x, self.stored, self.wide)
     }
     /// Stores an element, converted to the type of the matrix in memory.

@@ -4,25 +4,25 @@ use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::target::KernelTarget;
 use std::fmt;
 
-/// Fewest tiles of right-hand sides in vectors, so that threads share them.
+/// Fewest vectorized tiles of right-hand sides, for threads to share them.
 const FEWEST_TILES: u64 = 2;
-/// Most vectors at a time: the next term of one can be added every four cycles.
+/// Upper limit of vectors at a time, as the next term of a sum can be added every four cycles.
 pub const MOST_VECTORS: u64 = 4;
-/// Registers from which on there are so many; of fewer, half.
+/// Number of registers from which on that limit holds; with fewer, half of it.
 const MANY_REGISTERS: u64 = 32;
 
-/// The right-hand sides of a triangular system that are solved at the same time.
+/// Blocking of the right-hand sides of a triangular system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Solve {
     /// Vectors of right-hand sides.
     pub vectors: u64,
-    /// Lanes of each.
+    /// Lanes per vector.
     pub lanes: u64,
 }
 
 impl Solve {
-    /// The blocking of the anchor, if that is a triangular solve.
-    pub fn of(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Option<Solve> {
+    /// The blocking for the anchor, if it is a triangular solve.
+    pub fn choose(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Option<Solve> {
         let Op::TriangularSolve { left_side, .. } = *request.op() else { return None };
         let array = request.context.comp.array(request.anchor);
         let [ref batch @ .., _, columns] = array.dims[..] else { return None };

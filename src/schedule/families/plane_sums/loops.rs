@@ -3,18 +3,18 @@
 //! it near: one that takes some of the channels instead reads half of them from another core, and takes them from the core where
 //! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
 use crate::schedule::families::plane_sums::recipe::Planes;
-use crate::schedule::families::reduce::recipe::{Parts, Reduction};
-use crate::schedule::loops::grid::{BANDS, chunked, numbered};
+use crate::schedule::families::reduce::recipe::{PlaneParts, Reduction};
+use crate::schedule::loops::grid::{BANDS, set_chunked_body, with_variable_as};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{Cut, SIDE_BY_SIDE};
 
-/// Kernels that are looked through for the one that made a plane.
+/// Number of kernels back in which the one that made a plane is searched.
 const RECENT: usize = 16;
 
-/// Most parts that are added up without a loop.
+/// Upper limit of partial sums that are added without a loop.
 const FEW_PARTS: u64 = 4;
 
-/// Sums of an array's channels in parts: `[part][channel]`.
+/// Partial sums of an array's channels: `[part][channel]`.
 #[derive(Clone, Copy, Debug)]
 pub struct PartialSums {
     pub(in crate::schedule) buf: BufId,
@@ -22,30 +22,30 @@ pub struct PartialSums {
     pub(in crate::schedule) channels: u64,
 }
 
-/// Where a tile of pixels leaves the sum of a vector of channels.
+/// Where a tile of pixels stores the sum of a vector of channels.
 pub(in crate::schedule) struct Sum {
     pub buf: BufId,
-    /// The element of a channel.
+    /// Index of a channel's sum.
     pub at: Index,
     /// Whether the sum is added to the one in memory.
     pub adds: bool,
 }
 
-/// The sum of a tile's pixels on its way.
+/// The sum of a tile's pixels while it is computed.
 pub(in crate::schedule) struct Total<'s> {
     to: &'s Sum,
-    /// The sum, and the number that is added.
+    /// Registers of the sum and of the next summand.
     regs: [RegId; 2],
-    /// Whether there is a sum.
+    /// Whether a value was added yet.
     begun: bool,
 }
 
 impl<'s> Total<'s> {
-    pub(in crate::schedule) fn of(to: &'s Sum, k: &mut Kernel, lanes: u64) -> Total<'s> {
+    pub(in crate::schedule) fn new(to: &'s Sum, k: &mut Kernel, lanes: u64) -> Total<'s> {
         Total { to, regs: [(); 2].map(|()| k.reg(DType::F32, lanes, 1)), begun: false }
     }
 
-    /// Adds `value` at the end of `body`, and gives it back in a register.
+    /// Appends the addition of `value` to `body`, and returns the value in a register.
     pub(in crate::schedule) fn add(
         &mut self,
         k: &mut Kernel,
@@ -66,7 +66,7 @@ impl<'s> Total<'s> {
         (value, body)
     }
 
-    /// Stores the sum.
+    /// Emits the store of the sum.
     pub(in crate::schedule) fn store(self, k: &mut Kernel) -> Stmt {
         let value = k.get(self.regs[0], 0);
         Stmt::Store { buf: self.to.buf, index: self.to.at.clone(), value }
@@ -74,13 +74,13 @@ impl<'s> Total<'s> {
 }
 
 impl<'a> Emitter<'a> {
-    /// How far the second half of what threads share of `buf` begins behind the first, if a kernel made it of late.
+    /// Offset of the second half of the work on `buf` that threads share, if a kernel made it recently.
     pub(in crate::schedule) fn shared_at(&self, buf: BufId) -> Option<i64> {
         self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_of(buf))
     }
 
-    /// Memory for the sums of `count` parts of what `id` makes, where they are wanted.
-    pub(in crate::schedule) fn parts(&mut self, id: InstId, count: u64) -> Option<PartialSums> {
+    /// Allocates memory for the partial sums of `count` parts of the result of `id`, if they are wanted.
+    pub(in crate::schedule) fn partial_sums(&mut self, id: InstId, count: u64) -> Option<PartialSums> {
         if !self.scope.stages.summed.contains(&id) {
             return None;
         }
@@ -90,12 +90,12 @@ impl<'a> Emitter<'a> {
         Some(parts)
     }
 
-    /// The planes that are summed in parts: what was left of them, or bands of their rows if those were shared.
+    /// The partial sums of planes: those that the kernels of the planes left, or bands of rows if threads shared rows.
     pub(in crate::schedule) fn planes_in_parts<'w>(&mut self, algorithm: &'w Reduction) -> Result<Option<&'w Planes>> {
         let Some((planes, parts)) = &algorithm.planes else { return Ok(None) };
         let is_so = match parts {
-            Parts::Left => true,
-            Parts::Bands => {
+            PlaneParts::Left => true,
+            PlaneParts::Bands => {
                 let value = self.value(planes.input)?;
                 let channels = self.scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
                 self.shared_at(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
@@ -104,10 +104,10 @@ impl<'a> Emitter<'a> {
         Ok(is_so.then_some(planes))
     }
 
-    /// The kernels of sum `anchor` with the epilogue `id`.
+    /// Emits the kernels of sum `anchor` with the epilogue `id`.
     pub(in crate::schedule) fn plane_sums(&mut self, root: Root<'_>, p: &Planes) -> Result<()> {
         let channels = self.scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
-        let cuts = self.width(DType::F32).cut(channels);
+        let cuts = self.width(DType::F32).split(channels);
         let parts = match self.scope.parts.get(&p.input) {
             Some(&parts) => parts,
             None => {
@@ -126,7 +126,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The kernel that adds up the parts of the channels of `cut`.
+    /// Emits the kernel that adds up the partial sums of the channels of `cut`.
     fn parts_together(
         &mut self,
         root @ Root { id, anchor, .. }: Root<'_>,
@@ -139,7 +139,7 @@ impl<'a> Emitter<'a> {
         let most = if parts.count > FEW_PARTS { SIDE_BY_SIDE } else { 1 };
         let side = cut.side_by_side(most);
         let (group, lane, part) = (e.k.var(cut.blocks / side), e.k.var(cut.lanes), e.k.var(parts.count));
-        let channel = |i: u64| cut.at(&Index::var(group).scale(side as i64).offset(i as i64), lane);
+        let channel = |i: u64| cut.element_index(&Index::var(group).scale(side as i64).offset(i as i64), lane);
         let sums = e.k.reg(DType::F32, cut.lanes, side);
         let (mut body, mut add) = (Vec::new(), Vec::new());
         for i in 0..side {
@@ -152,7 +152,7 @@ impl<'a> Emitter<'a> {
             let value = e.k.op(ScalarOp::Add, &[sum, one], DType::F32);
             add.push(Stmt::Set { reg: sums, at, value });
         }
-        body.push(each(part, if parts.count > FEW_PARTS { LoopKind::Seq } else { LoopKind::Unroll }, add));
+        body.push(for_loop(part, if parts.count > FEW_PARTS { LoopKind::Seq } else { LoopKind::Unroll }, add));
         for i in 0..side {
             e.forget();
             let sum = e.k.get(sums, i);
@@ -160,15 +160,15 @@ impl<'a> Emitter<'a> {
             let rank = self.scope.comp.array(anchor).rank();
             let place = |d: usize| if d + 1 == rank { channel(i) } else { Index::constant(0) };
             let at: Vec<Index> = (0..rank).map(place).collect();
-            body.push(self.finished(&mut e, root, &at)?);
+            body.push(self.store_epilogue(&mut e, root, &at)?);
         }
-        e.k.body = vec![each(lane, cut.kind, body)];
+        e.k.body = vec![for_loop(lane, cut.kind, body)];
         e.k.chunks = Some(group);
         e.k.flops = parts.count * cut.elements();
         Ok(e.k)
     }
 
-    /// The kernel that sums each band of the channels of `cut`.
+    /// Emits the kernel that sums each band of the channels of `cut`.
     fn bands(&mut self, id: InstId, p: &Planes, cut: &Cut, partial: BufId, channels: u64) -> Result<Kernel> {
         let mut e = Elements::new(id, format!("bands of {}", label(self.scope.comp, id)));
         let dims = self.scope.comp.array(p.input).dims.clone();
@@ -179,12 +179,12 @@ impl<'a> Emitter<'a> {
         let loops: Vec<VarId> =
             (p.axis..dims.len() - 1).map(|d| e.k.var(if d == p.axis { own } else { dims[d] })).collect();
         let row = e.k.var(rows);
-        let channel = |i: u64| cut.at(&Index::var(group).scale(side as i64).offset(i as i64), lane);
+        let channel = |i: u64| cut.element_index(&Index::var(group).scale(side as i64).offset(i as i64), lane);
         let sums = e.k.reg(DType::F32, cut.lanes, side);
         let (mut start, mut add, mut store) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..side {
             let (at, reg) = (Index::constant(i as i64), sums);
-            start.push(Stmt::Set { reg, at: at.clone(), value: number(&mut e.k, DType::F32, 0.0) });
+            start.push(Stmt::Set { reg, at: at.clone(), value: small_constant(&mut e.k, DType::F32, 0.0) });
             let mut from = vec![Index::constant(0); p.axis];
             from.push(Index::var(row));
             from.extend(loops[1..].iter().map(|&v| Index::var(v)));
@@ -196,13 +196,13 @@ impl<'a> Emitter<'a> {
             let index = Index::var(band).scale(channels as i64).add(&channel(i));
             store.push(Stmt::Store { buf: partial, index, value: sum });
         }
-        add = looped(&loops[1..], add);
+        add = nest_loops(&loops[1..], add);
         let at = Index::var(band).scale(own as i64).add(&Index::var(loops[0]));
-        let add = numbered(&mut e.k, row, at, add);
-        start.push(each(loops[0], LoopKind::Seq, add));
+        let add = with_variable_as(&mut e.k, row, at, add);
+        start.push(for_loop(loops[0], LoopKind::Seq, add));
         start.extend(store);
         e.k.flops = dims[p.axis..dims.len() - 1].iter().product::<u64>() * cut.elements();
-        chunked(&mut e.k, &[band, group], vec![each(lane, cut.kind, start)]);
+        set_chunked_body(&mut e.k, &[band, group], vec![for_loop(lane, cut.kind, start)]);
         Ok(e.k)
     }
 }

@@ -9,9 +9,9 @@ use crate::schedule::plan::fuse::{Fusion, FusionDecision};
 use crate::tensor::DType;
 use std::collections::HashSet;
 
-/// Fewest elements of planes whose sums are worth another kernel.
+/// Fewest elements of planes whose partial sums are worth another kernel.
 const FEWEST: u64 = 4096;
-/// Fewest pixels of a part that has a sum of its own.
+/// Fewest pixels of a part with a partial sum of its own.
 pub const FEWEST_PIXELS: u64 = 4;
 
 /// A sum over all axes but the channels.
@@ -21,13 +21,13 @@ pub struct Planes {
     pub input: InstId,
     /// The scalar that sums begin with.
     pub init: InstId,
-    /// The outermost axis of which there is more than one.
+    /// The outermost axis with more than one element.
     pub axis: usize,
 }
 
 impl Planes {
-    /// `anchor`, where it is one.
-    pub fn of(comp: &Computation, anchor: InstId) -> Option<Planes> {
+    /// Recognizes `anchor` as such a sum.
+    pub fn recognize(comp: &Computation, anchor: InstId) -> Option<Planes> {
         let [input, init] = comp[anchor].operands[..] else { return None };
         let array = comp[input].shape.as_array()?;
         let dims = &array.dims;
@@ -46,12 +46,12 @@ impl Planes {
     }
 }
 
-/// The results of depthwise windows of the computation whose pixels are all summed.
+/// The results of depthwise convolutions of the computation whose pixels are all summed.
 pub fn summed(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<InstId> {
     let PlanContext { module, comp, convolutions, .. } = *context;
     let mut summed = HashSet::new();
     for anchor in comp.post_order() {
-        let Some(planes) = Planes::of(comp, anchor) else { continue };
+        let Some(planes) = Planes::recognize(comp, anchor) else { continue };
         let root = match fusion.decision[anchor] {
             FusionDecision::Inlined(Some(root)) if fusion.anchor[root] == Some(anchor) => root,
             FusionDecision::Materialised => anchor,
@@ -60,7 +60,7 @@ pub fn summed(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<InstId> {
         let window = fusion.anchor[planes.input].unwrap_or(planes.input);
         let by_channel = convolutions.get(&window).is_some_and(Convolution::is_depthwise);
         let alike = fusion.path[window].is_empty() && comp.array(window) == comp.array(planes.input);
-        let added = comp[anchor].op.called().first().and_then(|&c| simple_fold(&module.comps[c]));
+        let added = comp[anchor].op.called_computations().first().and_then(|&c| simple_fold(&module.comps[c]));
         let made = fusion.is_made(planes.input) && fusion.rows[planes.input].is_none();
         if by_channel && made && alike && fusion.rows[root].is_none() && added == Some(ScalarOp::Add) {
             summed.insert(planes.input);

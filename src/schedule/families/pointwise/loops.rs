@@ -3,14 +3,14 @@ use crate::schedule::loops::nest;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::placement::Placement;
 
-/// Loops over the elements of the result.
+/// The family of pointwise results: loops over the elements.
 pub const FAMILY: Family = Family {
     name: "pointwise",
     recipe: |_, request| Ok(request.is_pointwise().then_some(Setup::Plain)),
     emit: |s, Root { id, out, .. }, _| s.pointwise(id, out),
 };
 
-/// Loops for each operand that was not made in its place along this axis.
+/// The family of concatenations: loops for each operand that was not written in place.
 pub const CONCATENATE: Family = Family {
     name: "concatenate",
     recipe: |_, request| match request.op() {
@@ -23,7 +23,7 @@ pub const CONCATENATE: Family = Family {
     },
 };
 
-/// A copy of the operand, unless it may be written over, and loops over the update.
+/// The family of updates: a copy of the operand, unless it may be overwritten, and loops over the update.
 pub const UPDATE: Family = Family {
     name: "update",
     recipe: |_, request| Ok(matches!(request.op(), Op::DynamicUpdateSlice).then_some(Setup::Plain)),
@@ -31,15 +31,15 @@ pub const UPDATE: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// One loop nest over the elements of `id`.
+    /// Emits one loop nest over the elements of `id`.
     pub(in crate::schedule) fn pointwise(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
         let dims = self.scope.comp.array(id).dims.clone();
         let layout = out.layout(&dims);
-        self.fill(id, id, &dims, |at| layout.at(at), out)
+        self.fill(id, id, &dims, |at| layout.offset_of(at), out)
     }
 
-    /// The scalar `from` in every element of an array of `dims`.
-    pub(in crate::schedule) fn splat(
+    /// Emits the scalar `from` in every element of an array of `dims`.
+    pub(in crate::schedule) fn emit_splat(
         &mut self,
         root: InstId,
         from: InstId,
@@ -50,16 +50,16 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let mut e = self.elements(root);
-        let buf = out.only()?;
+        let buf = out.dense_buffer()?;
         let all = e.k.var(dims.iter().product());
         let value = self.element(&mut e, from, &[])?;
         let lanes = self.lanes(self.program.buffers[buf].dtype);
-        nest::nest(&mut e.k, &[all], &[Stmt::Store { buf, index: Index::var(all), value }], lanes);
+        nest::set_vectorized_body(&mut e.k, &[all], &[Stmt::Store { buf, index: Index::var(all), value }], lanes);
         self.launch(e.k);
         Ok(())
     }
 
-    /// Loops over `dims`, storing element `at` of `from` at `place(at)`.
+    /// Emits loops over `dims` that store element `at` of `from` at `place(at)`.
     pub(in crate::schedule) fn fill(
         &mut self,
         root: InstId,
@@ -78,23 +78,23 @@ impl<'a> Emitter<'a> {
         let index = place(&at);
         let lanes = self.lanes(self.program.buffers[buf].dtype);
         e.k.flops = dims.iter().product();
-        nest::nest(&mut e.k, &vars, &[Stmt::Store { buf, index, value }], lanes);
+        nest::set_vectorized_body(&mut e.k, &vars, &[Stmt::Store { buf, index, value }], lanes);
         self.launch(e.k);
         Ok(())
     }
 
-    /// Each operand is written into its part, but for those that were made there.
+    /// Copies each operand into its part, except those that were written in place.
     pub(in crate::schedule) fn concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
         let layout = out.layout(&self.scope.comp.array(id).dims);
         let mut before = 0;
         for &o in &self.scope.comp[id].operands {
             let dims = self.scope.comp.array(o).dims.clone();
-            let part = layout.part(axis, before);
+            let part = layout.subarray(axis, before);
             before += dims[axis];
             if matches!(self.scope.stages.placements[o], Placement::Part { whole, .. } if whole == id) {
                 continue;
             }
-            self.fill(id, o, &dims, |at| part.at(at), out)?;
+            self.fill(id, o, &dims, |at| part.offset_of(at), out)?;
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl<'a> Emitter<'a> {
         self.fill(id, operand, &dims.clone(), |at| linear(at, &dims), out)
     }
 
-    /// The operand is copied, or overwritten where nothing reads it again, then the update is written over it.
+    /// Copies the operand, or overwrites it if nothing reads it again, and writes the update over it.
     pub(in crate::schedule) fn dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let operands = self.scope.comp[id].operands.clone();
         let (whole, part) = (self.scope.comp.array(id).dims.clone(), self.scope.comp.array(operands[1]).dims.clone());
@@ -117,17 +117,17 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let mut e = self.elements(id);
-        let (vars, at) = over(&mut e.k, &part);
+        let (vars, at) = loop_variables(&mut e.k, &part);
         let value = self.element(&mut e, operands[1], &at)?;
         let mut to = Vec::new();
         for (d, x) in at.iter().enumerate() {
             let start = self.start_of(&mut e, &operands[2..], d)?;
-            let start = self.start(&mut e, start, whole[d] as i64 - part[d] as i64);
+            let start = self.clamp_start(&mut e, start, whole[d] as i64 - part[d] as i64);
             to.push(x.add(&start));
         }
-        let buf = out.only()?;
+        let buf = out.dense_buffer()?;
         let lanes = self.lanes(self.program.buffers[buf].dtype);
-        nest::nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&to, &whole), value }], lanes);
+        nest::set_vectorized_body(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&to, &whole), value }], lanes);
         self.launch(e.k);
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Loops of reductions of the innermost dimension: lanes hold partial results.
-use super::loops::{ReductionLoop, terms};
+use super::loops::{ReductionLoop, term_coordinates};
 use crate::diag::Error;
 use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
-    /// Folds the terms of result `at` into register `reg`: `lanes` partial results, which a fixed tree combines at the end, and the terms
-    /// behind the last whole vector one after another.
+    /// Reduces the terms of result `at` into register `reg`: `lanes` partial results, combined by a fixed tree at the end, and the terms
+    /// after the last full vector one by one.
     pub(super) fn fold_in_lanes(
         &mut self,
         e: &mut Elements,
@@ -19,7 +19,7 @@ impl<'a> Emitter<'a> {
         let (array, op) = (self.scope.comp.array(input), f.recipe.simple);
         let op = op.ok_or_else(|| refuse(self.scope.comp, f.root.anchor, ""))?;
         let (dtype, (&n, outer)) = (e.k.regs[reg].dtype, array.dims.split_last().unwrap_or((&1, &[])));
-        let (loops, from) = terms(&mut e.k, outer, axes, at);
+        let (loops, from) = term_coordinates(&mut e.k, outer, axes, at);
         let term = |s: &mut Self, e: &mut Elements, from: &[Index], x: Index| {
             let x = s.element(e, input, &[from, &[x]].concat())?;
             Ok::<ExprId, Error>(convert(&mut e.k, x, array.dtype, dtype))
@@ -37,14 +37,14 @@ impl<'a> Emitter<'a> {
                     let first: Vec<Index> = from.iter().enumerate().map(first).collect();
                     term(self, e, &first, Index::var(lane))?
                 }
-                _ => number(&mut e.k, dtype, if op == ScalarOp::Multiply { 1.0 } else { 0.0 }),
+                _ => small_constant(&mut e.k, dtype, if op == ScalarOp::Multiply { 1.0 } else { 0.0 }),
             };
             let x = term(self, e, &from, Index::var(tile).scale(lanes as i64).add(&Index::var(lane)))?;
             let old = e.k.get(acc, 0);
             let new = e.k.op(op, &[old, x], dtype);
             let mut inside = vec![Stmt::set(acc, 0, start)];
-            inside.extend(looped(&loops, vec![each(tile, LoopKind::Seq, vec![Stmt::set(acc, 0, new)])]));
-            body.push(each(lane, LoopKind::Vector, inside));
+            inside.extend(nest_loops(&loops, vec![for_loop(tile, LoopKind::Seq, vec![Stmt::set(acc, 0, new)])]));
+            body.push(for_loop(lane, LoopKind::Vector, inside));
             let all = e.k.expr(Expr::Fold(op, acc, Index::constant(0)));
             let old = e.k.get(reg, 0);
             let value = e.k.op(op, &[old, all], dtype);
@@ -55,7 +55,7 @@ impl<'a> Emitter<'a> {
             let x = term(self, e, &from, Index::var(tail).offset((whole * lanes) as i64))?;
             let old = e.k.get(reg, 0);
             let value = e.k.op(op, &[old, x], dtype);
-            body.extend(looped(&loops, vec![each(tail, LoopKind::Seq, vec![Stmt::set(reg, 0, value)])]));
+            body.extend(nest_loops(&loops, vec![for_loop(tail, LoopKind::Seq, vec![Stmt::set(reg, 0, value)])]));
         }
         Ok(body)
     }

@@ -1,18 +1,18 @@
 //! Loops of reductions and windows.
 use super::recipe::{Lanes, Reduction};
-use super::vectors::{ONE, Vectors, windowed};
+use super::vectors::{ONE, Vectors, window_vectors};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{Cut, SIDE_BY_SIDE};
 use crate::schedule::loops::window::{self, Interior};
-use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::fuse::root_coordinates;
 
-/// Most taps of a window whose loop is unrolled.
+/// Upper limit of taps of a window whose loop is unrolled.
 const MOST_TAPS: u64 = 9;
 
-/// A reduction or window for which a kernel is written.
+/// A reduction or window whose kernel is being emitted.
 pub(super) struct ReductionLoop<'c> {
     pub root: Root<'c>,
-    /// The arrays that are folded together.
+    /// The arrays that are reduced together.
     pub inputs: &'c [InstId],
     /// The initial value for each of them.
     pub inits: &'c [InstId],
@@ -27,10 +27,10 @@ impl ReductionLoop<'_> {
     }
 }
 
-/// Kernels of `reduce` and `reduce-window`.
+/// The family of `reduce` and `reduce-window`.
 pub const FAMILY: Family = Family {
     name: "reduce",
-    recipe: |planner, request| Ok(Reduction::of(request, planner.target)?.map(Setup::Reduce)),
+    recipe: |planner, request| Ok(Reduction::choose(request, planner.target)?.map(Setup::Reduce)),
     emit: |s, root, setup| match setup {
         Setup::Reduce(reduction) => s.reduce(root, reduction),
         other => other.wrong_family(),
@@ -38,7 +38,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// Writes the kernels of a reduction or window, with the epilogue that the root may be.
+    /// Emits the kernels of a reduction or window, with the epilogue `root.id`.
     pub(in crate::schedule) fn reduce(
         &mut self,
         root @ Root { anchor, .. }: Root<'_>,
@@ -59,9 +59,9 @@ impl<'a> Emitter<'a> {
         let minor = dims.last().copied().unwrap_or(1);
         let axis = dims.len().saturating_sub(1);
         let (axis, cuts) = match (recipe.lanes, &inst.op) {
-            (_, Op::ReduceWindow { window, .. }) => windowed(window, &input.dims, &dims, width),
-            (Lanes::ShortRows | Lanes::Results, _) => (axis, width.cut(minor)),
-            (Lanes::Terms | Lanes::None | Lanes::Windows, _) => (axis, ONE.cut(minor)),
+            (_, Op::ReduceWindow { window, .. }) => window_vectors(window, &input.dims, &dims, width),
+            (Lanes::ShortRows | Lanes::Results, _) => (axis, width.split(minor)),
+            (Lanes::Terms | Lanes::None | Lanes::Windows, _) => (axis, ONE.split(minor)),
         };
         let fold = ReductionLoop { root, inputs, inits, op: &inst.op, recipe };
         let across = (recipe.lanes == Lanes::Terms).then_some(width.lanes);
@@ -72,7 +72,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Writes the kernel for the results in one cut of dimension `axis`.
+    /// Emits the kernel for the results in one cut of dimension `axis`.
     fn reduce_cut(
         &mut self,
         f: &ReductionLoop,
@@ -92,21 +92,21 @@ impl<'a> Emitter<'a> {
         let side = (most > 1).then(|| e.k.var(most));
         if let Some(along) = at.get_mut(axis) {
             let block = Index::var(tile).scale(most as i64);
-            *along = cut.at(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
+            *along = cut.element_index(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
         }
         let vectors = Vectors { lanes: cut.lanes, across, side };
-        let body = self.reduced(&mut e, f, &at, &vectors)?;
-        let mut inside = vec![each(lane, cut.kind, body)];
+        let body = self.emit_reduction(&mut e, f, &at, &vectors)?;
+        let mut inside = vec![for_loop(lane, cut.kind, body)];
         let input = &comp.array(f.inputs[0]).dims;
-        if let Some(interior) = Interior::of(f.op, input, dims, axis) {
+        if let Some(interior) = Interior::of_windows(f.op, input, dims, axis) {
             e.forget();
             let lane = e.k.var(cut.lanes);
             if let Some(along) = at.get_mut(axis) {
-                *along = cut.at(&Index::var(tile), lane);
+                *along = cut.element_index(&Index::var(tile), lane);
             }
-            let lets = interior.enter(&mut e.k, &outer, &mut at);
-            let body = self.reduced(&mut e, f, &at, &vectors)?;
-            inside = interior.either(&mut e.k, &outer, lets, vec![each(lane, cut.kind, body)], inside);
+            let lets = interior.bind_interior(&mut e.k, &outer, &mut at);
+            let body = self.emit_reduction(&mut e, f, &at, &vectors)?;
+            inside = interior.interior_or_edge(&mut e.k, &outer, lets, vec![for_loop(lane, cut.kind, body)], inside);
         }
         if axis < outer.len() {
             outer.remove(axis);
@@ -114,7 +114,7 @@ impl<'a> Emitter<'a> {
         let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();
         let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
         let chunk = loops.remove(chunk);
-        inside = looped(&loops, inside);
+        inside = nest_loops(&loops, inside);
         e.k.chunks = Some(chunk);
         e.k.body = inside;
         let elements = comp.array(f.inputs[0]).elements();
@@ -125,13 +125,19 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The statements that fold and store result `at`, or vectors of results from there on.
-    fn reduced(&mut self, e: &mut Elements, f: &ReductionLoop, at: &[Index], vectors: &Vectors) -> Result<Vec<Stmt>> {
+    /// Emits the reduction and the store of result `at`, or of vectors of results from there on.
+    fn emit_reduction(
+        &mut self,
+        e: &mut Elements,
+        f: &ReductionLoop,
+        at: &[Index],
+        vectors: &Vectors,
+    ) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let count = vectors.side.map_or(1, |side| e.k.vars[side]);
         let held = f.inputs.iter().map(|&i| f.register_dtype(comp.array(i).dtype));
         let regs: Vec<RegId> = held.map(|held| e.k.reg(held, vectors.lanes, count)).collect();
-        let slot = vectors.slot();
+        let slot = vectors.register_index();
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(f.inits) {
             let value = self.element(e, init, &[])?;
@@ -139,7 +145,7 @@ impl<'a> Emitter<'a> {
             let value = convert(&mut e.k, value, comp.array(init).dtype, held);
             body.push(Stmt::Set { reg, at: slot.clone(), value });
         }
-        body = vectors.each(body);
+        body = vectors.repeat_per_vector(body);
         match (vectors.across, f.op) {
             (Some(lanes), Op::Reduce { dims: axes, .. }) => {
                 body.extend(self.fold_in_lanes(e, f, axes, at, regs[0], lanes)?)
@@ -156,13 +162,13 @@ impl<'a> Emitter<'a> {
                 convert(&mut e.k, value, held, dtype)
             })
             .collect();
-        let stores = self.folded(e, f.root, &values, at)?;
-        body.extend(vectors.each(stores));
+        let stores = self.store_results(e, f.root, &values, at)?;
+        body.extend(vectors.repeat_per_vector(stores));
         Ok(body)
     }
 
-    /// The stores of the anchor's results at `at`, whose values are given, or of the epilogue `id` of these results.
-    pub(in crate::schedule) fn folded(
+    /// Emits the stores of the anchor's results at `at`, whose values are given, or of their epilogue `id`.
+    pub(in crate::schedule) fn store_results(
         &mut self,
         e: &mut Elements,
         root @ Root { id, anchor, out }: Root<'_>,
@@ -171,27 +177,27 @@ impl<'a> Emitter<'a> {
     ) -> Result<Vec<Stmt>> {
         if id != anchor {
             e.fixed.insert(anchor, values[0]);
-            return Ok(vec![self.finished(e, root, at)?]);
+            return Ok(vec![self.store_epilogue(e, root, at)?]);
         }
         let dims = self.scope.comp[id].shape.leaves().first().map_or(&[][..], |a| &a.dims);
-        let index = out.layout(dims).at(at);
+        let index = out.layout(dims).offset_of(at);
         let of = |(&value, &buf): (&ExprId, &BufId)| Stmt::Store { buf, index: index.clone(), value };
         Ok(values.iter().zip(&out.leaves).map(of).collect())
     }
 
-    /// The store of the epilogue `id` for element `at` of the anchor, whose value `e` has already.
-    pub(in crate::schedule) fn finished(
+    /// Emits the store of the epilogue `id` for element `at` of the anchor, whose value `e` has already.
+    pub(in crate::schedule) fn store_epilogue(
         &mut self,
         e: &mut Elements,
         Root { id, anchor, out }: Root<'_>,
         at: &[Index],
     ) -> Result<Stmt> {
-        let at = forward(&self.scope.fusion.path[anchor], at, &e.k.vars);
+        let at = root_coordinates(&self.scope.fusion.path[anchor], at, &e.k.vars);
         let value = self.element(e, id, &at)?;
         Ok(out.view(&self.scope.comp.array(id).dims)?.store(&at, value))
     }
 
-    /// Folds one term after another, by the reduction's own computation where its op is not known; windows skip terms outside of the array.
+    /// Reduces one term after another, by the inlined computation if it is not a known op; windows skip terms outside the array.
     fn fold_each(
         &mut self,
         e: &mut Elements,
@@ -205,12 +211,12 @@ impl<'a> Emitter<'a> {
         let mut inside = None;
         match f.op {
             Op::Reduce { dims: axes, .. } => {
-                (loops, from) = terms(&mut e.k, &dims, axes, at);
+                (loops, from) = term_coordinates(&mut e.k, &dims, axes, at);
             }
-            Op::ReduceWindow { window, .. } => (loops, from, inside) = window::taps(&mut e.k, window, &dims, at),
+            Op::ReduceWindow { window, .. } => (loops, from, inside) = window::window_taps(&mut e.k, window, &dims, at),
             _ => return Err(refuse(self.scope.comp, f.root.anchor, "")),
         }
-        let slot = vectors.slot();
+        let slot = vectors.register_index();
         let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, slot.clone()))).collect();
         for (&input, &reg) in f.inputs.iter().zip(regs) {
             let value = self.element(e, input, &from)?;
@@ -229,18 +235,18 @@ impl<'a> Emitter<'a> {
             select(&mut e.k, inside, new, old, dtype)
         };
         let values: Vec<ExprId> = regs.iter().zip(&args).zip(results).map(kept).collect();
-        let body = vectors.each(assigned(&mut e.k, regs, &slot, &values));
+        let body = vectors.repeat_per_vector(assign_registers(&mut e.k, regs, &slot, &values));
         // unrolled, a small window needs few tests, and most addresses are constants
         let taps: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
         let is_small = matches!(f.op, Op::ReduceWindow { .. }) && taps <= MOST_TAPS;
         let kind = if is_small { LoopKind::Unroll } else { LoopKind::Seq };
-        let body = loops.iter().rev().fold(body, |body, &v| vec![each(v, kind, body)]);
-        Ok(each(e.k.vars.push(1), LoopKind::Unroll, body))
+        let body = loops.iter().rev().fold(body, |body, &v| vec![for_loop(v, kind, body)]);
+        Ok(for_loop(e.k.vars.push(1), LoopKind::Unroll, body))
     }
 }
 
-/// Loop variables for the folded axes of an array of `dims`, and the coordinates of the terms of result `at` by those variables.
-pub(super) fn terms(k: &mut Kernel, dims: &[u64], axes: &[usize], at: &[Index]) -> (Vec<VarId>, Vec<Index>) {
+/// Loop variables over the reduced axes of an array of `dims`, and the coordinates of the terms of result `at`.
+pub(super) fn term_coordinates(k: &mut Kernel, dims: &[u64], axes: &[usize], at: &[Index]) -> (Vec<VarId>, Vec<Index>) {
     let (mut loops, mut kept) = (Vec::new(), at.iter());
     let place = |(d, &n): (usize, &u64)| {
         if !axes.contains(&d) {
@@ -253,7 +259,7 @@ pub(super) fn terms(k: &mut Kernel, dims: &[u64], axes: &[usize], at: &[Index]) 
     (loops, from)
 }
 
-/// How many vectors of `cut` are folded in the same round: fewer where two threads would not have a chunk each.
+/// Number of vectors of `cut` reduced in the same iteration: fewer if two threads would not have a chunk each.
 fn side_by_side(dims: &[u64], axis: usize, cut: &Cut) -> u64 {
     let alone = dims.iter().enumerate().all(|(d, &n)| d == axis || n == 1);
     cut.side_by_side(if alone { SIDE_BY_SIDE.min(cut.blocks / 2) } else { SIDE_BY_SIDE })

@@ -10,62 +10,62 @@ use crate::schedule::refuse;
 use crate::schedule::target::KernelTarget;
 use std::fmt;
 
-/// A reduction or a window.
+/// Parameters of a reduction or window.
 #[derive(Clone, Debug)]
 pub struct Reduction {
     /// The computation that combines two values.
     pub comp: CompId,
-    /// The scalar op of that computation, where it is a single associative one.
+    /// The scalar op of that computation, if it is a single associative one.
     pub simple: Option<ScalarOp>,
-    /// The planes of pixels that are summed, where their sums may be made of parts.
-    pub planes: Option<(Planes, Parts)>,
-    /// Where the lanes of vectors lie, if the sums are not made of parts.
+    /// The planes of pixels that are summed and their parts, if partial sums are used.
+    pub planes: Option<(Planes, PlaneParts)>,
+    /// Direction of vectorization, without partial sums.
     pub lanes: Lanes,
 }
 
-/// The parts of a plane that are summed first.
+/// The parts of a plane that have partial sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parts {
-    /// Tiles or bands, whose sums the kernel leaves that makes the planes.
+pub enum PlaneParts {
+    /// Tiles or bands whose sums the kernel of the planes leaves.
     Left,
-    /// Bands of rows, where threads share the rows of a plane in the kernel that makes it.
+    /// Bands of rows, if threads share the rows of a plane in the kernel that makes it.
     Bands,
 }
 
-/// Where the lanes of vectors lie.
+/// Direction of vectorization of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lanes {
-    /// Along the innermost dimension, which is folded: lanes hold partial results.
+    /// Along the innermost dimension, which is reduced: lanes hold partial results.
     Terms,
-    /// Along short rows: each lane folds one row.
+    /// Across short rows: each lane reduces one row.
     ShortRows,
     /// Along the innermost dimension of the result.
     Results,
     /// Along the windows of one axis.
     Windows,
-    /// Nowhere: results are folded one after another.
+    /// Scalar: results are computed one after another.
     None,
 }
 
 impl Reduction {
-    /// The parameters for a root whose anchor is a reduction or window; `None` for other anchors.
+    /// The parameters of a root whose anchor is a reduction or window; `None` for other anchors.
     ///
     /// # Errors
-    /// `Code::HloUnsupported` where the instruction calls no computation.
-    pub fn of(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Result<Option<Reduction>> {
+    /// `Code::HloUnsupported` if the instruction calls no computation.
+    pub fn choose(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Result<Option<Reduction>> {
         let (comp, anchor) = (request.context.comp, request.anchor);
         let op = request.op();
         if !matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. }) {
             return Ok(None);
         }
-        let called = op.called().first().copied().ok_or_else(|| refuse(comp, request.id, ""))?;
+        let called = op.called_computations().first().copied().ok_or_else(|| refuse(comp, request.id, ""))?;
         let operands = &comp[anchor].operands;
         let simple = simple_fold(&request.context.module.comps[called]).filter(|_| operands.len() == 2);
-        let planes = Planes::of(comp, anchor).filter(|_| simple == Some(ScalarOp::Add));
+        let planes = Planes::recognize(comp, anchor).filter(|_| simple == Some(ScalarOp::Add));
         let planes = planes.and_then(|planes| {
             let parts = match request.fused.fusion.decision[planes.input] {
-                _ if request.summed.contains(&planes.input) => Parts::Left,
-                FusionDecision::Materialised => Parts::Bands,
+                _ if request.summed.contains(&planes.input) => PlaneParts::Left,
+                FusionDecision::Materialised => PlaneParts::Bands,
                 FusionDecision::Inlined(_) => return None,
             };
             Some((planes, parts))
@@ -75,7 +75,7 @@ impl Reduction {
     }
 }
 
-/// Where lanes lie, for a computation that is one associative op or not.
+/// Chooses the direction of vectorization, for a computation that is one associative op (`is_simple`) or not.
 fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &KernelTarget<'_>) -> Lanes {
     let comp = request.context.comp;
     let Op::Reduce { dims: axes, .. } = request.op() else { return Lanes::Windows };
@@ -106,8 +106,8 @@ impl fmt::Display for Reduction {
             Lanes::None => "without lanes",
         };
         match &self.planes {
-            Some((_, Parts::Left)) => f.write_str("of sums that are left of planes"),
-            Some((_, Parts::Bands)) => write!(f, "in bands of planes, if rows are shared, else {lanes}"),
+            Some((_, PlaneParts::Left)) => f.write_str("of sums that are left of planes"),
+            Some((_, PlaneParts::Bands)) => write!(f, "in bands of planes, if rows are shared, else {lanes}"),
             None => f.write_str(lanes),
         }
     }

@@ -1,61 +1,61 @@
 //! Loops of row kernels.
-use super::passes::{Passes, passes};
+use super::passes::{Passes, plan_passes};
 use crate::diag::Error;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::SIDE_BY_SIDE;
 use crate::schedule::plan::fold::simple_fold;
-use crate::schedule::plan::fuse::{RowRole, Rows, demand};
+use crate::schedule::plan::fuse::{RowRole, Rows, operand_role};
 use std::collections::{BTreeSet, HashMap};
 
-/// The columns of a row as whole vectors and a tail.
-struct Cut {
+/// The columns of a row as full vectors and a tail.
+struct ColumnSplit {
     lanes: u64,
     whole: u64,
     tail: u64,
 }
 
-impl Cut {
-    fn new(columns: u64, lanes: u64) -> Cut {
+impl ColumnSplit {
+    fn new(columns: u64, lanes: u64) -> ColumnSplit {
         let lanes = lanes.min(columns.next_power_of_two());
-        Cut { lanes, whole: columns / lanes, tail: columns % lanes }
+        ColumnSplit { lanes, whole: columns / lanes, tail: columns % lanes }
     }
 }
 
 /// A row kernel under construction.
-struct Row<'p> {
+struct RowKernel<'p> {
     e: Elements,
     r: Rows,
     passes: &'p Passes,
     row: Index,
-    cut: Cut,
+    cut: ColumnSplit,
     /// The buffer of each value that is kept for later passes.
     buffers: HashMap<InstId, BufId>,
     out: ValueBuffers,
     held: Option<&'p Held>,
 }
 
-/// A row whose operand and result have buffers inside a kernel that does more than the rows.
+/// A row whose operand and result are in local buffers of a larger kernel.
 #[derive(Clone, Debug)]
 pub(in crate::schedule) struct Held {
-    /// The operand: each element of the result is computed from the operand's element in the same place.
+    /// The operand; each element of the result depends on the operand's element at the same position.
     pub operand: InstId,
     /// The buffer with the operand's row.
     pub from: BufId,
-    /// The buffer for the row of the result, which may be that of the operand.
+    /// The buffer for the row of the result; may be the operand's.
     pub to: BufId,
     /// The position of the row's first element in both buffers.
     pub at: Index,
 }
 
-/// The place of a vector of columns in a row.
+/// The position of a vector of columns in a row.
 struct VectorNumber {
-    /// The number of the vector among those of the same loop.
+    /// Number of the vector in its loop.
     i: u64,
-    /// The lanes that are elements, where some are not.
+    /// Condition by lane that it is an element, if some lanes are not.
     real: Option<ExprId>,
 }
 
-/// A reduction while its pass runs.
+/// A row reduction while its pass is emitted.
 struct Folding {
     id: InstId,
     input: InstId,
@@ -63,7 +63,7 @@ struct Folding {
     acc: RegId,
 }
 
-/// Kernels of reductions of whole rows and of all that is computed between them.
+/// The family of row kernels: reductions of whole rows and everything computed between them.
 pub const FAMILY: Family = Family {
     name: "rows",
     recipe: |_, request| Ok(request.fused.fusion.rows[request.id].map(Setup::Rows)),
@@ -74,7 +74,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// Writes the row kernel that fills `out` with root `id`.
+    /// Emits the row kernel that fills `out` with root `id`.
     pub(in crate::schedule) fn rows(&mut self, Root { id, out, .. }: Root<'_>, r: Rows) -> Result<()> {
         let mut e = self.elements(id);
         let row_var = e.k.var(r.rows);
@@ -88,8 +88,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The statements for row number `row` of root `id`; `held` has the buffers of its operand and result, where these have no memory
-    /// outside the kernel.
+    /// Emits row number `row` of root `id`; `held` has the buffers of operand and result if these are local to the kernel.
     pub(in crate::schedule) fn row(
         &mut self,
         e: Elements,
@@ -101,19 +100,20 @@ impl<'a> Emitter<'a> {
     ) -> Result<(Elements, Vec<Stmt>)> {
         let comp = self.scope.comp;
         let widest = comp.array(id).dtype.bytes().max(4) as u64;
-        let passes = passes(comp, &self.scope.fusion, id, r, r.columns * widest <= self.target.machine().caches.l1d);
+        let passes =
+            plan_passes(comp, &self.scope.fusion, id, r, r.columns * widest <= self.target.machine().caches.l1d);
         let dtype = passes.members.iter().find(|&&m| matches!(comp[m].op, Op::Reduce { .. }));
         let lanes = self.lanes(dtype.map_or(DType::F32, |&m| comp.array(m).dtype));
-        let cut = Cut::new(r.columns, lanes);
-        let mut k = Row { e, r, passes: &passes, row, cut, buffers: HashMap::new(), out: out.clone(), held };
+        let cut = ColumnSplit::new(r.columns, lanes);
+        let mut k = RowKernel { e, r, passes: &passes, row, cut, buffers: HashMap::new(), out: out.clone(), held };
         for &m in passes.kept.keys() {
             let dtype = comp.array(m).dtype;
             k.buffers.insert(m, self.on_stack(dtype, r.columns));
         }
         let mut body = Vec::new();
-        let last = passes.after(id);
+        let last = passes.passes_before(id);
         for pass in 0..=last {
-            self.hoist(&mut k, pass, &mut body)?;
+            self.hoist_shared_values(&mut k, pass, &mut body)?;
             self.pass(&mut k, pass, id, &mut body)?;
         }
         if self.scope.fusion.role[id] == RowRole::Row {
@@ -127,33 +127,34 @@ impl<'a> Emitter<'a> {
         Ok((k.e, body))
     }
 
-    /// The element for this row of a value that has one element a row.
-    fn row_value(&mut self, k: &mut Row, id: InstId) -> Result<ExprId> {
+    /// The value for this row of a member with one value a row.
+    fn row_value(&mut self, k: &mut RowKernel, id: InstId) -> Result<ExprId> {
         let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], &self.scope.comp.array(id).dims, &k.e.k.vars);
         self.element(&mut k.e, id, &at)
     }
 
-    /// The element in `column` of this row of a value that has all columns.
-    fn full_value(&mut self, k: &mut Row, id: InstId, column: &Index) -> Result<ExprId> {
+    /// The element in `column` of this row of a member with all columns.
+    fn full_value(&mut self, k: &mut RowKernel, id: InstId, column: &Index) -> Result<ExprId> {
         let dims = &self.scope.comp.array(id).dims;
         let at = reshape(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
         self.element(&mut k.e, id, &at)
     }
 
-    /// The initial value of a reduction in the type of its partial results.
-    fn initial(&mut self, k: &mut Row, reduce: InstId) -> Result<ExprId> {
+    /// The initial value of a reduction, in the type of its partial results.
+    fn initial_value(&mut self, k: &mut RowKernel, reduce: InstId) -> Result<ExprId> {
         let dtype = self.scope.comp.array(reduce).dtype;
         let value = self.element(&mut k.e, self.scope.comp[reduce].operands[1], &[])?;
         Ok(convert(&mut k.e.k, value, dtype, dtype.computed()))
     }
 
-    /// Computes values that all columns of a row share into registers, before the first pass for which their operands are complete.
-    fn hoist(&mut self, k: &mut Row, pass: usize, body: &mut Vec<Stmt>) -> Result<()> {
+    /// Computes values that are the same for all columns of a row into registers, before the first pass for which their operands are
+    /// complete.
+    fn hoist_shared_values(&mut self, k: &mut RowKernel, pass: usize, body: &mut Vec<Stmt>) -> Result<()> {
         let comp = self.scope.comp;
         for &m in &k.passes.members {
             let role = self.scope.fusion.role[m];
-            let shared = matches!(comp[m].op, Op::Broadcast(_)) && demand(comp, m, 0, role, k.r) == RowRole::Row;
-            if !shared || k.passes.after(m) != pass {
+            let shared = matches!(comp[m].op, Op::Broadcast(_)) && operand_role(comp, m, 0, role, k.r) == RowRole::Row;
+            if !shared || k.passes.passes_before(m) != pass {
                 continue;
             }
             let value = self.row_value(k, comp[m].operands[0])?;
@@ -166,15 +167,15 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The loops of one pass over a row.
-    fn pass(&mut self, k: &mut Row, pass: usize, root: InstId, body: &mut Vec<Stmt>) -> Result<()> {
+    /// Emits the loops of one pass over a row.
+    fn pass(&mut self, k: &mut RowKernel, pass: usize, root: InstId, body: &mut Vec<Stmt>) -> Result<()> {
         let comp = self.scope.comp;
-        let stores = self.scope.fusion.role[root] == RowRole::Full && pass == k.passes.after(root);
+        let stores = self.scope.fusion.role[root] == RowRole::Full && pass == k.passes.passes_before(root);
         let mut folds = Vec::new();
         let side = if k.cut.whole >= 2 * SIDE_BY_SIDE { SIDE_BY_SIDE } else { k.cut.whole.clamp(1, 2) };
         for &m in &k.passes.members {
             let Op::Reduce { comp: folder, .. } = &comp[m].op else { continue };
-            if k.passes.after(m) == pass + 1 {
+            if k.passes.passes_before(m) == pass + 1 {
                 let op = simple_fold(&self.module.comps[*folder]).ok_or_else(|| refuse(comp, m, ""))?;
                 // sums of small floats are kept in f32
                 let acc = k.e.k.reg(comp.array(m).dtype.computed(), k.cut.lanes, side);
@@ -189,10 +190,10 @@ impl<'a> Emitter<'a> {
             let value = match f.op {
                 ScalarOp::Add | ScalarOp::Multiply => {
                     let neutral = if f.op == ScalarOp::Add { 0.0 } else { 1.0 };
-                    number(&mut k.e.k, comp.array(f.id).dtype.computed(), neutral)
+                    small_constant(&mut k.e.k, comp.array(f.id).dtype.computed(), neutral)
                 }
                 // folding the first value again changes nothing
-                _ => self.initial(k, f.id)?,
+                _ => self.initial_value(k, f.id)?,
             };
             start.extend((0..side).map(|i| Stmt::set(f.acc, i, value)));
         }
@@ -205,7 +206,7 @@ impl<'a> Emitter<'a> {
             for i in 0..side {
                 let vector = if rounds == 1 { Index::constant(0) } else { Index::var(round).scale(side as i64) };
                 let column = vector.offset(i as i64).scale(k.cut.lanes as i64).add(&Index::var(lane));
-                all.extend(self.vector(
+                all.extend(self.emit_vector(
                     k,
                     pass,
                     stores.then_some(root),
@@ -214,12 +215,12 @@ impl<'a> Emitter<'a> {
                     VectorNumber { i, real: None },
                 )?);
             }
-            inside.push(each(round, LoopKind::Seq, all));
+            inside.push(for_loop(round, LoopKind::Seq, all));
         }
         for vector in rounds * side..k.cut.whole {
             let column = Index::constant((vector * k.cut.lanes) as i64).add(&Index::var(lane));
             let i = vector - rounds * side;
-            inside.extend(self.vector(
+            inside.extend(self.emit_vector(
                 k,
                 pass,
                 stores.then_some(root),
@@ -228,22 +229,28 @@ impl<'a> Emitter<'a> {
                 VectorNumber { i, real: None },
             )?);
         }
-        body.push(each(lane, LoopKind::Vector, inside));
+        body.push(for_loop(lane, LoopKind::Vector, inside));
         if k.cut.tail > 0 {
             let lane = k.e.k.var(k.cut.lanes);
             let column = Index::constant((k.cut.whole * k.cut.lanes) as i64).add(&Index::var(lane));
             let real = k.e.k.expr(Expr::Within(Index::var(lane), 0, k.cut.tail as i64));
-            let all =
-                self.vector(k, pass, stores.then_some(root), &folds, &column, VectorNumber { i: 0, real: Some(real) })?;
-            body.push(each(lane, LoopKind::Masked(k.cut.tail), all));
+            let all = self.emit_vector(
+                k,
+                pass,
+                stores.then_some(root),
+                &folds,
+                &column,
+                VectorNumber { i: 0, real: Some(real) },
+            )?;
+            body.push(for_loop(lane, LoopKind::Masked(k.cut.tail), all));
         }
-        self.finish(k, &folds, side, body)
+        self.combine_partial_results(k, &folds, side, body)
     }
 
-    /// The statements for one vector of columns in a pass: kept values, reductions, the result.
-    fn vector(
+    /// Emits one vector of columns of a pass: kept values, reductions, the result.
+    fn emit_vector(
         &mut self,
-        k: &mut Row,
+        k: &mut RowKernel,
         pass: usize,
         stored: Option<InstId>,
         folds: &[Folding],
@@ -302,8 +309,14 @@ impl<'a> Emitter<'a> {
         Ok(body)
     }
 
-    /// Combines the partial results of each reduction in a fixed tree, vectors first and then lanes, and starts from the initial value.
-    fn finish(&mut self, k: &mut Row, folds: &[Folding], side: u64, body: &mut Vec<Stmt>) -> Result<()> {
+    /// Combines the partial results of each reduction in a fixed tree, vectors first and then lanes, together with the initial value.
+    fn combine_partial_results(
+        &mut self,
+        k: &mut RowKernel,
+        folds: &[Folding],
+        side: u64,
+        body: &mut Vec<Stmt>,
+    ) -> Result<()> {
         let comp = self.scope.comp;
         let lane: VarId = k.e.k.var(k.cut.lanes);
         let mut joined = Vec::new();
@@ -323,12 +336,12 @@ impl<'a> Emitter<'a> {
             }
         }
         if !joined.is_empty() {
-            body.push(each(lane, LoopKind::Vector, joined));
+            body.push(for_loop(lane, LoopKind::Vector, joined));
         }
         for f in folds {
             let dtype = comp.array(f.id).dtype;
             let all = k.e.k.expr(Expr::Fold(f.op, f.acc, Index::constant(0)));
-            let init = self.initial(k, f.id)?;
+            let init = self.initial_value(k, f.id)?;
             let value = k.e.k.op(f.op, &[init, all], dtype.computed());
             let value = convert(&mut k.e.k, value, dtype.computed(), dtype);
             let reg = k.e.k.reg(dtype, 1, 1);

@@ -1,32 +1,33 @@
 //! The passes of a row kernel: which reductions each pass computes, and which values it keeps for later passes.
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
-use crate::schedule::plan::fuse::{Fusion, RowRole, Rows, demand};
+use crate::schedule::plan::fuse::{Fusion, RowRole, Rows, operand_role};
 use std::collections::{BTreeMap, HashMap};
 
-/// Values that cost more than this to compute again are kept. A load costs 1, an addition 1, an exponential 20.
+/// Largest cost of a value that is computed again in later passes instead of being kept. A load costs 1, an addition 1, an exponential
+/// 20.
 const CHEAP: u64 = 4;
 
 /// The passes of a row kernel.
 #[derive(Debug, Default)]
 pub struct Passes {
-    /// Members, operands before readers.
+    /// The members, operands before readers.
     pub members: Vec<InstId>,
-    /// How many passes must be over before a member can be computed (of a reduction: before its result is there).
+    /// Number of passes that must end before a member can be computed (for a reduction: before its result is there).
     pub after: HashMap<InstId, usize>,
-    /// Full values that are kept for later passes, by the pass that makes them.
+    /// Full values kept for later passes, with the pass that makes them.
     pub kept: BTreeMap<InstId, usize>,
 }
 
 impl Passes {
-    /// How many passes must be over before `id` can be computed.
-    pub fn after(&self, id: InstId) -> usize {
+    /// Number of passes that must end before `id` can be computed.
+    pub fn passes_before(&self, id: InstId) -> usize {
         self.after.get(&id).copied().unwrap_or(0)
     }
 }
 
 /// The cost of one element, in additions.
-fn cost(op: &Op) -> u64 {
+fn element_cost(op: &Op) -> u64 {
     match op {
         Op::Elementwise(op) if op.is_long() => 20,
         Op::Elementwise(ScalarOp::Divide | ScalarOp::Sqrt | ScalarOp::Rsqrt) => 5,
@@ -36,8 +37,8 @@ fn cost(op: &Op) -> u64 {
     }
 }
 
-/// The passes of the row kernel `root`; full values that are dear are kept where there is room.
-pub fn passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: bool) -> Passes {
+/// Plans the passes of the row kernel `root`; expensive full values are kept if there is room.
+pub fn plan_passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: bool) -> Passes {
     let inside = |id: InstId| fusion.is_in_rows(id, root);
     let mut p = Passes { members: fusion.members_of_rows(comp, root), ..Passes::default() };
     for &m in &p.members {
@@ -50,25 +51,25 @@ pub fn passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: 
     let full = |m: InstId| {
         let operands = comp[m].operands.iter().enumerate();
         operands
-            .filter(move |(i, o)| inside(**o) && demand(comp, m, *i, fusion.role[m], r) == RowRole::Full)
+            .filter(move |(i, o)| inside(**o) && operand_role(comp, m, *i, fusion.role[m], r) == RowRole::Full)
             .map(|(_, &o)| o)
     };
     let mut price: HashMap<InstId, u64> = HashMap::new();
     for &m in p.members.iter().filter(|&&m| fusion.role[m] == RowRole::Full) {
         let operands: u64 = full(m).map(|o| price.get(&o).copied().unwrap_or(1)).sum();
-        price.insert(m, (operands + cost(&comp[m].op)).clamp(1, 1000));
+        price.insert(m, (operands + element_cost(&comp[m].op)).clamp(1, 1000));
     }
     // Each pass computes what its reductions (the last one: the root) read; what an earlier pass made and is dear is kept.
     let mut first: HashMap<InstId, usize> = HashMap::new();
-    for pass in 0..=p.after(root) {
+    for pass in 0..=p.passes_before(root) {
         let mut open: Vec<InstId> = Vec::new();
         for &m in &p.members {
-            let folds = matches!(comp[m].op, Op::Reduce { .. }) && p.after(m) == pass + 1;
+            let folds = matches!(comp[m].op, Op::Reduce { .. }) && p.passes_before(m) == pass + 1;
             if folds {
                 open.extend(full(m));
             }
         }
-        if fusion.role[root] == RowRole::Full && pass == p.after(root) {
+        if fusion.role[root] == RowRole::Full && pass == p.passes_before(root) {
             open.push(root);
         }
         while let Some(m) = open.pop() {

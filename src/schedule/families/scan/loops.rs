@@ -4,7 +4,7 @@ use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{Cut, Width};
 
-/// The operands and the parameters of one running fold.
+/// Operands and parameters of one scan.
 struct ScanOperands<'i> {
     root: Root<'i>,
     comp: CompId,
@@ -13,7 +13,7 @@ struct ScanOperands<'i> {
     scan: Scan,
 }
 
-/// A running fold.
+/// The family of scans (running reductions).
 pub const FAMILY: Family = Family {
     name: "scan",
     recipe: |_, request| Ok(request.scan().map(Setup::Scan)),
@@ -24,7 +24,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// `id` is the anchor itself or its epilogue.
+    /// Emits a scan; the root is the anchor itself or its epilogue.
     pub(in crate::schedule) fn scan(&mut self, root @ Root { id, anchor, .. }: Root<'_>, scan: Scan) -> Result<()> {
         let Op::ReduceWindow { comp, .. } = self.scope.comp[anchor].op else {
             return Err(refuse(self.scope.comp, id, ""));
@@ -39,13 +39,13 @@ impl<'a> Emitter<'a> {
         let wide = scan.axis + 1 < dims.len();
         let lanes = if wide { self.lanes(self.scope.comp.array(inputs[0]).dtype) } else { 1 };
         let minor = if wide { dims.last().copied().unwrap_or(1) } else { 1 };
-        for cut in (Width { lanes, masks: false }).cut(minor) {
+        for cut in (Width { lanes, masks: false }).split(minor) {
             self.scan_part(&running, wide, cut)?;
         }
         Ok(())
     }
 
-    /// Lines of the elements of `cut` of the innermost dimension, where that is `wide` and not scanned.
+    /// Emits the lines with the elements of `cut` of the innermost dimension, if that is `wide` and not scanned.
     fn scan_part(&mut self, r: &ScanOperands, wide: bool, cut: Cut) -> Result<()> {
         let mut e = self.elements(r.root.id);
         let dims = self.scope.comp.array(r.inputs[0]).dims.clone();
@@ -58,7 +58,7 @@ impl<'a> Emitter<'a> {
             if d == r.scan.axis {
                 line.push(Index::default());
             } else if wide && d + 1 == dims.len() {
-                line.push(cut.at(&Index::var(tile), lane));
+                line.push(cut.element_index(&Index::var(tile), lane));
             } else {
                 vars.push(e.k.var(n));
                 line.push(Index::var(vars[vars.len() - 1]));
@@ -70,15 +70,19 @@ impl<'a> Emitter<'a> {
             let value = self.element(&mut e, init, &[])?;
             body.push(Stmt::set(reg, 0, value));
         }
-        body.extend(self.phases(&mut e, r, &regs, &line)?);
+        body.extend(self.emit_phases(&mut e, r, &regs, &line)?);
         e.k.flops = dims.iter().product();
-        crate::schedule::loops::scalar_loops::nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
+        crate::schedule::loops::scalar_loops::set_nested_body(
+            &mut e.k,
+            &vars,
+            vec![for_loop(lane, LoopKind::Vector, body)],
+        );
         self.launch(e.k);
         Ok(())
     }
 
-    /// The loops along the scanned dimension of one line.
-    fn phases(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], line: &[Index]) -> Result<Vec<Stmt>> {
+    /// Emits the loops along the scanned dimension of one line.
+    fn emit_phases(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], line: &[Index]) -> Result<Vec<Stmt>> {
         let s = r.scan;
         let along = |i: &Index, n: i64| {
             let i = if s.backwards { i.scale(-1).offset(n - 1) } else { i.clone() };
@@ -87,7 +91,7 @@ impl<'a> Emitter<'a> {
             at
         };
         let mut body = Vec::new();
-        let [before, silent, both, after] = s.phases();
+        let [before, silent, both, after] = s.phase_lengths();
         // Each phase: its length, the first element that it reads and the first result that it writes.
         let phases = [
             (before, None, Some(0)),
@@ -103,25 +107,25 @@ impl<'a> Emitter<'a> {
             let mut round = Vec::new();
             if let Some(from) = reads {
                 let at = along(&Index::var(var).offset(from), s.inputs);
-                round.extend(self.step(e, r, regs, &at)?);
+                round.extend(self.fold_step(e, r, regs, &at)?);
             }
             if let Some(from) = writes {
                 let at = along(&Index::var(var).offset(from), s.outputs);
                 let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.get(reg, 0)).collect();
-                round.extend(self.folded(e, r.root, &values, &at)?);
+                round.extend(self.store_results(e, r.root, &values, &at)?);
             }
-            body.push(each(var, LoopKind::Seq, round));
+            body.push(for_loop(var, LoopKind::Seq, round));
         }
         Ok(body)
     }
 
-    /// The fold of the registers with the elements at `at`.
-    fn step(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], at: &[Index]) -> Result<Vec<Stmt>> {
+    /// Emits the combination of the registers with the elements at `at`.
+    fn fold_step(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], at: &[Index]) -> Result<Vec<Stmt>> {
         let mut args: Vec<ExprId> = regs.iter().map(|&reg| e.k.get(reg, 0)).collect();
         for &input in r.inputs {
             args.push(self.element(e, input, at)?);
         }
         let results = self.apply(e, r.comp, &args)?;
-        Ok(assigned(&mut e.k, regs, &Index::constant(0), &results))
+        Ok(assign_registers(&mut e.k, regs, &Index::constant(0), &results))
     }
 }

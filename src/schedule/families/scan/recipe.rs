@@ -2,25 +2,25 @@
 use crate::hlo::attrs::WindowDim;
 use std::fmt;
 
-/// A running fold along one dimension.
+/// A scan (running reduction) along one dimension.
 #[derive(Clone, Copy, Debug)]
 pub struct Scan {
-    /// The dimension.
+    /// The scanned dimension.
     pub axis: usize,
-    /// Elements of the operand along it.
+    /// Number of elements of the operand along the dimension.
     pub inputs: i64,
-    /// Elements of the result along the dimension.
+    /// Number of elements of the result along the dimension.
     pub outputs: i64,
-    /// Result `i` has seen the elements up to `i + ahead`.
+    /// Distance by which the scan is ahead: result `i` covers the elements up to `i + ahead`.
     pub ahead: i64,
-    /// From the last element to the first.
+    /// Whether the scan goes from the last element to the first.
     pub backwards: bool,
 }
 
 impl Scan {
-    /// The scan that the windows over an array of `dims` amount to, if they do. `regroups` says whether the fold may take the
-    /// elements of a window in another order.
-    pub fn of(window: &[WindowDim], dims: &[u64], regroups: bool) -> Option<Scan> {
+    /// Recognizes windows over an array of `dims` that amount to a scan. `regroups` says whether the elements of a window may be combined
+    /// in another order.
+    pub fn recognize(window: &[WindowDim], dims: &[u64], regroups: bool) -> Option<Scan> {
         let mut axes = (0..window.len()).filter(|&d| !window[d].is_element());
         let (axis, None) = (axes.next()?, axes.next()) else { return None };
         let (w, n) = (&window[axis], dims[axis]);
@@ -39,8 +39,8 @@ impl Scan {
         (to_last && regroups).then_some(Scan { axis, inputs, outputs, ahead, backwards: true })
     }
 
-    /// The steps: results before any element is seen, elements before the first result, both at once, results after the last.
-    pub fn phases(&self) -> [i64; 4] {
+    /// Numbers of steps: results before any element, elements before the first result, both at once, results after the last element.
+    pub fn phase_lengths(&self) -> [i64; 4] {
         let before = (-self.ahead).clamp(0, self.outputs);
         let silent = self.ahead.clamp(0, self.inputs);
         let both = (self.inputs - silent).min(self.outputs - before).max(0);

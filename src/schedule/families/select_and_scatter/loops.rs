@@ -1,12 +1,12 @@
 //! Loops of `select-and-scatter` element by element, tap after tap.
 use crate::schedule::families::select_and_scatter::recipe::{SelectMethod, Windows};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, nested};
+use crate::schedule::loops::scalar_loops::{Local, set_nested_body};
 
-/// Windows that each pick an element.
+/// The family of `select-and-scatter`.
 pub const FAMILY: Family = Family {
     name: "select-and-scatter",
-    recipe: |_, request| Ok(SelectMethod::of(request).map(Setup::SelectMethod)),
+    recipe: |_, request| Ok(SelectMethod::choose(request).map(Setup::SelectMethod)),
     emit: |s, root, setup| match setup {
         Setup::SelectMethod(selected) => s.select_and_scatter(root, *selected),
         other => other.wrong_family(),
@@ -14,11 +14,13 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// The result starts as `init`; of a window the element is selected that the selection keeps against every later one.
+    /// Emits a `select-and-scatter`: the result starts as `init`, and each window selects the element that wins against every later one.
     fn select_and_scatter(&mut self, root: Root<'_>, selected: SelectMethod) -> Result<()> {
         let Root { id, out, .. } = root;
         let comp = self.scope.comp;
-        let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else { return Err(refuse(comp, id, "")) };
+        let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else {
+            return Err(refuse(comp, id, ""));
+        };
         let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
         let (dims, source_dims) = (&comp.array(x).dims, &comp.array(source).dims);
         let windows = Windows { window, dims, counts: source_dims };
@@ -27,14 +29,14 @@ impl<'a> Emitter<'a> {
             SelectMethod::Gathered => return self.gather_windows(root, &windows, *select, *scatter),
             SelectMethod::TapByTap => {}
         }
-        self.splat(id, init, dims, out)?;
+        self.emit_splat(id, init, dims, out)?;
         if dims.contains(&0) || source_dims.contains(&0) {
             return Ok(());
         }
         let mut e = self.elements(id);
-        let (vars, at) = over(&mut e.k, source_dims);
-        let (taps, from, inside) = crate::schedule::loops::window::taps(&mut e.k, window, dims, &at);
-        let buf = out.only()?;
+        let (vars, at) = loop_variables(&mut e.k, source_dims);
+        let (taps, from, inside) = crate::schedule::loops::window::window_taps(&mut e.k, window, dims, &at);
+        let buf = out.dense_buffer()?;
         let found = Local::new(&mut e.k, DType::Pred);
         let best = Local::new(&mut e.k, comp.array(x).dtype);
         let candidate = Local::new(&mut e.k, comp.array(x).dtype);
@@ -42,14 +44,14 @@ impl<'a> Emitter<'a> {
         let (no, yes) = (e.k.expr(Expr::Const(DType::Pred, 0)), e.k.expr(Expr::Const(DType::Pred, 1)));
         let value = self.element(&mut e, x, &from)?;
         let keep = self.apply(&mut e, *select, &[best.value, candidate.value])?[0];
-        let keep = both(&mut e.k, found.value, keep);
+        let keep = logical_and(&mut e.k, found.value, keep);
         let replace = not(&mut e.k, keep);
         let taken = vec![best.set(candidate.value), place.assign(&mut e.k, &linear(&from, dims)), found.set(yes)];
         let mut tap = vec![candidate.set(value), Stmt::If { cond: replace, body: taken }];
         if let Some(cond) = inside {
             tap = vec![Stmt::If { cond, body: tap }];
         }
-        tap = looped(&taps, tap);
+        tap = nest_loops(&taps, tap);
         let index = place.index().limit(0, dims.iter().product::<u64>() as i64 - 1, &e.k.vars);
         let old = e.k.load(buf, index.clone());
         let new = self.element(&mut e, source, &at)?;
@@ -60,11 +62,11 @@ impl<'a> Emitter<'a> {
         // Windows that share elements run one after another; the other dimensions are apart.
         let (free, shared): (Vec<usize>, Vec<usize>) = (0..vars.len()).partition(|&d| window[d].is_element());
         for &d in shared.iter().rev() {
-            body = vec![each(vars[d], LoopKind::Seq, body)];
+            body = vec![for_loop(vars[d], LoopKind::Seq, body)];
         }
         let free: Vec<VarId> = free.into_iter().map(|d| vars[d]).collect();
         e.k.flops = source_dims.iter().product::<u64>() * taps.iter().map(|&v| e.k.vars[v]).product::<u64>();
-        nested(&mut e.k, &free, body);
+        set_nested_body(&mut e.k, &free, body);
         self.launch(e.k);
         Ok(())
     }

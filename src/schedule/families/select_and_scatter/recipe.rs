@@ -4,22 +4,22 @@ use crate::hlo::attrs::WindowDim;
 use crate::schedule::plan::request::RecipeRequest;
 use std::fmt;
 
-/// Windows of more taps are looked at tap after tap.
+/// Upper limit of taps of windows that are compared in vectors.
 const MOST_TAPS: u64 = 32;
-/// Fewer elements along the last axis are no vectors.
+/// Fewest elements along the last axis for vectors.
 const FEWEST_LANES: u64 = 4;
 
 /// The method by which windows select elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectMethod {
-    /// Windows that share no element and reach over no edge: each writes its elements.
+    /// Windows that are disjoint and inside the array: each writes its elements.
     Apart {
-        /// Whether every element is in one.
+        /// Whether the windows cover the array.
         covers: bool,
     },
-    /// The number of the selected tap of each is kept, and each element takes what the windows over it give.
+    /// The selected tap of each window is stored, and each element gathers from the windows over it.
     Gathered,
-    /// One after another, tap after tap.
+    /// One window after another, tap by tap.
     TapByTap,
 }
 
@@ -35,17 +35,17 @@ pub struct Windows<'a> {
 
 impl SelectMethod {
     /// The method for the anchor, if that is a `select-and-scatter`.
-    pub fn of(request: &RecipeRequest<'_>) -> Option<SelectMethod> {
+    pub fn choose(request: &RecipeRequest<'_>) -> Option<SelectMethod> {
         let comp = request.context.comp;
         let Op::SelectAndScatter { window, .. } = request.op() else { return None };
         let [x, source, _] = comp[request.anchor].operands[..] else { return None };
         let windows = Windows { window, dims: &comp.array(x).dims, counts: &comp.array(source).dims };
-        Some(windows.method())
+        Some(windows.choose_method())
     }
 }
 
 impl Windows<'_> {
-    fn method(&self) -> SelectMethod {
+    fn choose_method(&self) -> SelectMethod {
         match self {
             _ if !self.are_plain() => SelectMethod::TapByTap,
             _ if self.are_apart() && self.are_inside() => SelectMethod::Apart { covers: self.cover_all() },
@@ -53,12 +53,12 @@ impl Windows<'_> {
         }
     }
 
-    /// The windows, elements and numbers along each axis.
+    /// Window, number of elements and number of windows along each axis.
     fn axes(&self) -> impl Iterator<Item = (&WindowDim, u64, u64)> {
         self.window.iter().zip(self.dims).zip(self.counts).map(|((w, &n), &count)| (w, n, count))
     }
 
-    /// Whether the windows can be compared in vectors: along the last axis, whose elements belong to windows of their own.
+    /// Whether the windows can be compared in vectors along the last axis, where each element belongs to one window.
     fn are_plain(&self) -> bool {
         let plain = |w: &WindowDim| {
             w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.pad_low >= 0 && w.stride > 0 && w.size > 0
@@ -72,17 +72,17 @@ impl Windows<'_> {
             && self.axes().last().is_some_and(is_apart)
     }
 
-    /// Whether no element is in two of them.
+    /// Whether the windows are disjoint.
     fn are_apart(&self) -> bool {
         self.axes().all(|(w, _, count)| w.size <= w.stride || count == 1)
     }
 
-    /// Whether all of their taps are elements.
+    /// Whether all taps of all windows are inside the array.
     fn are_inside(&self) -> bool {
         self.axes().all(|(w, n, count)| w.pad_low == 0 && (count - 1) * w.stride + w.size <= n)
     }
 
-    /// Whether every element is in one of them that lie apart and inside.
+    /// Whether the windows, disjoint and inside the array, cover it.
     fn cover_all(&self) -> bool {
         self.axes().all(|(w, n, count)| (w.size == w.stride || count == 1) && count * w.size == n)
     }
@@ -108,7 +108,7 @@ mod tests {
         let method = |size, stride, pad, [n, count]: [u64; 2], channels| {
             let along = WindowDim { size, stride, pad_low: pad, pad_high: pad, ..WindowDim::default() };
             let (window, dims, counts) = ([along, WindowDim::default()], [n, channels], [count, channels]);
-            Windows { window: &window, dims: &dims, counts: &counts }.method()
+            Windows { window: &window, dims: &dims, counts: &counts }.choose_method()
         };
         assert_eq!(method(2, 2, 0, [8, 4], 16), SelectMethod::Apart { covers: true });
         assert_eq!(method(2, 2, 0, [9, 4], 16), SelectMethod::Apart { covers: false });

@@ -7,31 +7,31 @@
 use crate::hlo::CompId;
 use crate::scalar::{CompareKind, Direction};
 use crate::schedule::families::select_and_scatter::recipe::Windows;
-use crate::schedule::loops::nest::nest;
+use crate::schedule::loops::nest::set_vectorized_body;
 use crate::schedule::loops::prelude::*;
 
-/// No tap.
+/// Stored tap number of a window without a selected tap.
 const NONE: i64 = -1;
 
 /// One tap of a window.
-struct Tap {
+struct WindowTap {
     /// The element that the tap reads, limited to the array.
     from: Vec<Index>,
-    /// The condition under which the tap takes the place of the best before it; `None` where it always does.
+    /// The condition under which the tap replaces the best earlier one; `None` if it always does.
     replaces: Option<ExprId>,
 }
 
 /// Compile-time knowledge whether an earlier tap of the window was inside the array.
 #[derive(Clone, Copy)]
-enum Found {
+enum EarlierTap {
     Never,
     When(ExprId),
     Always,
 }
 
 impl Windows<'_> {
-    /// The taps in order: how far each is along each axis.
-    fn taps(&self) -> Vec<Vec<u64>> {
+    /// The taps in order, as offsets along each axis.
+    fn tap_offsets(&self) -> Vec<Vec<u64>> {
         let mut all = vec![Vec::new()];
         for w in self.window {
             all = all.into_iter().flat_map(|tap| (0..w.size).map(move |i| [&tap[..], &[i]].concat())).collect();
@@ -39,7 +39,7 @@ impl Windows<'_> {
         all
     }
 
-    /// The element of a tap of the window at `at`.
+    /// The index and the value of a tap of the window at `at`.
     fn element(&self, e: &mut Elements, at: &[Index], tap: &[u64]) -> (Vec<Index>, Option<ExprId>) {
         let (mut from, mut inside) = (Vec::with_capacity(at.len()), None);
         for (d, w) in self.window.iter().enumerate() {
@@ -51,32 +51,32 @@ impl Windows<'_> {
 }
 
 fn and(k: &mut Kernel, a: Option<ExprId>, b: ExprId) -> ExprId {
-    a.map_or(b, |a| both(k, a, b))
+    a.map_or(b, |a| logical_and(k, a, b))
 }
 
 impl<'a> Emitter<'a> {
-    /// The taps of the window at `at`.
-    fn compared(
+    /// Compares the taps of the window at `at`, in order.
+    fn compare_taps(
         &mut self,
         e: &mut Elements,
         x: InstId,
         windows: &Windows,
         keeps: CompId,
         at: &[Index],
-    ) -> Result<Vec<Tap>> {
+    ) -> Result<Vec<WindowTap>> {
         let dtype = self.scope.comp.array(x).dtype;
-        let (mut found, mut best, mut taps) = (Found::Never, None, Vec::new());
-        for tap in windows.taps() {
+        let (mut found, mut best, mut taps) = (EarlierTap::Never, None, Vec::new());
+        for tap in windows.tap_offsets() {
             let (from, inside) = windows.element(e, at, &tap);
             let value = self.element(e, x, &from)?;
             let replaces = match (found, best) {
-                (Found::Never, _) | (_, None) => inside,
-                (Found::Always, Some(best)) => {
+                (EarlierTap::Never, _) | (_, None) => inside,
+                (EarlierTap::Always, Some(best)) => {
                     let keep = self.apply(e, keeps, &[best, value])?[0];
                     let lost = not(&mut e.k, keep);
                     Some(and(&mut e.k, inside, lost))
                 }
-                (Found::When(found), Some(best)) => {
+                (EarlierTap::When(found), Some(best)) => {
                     let keep = self.apply(e, keeps, &[best, value])?[0];
                     let keep = and(&mut e.k, Some(found), keep);
                     let lost = not(&mut e.k, keep);
@@ -85,16 +85,18 @@ impl<'a> Emitter<'a> {
             };
             best = Some(best.map_or(value, |best| select(&mut e.k, replaces, value, best, dtype)));
             found = match (found, inside) {
-                (Found::Always, _) | (_, None) => Found::Always,
-                (Found::Never, Some(inside)) => Found::When(inside),
-                (Found::When(found), Some(inside)) => Found::When(e.k.op(ScalarOp::Or, &[found, inside], DType::Pred)),
+                (EarlierTap::Always, _) | (_, None) => EarlierTap::Always,
+                (EarlierTap::Never, Some(inside)) => EarlierTap::When(inside),
+                (EarlierTap::When(found), Some(inside)) => {
+                    EarlierTap::When(e.k.op(ScalarOp::Or, &[found, inside], DType::Pred))
+                }
             };
-            taps.push(Tap { from, replaces });
+            taps.push(WindowTap { from, replaces });
         }
         Ok(taps)
     }
 
-    /// Windows that share nothing: each writes its elements.
+    /// Emits disjoint windows, each of which writes its elements.
     pub(in crate::schedule) fn write_windows(
         &mut self,
         Root { id, out, .. }: Root<'_>,
@@ -106,12 +108,12 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
         if !covers {
-            self.splat(id, init, windows.dims, out)?;
+            self.emit_splat(id, init, windows.dims, out)?;
         }
-        let (buf, dtype) = (out.only()?, comp.array(source).dtype);
+        let (buf, dtype) = (out.dense_buffer()?, comp.array(source).dtype);
         let mut e = self.elements(id);
         let (vars, at) = over_several(&mut e.k, windows.counts);
-        let taps = self.compared(&mut e, x, windows, keeps, &at)?;
+        let taps = self.compare_taps(&mut e, x, windows, keeps, &at)?;
         let (init, given) = (self.element(&mut e, init, &[])?, self.element(&mut e, source, &at)?);
         let given = self.apply(&mut e, scatter, &[init, given])?[0];
         let (mut stores, mut later): (Vec<Stmt>, Option<ExprId>) = (Vec::new(), None);
@@ -132,32 +134,37 @@ impl<'a> Emitter<'a> {
         stores.reverse();
         e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
         let lanes = self.lanes(dtype);
-        nest(&mut e.k, &vars, &stores, lanes);
+        set_vectorized_body(&mut e.k, &vars, &stores, lanes);
         self.launch(e.k);
         Ok(())
     }
 
-    /// The number of the selected tap of each window, [`NONE`] where no tap is an element.
+    /// Emits the number of the selected tap of each window, [`NONE`] if no tap is inside the array.
     fn selected_taps(&mut self, id: InstId, windows: &Windows, keeps: CompId) -> Result<BufId> {
         let x = self.scope.comp[id].operands[0];
         let mut e = self.elements(id);
         let (vars, at) = over_several(&mut e.k, windows.counts);
-        let taps = self.compared(&mut e, x, windows, keeps, &at)?;
-        let mut chosen = number(&mut e.k, DType::S32, NONE as f64);
+        let taps = self.compare_taps(&mut e, x, windows, keeps, &at)?;
+        let mut chosen = small_constant(&mut e.k, DType::S32, NONE as f64);
         for (i, tap) in taps.iter().enumerate() {
-            let own = number(&mut e.k, DType::S32, i as f64);
+            let own = small_constant(&mut e.k, DType::S32, i as f64);
             chosen = select(&mut e.k, tap.replaces, own, chosen, DType::S32);
         }
         let value = convert(&mut e.k, chosen, DType::S32, DType::S8);
         let numbers = self.buffer(DType::S8, windows.counts.iter().product());
         e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
         let lanes = self.lanes(self.scope.comp.array(x).dtype);
-        nest(&mut e.k, &vars, &[Stmt::Store { buf: numbers, index: linear(&at, windows.counts), value }], lanes);
+        set_vectorized_body(
+            &mut e.k,
+            &vars,
+            &[Stmt::Store { buf: numbers, index: linear(&at, windows.counts), value }],
+            lanes,
+        );
         self.launch(e.k);
         Ok(numbers)
     }
 
-    /// Each element of the result takes what the windows over it give, one after another.
+    /// Emits the sum, for each element of the result, over the windows that selected it.
     pub(in crate::schedule) fn gather_windows(
         &mut self,
         Root { id, out, .. }: Root<'_>,
@@ -168,7 +175,7 @@ impl<'a> Emitter<'a> {
         let numbers = self.selected_taps(id, windows, keeps)?;
         let comp = self.scope.comp;
         let [_, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
-        let (buf, dtype) = (out.only()?, comp.array(source).dtype);
+        let (buf, dtype) = (out.dense_buffer()?, comp.array(source).dtype);
         let mut e = self.elements(id);
         let (vars, at) = over_several(&mut e.k, windows.dims);
         // along each axis the windows over an element, the first of them first: at most as many as strides in a window
@@ -208,7 +215,12 @@ impl<'a> Emitter<'a> {
         }
         e.k.flops = windows.dims.iter().product();
         let lanes = self.lanes(dtype);
-        nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&at, windows.dims), value: sum }], lanes);
+        set_vectorized_body(
+            &mut e.k,
+            &vars,
+            &[Stmt::Store { buf, index: linear(&at, windows.dims), value: sum }],
+            lanes,
+        );
         self.launch(e.k);
         Ok(())
     }

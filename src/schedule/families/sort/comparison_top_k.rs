@@ -6,13 +6,13 @@
 use crate::scalar::{CompareKind, Direction};
 use crate::schedule::families::sort::loops::Lines;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, less, nested, s64};
+use crate::schedule::loops::scalar_loops::{Local, index_to_s64, less_than, set_nested_body};
 
-/// Lines of at most so many elements are put in order by insertion.
+/// Longest line that is sorted by insertion.
 pub const INSERTED: u64 = 16;
 
-/// The lines of one `topk`, while its kernel is made: keys and positions.
-struct Work {
+/// The buffers of one `topk` whose kernel is being emitted: keys and positions.
+struct TopKLines {
     lines: Lines,
     vars: Vec<VarId>,
     /// Keys and their positions.
@@ -20,8 +20,8 @@ struct Work {
     dtype: DType,
 }
 
-impl Work {
-    fn local(&self, k: &mut Kernel) -> [Local; 2] {
+impl TopKLines {
+    fn declare_locals(&self, k: &mut Kernel) -> [Local; 2] {
         [Local::new(k, self.dtype), Local::new(k, DType::S32)]
     }
     fn load(&self, k: &mut Kernel, i: &Index) -> [ExprId; 2] {
@@ -31,34 +31,34 @@ impl Work {
     fn store(&self, k: &Kernel, i: &Index, values: [ExprId; 2]) -> Vec<Stmt> {
         self.lines.store(k, &self.buffers, &self.vars, i, &values)
     }
-    /// Whether element `a` goes before `b`: it is larger, or not smaller and in front.
+    /// The condition that element `a` goes before `b`: it is larger, or not smaller and earlier.
     fn goes_before(&self, k: &mut Kernel, a: [ExprId; 2], b: [ExprId; 2]) -> ExprId {
         let (larger, smaller) = (compare(k, Direction::Gt, a[0], b[0]), compare(k, Direction::Lt, a[0], b[0]));
-        let (not_smaller, in_front) = (not(k, smaller), less(k, a[1], b[1]));
-        let tie = both(k, not_smaller, in_front);
+        let (not_smaller, in_front) = (not(k, smaller), less_than(k, a[1], b[1]));
+        let tie = logical_and(k, not_smaller, in_front);
         k.op(ScalarOp::Or, &[larger, tie], DType::Pred)
     }
 
-    /// Moves the top of the first `size` elements of the heap behind the others.
+    /// Moves the top of a heap of `size` elements to its end.
     fn pop(&self, k: &mut Kernel, size: &Index) -> Vec<Stmt> {
-        let held = self.local(k);
+        let held = self.declare_locals(k);
         let last = size.offset(-1);
         let values = self.load(k, &last);
         let mut body = set(held, values);
         let top = self.load(k, &Index::constant(0));
         body.extend(self.store(k, &last, top));
-        body.extend(self.sift(k, held, &Index::constant(0), &last));
+        body.extend(self.sift_down(k, held, &Index::constant(0), &last));
         body
     }
 
-    /// Puts the held element into the heap of the first `size`, whose place `top` is free: the hole sinks to the bottom, and the element
-    /// rises from there.
-    fn sift(&self, k: &mut Kernel, held: [Local; 2], top: &Index, size: &Index) -> Vec<Stmt> {
+    /// Inserts the held element into the heap of the first `size`, whose place `top` is free: the hole sinks to the bottom, and the
+    /// element rises from there.
+    fn sift_down(&self, k: &mut Kernel, held: [Local; 2], top: &Index, size: &Index) -> Vec<Stmt> {
         let [hole, child] = [(); 2].map(|()| Local::new(k, DType::S64));
         let right = hole.index().scale(2).offset(2);
-        let (left, end) = (right.offset(-1), s64(k, size));
-        let at_right = s64(k, &right);
-        let has_right = less(k, at_right, end);
+        let (left, end) = (right.offset(-1), index_to_s64(k, size));
+        let at_right = index_to_s64(k, &right);
+        let has_right = less_than(k, at_right, end);
         let [a, b] = [&right, &left].map(|at| self.load(k, at));
         let take_left = self.goes_before(k, a, b);
         let step = k.op(ScalarOp::Convert(DType::S64), &[take_left], DType::S64);
@@ -74,20 +74,20 @@ impl Work {
         let mut up = self.store(k, &hole.index(), value);
         up.push(hole.assign(k, &last));
         body.push(Stmt::If { cond: only_left, body: up });
-        body.extend(self.rise(k, held, hole, top));
+        body.extend(self.sift_up(k, held, hole, top));
         body
     }
 
-    /// Puts the held element into the free place `hole`, or above it in place of what goes before the element, not above `top`.
-    fn rise(&self, k: &mut Kernel, held: [Local; 2], hole: Local, top: &Index) -> Vec<Stmt> {
+    /// Inserts the held element at the free place `hole` or above, up to `top`.
+    fn sift_up(&self, k: &mut Kernel, held: [Local; 2], hole: Local, top: &Index) -> Vec<Stmt> {
         let parent = Local::new(k, DType::S64);
-        let (before, one) = (s64(k, &hole.index().offset(-1)), number(k, DType::S64, 1.0));
+        let (before, one) = (index_to_s64(k, &hole.index().offset(-1)), small_constant(k, DType::S64, 1.0));
         let half = k.op(ScalarOp::ShiftRightArithmetic, &[before, one], DType::S64);
-        let top = s64(k, top);
-        let is_below = less(k, top, hole.value);
+        let top = index_to_s64(k, top);
+        let is_below = less_than(k, top, hole.value);
         let above = self.load(k, &parent.index());
         let goes_up = self.goes_before(k, above, values(held));
-        let cond = both(k, is_below, goes_up);
+        let cond = logical_and(k, is_below, goes_up);
         let mut round = self.store(k, &hole.index(), above);
         round.push(hole.set(parent.value));
         round.push(parent.set(half));
@@ -110,7 +110,7 @@ fn values(locals: [Local; 2]) -> [ExprId; 2] {
 }
 
 impl<'a> Emitter<'a> {
-    /// The `k` largest of the last dimension of floats, and their positions.
+    /// Emits the `k` largest elements of the last dimension of floats, and their positions.
     pub(in crate::schedule) fn top_k_by_comparison(&mut self, Root { id, out, .. }: Root<'_>, k: u64) -> Result<()> {
         let operand = self.scope.comp[id].operands[0];
         let shape = self.scope.comp.array(operand).clone();
@@ -125,45 +125,52 @@ impl<'a> Emitter<'a> {
             false => out.leaves.clone(),
         };
         let mut e = self.elements(id);
-        let work = Work { vars: own.vars(&mut e.k), lines: own, buffers, dtype: shape.dtype };
+        let work = TopKLines { vars: own.outer_variables(&mut e.k), lines: own, buffers, dtype: shape.dtype };
         let body = if is_heap {
-            let mut body = self.heap(&mut e, operand, &work, n)?;
+            let mut body = self.select_by_heap(&mut e, operand, &work, n)?;
             let i = e.k.var(k);
             let best = work.load(&mut e.k, &Index::var(i));
             let copy = lines(k).store(&e.k, &out.leaves, &work.vars, &Index::var(i), &best);
-            body.push(each(i, LoopKind::Seq, copy));
+            body.push(for_loop(i, LoopKind::Seq, copy));
             body
         } else if k == 1 {
             self.largest_alone(&mut e, operand, &work, n)?
         } else {
-            self.inserted(&mut e, operand, &work)?
+            self.select_by_insertion(&mut e, operand, &work)?
         };
         e.k.flops = shape.elements();
-        nested(&mut e.k, &work.vars, body);
+        set_nested_body(&mut e.k, &work.vars, body);
         self.launch(e.k);
         Ok(())
     }
 
     /// Element `i` of a line and its position.
-    fn positioned_key(&mut self, e: &mut Elements, operand: InstId, work: &Work, i: &Index) -> Result<[ExprId; 2]> {
-        let key = self.element(e, operand, &work.lines.at(&work.vars, i))?;
+    fn positioned_key(
+        &mut self,
+        e: &mut Elements,
+        operand: InstId,
+        work: &TopKLines,
+        i: &Index,
+    ) -> Result<[ExprId; 2]> {
+        let key = self.element(e, operand, &work.lines.element_coordinates(&work.vars, i))?;
         Ok([key, e.k.expr(Expr::Number(i.clone(), DType::S32))])
     }
 
-    /// The heap of the first elements, every further one against its top, and the heap taken apart from the worst to the best.
-    fn heap(&mut self, e: &mut Elements, operand: InstId, work: &Work, n: u64) -> Result<Vec<Stmt>> {
+    /// Emits selection by a heap of the first elements: every further element is compared with its top, and the heap is emptied from the
+    /// worst to the best.
+    fn select_by_heap(&mut self, e: &mut Elements, operand: InstId, work: &TopKLines, n: u64) -> Result<Vec<Stmt>> {
         let k = work.lines.length() - 1;
         let first = e.k.var(k + 1);
         let new = self.positioned_key(e, operand, work, &Index::var(first))?;
-        let mut body = vec![each(first, LoopKind::Seq, work.store(&e.k, &Index::var(first), new))];
-        let held = work.local(&mut e.k);
+        let mut body = vec![for_loop(first, LoopKind::Seq, work.store(&e.k, &Index::var(first), new))];
+        let held = work.declare_locals(&mut e.k);
         let parents = k.div_ceil(2);
         let var = e.k.var(parents);
         let parent = Index::var(var).scale(-1).offset(parents as i64 - 1);
         let at_parent = work.load(&mut e.k, &parent);
         let mut made = set(held, at_parent);
-        made.extend(work.sift(&mut e.k, held, &parent, &Index::constant(k as i64 + 1)));
-        body.push(each(var, LoopKind::Seq, made));
+        made.extend(work.sift_down(&mut e.k, held, &parent, &Index::constant(k as i64 + 1)));
+        body.push(for_loop(var, LoopKind::Seq, made));
         body.extend(work.pop(&mut e.k, &Index::constant(k as i64 + 1)));
         if n > k + 1 {
             let var = e.k.var(n - k - 1);
@@ -175,19 +182,19 @@ impl<'a> Emitter<'a> {
             let mut enter = work.pop(&mut e.k, &Index::constant(k as i64));
             let hole = Local::new(&mut e.k, DType::S64);
             enter.push(hole.assign(&mut e.k, &Index::constant(k as i64 - 1)));
-            enter.extend(work.rise(&mut e.k, held, hole, &Index::constant(0)));
+            enter.extend(work.sift_up(&mut e.k, held, hole, &Index::constant(0)));
             round.push(Stmt::If { cond, body: enter });
-            body.push(each(var, LoopKind::Seq, round));
+            body.push(for_loop(var, LoopKind::Seq, round));
         }
         let var = e.k.var(k - 1);
         let apart = work.pop(&mut e.k, &Index::var(var).scale(-1).offset(k as i64));
-        body.push(each(var, LoopKind::Seq, apart));
+        body.push(for_loop(var, LoopKind::Seq, apart));
         Ok(body)
     }
 
-    /// All elements by insertion: one that is larger than the first goes to the front, every other one up to the first in front of it
-    /// that is not smaller. Then those of equal keys by position.
-    fn inserted(&mut self, e: &mut Elements, operand: InstId, work: &Work) -> Result<Vec<Stmt>> {
+    /// Emits selection by insertion: an element larger than the first goes to the front, every other one behind the elements that are not
+    /// smaller. Equal keys are ordered by position at the end.
+    fn select_by_insertion(&mut self, e: &mut Elements, operand: InstId, work: &TopKLines) -> Result<Vec<Stmt>> {
         let n = work.lines.length();
         let zero = Index::constant(0);
         let first = self.positioned_key(e, operand, work, &zero)?;
@@ -195,7 +202,7 @@ impl<'a> Emitter<'a> {
         if n < 2 {
             return Ok(body);
         }
-        let (held, front) = (work.local(&mut e.k), Local::new(&mut e.k, DType::Pred));
+        let (held, front) = (work.declare_locals(&mut e.k), Local::new(&mut e.k, DType::Pred));
         let var = e.k.var(n - 1);
         let i = Index::var(var).offset(1);
         let new = self.positioned_key(e, operand, work, &i)?;
@@ -207,50 +214,50 @@ impl<'a> Emitter<'a> {
             let larger = compare(k, Direction::Gt, held[0].value, before[0]);
             k.op(ScalarOp::Or, &[front.value, larger], DType::Pred)
         }));
-        body.push(each(var, LoopKind::Seq, round));
+        body.push(for_loop(var, LoopKind::Seq, round));
         let var = e.k.var(n - 1);
         let i = Index::var(var).offset(1);
         let own = work.load(&mut e.k, &i);
         let mut round = set(held, own);
         round.extend(inserted_at(&mut e.k, work, held, &i, |k, before| {
             let tie = compare(k, Direction::Eq, held[0].value, before[0]);
-            let in_front = less(k, held[1].value, before[1]);
-            both(k, tie, in_front)
+            let in_front = less_than(k, held[1].value, before[1]);
+            logical_and(k, tie, in_front)
         }));
-        body.push(each(var, LoopKind::Seq, round));
+        body.push(for_loop(var, LoopKind::Seq, round));
         Ok(body)
     }
 
-    /// The first element that equals the largest, where lanes of vectors pass over a NaN and the scalars behind them forget what was
-    /// before one; the first of all where nothing equals the result.
-    fn largest_alone(&mut self, e: &mut Elements, operand: InstId, work: &Work, n: u64) -> Result<Vec<Stmt>> {
+    /// Emits the first element that equals the largest; the comparison ignores NaN in vector lanes as XLA does, and takes the first of
+    /// all if nothing equals the result.
+    fn largest_alone(&mut self, e: &mut Elements, operand: InstId, work: &TopKLines, n: u64) -> Result<Vec<Stmt>> {
         let lanes = if work.dtype == DType::F64 { 4 } else { 8 };
         let (vectors, zero) = (n / lanes * lanes, Index::constant(0));
-        let (first, most) = (work.local(&mut e.k), work.local(&mut e.k));
-        let least = number(&mut e.k, work.dtype, f64::NEG_INFINITY);
-        let nowhere = number(&mut e.k, DType::S32, -1.0);
+        let (first, most) = (work.declare_locals(&mut e.k), work.declare_locals(&mut e.k));
+        let least = small_constant(&mut e.k, work.dtype, f64::NEG_INFINITY);
+        let nowhere = small_constant(&mut e.k, DType::S32, -1.0);
         let start = self.positioned_key(e, operand, work, &zero)?;
         let mut body = set(first, start);
         body.extend(set(most, [least, nowhere]));
-        let somewhere = less(&mut e.k, nowhere, most[1].value);
+        let somewhere = less_than(&mut e.k, nowhere, most[1].value);
         if vectors > 0 {
-            let (var, held) = (e.k.var(vectors), work.local(&mut e.k));
+            let (var, held) = (e.k.var(vectors), work.declare_locals(&mut e.k));
             let new = self.positioned_key(e, operand, work, &Index::var(var))?;
             let larger = compare(&mut e.k, Direction::Gt, held[0].value, most[0].value);
             let equal = compare(&mut e.k, Direction::Eq, held[0].value, most[0].value);
             let none_yet = not(&mut e.k, somewhere);
-            let first_equal = both(&mut e.k, equal, none_yet);
+            let first_equal = logical_and(&mut e.k, equal, none_yet);
             let cond = e.k.op(ScalarOp::Or, &[larger, first_equal], DType::Pred);
             let mut round = set(held, new);
             round.push(Stmt::If { cond, body: set(most, values(held)) });
-            body.push(each(var, LoopKind::Seq, round));
+            body.push(for_loop(var, LoopKind::Seq, round));
         }
         let (last, result) = (Local::new(&mut e.k, work.dtype), Local::new(&mut e.k, work.dtype));
         body.push(last.set(least));
         let mut rest = Vec::new();
         for i in vectors..n {
             let (held, new) =
-                (work.local(&mut e.k), self.positioned_key(e, operand, work, &Index::constant(i as i64))?);
+                (work.declare_locals(&mut e.k), self.positioned_key(e, operand, work, &Index::constant(i as i64))?);
             body.extend(set(held, new));
             let smaller = compare(&mut e.k, Direction::Lt, held[0].value, last.value);
             let kept = select(&mut e.k, Some(smaller), last.value, held[0].value, work.dtype);
@@ -263,36 +270,36 @@ impl<'a> Emitter<'a> {
         let mut found = values(first);
         for held in rest.into_iter().rev() {
             let equal = compare(&mut e.k, Direction::Eq, held[0].value, result.value);
-            found = chosen(&mut e.k, work.dtype, equal, [values(held), found]);
+            found = select_pair(&mut e.k, work.dtype, equal, [values(held), found]);
         }
         let equal = compare(&mut e.k, Direction::Eq, most[0].value, result.value);
-        let in_vectors = both(&mut e.k, equal, somewhere);
-        found = chosen(&mut e.k, work.dtype, in_vectors, [values(most), found]);
+        let in_vectors = logical_and(&mut e.k, equal, somewhere);
+        found = select_pair(&mut e.k, work.dtype, in_vectors, [values(most), found]);
         body.extend(work.store(&e.k, &zero, found));
         Ok(body)
     }
 }
 
-/// One of two elements.
-fn chosen(k: &mut Kernel, dtype: DType, cond: ExprId, [yes, no]: [[ExprId; 2]; 2]) -> [ExprId; 2] {
+/// Selects one of two elements (key and position).
+fn select_pair(k: &mut Kernel, dtype: DType, cond: ExprId, [yes, no]: [[ExprId; 2]; 2]) -> [ExprId; 2] {
     [select(k, Some(cond), yes[0], no[0], dtype), select(k, Some(cond), yes[1], no[1], DType::S32)]
 }
 
-/// Puts the held element at place `i`, or in front of it: elements for which `passes` holds move up by one.
+/// Inserts the held element at place `i` or before: elements for which `passes` holds move up by one.
 fn inserted_at(
     k: &mut Kernel,
-    work: &Work,
+    work: &TopKLines,
     held: [Local; 2],
     i: &Index,
     passes: impl FnOnce(&mut Kernel, [ExprId; 2]) -> ExprId,
 ) -> Vec<Stmt> {
     let place = Local::new(k, DType::S64);
     let before = work.load(k, &place.index().offset(-1));
-    let (zero, passes) = (s64(k, &Index::constant(0)), passes(k, before));
-    let inside = less(k, zero, place.value);
-    let cond = both(k, inside, passes);
+    let (zero, passes) = (index_to_s64(k, &Index::constant(0)), passes(k, before));
+    let inside = less_than(k, zero, place.value);
+    let cond = logical_and(k, inside, passes);
     let mut up = work.store(k, &place.index(), before);
-    up.push(place.step(k, -1));
+    up.push(place.add_constant(k, -1));
     let mut body = vec![place.assign(k, i), Stmt::While { cond, body: up }];
     body.extend(work.store(k, &place.index(), values(held)));
     body

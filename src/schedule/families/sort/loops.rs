@@ -5,9 +5,9 @@
 use crate::diag::Error;
 use crate::hlo::CompId;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, count, less, nested, s64};
+use crate::schedule::loops::scalar_loops::{Local, count, index_to_s64, less_than, set_nested_body};
 
-/// Elements of a run that is sorted by insertion.
+/// Length of a run that is sorted by insertion.
 const RUN: u64 = 8;
 /// The lines of arrays of `dims` along `axis`.
 pub struct Lines {
@@ -21,50 +21,49 @@ pub struct Lines {
 #[derive(Clone, Copy)]
 struct OutputLine<'l> {
     lines: &'l Lines,
-    /// The coordinates of the line.
+    /// The loop variables of the line's coordinates.
     vars: &'l [VarId],
     /// The buffers of the results.
     to: &'l [BufId],
 }
 
 impl Lines {
-    /// Elements of a line.
+    /// Number of elements of a line.
     pub fn length(&self) -> u64 {
         self.dims[self.axis]
     }
-    /// A loop variable for each of the other dimensions.
-    pub fn vars(&self, k: &mut Kernel) -> Vec<VarId> {
+    /// A loop variable for each dimension but that of the lines.
+    pub fn outer_variables(&self, k: &mut Kernel) -> Vec<VarId> {
         let axes = (0..self.dims.len()).filter(|&a| a != self.axis);
         axes.map(|a| k.var(self.dims[a])).collect()
     }
     /// The coordinates of element `i` of the line at `vars`.
-    pub fn at(&self, vars: &[VarId], i: &Index) -> Vec<Index> {
+    pub fn element_coordinates(&self, vars: &[VarId], i: &Index) -> Vec<Index> {
         let mut at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
         at.insert(self.axis, i.clone());
         at
     }
-    /// The offset in memory of element `i` of the line at `vars`; beyond the line that of its last element, for loads whose value is not
-    /// used.
-    fn place(&self, k: &Kernel, vars: &[VarId], i: &Index) -> Index {
-        linear(&self.at(vars, &self.held(k, i)), &self.dims)
+    /// The offset of element `i` of the line at `vars`, clamped to the line, for loads whose value is not used beyond it.
+    fn element_offset(&self, k: &Kernel, vars: &[VarId], i: &Index) -> Index {
+        linear(&self.element_coordinates(vars, &self.clamp_to_line(k, i)), &self.dims)
     }
-    /// `i` limited to the line.
-    fn held(&self, k: &Kernel, i: &Index) -> Index {
+    /// Clamps `i` to the line.
+    fn clamp_to_line(&self, k: &Kernel, i: &Index) -> Index {
         i.limit(0, self.length() as i64 - 1, &k.vars)
     }
-    /// Elements `i` of `buffers`.
+    /// Loads elements `i` of `buffers`.
     pub fn load(&self, k: &mut Kernel, buffers: &[BufId], vars: &[VarId], i: &Index) -> Vec<ExprId> {
-        let index = self.place(k, vars, i);
+        let index = self.element_offset(k, vars, i);
         buffers.iter().map(|&b| k.load(b, index.clone())).collect()
     }
-    /// Elements `i` of `buffers` become `values`.
+    /// Stores `values` as elements `i` of `buffers`.
     pub fn store(&self, k: &Kernel, buffers: &[BufId], vars: &[VarId], i: &Index, values: &[ExprId]) -> Vec<Stmt> {
-        let index = self.place(k, vars, i);
+        let index = self.element_offset(k, vars, i);
         buffers.iter().zip(values).map(|(&buf, &value)| Stmt::Store { buf, index: index.clone(), value }).collect()
     }
 }
 
-/// Stable sorting of lines.
+/// The family of stable sorts.
 pub const FAMILY: Family = Family {
     name: "sort",
     recipe: |_, request| Ok(matches!(request.op(), Op::Sort { .. }).then_some(Setup::Plain)),
@@ -72,22 +71,31 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// Operands sorted together along one dimension.
+    /// Emits a sort of several operands together along one dimension.
     pub(in crate::schedule) fn sort(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
-        let Op::Sort { dim, comp, .. } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
+        let Op::Sort { dim, comp, .. } = self.scope.comp[id].op else {
+            return Err(refuse(self.scope.comp, id, ""));
+        };
         let operands = self.scope.comp[id].operands.clone();
         let lines = Lines { dims: self.scope.comp.array(operands[0]).dims.clone(), axis: dim };
-        self.sorted(id, &operands, comp, &lines, &out.leaves)
+        self.emit_merge_sort(id, &operands, comp, &lines, &out.leaves)
     }
 
-    /// Buffers of the types of `like` that hold all lines.
+    /// Allocates buffers of the types of `like` that hold all lines.
     fn buffers_like(&mut self, like: &[BufId], lines: &Lines) -> Vec<BufId> {
         let elements = lines.dims.iter().product();
         like.iter().map(|&b| self.buffer(self.program.buffers[b].dtype, elements)).collect()
     }
 
-    /// Runs, then merges until one run is a line; the last pass writes `out`.
-    fn sorted(&mut self, id: InstId, operands: &[InstId], order: CompId, lines: &Lines, out: &[BufId]) -> Result<()> {
+    /// Emits a merge sort: sorted runs, then merges until one run is a line; the last pass writes `out`.
+    fn emit_merge_sort(
+        &mut self,
+        id: InstId,
+        operands: &[InstId],
+        order: CompId,
+        lines: &Lines,
+        out: &[BufId],
+    ) -> Result<()> {
         if lines.dims.contains(&0) {
             return Ok(());
         }
@@ -102,7 +110,7 @@ impl<'a> Emitter<'a> {
         if widths.len() % 2 == 1 {
             std::mem::swap(&mut to, &mut spare);
         }
-        self.runs(id, operands, order, lines, to)?;
+        self.emit_sorted_runs(id, operands, order, lines, to)?;
         for width in widths {
             self.merge(id, order, lines, width, [to, spare])?;
             std::mem::swap(&mut to, &mut spare);
@@ -110,7 +118,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Whether the elements `a` of what is like `sorted` go before the elements `b`, by a computation on (a0, b0, a1, b1, …).
+    /// The condition that elements `a` go before elements `b`, by a computation on (a0, b0, a1, b1, …).
     fn goes_first(
         &mut self,
         e: &mut Elements,
@@ -125,36 +133,43 @@ impl<'a> Emitter<'a> {
         first.first().copied().ok_or_else(|| Error::internal("schedule", "a comparison has no result"))
     }
 
-    /// Element `at` of what is sorted.
+    /// Element `at` of each sorted operand.
     fn keys(&mut self, e: &mut Elements, operands: &[InstId], at: &[Index]) -> Result<Vec<ExprId>> {
         operands.iter().map(|&o| self.element(e, o, at)).collect()
     }
 
-    /// Every run of [`RUN`] elements sorted by insertion into `to`.
-    fn runs(&mut self, id: InstId, operands: &[InstId], order: CompId, lines: &Lines, to: &[BufId]) -> Result<()> {
+    /// Emits every run of [`RUN`] elements, sorted by insertion, to `to`.
+    fn emit_sorted_runs(
+        &mut self,
+        id: InstId,
+        operands: &[InstId],
+        order: CompId,
+        lines: &Lines,
+        to: &[BufId],
+    ) -> Result<()> {
         let mut e = self.elements(id);
-        let mut vars = lines.vars(&mut e.k);
+        let mut vars = lines.outer_variables(&mut e.k);
         let block = e.k.var(lines.length().div_ceil(RUN));
         let start = Index::var(block).scale(RUN as i64);
-        let end = lines.held(&e.k, &start.offset(RUN as i64 - 1)).offset(1);
-        let (next, last) = (Local::new(&mut e.k, DType::S64), s64(&mut e.k, &end));
+        let end = lines.clamp_to_line(&e.k, &start.offset(RUN as i64 - 1)).offset(1);
+        let (next, last) = (Local::new(&mut e.k, DType::S64), index_to_s64(&mut e.k, &end));
         // The first element stands; each further one is inserted.
-        let first = self.keys(&mut e, operands, &lines.at(&vars, &start))?;
+        let first = self.keys(&mut e, operands, &lines.element_coordinates(&vars, &start))?;
         let mut all = lines.store(&e.k, to, &vars, &start, &first);
-        let i = lines.held(&e.k, &next.index());
-        let new = self.keys(&mut e, operands, &lines.at(&vars, &i))?;
+        let i = lines.clamp_to_line(&e.k, &next.index());
+        let new = self.keys(&mut e, operands, &lines.element_coordinates(&vars, &i))?;
         let held: Vec<Local> = to.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
         let mut body: Vec<Stmt> = held.iter().zip(&new).map(|(x, &value)| x.set(value)).collect();
         body.extend(self.insert(&mut e, order, OutputLine { lines, vars: &vars, to }, &held, &next.index(), &start)?);
         all.extend(count(&mut e.k, next, &start.offset(1), last, body));
         vars.push(block);
         e.k.flops = lines.dims.iter().product::<u64>() * 4;
-        nested(&mut e.k, &vars, all);
+        set_nested_body(&mut e.k, &vars, all);
         self.launch(e.k);
         Ok(())
     }
 
-    /// Elements from `start` on move up by one until `held` finds its place at or before `slot`.
+    /// Emits an insertion: elements from `start` on move up by one until `held` finds its place at or before `slot`.
     fn insert(
         &mut self,
         e: &mut Elements,
@@ -169,18 +184,18 @@ impl<'a> Emitter<'a> {
         let values: Vec<ExprId> = held.iter().map(|x| x.value).collect();
         let first = self.goes_first(e, order, to, &values, &before)?;
         let behind = e.k.expr(Expr::Within(place.index().add(&start.scale(-1)), 1, i64::MAX));
-        let cond = both(&mut e.k, behind, first);
+        let cond = logical_and(&mut e.k, behind, first);
         let mut body = lines.store(&e.k, to, vars, &place.index(), &before);
-        body.push(place.step(&mut e.k, -1));
+        body.push(place.add_constant(&mut e.k, -1));
         let mut all = vec![place.assign(&mut e.k, slot), Stmt::While { cond, body }];
         all.extend(lines.store(&e.k, to, vars, &place.index(), &values));
         Ok(all)
     }
 
-    /// Every two neighbouring runs of `width` elements merged.
+    /// Emits the merge of every two neighboring runs of `width` elements.
     fn merge(&mut self, id: InstId, order: CompId, lines: &Lines, width: u64, [from, to]: [&[BufId]; 2]) -> Result<()> {
         let mut e = self.elements(id);
-        let mut vars = lines.vars(&mut e.k);
+        let mut vars = lines.outer_variables(&mut e.k);
         let n = lines.length() as i64;
         let pair = e.k.var(lines.length().div_ceil(2 * width));
         let start = Index::var(pair).scale(2 * width as i64);
@@ -189,8 +204,8 @@ impl<'a> Emitter<'a> {
         let end = start.offset(2 * width as i64).limit(0, n, &e.k.vars);
         let mut body =
             vec![left.assign(&mut e.k, &start), right.assign(&mut e.k, &middle), out.assign(&mut e.k, &start)];
-        let (middle, end) = (s64(&mut e.k, &middle), s64(&mut e.k, &end));
-        let (more_left, more_right) = (less(&mut e.k, left.value, middle), less(&mut e.k, right.value, end));
+        let (middle, end) = (index_to_s64(&mut e.k, &middle), index_to_s64(&mut e.k, &end));
+        let (more_left, more_right) = (less_than(&mut e.k, left.value, middle), less_than(&mut e.k, right.value, end));
         let (a, b) =
             (lines.load(&mut e.k, from, &vars, &right.index()), lines.load(&mut e.k, from, &vars, &left.index()));
         let first = self.goes_first(&mut e, order, from, &a, &b)?;
@@ -207,19 +222,19 @@ impl<'a> Emitter<'a> {
         round.extend(lines.store(&e.k, to, &vars, &out.index(), &chosen));
         round.push(right.assign(&mut e.k, &right.index().add(&take_right.index())));
         round.push(left.assign(&mut e.k, &left.index().add(&take_right.index().scale(-1)).offset(1)));
-        round.push(out.step(&mut e.k, 1));
-        let cond = both(&mut e.k, more_left, more_right);
+        round.push(out.add_constant(&mut e.k, 1));
+        let cond = logical_and(&mut e.k, more_left, more_right);
         body.push(Stmt::While { cond, body: round });
         // Of one run something is left.
         for (run, values, cond) in [(left, b, more_left), (right, a, more_right)] {
             let mut rest = lines.store(&e.k, to, &vars, &out.index(), &values);
-            rest.push(run.step(&mut e.k, 1));
-            rest.push(out.step(&mut e.k, 1));
+            rest.push(run.add_constant(&mut e.k, 1));
+            rest.push(out.add_constant(&mut e.k, 1));
             body.push(Stmt::While { cond, body: rest });
         }
         vars.push(pair);
         e.k.flops = lines.dims.iter().product::<u64>() * 4;
-        nested(&mut e.k, &vars, body);
+        set_nested_body(&mut e.k, &vars, body);
         self.launch(e.k);
         Ok(())
     }

@@ -6,20 +6,20 @@ use crate::scalar::{CompareKind, Direction};
 use crate::schedule::families::sort::comparison_top_k::INSERTED;
 use crate::schedule::families::sort::loops::Lines;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, less, nested, s64};
+use crate::schedule::loops::scalar_loops::{Local, index_to_s64, less_than, set_nested_body};
 
-/// The heaps of all lines, while the kernel is made.
+/// The heaps of all lines, while the kernel is emitted.
 struct Heap {
     lines: Lines,
     vars: Vec<VarId>,
     /// Keys and their positions.
     buffers: Vec<BufId>,
-    /// The element that looks for a place: key and position.
+    /// The held element, not yet placed: key and position.
     held: [Local; 2],
     /// The type of the keys.
     dtype: DType,
     better: Direction,
-    /// `Partial` where zeros of both signs are equal.
+    /// Comparison of keys; `Partial` if zeros of both signs are equal.
     kind: CompareKind,
 }
 
@@ -34,16 +34,16 @@ impl Heap {
         if self.kind == CompareKind::Total || !dtype.is_float() {
             return x;
         }
-        let zero = number(k, dtype, 0.0);
+        let zero = small_constant(k, dtype, 0.0);
         let is_zero = k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, zero], DType::Pred);
         select(k, Some(is_zero), zero, x, dtype)
     }
-    /// Whether `a` beats `b`, keys and positions.
+    /// The condition that `a` goes before `b`, by key and position.
     fn beats(&self, k: &mut Kernel, a: &[ExprId], b: &[ExprId]) -> ExprId {
         let better = self.compare(k, self.better, a[0], b[0]);
         let equal = self.compare(k, Direction::Eq, a[0], b[0]);
-        let in_front = less(k, a[1], b[1]);
-        let first = both(k, equal, in_front);
+        let in_front = less_than(k, a[1], b[1]);
+        let first = logical_and(k, equal, in_front);
         k.op(ScalarOp::Or, &[better, first], DType::Pred)
     }
     fn load(&self, k: &mut Kernel, i: &Index) -> Vec<ExprId> {
@@ -52,29 +52,29 @@ impl Heap {
     fn store(&self, k: &Kernel, i: &Index, values: &[ExprId]) -> Vec<Stmt> {
         self.lines.store(k, &self.buffers, &self.vars, i, values)
     }
-    fn hold(&self, values: &[ExprId]) -> Vec<Stmt> {
+    fn store_held(&self, values: &[ExprId]) -> Vec<Stmt> {
         self.held.iter().zip(values).map(|(x, &value)| x.set(value)).collect()
     }
-    /// Puts the held element into the heap of the first `size` places: from the hole at `start` on, worse children move up.
-    fn sift(&self, k: &mut Kernel, start: &Index, size: &Index) -> Vec<Stmt> {
+    /// Inserts the held element into the heap of the first `size` places: from the hole at `start` on, worse children move up.
+    fn sift_down(&self, k: &mut Kernel, start: &Index, size: &Index) -> Vec<Stmt> {
         let (hole, child) = (Local::new(k, DType::S64), Local::new(k, DType::S64));
         let more = Local::new(k, DType::Pred);
-        let size = s64(k, size);
+        let size = index_to_s64(k, size);
         let left = hole.index().scale(2).offset(1);
         let has_child = {
-            let left = s64(k, &left);
-            less(k, left, size)
+            let left = index_to_s64(k, &left);
+            less_than(k, left, size)
         };
         let right = left.offset(1);
         let (a, b) = (self.load(k, &left), self.load(k, &right));
         let has_right = {
-            let right = s64(k, &right);
-            less(k, right, size)
+            let right = index_to_s64(k, &right);
+            less_than(k, right, size)
         };
         let right_worse = self.beats(k, &a, &b);
-        let take_right = both(k, has_right, right_worse);
+        let take_right = logical_and(k, has_right, right_worse);
         let step = k.op(ScalarOp::Convert(DType::S64), &[take_right], DType::S64);
-        let left = s64(k, &left);
+        let left = index_to_s64(k, &left);
         let chosen = k.op(ScalarOp::Add, &[left, step], DType::S64);
         let below = self.load(k, &child.index());
         let own: Vec<ExprId> = self.held.iter().map(|x| x.value).collect();
@@ -89,7 +89,7 @@ impl Heap {
     }
 }
 
-/// The largest of each line.
+/// The family of `topk`: the largest elements of each line.
 pub const FAMILY: Family = Family {
     name: "top-k",
     recipe: |_, request| Ok(matches!(request.op(), Op::TopK { .. }).then_some(Setup::Plain)),
@@ -97,10 +97,12 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// The first `k` of the last dimension in total order and their positions.
+    /// Emits the first `k` elements of the last dimension in total order and their positions.
     pub(in crate::schedule) fn top_k(&mut self, root: Root<'_>) -> Result<()> {
         let Root { id, out, .. } = root;
-        let Op::TopK { k, largest, kind } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
+        let Op::TopK { k, largest, kind } = self.scope.comp[id].op else {
+            return Err(refuse(self.scope.comp, id, ""));
+        };
         let operand = self.scope.comp[id].operands[0];
         let shape = self.scope.comp.array(operand).clone();
         let axis = shape.rank() - 1;
@@ -114,7 +116,7 @@ impl<'a> Emitter<'a> {
         }
         let mut e = self.elements(id);
         let heap = Heap {
-            vars: lines.vars(&mut e.k),
+            vars: lines.outer_variables(&mut e.k),
             lines,
             buffers: out.leaves.clone(),
             held: [Local::new(&mut e.k, shape.dtype), Local::new(&mut e.k, DType::S32)],
@@ -123,48 +125,54 @@ impl<'a> Emitter<'a> {
             better: if largest { Direction::Gt } else { Direction::Lt },
         };
         let mut body = self.first_k(&mut e, operand, &heap)?;
-        body.extend(heapified(&mut e.k, &heap));
-        body.extend(self.others(&mut e, operand, &heap, shape.dims[axis])?);
+        body.extend(build_heap(&mut e.k, &heap));
+        body.extend(self.scan_others(&mut e, operand, &heap, shape.dims[axis])?);
         body.extend(taken_apart(&mut e.k, &heap));
         e.k.flops = shape.elements();
-        nested(&mut e.k, &heap.vars, body);
+        set_nested_body(&mut e.k, &heap.vars, body);
         self.launch(e.k);
         Ok(())
     }
 
     /// Element `i` of a line and its position.
-    fn positioned(&mut self, e: &mut Elements, operand: InstId, heap: &Heap, i: &Index) -> Result<Vec<ExprId>> {
-        let key = self.element(e, operand, &heap.lines.at(&heap.vars, i))?;
+    fn element_with_position(
+        &mut self,
+        e: &mut Elements,
+        operand: InstId,
+        heap: &Heap,
+        i: &Index,
+    ) -> Result<Vec<ExprId>> {
+        let key = self.element(e, operand, &heap.lines.element_coordinates(&heap.vars, i))?;
         Ok(vec![key, e.k.expr(Expr::Number(i.clone(), DType::S32))])
     }
 
-    /// The first elements as they stand.
+    /// Stores the first elements as they stand.
     fn first_k(&mut self, e: &mut Elements, operand: InstId, heap: &Heap) -> Result<Vec<Stmt>> {
         let i = e.k.var(heap.lines.length());
-        let values = self.positioned(e, operand, heap, &Index::var(i))?;
-        Ok(vec![each(i, LoopKind::Seq, heap.store(&e.k, &Index::var(i), &values))])
+        let values = self.element_with_position(e, operand, heap, &Index::var(i))?;
+        Ok(vec![for_loop(i, LoopKind::Seq, heap.store(&e.k, &Index::var(i), &values))])
     }
 
-    /// Every other element against the worst of the heap.
-    fn others(&mut self, e: &mut Elements, operand: InstId, heap: &Heap, n: u64) -> Result<Vec<Stmt>> {
+    /// Compares every other element with the worst of the heap.
+    fn scan_others(&mut self, e: &mut Elements, operand: InstId, heap: &Heap, n: u64) -> Result<Vec<Stmt>> {
         let k = heap.lines.length();
         if n == k {
             return Ok(vec![]);
         }
         let i = e.k.var(n - k);
-        let values = self.positioned(e, operand, heap, &Index::var(i).offset(k as i64))?;
+        let values = self.element_with_position(e, operand, heap, &Index::var(i).offset(k as i64))?;
         let zero = Index::constant(0);
         let worst = heap.load(&mut e.k, &zero);
         // It stands behind all of the heap, so that an equal key does not beat.
         let enters = heap.compare(&mut e.k, heap.better, values[0], worst[0]);
-        let mut enter = heap.hold(&values);
-        enter.extend(heap.sift(&mut e.k, &zero, &Index::constant(k as i64)));
-        Ok(vec![each(i, LoopKind::Seq, vec![Stmt::If { cond: enters, body: enter }])])
+        let mut enter = heap.store_held(&values);
+        enter.extend(heap.sift_down(&mut e.k, &zero, &Index::constant(k as i64)));
+        Ok(vec![for_loop(i, LoopKind::Seq, vec![Stmt::If { cond: enters, body: enter }])])
     }
 }
 
-/// Makes the elements that are there a heap, from the last parent to the top.
-fn heapified(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
+/// Makes a heap of the stored elements, from the last parent to the top.
+fn build_heap(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
     let size = heap.lines.length();
     if size < 2 {
         return vec![];
@@ -172,12 +180,12 @@ fn heapified(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
     let var = k.var(size / 2);
     let parent = Index::var(var).scale(-1).offset(size as i64 / 2 - 1);
     let values = heap.load(k, &parent);
-    let mut body = heap.hold(&values);
-    body.extend(heap.sift(k, &parent, &Index::constant(size as i64)));
-    vec![each(var, LoopKind::Seq, body)]
+    let mut body = heap.store_held(&values);
+    body.extend(heap.sift_down(k, &parent, &Index::constant(size as i64)));
+    vec![for_loop(var, LoopKind::Seq, body)]
 }
 
-/// Moves the worst behind the others, again and again.
+/// Sorts the heap by moving the worst element to the end again and again.
 fn taken_apart(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
     let size = heap.lines.length();
     if size < 2 {
@@ -187,9 +195,9 @@ fn taken_apart(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
     let last = Index::var(var).scale(-1).offset(size as i64 - 1);
     let zero = Index::constant(0);
     let values = heap.load(k, &last);
-    let mut body = heap.hold(&values);
+    let mut body = heap.store_held(&values);
     let worst = heap.load(k, &zero);
     body.extend(heap.store(k, &last, &worst));
-    body.extend(heap.sift(k, &zero, &last));
-    vec![each(var, LoopKind::Seq, body)]
+    body.extend(heap.sift_down(k, &zero, &last));
+    vec![for_loop(var, LoopKind::Seq, body)]
 }

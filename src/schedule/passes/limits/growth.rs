@@ -3,35 +3,35 @@ use crate::kernel::index::Extents;
 use crate::kernel::{Atom, Index, VarId};
 use std::collections::HashMap;
 
-/// A lower bound `⌊(k·var + k₀) / d⌋` of an index that grows with a variable.
+/// A lower bound `⌊(k·var + k₀) / d⌋` of an index that grows with a loop variable.
 #[derive(Clone, Copy)]
 pub struct Growth {
     /// The divisor.
     pub d: i64,
     /// The constant of the bound.
     pub k0: i64,
-    /// How much it grows a round.
+    /// Growth of the numerator per iteration.
     pub k: i64,
-    /// How much more than `k·var + k₀` it may be divided of, for what else is in the sum.
+    /// Largest possible excess of the numerator over `k·var + k₀`, from other terms of the sum.
     pub loose: i64,
 }
 
 impl Growth {
-    /// The growth of the variable itself.
+    /// The growth of the loop variable itself.
     pub const ITSELF: Growth = Growth { d: 1, k0: 0, k: 1, loose: 0 };
 }
 
-/// Facts that hold at a statement: values of variables, and ranges of sums.
+/// Facts that hold at a statement: values of variables and ranges of sums.
 #[derive(Clone, Default)]
 pub struct RangeFacts {
-    /// Values of variables.
+    /// Variables that are equal to an index.
     pub values: HashMap<VarId, Index>,
-    /// Sums that lie in a range.
+    /// Sums with their least and greatest values.
     pub within: Vec<(Index, i64, i64)>,
 }
 
 impl RangeFacts {
-    /// A sum with the values of variables in it.
+    /// Substitutes the known values of variables in a sum.
     pub fn value(&self, x: &Index) -> Index {
         let mut out = Index::constant(x.constant);
         for (atom, c) in &x.terms {
@@ -48,14 +48,14 @@ impl RangeFacts {
         out
     }
 
-    /// The value above 0 that grows with `var`, if there is exactly one here, and how it grows.
-    pub fn fixed(&self, var: VarId, extents: &Extents) -> Option<(i64, Growth)> {
+    /// The only positive factor of an index that grows with `var`, and its growth; `None` if there are several or none.
+    pub fn unique_growing_value(&self, var: VarId, extents: &Extents) -> Option<(i64, Growth)> {
         let mut alone = self.within.iter().filter(|(_, low, high)| *low > 0 && high - low == 1);
         alone.find_map(|(x, low, _)| Some((*low, self.growth(x, var, extents)?)))
     }
 
-    /// The term of a sum that grows with `var`, the one that grows most.
-    pub fn growing(&self, x: &Index, var: VarId, extents: &Extents) -> Option<(usize, Growth)> {
+    /// The term of a sum that grows fastest with `var`.
+    pub fn fastest_growing_term(&self, x: &Index, var: VarId, extents: &Extents) -> Option<(usize, Growth)> {
         let all = x.terms.iter().enumerate().filter(|(_, (_, c))| *c > 0);
         let all = all.filter_map(|(i, (atom, c))| Some((*c, i, self.growth_of(atom, var, extents)?)));
         all.max_by_key(|t| t.0).map(|(_, i, growth)| (i, growth))
@@ -73,9 +73,9 @@ impl RangeFacts {
         }
     }
 
-    /// How a sum of one term that grows with `var`, and others that are not negative, grows with it at least.
+    /// The growth with `var` of a sum of one growing term and others that are not negative.
     fn growth(&self, x: &Index, var: VarId, extents: &Extents) -> Option<Growth> {
-        let (term, growth) = self.growing(x, var, extents)?;
+        let (term, growth) = self.fastest_growing_term(x, var, extents)?;
         let mut rest = x.clone();
         let (_, c) = rest.terms.remove(term);
         let (low, high) = rest.range(extents);

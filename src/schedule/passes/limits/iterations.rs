@@ -5,36 +5,37 @@ use crate::schedule::passes::limits::growth::{Growth, RangeFacts};
 use crate::schedule::passes::limits::regions::{NeededRegion, Regions};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most different limits of which a loop takes the largest.
+/// Upper limit of different trip counts of which a loop takes the maximum.
 const MOST_FORMS: usize = 4;
-/// A limit that takes fewer values leaves much in the last rounds that is not needed, so that loops inside of them get limits too.
+/// Least number of values of a trip count for which inner loops need no limits too: with fewer, much of the last iterations is not
+/// needed.
 const FINE: u64 = 16;
-/// Rows are left out together where they are at most one in so many of a period: of more, nearly always one is needed.
+/// Rows are left out as a group if they are at most one part in so many of a period; of larger groups nearly always one row is needed.
 const PARTS: i64 = 4;
-/// Sums in limits stay below this, which no size of an array is above.
+/// Upper limit of sums in trip counts, above every array size.
 pub const MOST_ELEMENTS: i64 = 1 << 46;
 
-/// A number of rounds: `⌈(d·⌈(times·size + more) / c⌉ - k₀) / k⌉`, where what is inside is at least 0.
+/// A trip count `⌈(d·⌈(times·size + more) / c⌉ - k₀) / k⌉`, whose numerators are at least 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TripCount {
-    /// The number of the amount that is the size (`plan/demand/amount.rs`).
+    /// Number of the amount that is the size (`plan/demand/amount.rs`).
     pub size: usize,
-    /// How many for each of the size.
+    /// Factor of the size.
     pub times: i64,
-    /// Elements that a round takes.
+    /// Elements per iteration.
     pub c: i64,
-    /// Rounds of what grows with the variable.
+    /// Divisor of the index that grows with the variable.
     pub d: i64,
-    /// Where that begins.
+    /// Constant of the index that grows with the variable.
     pub k0: i64,
-    /// How much it grows a round.
+    /// Growth of that index per iteration.
     pub k: i64,
-    /// How many besides.
+    /// Elements added to the multiple of the size.
     pub more: i64,
 }
 
 impl TripCount {
-    /// The number of iterations as an index, for a size.
+    /// The trip count as an index, for a given size.
     pub fn rounds(&self, size: &Index) -> Index {
         let up = |x: Index, n: i64| match n {
             1 => x,
@@ -48,31 +49,32 @@ impl TripCount {
         }
     }
 
-    /// The value for one size.
-    pub fn at(&self, size: i64) -> i64 {
+    /// The trip count for one size.
+    pub fn at_size(&self, size: i64) -> i64 {
         let up = |x: i64, n: i64| (x.max(0) + n - 1) / n;
         up(up(self.times * size + self.more, self.c) * self.d - self.k0, self.k)
     }
 }
 
-/// Limits of a loop, the largest of which holds.
+/// Trip counts of a loop, whose maximum limits it.
 #[derive(Default)]
 pub struct Forms {
-    /// Each of them.
+    /// Each trip count, with the most that its iterations may be off.
     pub all: BTreeMap<TripCount, i64>,
-    /// Rounds before the limit that may store nothing that is needed, for what they store depends on other variables too.
+    /// Iterations below the limit that may store nothing needed, as their stores depend on other variables too.
     loose: i64,
-    /// Whether what is stored has bounds along several axes, so that inner loops may end early too.
+    /// Whether stores are bounded along several axes, so that inner loops may end early too.
     several: bool,
 }
 
 impl Forms {
-    /// The limits.
-    pub fn each(&self) -> Vec<TripCount> {
+    /// The trip counts.
+    pub fn trip_counts(&self) -> Vec<TripCount> {
         self.all.iter().map(|(form, more)| TripCount { more: *more, ..*form }).collect()
     }
 
-    /// Whether few rounds of `extent` are left that need not be: the limit takes many values, and nothing else decides on rounds.
+    /// Whether limiting a loop of `extent` iterations leaves few unneeded ones: the limit takes many values and nothing else decides on
+    /// iterations.
     pub fn are_fine(&self, extent: u64) -> bool {
         let levels = |f: &TripCount| extent.min(extent.saturating_mul(f.k.unsigned_abs()) / f.d.unsigned_abs().max(1));
         !self.several
@@ -81,19 +83,19 @@ impl Forms {
     }
 }
 
-/// Rows of an array that lies in periods which some statements write: each `stride` elements, the first at `first`.
+/// Rows of an array at a regular distance that some statements write: each has `stride` elements, the first begins at `first`.
 pub struct PeriodicRows {
-    /// The elements of the array that are needed.
+    /// The needed elements of the array.
     pub region: NeededRegion,
     /// Elements of a row.
     pub stride: i64,
     /// The first element of the first row.
     pub first: Index,
-    /// How many rows there are after the first.
+    /// Number of rows after the first.
     pub others: i64,
 }
 
-/// Elements that a statement stores.
+/// A run of elements that a statement stores.
 struct StoredSpan<'s> {
     buf: BufId,
     /// The first element.
@@ -102,27 +104,27 @@ struct StoredSpan<'s> {
     last: u64,
 }
 
-/// One kernel, with the elements that are needed of the memory that it writes.
+/// A kernel, with the needed elements of the buffers that it writes.
 pub struct KernelContext<'a> {
     /// The program.
     pub program: &'a Program,
-    /// The elements of the program's buffers that are needed.
+    /// The needed elements of the program's buffers.
     pub regions: &'a Regions,
     /// The kernel.
     pub kernel: &'a Kernel,
 }
 
 impl KernelContext<'_> {
-    /// How many rounds of `var`, which stands for rounds that follow one another, store something that is needed; of no variable:
-    /// whether one does. `None` where that is not known.
-    pub fn forms(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<Forms> {
+    /// Trip counts of the loop over `var` (or of a single execution, without a variable) after which no iteration stores a needed
+    /// element; `None` if unknown.
+    pub fn needed_rounds(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<Forms> {
         let mut forms = Forms::default();
-        self.collect(body, var, &RangeFacts::default(), private, &mut forms)?;
+        self.collect_rounds(body, var, &RangeFacts::default(), private, &mut forms)?;
         (!forms.all.is_empty() && forms.all.len() <= MOST_FORMS).then_some(forms)
     }
 
-    /// Adds those of the stores of `body`; memory on the stack does not count where it is `private` to the rounds.
-    fn collect(
+    /// Adds the trip counts of the stores of `body`; stack memory is ignored if it is `private` to the iterations.
+    fn collect_rounds(
         &self,
         body: &[Stmt],
         var: Option<VarId>,
@@ -140,18 +142,20 @@ impl KernelContext<'_> {
                     let stored = StoredSpan { buf: span.buf, index: span.first, last: span.last };
                     self.store(stored, var, known, private, forms)?;
                 }
-                Stmt::For { body, .. } | Stmt::While { body, .. } => self.collect(body, var, known, private, forms)?,
+                Stmt::For { body, .. } | Stmt::While { body, .. } => {
+                    self.collect_rounds(body, var, known, private, forms)?
+                }
                 Stmt::Let { var: own, value, body } => {
                     let mut inner = known.clone();
                     inner.values.insert(*own, known.value(value));
-                    self.collect(body, var, &inner, private, forms)?;
+                    self.collect_rounds(body, var, &inner, private, forms)?;
                 }
                 Stmt::If { cond, body } => {
                     let mut inner = known.clone();
                     if let Expr::Within(x, low, high) = &self.kernel.exprs[*cond] {
                         inner.within.push((known.value(x), *low, *high));
                     }
-                    self.collect(body, var, &inner, private, forms)?;
+                    self.collect_rounds(body, var, &inner, private, forms)?;
                 }
                 Stmt::Prefetch { .. } | Stmt::Release | Stmt::Set { .. } => {}
             }
@@ -171,9 +175,9 @@ impl KernelContext<'_> {
             return Some(());
         }
         let regions = self.regions.get(buf).iter();
-        let all = regions.filter_map(|region| self.form(region, index, last, var, known));
+        let all = regions.filter_map(|region| self.rounds_into_region(region, index, last, var, known));
         // the axis along which the fewest rounds are needed
-        let (form, most, loose) = all.min_by_key(|(form, most, _)| TripCount { more: *most, ..*form }.at(1))?;
+        let (form, most, loose) = all.min_by_key(|(form, most, _)| TripCount { more: *most, ..*form }.at_size(1))?;
         forms.loose = forms.loose.max(loose);
         let have = forms.all.entry(form).or_insert(i64::MIN);
         *have = (*have).max(most);
@@ -181,8 +185,8 @@ impl KernelContext<'_> {
         Some(())
     }
 
-    /// How many rounds of `var` write into a region: the form, what is besides in it, and how loose it is.
-    fn form(
+    /// The number of iterations of `var` that store into a region, with the constant beside it and its looseness.
+    fn rounds_into_region(
         &self,
         region: &NeededRegion,
         index: &Index,
@@ -201,14 +205,14 @@ impl KernelContext<'_> {
         if low < 0 || high >= region.period {
             return None;
         }
-        let own = var.and_then(|v| known.growing(&x, v, extents));
+        let own = var.and_then(|v| known.fastest_growing_term(&x, v, extents));
         let (c, growth, (rest, highest)) = match own {
             Some((term, growth)) => {
                 let (_, c) = x.terms.remove(term);
                 (c, growth, x.range(extents))
             }
             // where a variable has one value alone, as if what is stored grew with it from 0 on
-            None => match var.map(|v| known.fixed(v, extents)) {
+            None => match var.map(|v| known.unique_growing_value(v, extents)) {
                 Some(fixed) => fixed.filter(|(at, _)| low >= *at).map(|(at, growth)| (low / at, growth, (0, 0)))?,
                 None => (1, Growth::ITSELF, (low, low)),
             },
@@ -219,8 +223,8 @@ impl KernelContext<'_> {
         Some((form, region.more - rest, spread.saturating_add(loose / k.max(1))))
     }
 
-    /// The rows of one array in periods that `body` writes, if it writes nothing else; their places are known outside of it. Memory on the
-    /// stack does not count where it is `private` to the body.
+    /// The regular rows of one array that `body` writes, if it writes nothing else and their places are known outside of it. Stack memory
+    /// is ignored if it is `private` to the body.
     pub fn rows(&self, body: &[Stmt], private: bool) -> Option<PeriodicRows> {
         let (mut stores, mut bound) = (Vec::new(), BTreeSet::new());
         writes(body, &mut stores, &mut bound)?;
@@ -268,7 +272,7 @@ impl KernelContext<'_> {
     }
 }
 
-/// The single elements that statements store, and the variables that they bind; `None` where they store blocks.
+/// Collects the single elements that statements store and the variables that they bind; `None` if they store blocks.
 fn writes<'s>(all: &'s [Stmt], stores: &mut Vec<(BufId, &'s Index)>, bound: &mut BTreeSet<VarId>) -> Option<()> {
     for s in all {
         match s {

@@ -17,15 +17,15 @@ use crate::schedule::plan::demand::{Amount, Amounts};
 use crate::tensor::DType;
 use std::collections::{BTreeMap, HashMap};
 
-/// Ends loops of `program` behind what is needed.
+/// Ends loops of `program` after the last iteration that stores a needed element.
 pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
     if regions.are_whole() {
         return;
     }
     let buf = program.buffers.push(Buffer { dtype: DType::S32, elements: 0, place: BufferLocation::Workspace(0) });
-    let mut limits = Limits {
+    let mut limits = RequestedLimits {
         buf,
-        sizes: sizes(program),
+        sizes: argument_buffers(program),
         amounts,
         slots: BTreeMap::new(),
         values: HashMap::new(),
@@ -35,13 +35,13 @@ pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
     for kernel in kernels.values_mut() {
         let mut body = std::mem::take(&mut kernel.body);
         let context = KernelContext { program, regions, kernel };
-        let of_chunks = kernel.chunks.and_then(|v| context.forms(&body, Some(v), true));
+        let of_chunks = kernel.chunks.and_then(|v| context.needed_rounds(&body, Some(v), true));
         let fine = of_chunks.as_ref().is_some_and(|forms| forms.are_fine(kernel.count()));
-        let slot = of_chunks.and_then(|forms| limits.slot(&forms.each(), kernel.count(), 1));
+        let slot = of_chunks.and_then(|forms| limits.limit_slot(&forms.trip_counts(), kernel.count(), 1));
         kernel.limit = slot.map(|slot| (buf, slot));
         if slot.is_none() || !fine {
             let all = body.clone();
-            inside(&mut limits, program, regions, kernel, &mut body, &all, true);
+            limit_inner_loops(&mut limits, program, regions, kernel, &mut body, &all, true);
         }
         kernel.body = body;
     }
@@ -55,8 +55,8 @@ pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
     program.steps.insert(0, Step::Launch(id));
 }
 
-/// The buffers of arguments, by number.
-fn sizes(program: &Program) -> HashMap<usize, BufId> {
+/// The argument buffers by argument number.
+fn argument_buffers(program: &Program) -> HashMap<usize, BufId> {
     let args = program.buffers.iter().filter_map(|(id, b)| match b.place {
         BufferLocation::Arg(i) if b.dtype == DType::S32 && b.elements == 1 => Some((i, id)),
         _ => None,
@@ -64,24 +64,25 @@ fn sizes(program: &Program) -> HashMap<usize, BufId> {
     args.collect()
 }
 
-/// The limits that have been asked for.
-struct Limits<'a> {
+/// The loop limits of a program, and the kernel that computes them.
+struct RequestedLimits<'a> {
     buf: BufId,
-    /// The buffers of arguments that may be sizes.
+    /// The argument buffers that may hold sizes.
     sizes: HashMap<usize, BufId>,
     amounts: &'a Amounts,
     slots: BTreeMap<(Vec<TripCount>, u64, i64), u64>,
-    /// The values of amounts, by their numbers.
+    /// Expressions of amounts already computed, by their numbers.
     values: HashMap<usize, ExprId>,
-    /// Computes them.
+    /// The kernel that computes the limits.
     kernel: Kernel,
 }
 
-impl Limits<'_> {
-    /// Where the largest of some numbers of rounds is, from `least` to `extent`; `None` where it would leave nothing out.
-    fn slot(&mut self, forms: &[TripCount], extent: u64, least: i64) -> Option<u64> {
+impl RequestedLimits<'_> {
+    /// Adds the maximum of some trip counts, clamped from `least` to `extent`, and returns its slot; `None` if it would leave nothing
+    /// out.
+    fn limit_slot(&mut self, forms: &[TripCount], extent: u64, least: i64) -> Option<u64> {
         let most = i32::try_from(extent).ok()?;
-        if forms.is_empty() || forms.iter().any(|f| f.at(1) >= extent as i64) {
+        if forms.is_empty() || forms.iter().any(|f| f.at_size(1) >= extent as i64) {
             return None;
         }
         let key = (forms.to_vec(), extent, least);
@@ -105,23 +106,23 @@ impl Limits<'_> {
         Some(slot)
     }
 
-    /// The value of the amount with this number.
+    /// The expression of the amount with this number.
     fn size(&mut self, number: usize) -> Option<ExprId> {
         if let Some(&known) = self.values.get(&number) {
             return Some(known);
         }
-        let value = self.amount(self.amounts.get(number)?)?;
+        let value = self.amount_value(self.amounts.get(number)?)?;
         self.values.insert(number, value);
         Some(value)
     }
 
-    /// The value of an amount.
-    fn amount(&mut self, amount: &Amount) -> Option<ExprId> {
+    /// The expression of an amount.
+    fn amount_value(&mut self, amount: &Amount) -> Option<ExprId> {
         Some(match amount {
             Amount::Argument(number) => self.kernel.load(*self.sizes.get(number)?, Index::default()),
             Amount::Constant(n) => self.kernel.expr(Expr::Number(Index::constant(i64::from(*n)), DType::S32)),
             Amount::Op(op, of, dtype) => {
-                let of = of.iter().map(|a| self.amount(a)).collect::<Option<Vec<_>>>()?;
+                let of = of.iter().map(|a| self.amount_value(a)).collect::<Option<Vec<_>>>()?;
                 self.kernel.op(*op, &of, *dtype)
             }
             Amount::Largest(all) => {
@@ -142,8 +143,8 @@ impl Limits<'_> {
         })
     }
 
-    /// Whether a number is below the limit in `slot`.
-    fn above(&self, kernel: &mut Kernel, x: Index, slot: u64) -> ExprId {
+    /// The condition that an index is below the limit in `slot`.
+    fn below_limit(&self, kernel: &mut Kernel, x: Index, slot: u64) -> ExprId {
         let limit = kernel.load(self.buf, Index::constant(slot as i64));
         let now = kernel.expr(Expr::Number(x, DType::S32));
         kernel.op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[now, limit], DType::Pred)
@@ -151,13 +152,13 @@ impl Limits<'_> {
 }
 
 impl PeriodicRows {
-    /// Whether one of them is needed.
-    fn needed(&self, limits: &mut Limits, kernel: &mut Kernel) -> Option<ExprId> {
+    /// The condition that at least one of the rows is needed.
+    fn any_row_needed(&self, limits: &mut RequestedLimits, kernel: &mut Kernel) -> Option<ExprId> {
         let NeededRegion { size, times, more, period, .. } = self.region;
         let form = TripCount { size, times, c: 1, d: 1, k0: 0, k: 1, more };
-        let slot = limits.slot(&[form], u64::try_from(period).ok()?, 0)?;
+        let slot = limits.limit_slot(&[form], u64::try_from(period).ok()?, 0)?;
         let first = self.first.rem(period, &kernel.vars);
-        let needed = limits.above(kernel, first.clone(), slot);
+        let needed = limits.below_limit(kernel, first.clone(), slot);
         if self.others == 0 {
             return Some(needed);
         }
@@ -167,14 +168,13 @@ impl PeriodicRows {
     }
 }
 
-/// Leaves rounds of loops inside of a kernel out, of the outermost where that can be and is fine enough; `all` is its whole body, and `once` says that no
-/// loop is around `body`.
+/// Limits loops inside a kernel to needed iterations: the outermost loop that can be limited finely enough. `all` is the whole body of
+/// the kernel, and `once` says that no loop encloses `body`.
 ///
-/// Memory on the stack that nothing else names does not count where no loop is around: the rounds that are left out are the last
-/// ones, so that none behind them reads what they would have written there. Nor does it where a loop is around and each round writes there what it
-/// reads.
-fn inside(
-    limits: &mut Limits,
+/// Stores to stack memory that nothing else names are ignored if no loop is around: the iterations left out are the last, so that no
+/// later one reads what they would have written. They are also ignored if each iteration of the enclosing loop writes what it reads.
+fn limit_inner_loops(
+    limits: &mut RequestedLimits,
     program: &Program,
     regions: &Regions,
     kernel: &mut Kernel,
@@ -193,27 +193,27 @@ fn inside(
         let extent = var.map_or(1, |v| kernel.vars[v]);
         let context = KernelContext { program, regions, kernel };
         if live_out::leaves_registers(kernel, own, all) {
-            inside(limits, program, regions, kernel, own, all, inner);
+            limit_inner_loops(limits, program, regions, kernel, own, all, inner);
             continue;
         }
         // where each round writes what it reads, any round may be left out; where no loop is around, the last ones
         let leaves_stack = live_out::leaves_stack(program, kernel, own, all);
         let is_local = !leaves_stack && scratch::is_written_before_read(program, kernel, own);
-        let forms = context.forms(own, var, is_local || (once && !leaves_stack));
+        let forms = context.needed_rounds(own, var, is_local || (once && !leaves_stack));
         let rows = context.rows(own, is_local);
         let fine = forms.as_ref().is_some_and(|forms| forms.are_fine(extent));
         // without a variable: whether there is a round at all
         let each = forms.map(|forms| match var {
-            Some(_) => forms.each(),
-            None => forms.each().into_iter().map(|f| TripCount { c: MOST_ELEMENTS, ..f }).collect(),
+            Some(_) => forms.trip_counts(),
+            None => forms.trip_counts().into_iter().map(|f| TripCount { c: MOST_ELEMENTS, ..f }).collect(),
         });
-        let slot = each.and_then(|forms| limits.slot(&forms, extent, 0));
-        let limit = slot.map(|slot| limits.above(kernel, var.map_or(Index::default(), Index::var), slot));
+        let slot = each.and_then(|forms| limits.limit_slot(&forms, extent, 0));
+        let limit = slot.map(|slot| limits.below_limit(kernel, var.map_or(Index::default(), Index::var), slot));
         // along an inner axis rows are left out by themselves, also below the limit along the outer one
-        let row = rows.filter(|_| limit.is_none() || !fine).and_then(|rows| rows.needed(limits, kernel));
+        let row = rows.filter(|_| limit.is_none() || !fine).and_then(|rows| rows.any_row_needed(limits, kernel));
         let is_done = limit.is_some() && (fine || row.is_some());
         if !is_done {
-            inside(limits, program, regions, kernel, own, all, inner);
+            limit_inner_loops(limits, program, regions, kernel, own, all, inner);
         }
         for cond in row.into_iter().chain(limit) {
             *own = vec![Stmt::If { cond, body: std::mem::take(own) }];

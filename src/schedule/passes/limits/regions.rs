@@ -8,89 +8,91 @@ use crate::schedule::plan::demand::{Bound, Need};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Elements of a buffer outside of which none is needed: those whose distance from `origin`, modulo `period`, is below `times * size + more`.
+/// A superset of the needed elements of a buffer: those whose distance from `origin`, modulo `period`, is below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededRegion {
     /// The first element.
     pub origin: i64,
-    /// After how many elements it begins anew; `i64::MAX` where it does not.
+    /// Distance after which the region repeats; `i64::MAX` if it does not.
     pub period: i64,
-    /// The number of the amount that is the size (`plan/demand/amount.rs`).
+    /// Number of the amount that is the size (`plan/demand/amount.rs`).
     pub size: usize,
-    /// Elements for each of the size.
+    /// Factor of the size.
     pub times: i64,
-    /// Elements besides.
+    /// Elements added to the multiple of the size.
     pub more: i64,
 }
 
-/// The needed regions of buffers of which less than all is needed.
+/// The needed regions of buffers that are not needed whole.
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
-    /// The regions of a buffer, one for each axis, that contain all needed elements; without any, the whole buffer is needed.
+    /// Regions of a buffer, one for each axis, that each contain all needed elements; with none, the whole buffer is needed.
     all: HashMap<BufId, Vec<NeededRegion>>,
 }
 
 impl Regions {
-    /// Notes what is needed of a value: all of it where that is not known.
-    pub fn note(&mut self, shape: &Shape, value: &ValueBuffers, needs: Option<&[Need]>) {
+    /// Adds the demand on a value: all of it if that is unknown.
+    pub fn add_need(&mut self, shape: &Shape, value: &ValueBuffers, needs: Option<&[Need]>) {
         for (i, (leaf, &buf)) in shape.leaves().iter().zip(&value.leaves).enumerate() {
             match needs.and_then(|needs| needs.get(i)) {
-                Some(Some(need)) => self.join(buf, NeededRegion::of(&leaf.dims, &value.layout(&leaf.dims), need)),
+                Some(Some(need)) => {
+                    self.add_regions(buf, NeededRegion::of_array(&leaf.dims, &value.layout(&leaf.dims), need))
+                }
                 Some(None) => {}
-                None => self.join(buf, Vec::new()),
+                None => self.add_regions(buf, Vec::new()),
             }
         }
     }
 
-    /// Whether noting an array of `dims` in a buffer would leave its regions as they are.
+    /// Whether adding the demand on an array of `dims` would leave the regions of its buffer unchanged.
     pub fn is_as_needed(&self, buf: BufId, dims: &[u64], layout: &Layout, needs: Option<&[Need]>) -> bool {
         match needs {
-            Some([Some(need)]) => self.get(buf) == NeededRegion::of(dims, layout, need),
+            Some([Some(need)]) => self.get(buf) == NeededRegion::of_array(dims, layout, need),
             Some([None]) => true,
             _ => self.get(buf).is_empty(),
         }
     }
 
-    /// Notes that a buffer is needed as far as another is.
-    pub fn same(&mut self, buf: BufId, other: BufId) {
+    /// Declares that a buffer needs the same regions as another.
+    pub fn share_need(&mut self, buf: BufId, other: BufId) {
         if let Some(regions) = self.all.get(&other).cloned() {
-            self.join(buf, regions);
+            self.add_regions(buf, regions);
         }
     }
 
-    fn join(&mut self, buf: BufId, regions: Vec<NeededRegion>) {
+    fn add_regions(&mut self, buf: BufId, regions: Vec<NeededRegion>) {
         match self.all.entry(buf) {
             Entry::Vacant(slot) => {
                 slot.insert(regions);
             }
             Entry::Occupied(mut slot) => {
-                let both = |have: &NeededRegion| regions.iter().find_map(|other| have.join(*other));
+                let both = |have: &NeededRegion| regions.iter().find_map(|other| have.hull(*other));
                 let joined = slot.get().iter().filter_map(both).collect();
                 slot.insert(joined);
             }
         }
     }
 
-    /// Whether nothing is left out.
+    /// Whether all buffers are needed whole.
     pub fn are_whole(&self) -> bool {
         self.all.values().all(Vec::is_empty)
     }
 
-    /// The regions in each of which lies what is needed of a buffer; none: it is all of it.
+    /// The regions that each contain all needed elements of a buffer; empty if it is needed whole.
     pub fn get(&self, buf: BufId) -> &[NeededRegion] {
         self.all.get(&buf).map_or(&[], Vec::as_slice)
     }
 }
 
 impl NeededRegion {
-    /// The regions of an array of `dims`, one for each axis of which less than all is needed.
-    fn of(dims: &[u64], layout: &Layout, need: &[Option<Bound>]) -> Vec<NeededRegion> {
+    /// The regions of an array of `dims`, one for each axis along which part is needed.
+    fn of_array(dims: &[u64], layout: &Layout, need: &[Option<Bound>]) -> Vec<NeededRegion> {
         let bounded = (0..dims.len()).filter(|&axis| dims[axis] > 1);
-        bounded.filter_map(|axis| NeededRegion::along(axis, dims, layout, need.get(axis).copied()??)).collect()
+        bounded.filter_map(|axis| NeededRegion::of_axis(axis, dims, layout, need.get(axis).copied()??)).collect()
     }
 
     /// The region along one axis; `None` where the array has no period along it.
-    fn along(axis: usize, dims: &[u64], layout: &Layout, bound: Bound) -> Option<NeededRegion> {
+    fn of_axis(axis: usize, dims: &[u64], layout: &Layout, bound: Bound) -> Option<NeededRegion> {
         let stride = layout.strides[axis];
         let others = (0..dims.len()).filter(|&a| a != axis && dims[a] > 1).map(|a| layout.strides[a]);
         let outer: Vec<i64> = others.filter(|&s| s >= stride).collect();
@@ -120,8 +122,8 @@ impl NeededRegion {
         })
     }
 
-    /// A region that contains both, and perhaps more.
-    fn join(self, other: NeededRegion) -> Option<NeededRegion> {
+    /// A region that contains both.
+    fn hull(self, other: NeededRegion) -> Option<NeededRegion> {
         let origin = self.origin.min(other.origin);
         let end = |r: &NeededRegion| r.more + r.origin - origin;
         (self.period == other.period && self.size == other.size).then(|| NeededRegion {

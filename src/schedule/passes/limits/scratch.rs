@@ -5,30 +5,30 @@ use crate::kernel::{
 };
 use std::collections::BTreeSet;
 
-/// More stores than this are not looked at.
+/// Upper limit of stores that are followed.
 const MOST_STORES: usize = 64;
 
-/// Whether `body` reads no element of memory on the stack that it did not surely write before, in the same execution.
+/// Whether `body` reads only those elements of stack memory that it has certainly written before, in the same execution.
 ///
-/// Stores are followed in program order. Leaving a loop turns a store's index into a box: the first element and a step for each loop. What is
-/// stored under a condition counts inside of it alone. `false` is also the answer where this can't be seen.
+/// Stores are followed in program order. Leaving a loop turns a store's index into a box: the first element and a step for each loop. A
+/// store under a condition counts inside it only. Returns `false` if unknown.
 pub fn is_written_before_read(program: &Program, kernel: &Kernel, body: &[Stmt]) -> bool {
-    let mut flow = Flow { program, kernel, extents: kernel.vars.clone(), written: Vec::new() };
-    flow.statements(body)
+    let mut flow = ScratchFlow { program, kernel, extents: kernel.vars.clone(), written: Vec::new() };
+    flow.visit_all(body)
 }
 
-/// Elements that were surely written: a block at `first`, repeated by each step.
+/// A box of elements that were certainly written: a block at `first`, repeated by each step.
 struct WrittenBox {
     buf: BufId,
     first: Index,
     block: u64,
-    /// Distance and number.
+    /// Distance and count of each repetition.
     steps: Vec<(i64, u64)>,
 }
 
 impl WrittenBox {
-    /// How many elements from the first on are written without a gap.
-    fn dense(&self) -> u64 {
+    /// Number of elements from the first on that are written without a gap.
+    fn dense_prefix(&self) -> u64 {
         let mut steps = self.steps.clone();
         steps.sort_unstable();
         let fits = |length: u64, (by, count): (i64, u64)| {
@@ -37,7 +37,7 @@ impl WrittenBox {
         steps.into_iter().try_fold(self.block, |length, step| fits(length, step).ok_or(length)).unwrap_or_else(|n| n)
     }
 
-    /// The box of all rounds of a loop over `var`; `None` where they leave no box.
+    /// The box of all iterations of a loop over `var`; `None` if they form no box.
     fn of_all_rounds(mut self, var: VarId, extent: u64) -> Option<WrittenBox> {
         if extent == 0 {
             return None;
@@ -58,40 +58,40 @@ impl WrittenBox {
     }
 }
 
-struct Flow<'a> {
+struct ScratchFlow<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
-    /// The extents of loops, those of masked ones without the lanes that are no elements.
+    /// The extents of loops; of masked loops without the masked lanes.
     extents: Extents,
     written: Vec<WrittenBox>,
 }
 
-impl Flow<'_> {
-    fn statements(&mut self, all: &[Stmt]) -> bool {
-        all.iter().all(|stmt| self.statement(stmt))
+impl ScratchFlow<'_> {
+    fn visit_all(&mut self, all: &[Stmt]) -> bool {
+        all.iter().all(|stmt| self.visit(stmt))
     }
 
-    fn statement(&mut self, stmt: &Stmt) -> bool {
+    fn visit(&mut self, stmt: &Stmt) -> bool {
         let before = self.written.len();
         match stmt {
             Stmt::For { var, kind, body } => {
                 let whole = self.extents[*var];
                 let extent = if let LoopKind::Masked(lanes) = kind { *lanes } else { whole };
                 self.extents[*var] = extent;
-                let is_sound = self.statements(body);
+                let is_sound = self.visit_all(body);
                 self.extents[*var] = whole;
                 let inside = self.written.split_off(before);
                 self.written.extend(inside.into_iter().filter_map(|one| one.of_all_rounds(*var, extent)));
                 is_sound
             }
             Stmt::Let { var, value, body } => {
-                let is_sound = self.reads_of_index(value) && self.statements(body);
+                let is_sound = self.reads_of_index(value) && self.visit_all(body);
                 let inside = self.written.split_off(before);
                 self.written.extend(inside.into_iter().filter(|one| !one.first.depends_on(*var, &|_| true)));
                 is_sound
             }
             Stmt::If { cond, body } | Stmt::While { cond, body } => {
-                let is_sound = self.reads(&[*cond]) && self.statements(body);
+                let is_sound = self.reads(&[*cond]) && self.visit_all(body);
                 self.written.truncate(before);
                 is_sound
             }
@@ -117,7 +117,7 @@ impl Flow<'_> {
         self.program.buffers[buf].place == BufferLocation::Stack
     }
 
-    /// Remembers a store, unless its place is only known at run time.
+    /// Records a store, unless its index is known only at run time.
     fn write(&mut self, buf: BufId, first: &Index, block: u64) {
         let mut is_fixed = true;
         for_values(first, &mut |_| is_fixed = false);
@@ -132,7 +132,7 @@ impl Flow<'_> {
         self.reads(&roots)
     }
 
-    /// Whether all elements that expressions load were written.
+    /// Whether all elements that the expressions load were written before.
     fn reads(&self, roots: &[ExprId]) -> bool {
         let (mut open, mut seen) = (roots.to_vec(), BTreeSet::new());
         while let Some(e) = open.pop() {
@@ -156,11 +156,11 @@ impl Flow<'_> {
         true
     }
 
-    /// Whether the elements from `first` to `last` behind it were all written.
+    /// Whether all elements from `first` to `first + last` were written before.
     fn is_written(&self, buf: BufId, first: &Index, last: u64) -> bool {
         let covers = |one: &WrittenBox| {
             let (low, high) = first.add(&one.first.scale(-1)).range(&self.extents);
-            low >= 0 && high.checked_add_unsigned(last).is_some_and(|high| high < one.dense() as i64)
+            low >= 0 && high.checked_add_unsigned(last).is_some_and(|high| high < one.dense_prefix() as i64)
         };
         !self.is_on_stack(buf) || self.written.iter().any(|one| one.buf == buf && covers(one))
     }

@@ -4,25 +4,25 @@ use crate::scalar::ScalarOp;
 use crate::schedule::plan::demand::Bound;
 use crate::tensor::DType;
 
-/// Instructions that are looked at for one number; what takes more is not known.
+/// Upper limit of instructions visited to find one amount; the amount is unknown if that is exceeded.
 const MOST_LOOKS: usize = 256;
-/// Instructions behind each other of which one is the operand of the next, at most: bounds the depth of the recursion.
+/// Upper limit of the recursion depth of a search through operands.
 const MOST_DEEP: usize = 48;
 
-/// A number of a call: an `s32[]`, or a `pred[]` on the way to one.
+/// An integer that a call determines: an `s32[]`, or a `pred[]` on the way to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// An argument of the entry, an `s32[]`.
+    /// An `s32[]` argument of the entry.
     Argument(usize),
-    /// A number that is always the same.
+    /// A constant.
     Constant(i32),
-    /// The result of an op on other numbers, of a type.
+    /// An op on other amounts, with the type of its result.
     Op(ScalarOp, Vec<Amount>, DType),
-    /// The largest of some bounds.
+    /// The maximum of some bounds.
     Largest(Vec<Bound>),
 }
 
-/// Numbers, each once.
+/// Numbered amounts without duplicates.
 #[derive(Clone, Debug, Default)]
 pub struct Amounts {
     all: Vec<Amount>,
@@ -30,7 +30,7 @@ pub struct Amounts {
 
 impl Amounts {
     /// The number of an amount, which is added if it is new.
-    pub fn number(&mut self, amount: Amount) -> usize {
+    pub fn intern(&mut self, amount: Amount) -> usize {
         let known = self.all.iter().position(|a| *a == amount);
         known.unwrap_or_else(|| {
             self.all.push(amount);
@@ -38,14 +38,14 @@ impl Amounts {
         })
     }
 
-    /// The amount with this number, if there is one.
+    /// The amount with this number.
     pub fn get(&self, number: usize) -> Option<&Amount> {
         self.all.get(number)
     }
 
-    /// The bound that an amount is: products with constants and sums with positive ones are those of the bound, so that bounds of one size
-    /// can be compared.
-    pub fn bound(&mut self, amount: Amount) -> Bound {
+    /// The bound that is equal to an amount. Products with constants and sums with positive ones are folded into the bound, so that
+    /// bounds of one size can be compared.
+    pub fn intern_bound(&mut self, amount: Amount) -> Bound {
         let (mut times, mut more, mut rest) = (1u64, 0u64, amount);
         while let Some((op, of, constant)) = rest.with_constant() {
             let next = match op {
@@ -60,11 +60,11 @@ impl Amounts {
                 None => break,
             }
         }
-        Bound { size: self.number(rest), times, more }
+        Bound { size: self.intern(rest), times, more }
     }
 
     /// The larger of two bounds.
-    pub fn larger(&mut self, a: Bound, b: Bound) -> Bound {
+    pub fn max_bound(&mut self, a: Bound, b: Bound) -> Bound {
         if a.size == b.size {
             return Bound { size: a.size, times: a.times.max(b.times), more: a.more.max(b.more) };
         }
@@ -76,18 +76,18 @@ impl Amounts {
             };
             for part in parts {
                 match all.iter_mut().find(|known| known.size == part.size) {
-                    Some(known) => *known = self.larger(*known, part),
+                    Some(known) => *known = self.max_bound(*known, part),
                     None => all.push(part),
                 }
             }
         }
         all.sort_by_key(|bound| bound.size);
-        Bound { size: self.number(Amount::Largest(all)), times: 1, more: 0 }
+        Bound { size: self.intern(Amount::Largest(all)), times: 1, more: 0 }
     }
 }
 
 impl Amount {
-    /// The op that makes it of another amount and a constant that is not negative.
+    /// The op, the other operand and the constant, if the amount is an op on an amount and a constant that is not negative.
     fn with_constant(&self) -> Option<(ScalarOp, Amount, u64)> {
         match self {
             Amount::Op(op @ (ScalarOp::Multiply | ScalarOp::Add), of, DType::S32) => match &of[..] {
@@ -101,20 +101,20 @@ impl Amount {
     }
 }
 
-/// How much is still looked at.
+/// Remaining steps and depth of a search through operands.
 pub struct SearchBudget {
     left: usize,
     deep: usize,
 }
 
 impl SearchBudget {
-    /// All that there may be.
+    /// The full budget.
     pub fn new() -> SearchBudget {
         SearchBudget { left: MOST_LOOKS, deep: 0 }
     }
 
-    /// Looks at one instruction more, whose operands `next` looks at.
-    pub fn at<T>(&mut self, next: impl FnOnce(&mut SearchBudget) -> Option<T>) -> Option<T> {
+    /// Runs `next`, one level deeper, if the budget allows.
+    pub fn descend<T>(&mut self, next: impl FnOnce(&mut SearchBudget) -> Option<T>) -> Option<T> {
         self.left = self.left.checked_sub(1)?;
         if self.deep == MOST_DEEP {
             return None;
@@ -126,25 +126,25 @@ impl SearchBudget {
     }
 }
 
-/// A computation, and the call that runs it.
+/// A computation and the call that runs it.
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {
     /// The module.
     pub module: &'a Module,
     /// The computation.
     pub comp: &'a Computation,
-    /// The computation that calls it, and there the call; `None` of the entry, and where parameters are not the operands of a call.
+    /// The calling computation and the call; `None` for the entry, and if parameters are not the operands of a call.
     pub caller: Option<(&'a Frame<'a>, &'a Inst)>,
 }
 
-/// A search that is tried at the instruction that makes a value.
+/// A search that is applied to the instruction that defines a value.
 type Find<'f, T> = &'f mut dyn FnMut(&Frame, &Inst, &mut SearchBudget) -> Option<T>;
 
 impl Frame<'_> {
-    /// Runs `find` at the instruction that makes a value, through calls, fusions and tuples.
+    /// Applies `find` to the instruction that defines a value, through calls, fusions and tuples.
     pub fn at_source<T>(&self, id: InstId, looks: &mut SearchBudget, find: Find<T>) -> Option<T> {
         let inst = &self.comp[id];
-        looks.at(|looks| match &inst.op {
+        looks.descend(|looks| match &inst.op {
             Op::Parameter(number) => match self.caller {
                 Some((frame, call)) => frame.at_source(*call.operands.get(*number)?, looks, find),
                 None => find(self, inst, looks),
@@ -162,8 +162,8 @@ impl Frame<'_> {
         })
     }
 
-    /// The number that each element of a value is.
-    pub fn amount(&self, id: InstId, looks: &mut SearchBudget) -> Option<Amount> {
+    /// The amount that every element of a value is equal to.
+    pub fn amount_of(&self, id: InstId, looks: &mut SearchBudget) -> Option<Amount> {
         self.at_source(id, looks, &mut |frame, inst, looks| {
             let dtype = inst.shape.as_array()?.dtype;
             let of_entry = std::ptr::eq(frame.comp, frame.module.entry());
@@ -177,10 +177,10 @@ impl Frame<'_> {
                 Op::Broadcast(_) | Op::Reshape | Op::Bitcast
                     if elements(&frame.comp[*inst.operands.first()?]) == Some(1) =>
                 {
-                    frame.amount(inst.operands[0], looks)
+                    frame.amount_of(inst.operands[0], looks)
                 }
                 Op::Elementwise(op) if matches!(dtype, DType::S32 | DType::Pred) => {
-                    let of = inst.operands.iter().map(|&o| frame.amount(o, looks));
+                    let of = inst.operands.iter().map(|&o| frame.amount_of(o, looks));
                     Some(Amount::Op(*op, of.collect::<Option<_>>()?, dtype))
                 }
                 _ => None,

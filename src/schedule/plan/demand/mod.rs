@@ -18,36 +18,36 @@ use amount::{Frame, SearchBudget};
 use operands::of_array;
 use std::collections::HashMap;
 
-/// Elements along an axis that are needed: those below `times * size + more`.
+/// The needed prefix along an axis: elements below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The number of the amount in [`Demand::amounts`] that is the size.
+    /// Number of the amount in [`Demand::amounts`] that is the size.
     pub size: usize,
-    /// How many for each of the size.
+    /// Factor of the size.
     pub times: u64,
-    /// How many besides.
+    /// Elements added to the multiple of the size.
     pub more: u64,
 }
 
-/// For each axis of an array how many elements are needed, all where there is no bound; `None`: nothing of it.
+/// The needed elements of an array: a bound for each axis, all elements if there is none; `None`: none at all.
 pub type Need = Option<Vec<Option<Bound>>>;
 
-/// The elements that are needed of each array of each instruction.
+/// The needed elements of each array of each instruction.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
     comps: HashMap<CompId, HashMap<InstId, Vec<Need>>>,
-    /// The sizes that bounds name.
+    /// The amounts that bounds refer to.
     pub amounts: Amounts,
 }
 
-/// Rounds after which what a loop needs of its state is taken to be all of it.
+/// Iterations of the fixed point for a loop's state, after which all of the state is taken to be needed.
 const MOST_ROUNDS: usize = 4;
 
 impl Demand {
-    /// Propagates the demand of a module's results backwards: for each result where the size of each axis is. Nothing is known of a module
-    /// without sized results: no sizes vary in it.
+    /// Propagates the demand of a module's results backwards, given the size of each axis of each result. Without sized results the
+    /// demand is unknown, as no sizes vary.
     pub fn of(module: &Module, methods: &Methods, results: &[Vec<Option<Count>>]) -> Demand {
-        let mut walk = Walk { methods, needed: Demand::default() };
+        let mut walk = DemandWalk { methods, needed: Demand::default() };
         if results.is_empty() {
             return walk.needed;
         }
@@ -57,42 +57,44 @@ impl Demand {
         let mut bound = |count: &Option<Count>| {
             let amount = match (*count)? {
                 Count::Parameter(number) => Amount::Argument(number),
-                Count::Part(part) => frame.amount(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?,
+                Count::Part(part) => {
+                    frame.amount_of(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?
+                }
             };
-            Some(walk.needed.amounts.bound(amount))
+            Some(walk.needed.amounts.intern_bound(amount))
         };
         let root = leaves.iter().enumerate().map(|(i, leaf)| match results.get(i) {
             Some(axes) if axes.len() == leaf.rank() => Some(axes.iter().map(&mut bound).collect()),
             _ => Some(vec![None; leaf.rank()]),
         });
         let root = root.collect();
-        walk.computation(&frame, module.entry, root);
+        walk.visit_computation(&frame, module.entry, root);
         walk.needed
     }
 
-    /// Whether nothing is known.
+    /// Whether nothing is known about demand.
     pub fn is_empty(&self) -> bool {
         self.comps.is_empty()
     }
 
-    /// The elements that are needed of the arrays of an instruction, if that is known.
+    /// The needed elements of the arrays of an instruction, if known.
     pub fn get(&self, comp: CompId, id: InstId) -> Option<&[Need]> {
         self.comps.get(&comp)?.get(&id).map(Vec::as_slice)
     }
 }
 
-/// Walks a module backwards.
-struct Walk<'a> {
+/// Walks a module backwards and propagates demand.
+struct DemandWalk<'a> {
     methods: &'a Methods,
     needed: Demand,
 }
 
-impl Walk<'_> {
-    /// Adds what a computation needs whose root is needed so; gives what is needed of its parameters.
-    fn computation(&mut self, frame: &Frame, id: CompId, root: Vec<Need>) -> Vec<Vec<Need>> {
+impl DemandWalk<'_> {
+    /// Adds the demand in a computation whose root has the demand `root`; returns the demand on its parameters.
+    fn visit_computation(&mut self, frame: &Frame, id: CompId, root: Vec<Need>) -> Vec<Vec<Need>> {
         let comp = frame.comp;
         let mut own = self.needed.comps.remove(&id).unwrap_or_default();
-        self.needed.amounts.join(own.entry(comp.root).or_default(), root);
+        self.needed.amounts.extend_needs(own.entry(comp.root).or_default(), root);
         for inst in comp.post_order().into_iter().rev() {
             let Some(needs) = own.get(&inst).filter(|needs| needs.iter().any(Option::is_some)).cloned() else {
                 continue;
@@ -102,7 +104,7 @@ impl Walk<'_> {
             let needs = self.whole_tiles(id, inst, comp, needs);
             let operands = self.operands(frame, &comp[inst], &needs);
             for (&operand, need) in comp[inst].operands.iter().zip(operands) {
-                self.needed.amounts.join(own.entry(operand).or_default(), need);
+                self.needed.amounts.extend_needs(own.entry(operand).or_default(), need);
             }
         }
         let of_params = comp.params.iter().map(|p| own.get(p).cloned().unwrap_or_default()).collect();
@@ -110,14 +112,14 @@ impl Walk<'_> {
         of_params
     }
 
-    /// The elements that a convolution computes where some of its results are needed: by Winograd's method those of whole tiles, whose
-    /// results depend on all that the tile reads.
+    /// The elements that a convolution computes if `needs` are needed: Winograd's method computes whole tiles, whose results depend on
+    /// all that the tile reads.
     fn whole_tiles(&self, id: CompId, inst: InstId, comp: &Computation, mut needs: Vec<Need>) -> Vec<Need> {
         let (Op::Convolution(d), [Some(axes)]) = (&comp[inst].op, &mut needs[..]) else { return needs };
         let Some(Algorithm::Winograd(w)) = self.methods.comp(id).get(&inst).map(|c| &c.algorithm) else { return needs };
         for along in &w.along {
             let axis = &mut axes[d.output_spatial[along.axis]];
-            *axis = axis.and_then(|b| Some(Bound { more: b.more.checked_add(along.beyond())?, ..b }));
+            *axis = axis.and_then(|b| Some(Bound { more: b.more.checked_add(along.overhang())?, ..b }));
         }
         needs
     }
@@ -141,42 +143,44 @@ impl Walk<'_> {
             Op::Copy | Op::OptimizationBarrier => vec![needs.to_vec()],
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
                 let inner = Frame { module, comp: &module.comps[*callee], caller: Some((frame, inst)) };
-                self.computation(&inner, *callee, needs.to_vec())
+                self.visit_computation(&inner, *callee, needs.to_vec())
             }
             Op::While { cond, body } => vec![self.while_loop(module, *cond, *body, needs)],
             Op::Conditional(branches) => {
-                let selector = vec![whole(shape(0))];
+                let selector = vec![everything_needed(shape(0))];
                 let of = |b: &CompId| {
                     let inner = Frame { module, comp: &module.comps[*b], caller: None };
-                    self.computation(&inner, *b, needs.to_vec()).into_iter().next().unwrap_or_default()
+                    self.visit_computation(&inner, *b, needs.to_vec()).into_iter().next().unwrap_or_default()
                 };
                 selector.into_iter().chain(branches.iter().map(of)).collect()
             }
-            Op::Sort { .. } | Op::TopK { .. } => vec![vec![self.needed.amounts.joined(needs)]; inst.operands.len()],
+            Op::Sort { .. } | Op::TopK { .. } => vec![vec![self.needed.amounts.union_of(needs)]; inst.operands.len()],
             Op::Reduce { dims, .. } => {
-                let axes = self.needed.amounts.joined(needs).unwrap_or_default();
+                let axes = self.needed.amounts.union_of(needs).unwrap_or_default();
                 let count = inst.operands.len() / 2;
                 let rank = shape(0).as_array().map_or(0, |a| a.rank());
                 let mut kept = axes.into_iter();
                 let of = (0..rank).map(|a| if dims.contains(&a) { None } else { kept.next().flatten() });
                 let of: Vec<Option<Bound>> = of.collect();
-                let of = |i| if i < count { vec![Some(of.clone())] } else { whole(shape(i)) };
+                let of = |i| if i < count { vec![Some(of.clone())] } else { everything_needed(shape(i)) };
                 (0..inst.operands.len()).map(of).collect()
             }
             _ => match needs {
                 [Some(axes)] => (0..inst.operands.len())
                     .map(|i| match inst.op {
-                        Op::Elementwise(ScalarOp::Select) if i == 1 => vec![Some(self.chosen(frame, inst, axes))],
+                        Op::Elementwise(ScalarOp::Select) if i == 1 => {
+                            vec![Some(self.select_demand(frame, inst, axes))]
+                        }
                         _ => of_array(comp, inst, axes, i),
                     })
                     .collect(),
-                _ => (0..inst.operands.len()).map(|i| whole(shape(i))).collect(),
+                _ => (0..inst.operands.len()).map(|i| everything_needed(shape(i))).collect(),
             },
         }
     }
 
-    /// The demand of a `select` on its second operand: nothing where the first is false.
-    fn chosen(&mut self, frame: &Frame, select: &Inst, axes: &[Option<Bound>]) -> Vec<Option<Bound>> {
+    /// The demand of a `select` on its second operand: nothing where the condition is known to be false.
+    fn select_demand(&mut self, frame: &Frame, select: &Inst, axes: &[Option<Bound>]) -> Vec<Option<Bound>> {
         let of_mask = masks::bounds(frame, select.operands[0], &mut self.needed.amounts);
         let nearer = |(i, bound): (usize, &Option<Bound>)| {
             let mask = of_mask.get(i).copied().flatten();
@@ -190,25 +194,25 @@ impl Walk<'_> {
         let root = module.comps[cond].root;
         let mut state = needs.to_vec();
         let inside = |comp: CompId| Frame { module, comp: &module.comps[comp], caller: None };
-        let of_cond = self.computation(&inside(cond), cond, whole(&module.comps[cond][root].shape));
-        self.needed.amounts.join(&mut state, of_cond.into_iter().next().unwrap_or_default());
+        let of_cond = self.visit_computation(&inside(cond), cond, everything_needed(&module.comps[cond][root].shape));
+        self.needed.amounts.extend_needs(&mut state, of_cond.into_iter().next().unwrap_or_default());
         for round in 0.. {
             let before = state.clone();
-            let of_body = self.computation(&inside(body), body, state.clone());
-            self.needed.amounts.join(&mut state, of_body.into_iter().next().unwrap_or_default());
+            let of_body = self.visit_computation(&inside(body), body, state.clone());
+            self.needed.amounts.extend_needs(&mut state, of_body.into_iter().next().unwrap_or_default());
             if state == before {
                 break;
             }
             if round == MOST_ROUNDS {
-                state = whole(&module.comps[body][module.comps[body].root].shape);
+                state = everything_needed(&module.comps[body][module.comps[body].root].shape);
             }
         }
         state
     }
 }
 
-/// The elements that an instruction computes where some of its results are needed. Sorts compute all of each line, as any element may come
-/// to stand anywhere; factors and the unknowns of a system are all read again by their kernels.
+/// The elements that an instruction computes if `needs` are needed. Sorts compute whole lines, as any element may move anywhere; kernels
+/// of factorizations and triangular solves read all their results again.
 fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<Need>) -> Vec<Need> {
     let rank = comp[inst].operands.first().and_then(|&o| comp[o].shape.as_array()).map_or(0, |a| a.rank());
     let axes = match &comp[inst].op {
@@ -218,37 +222,37 @@ fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<Need>) -> Vec<Need> 
         _ => return needs,
     };
     let axes: Vec<usize> = axes.collect();
-    needs.into_iter().map(|need| Some(without(need?, &axes))).collect()
+    needs.into_iter().map(|need| Some(without_axes(need?, &axes))).collect()
 }
 
-/// All elements of a value.
-fn whole(shape: &Shape) -> Vec<Need> {
+/// The demand on all elements of a value.
+fn everything_needed(shape: &Shape) -> Vec<Need> {
     shape.leaves().iter().map(|leaf| Some(vec![None; leaf.rank()])).collect()
 }
 
 impl Amounts {
-    /// The union of the demands on several arrays of the same sizes.
-    fn joined(&mut self, needs: &[Need]) -> Need {
+    /// The union of the demands on several arrays of the same shape.
+    fn union_of(&mut self, needs: &[Need]) -> Need {
         let mut all = Vec::new();
-        needs.iter().for_each(|need| self.join(&mut all, vec![need.clone()]));
+        needs.iter().for_each(|need| self.extend_needs(&mut all, vec![need.clone()]));
         all.pop().flatten()
     }
 
-    /// Adds what is needed besides.
-    fn join(&mut self, all: &mut Vec<Need>, more: Vec<Need>) {
+    /// Adds further demand to `all`.
+    fn extend_needs(&mut self, all: &mut Vec<Need>, more: Vec<Need>) {
         all.resize(all.len().max(more.len()), None);
         for (one, more) in all.iter_mut().zip(more) {
             let Some(more) = more else { continue };
             *one = Some(match one.take() {
                 None => more,
-                Some(axes) => axes.into_iter().zip(more).map(|(a, b)| Some(self.larger(a?, b?))).collect(),
+                Some(axes) => axes.into_iter().zip(more).map(|(a, b)| Some(self.max_bound(a?, b?))).collect(),
             });
         }
     }
 }
 
-/// The bounds without those along `axes`, which are needed whole.
-fn without(mut bounds: Vec<Option<Bound>>, axes: &[usize]) -> Vec<Option<Bound>> {
+/// The bounds, except along `axes`, which are needed whole.
+fn without_axes(mut bounds: Vec<Option<Bound>>, axes: &[usize]) -> Vec<Option<Bound>> {
     axes.iter().filter(|&&a| a < bounds.len()).collect::<Vec<_>>().into_iter().for_each(|&a| bounds[a] = None);
     bounds
 }

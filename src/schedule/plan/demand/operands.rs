@@ -1,12 +1,12 @@
 //! Demand of instructions with array results on their operands, axis by axis.
 use crate::hlo::attrs::{ConvDims, DotDims, GatherDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{Computation, Inst, InstId, Op};
-use crate::schedule::plan::demand::{Bound, Need, whole, without};
+use crate::schedule::plan::demand::{Bound, Need, everything_needed, without_axes};
 
-/// The demand of an instruction with an array result on operand `i`, an array too where anything but all of it is.
+/// The demand of an instruction on its operand `i`; both are arrays if any elements can be left out.
 pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usize) -> Vec<Need> {
     let shape = &comp[inst.operands[i]].shape;
-    let all = whole(shape);
+    let all = everything_needed(shape);
     let Some(operand) = shape.as_array() else { return all };
     let rank = operand.rank();
     let dims = inst.shape.as_array().map_or(&[][..], |a| &a.dims);
@@ -20,10 +20,10 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usiz
             perm.iter().enumerate().for_each(|(axis, &from)| of[from] = at(axis));
             of
         }
-        Op::Reshape | Op::Bitcast => reshaped(axes, dims, &operand.dims),
+        Op::Reshape | Op::Bitcast => through_reshape(axes, dims, &operand.dims),
         Op::Dot(d) => dot(d, &at, i, rank, axes.len()),
         Op::Convolution(d) => convolution(d, &at, i, rank),
-        Op::ReduceWindow { window, .. } if i < inst.operands.len() / 2 => windows(axes, window),
+        Op::ReduceWindow { window, .. } if i < inst.operands.len() / 2 => through_windows(axes, window),
         Op::Concatenate(axis) => {
             let size = |&o: &InstId| comp[o].shape.as_array().map_or(0, |a| a.dims.get(*axis).copied().unwrap_or(0));
             let before: u64 = inst.operands[..i].iter().map(size).sum();
@@ -31,9 +31,9 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usiz
             of[*axis] = at(*axis).map(|b| Bound { more: b.more.saturating_sub(before), ..b });
             of
         }
-        Op::Slice(all) => all.iter().zip(axes).map(|(s, b)| sliced(s, (*b)?)).collect(),
-        Op::Pad(all) if i == 0 => all.iter().zip(axes).map(|(p, b)| unpadded(p, (*b)?)).collect(),
-        Op::Reverse(turned) => without(same(), turned),
+        Op::Slice(all) => all.iter().zip(axes).map(|(s, b)| through_slice(s, (*b)?)).collect(),
+        Op::Pad(all) if i == 0 => all.iter().zip(axes).map(|(p, b)| through_pad(p, (*b)?)).collect(),
+        Op::Reverse(turned) => without_axes(same(), turned),
         Op::DynamicSlice(_) if i == 0 => anywhere_bounds(axes, dims, &operand.dims),
         Op::DynamicUpdateSlice if i == 0 => same(),
         // what is beyond a bound in the part is beyond it in the array
@@ -41,11 +41,11 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usiz
         Op::Gather(d) => gather(d, &at, i, &operand.dims, axes.len()),
         Op::Cholesky { .. } | Op::TriangularSolve { .. } => {
             let inner: Vec<usize> = (rank.saturating_sub(2)..rank).collect();
-            without(same(), &inner)
+            without_axes(same(), &inner)
         }
         Op::Fft { length, .. } => {
             let inner: Vec<usize> = (rank.saturating_sub(length.len())..rank).collect();
-            without(same(), &inner)
+            without_axes(same(), &inner)
         }
         _ => return all,
     };
@@ -81,7 +81,7 @@ fn convolution(d: &ConvDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank
                 of[d.input_batch] = at(d.output_batch);
             }
             for ((&axis, &out), w) in d.input_spatial.iter().zip(&d.output_spatial).zip(&d.window) {
-                of[axis] = at(out).and_then(|b| reached(b, w));
+                of[axis] = at(out).and_then(|b| through_window(b, w));
             }
         }
         1 if d.batch_group_count == 1 && d.feature_group_count == 1 => {
@@ -92,14 +92,14 @@ fn convolution(d: &ConvDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank
     of
 }
 
-fn windows(axes: &[Option<Bound>], window: &[WindowDim]) -> Vec<Option<Bound>> {
-    window.iter().zip(axes).map(|(w, b)| reached((*b)?, w)).collect()
+fn through_windows(axes: &[Option<Bound>], window: &[WindowDim]) -> Vec<Option<Bound>> {
+    window.iter().zip(axes).map(|(w, b)| through_window((*b)?, w)).collect()
 }
 
-/// The elements over which the windows below a bound lie.
-fn reached(b: Bound, w: &WindowDim) -> Option<Bound> {
+/// The bound of the elements that windows below bound `b` read.
+fn through_window(b: Bound, w: &WindowDim) -> Option<Bound> {
     let (stride, holes) = (i64::try_from(w.stride).ok()?, w.lhs_dilate.max(1));
-    let before_last = i64::try_from(w.reach()?).ok()?.checked_sub(1)?;
+    let before_last = i64::try_from(w.span()?).ok()?.checked_sub(1)?;
     let last = i64::try_from(b.more).ok()?.checked_sub(1)?.checked_mul(stride)?;
     let last = last.checked_add(before_last)?.checked_sub(w.pad_low)?;
     let times = b.times.checked_mul(w.stride)?.div_ceil(holes);
@@ -108,7 +108,7 @@ fn reached(b: Bound, w: &WindowDim) -> Option<Bound> {
     Some(Bound { times, more, ..b })
 }
 
-fn sliced(s: &SliceDim, b: Bound) -> Option<Bound> {
+fn through_slice(s: &SliceDim, b: Bound) -> Option<Bound> {
     let stride = s.stride.max(1);
     let times = b.times.checked_mul(stride)?;
     // the last element that is kept is `stride` times the number of those before it behind the first
@@ -116,7 +116,7 @@ fn sliced(s: &SliceDim, b: Bound) -> Option<Bound> {
     Some(Bound { times, more, ..b })
 }
 
-fn unpadded(p: &PadDim, b: Bound) -> Option<Bound> {
+fn through_pad(p: &PadDim, b: Bound) -> Option<Bound> {
     let more = i64::try_from(b.more).ok()?.checked_sub(p.low)?;
     (p.interior == 0).then(|| Bound { more: more.max(0) as u64, ..b })
 }
@@ -152,9 +152,9 @@ fn gather(
     of
 }
 
-/// Bounds of the operand of a reshape from `to` to `dims`: groups of axes with equally many elements are looked at by themselves, and a
-/// bound of the first axis of one becomes one of the first axis there.
-pub fn reshaped(axes: &[Option<Bound>], dims: &[u64], to: &[u64]) -> Vec<Option<Bound>> {
+/// Bounds of the operand of a reshape from `to` to `dims`: within each group of axes with equally many elements, a bound of the first
+/// axis becomes one of the first axis there.
+pub fn through_reshape(axes: &[Option<Bound>], dims: &[u64], to: &[u64]) -> Vec<Option<Bound>> {
     let mut of = vec![None; to.len()];
     let real = |dims: &[u64]| (0..dims.len()).filter(|&a| dims[a] != 1).collect::<Vec<_>>();
     let (from, into) = (real(dims), real(to));

@@ -1,21 +1,22 @@
 //! Decides from the operands below an instruction whether it is better off in a kernel of its own.
 use super::rows::{Rows, row_form};
-use super::{Planner, linear, path};
+use super::{FusionPlanner, linear, path};
 use crate::hlo::{InstId, Op};
 use crate::util::id_vec::Id;
 
-/// Most instructions of a cone: those that lead to one instruction element for element.
+/// Upper limit of instructions in a cone: those that lead element by element to one instruction alone.
 const MOST_CONE_INSTRUCTIONS: usize = 64;
 
-impl Planner<'_> {
-    /// Whether a contraction would take `id` in as its epilogue: it is among what only leads to `id`, element for element.
+impl FusionPlanner<'_> {
+    /// Whether a contraction would absorb `id` into its epilogue: everything computed from the contraction leads, element by element, to
+    /// `id`.
     pub(super) fn is_epilogue(&self, id: InstId) -> bool {
         let mut cone = vec![id];
         let mut next = 0;
         while next < cone.len() && cone.len() < MOST_CONE_INSTRUCTIONS {
             let inst = &self.comp[cone[next]];
             next += 1;
-            if !linear(&inst.op) && !path::moves(&inst.op) {
+            if !linear(&inst.op) && !path::permutes_elements(&inst.op) {
                 continue;
             }
             for &o in &inst.operands {
@@ -23,7 +24,7 @@ impl Planner<'_> {
                 if !inside || cone.contains(&o) || self.elements(o) != self.elements(id) {
                     continue;
                 }
-                if self.contracts(o) || matches!(self.comp[o].op, Op::ReduceWindow { .. }) {
+                if self.is_contraction(o) || matches!(self.comp[o].op, Op::ReduceWindow { .. }) {
                     return true;
                 }
                 cone.push(o);
@@ -32,12 +33,12 @@ impl Planner<'_> {
         false
     }
 
-    /// Whether `id` multiplies and adds.
-    pub(super) fn contracts(&self, id: InstId) -> bool {
+    /// Whether `id` is a contraction: it multiplies and adds.
+    pub(super) fn is_contraction(&self, id: InstId) -> bool {
         matches!(self.comp[id].op, Op::Dot(_) | Op::Convolution(_))
     }
 
-    /// Notes which instructions may be computed from reductions of rows; `order` has operands before their readers.
+    /// Marks the instructions that may be computed from row reductions; `order` is topological.
     pub(super) fn note_rows(&mut self, order: &[InstId]) {
         for &id in order {
             let inst = &self.comp[id];
@@ -47,7 +48,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The rows of a reduction that `id` is or that it is computed from, element for element.
+    /// The rows of the reduction that `id` is, or is computed from element by element.
     pub(super) fn rows_below(&self, id: InstId) -> Option<Rows> {
         if !self.above_rows[id.index()] {
             return None;

@@ -14,11 +14,11 @@ mod rows;
 
 use crate::hlo::{Computation, ElementMapping, InstId, Module, Op, OperandUses};
 use crate::util::id_vec::{Id, IdVec};
-pub use path::{Move, forward};
-pub use rows::{FEW_COLUMNS, RowRole, Rows, demand};
+pub use path::{Move, root_coordinates};
+pub use rows::{FEW_COLUMNS, RowRole, Rows, operand_role};
 use std::collections::HashSet;
 
-/// Most instructions that one kernel takes in.
+/// Upper limit of instructions fused into one kernel.
 pub const LARGEST_GROUP: usize = 96;
 
 /// The fusion decision for an instruction.
@@ -30,16 +30,16 @@ pub enum FusionDecision {
     Inlined(Option<InstId>),
 }
 
-/// The cut of one computation into kernels.
+/// The division of one computation into kernels.
 #[derive(Clone, Debug)]
 pub struct Fusion {
-    /// By instruction.
+    /// The decision for each instruction.
     pub decision: IdVec<InstId, FusionDecision>,
-    /// The anchor of a root, where it has one.
+    /// The anchor of each root: the instruction that decides the method of its kernel.
     pub anchor: IdVec<InstId, Option<InstId>>,
-    /// How an anchor's elements become its root's: what is applied to coordinates, the anchor's end first.
+    /// The path from an anchor's elements to its root's: transformations of coordinates, the anchor's first.
     pub path: IdVec<InstId, Vec<Move>>,
-    /// The rows of a root that is a row kernel.
+    /// The rows of a root whose kernel works by rows.
     pub rows: IdVec<InstId, Option<Rows>>,
     /// The role of an instruction inside a row kernel.
     pub role: IdVec<InstId, RowRole>,
@@ -53,7 +53,7 @@ impl Fusion {
         self.decision[id] == FusionDecision::Materialised
     }
 
-    /// The root of the kernel that computes it, where there is one alone.
+    /// The root of the only kernel that computes an instruction.
     pub fn root_of(&self, id: InstId) -> Option<InstId> {
         match self.decision[id] {
             FusionDecision::Materialised => Some(id),
@@ -61,21 +61,21 @@ impl Fusion {
         }
     }
 
-    /// Whether an instruction is a value of each row in the row kernel `root`.
+    /// Whether an instruction has one value for each row in the row kernel `root`.
     pub fn is_in_rows(&self, id: InstId, root: InstId) -> bool {
         id == root || self.decision[id] == FusionDecision::Inlined(Some(root)) && self.role[id] != RowRole::Free
     }
 
-    /// The instructions of row kernel `root` that are values of each row, in post order.
+    /// The instructions of row kernel `root` with one value for each row, in post order.
     pub fn members_of_rows(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
-        let mut members = self.computed(comp, root);
+        let mut members = self.computed_instructions(comp, root);
         members.retain(|&id| self.is_in_rows(id, root));
         members.sort_unstable_by_key(|&id| self.position[id]);
         members
     }
 
-    /// The instructions that the kernel of `root` computes: the root and all that is fused into it, each once.
-    pub fn computed(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
+    /// The instructions that the kernel of `root` computes: the root and all instructions fused into it, each once.
+    pub fn computed_instructions(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
         let (mut open, mut seen, mut all) = (vec![root], HashSet::new(), Vec::new());
         while let Some(id) = open.pop() {
             if seen.insert(id) {
@@ -87,18 +87,18 @@ impl Fusion {
     }
 }
 
-/// How a reader uses an operand.
+/// The way in which a reader uses an operand.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Use {
-    /// The reader takes each element once.
+    /// The reader uses each element once.
     Once,
-    /// The reader takes elements several times.
+    /// The reader uses elements several times.
     Often,
-    /// The reader takes elements from memory only.
+    /// The reader needs the operand in memory.
     Memory,
 }
 
-/// How `op` uses an operand.
+/// The way in which `op` uses an operand.
 pub fn use_of(op: &Op, operand: usize) -> Use {
     match op {
         Op::Broadcast(_) => Use::Often,
@@ -113,13 +113,13 @@ pub fn use_of(op: &Op, operand: usize) -> Use {
     }
 }
 
-/// Whether an op only moves elements, and for free.
+/// Whether an op only moves elements, by a change of indices alone.
 pub fn index_only(op: &Op) -> bool {
     matches!(op.elements(), ElementMapping::SameOrder | ElementMapping::Rearranged)
 }
 
-/// Whether each element is computed from a few of others, so that it may be where those are read.
-pub fn inlineable(op: &Op) -> bool {
+/// Whether each element depends on a few elements of the operands, so that it may be computed where it is read.
+pub fn is_inlineable(op: &Op) -> bool {
     match op.elements() {
         ElementMapping::Pointwise | ElementMapping::SameOrder | ElementMapping::Rearranged => true,
         // one that writes into an array, or joins several, has loops of its own
@@ -132,13 +132,13 @@ fn can_anchor(op: &Op) -> bool {
     matches!(op, Op::Dot(_) | Op::Convolution(_) | Op::Reduce { .. } | Op::ReduceWindow { .. })
 }
 
-/// Whether an op keeps every element in row-major order.
+/// Whether an op preserves the row-major order of elements.
 fn linear(op: &Op) -> bool {
     op.elements() == ElementMapping::SameOrder || matches!(op, Op::Elementwise(_))
 }
 
-/// Decides for every instruction of `comp`. Of several that may be the anchor of a kernel, the last one of `order` is, which has
-/// operands before their readers.
+/// Decides on the fusion of every instruction of `comp`. Of several possible anchors of a kernel, the last in `order` (a topological
+/// order) is chosen.
 pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
     let ids = || comp.insts.ids();
     let mut position: IdVec<InstId, usize> = ids().map(|_| usize::MAX).collect();
@@ -152,7 +152,7 @@ pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
         position,
     };
     let n = comp.insts.len();
-    let mut p = Planner {
+    let mut p = FusionPlanner {
         module,
         comp,
         uses: comp.uses(),
@@ -169,23 +169,23 @@ pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
     p.fusion
 }
 
-struct Planner<'a> {
+struct FusionPlanner<'a> {
     module: &'a Module,
     comp: &'a Computation,
-    /// The readers of each instruction, and which of their operands it is.
+    /// The readers of each instruction, with the index of the operand.
     uses: OperandUses,
     fusion: Fusion,
-    /// How an instruction's elements become those of its root, where each becomes one.
+    /// The path from an instruction's elements to its root's, if it is one to one.
     align: Vec<Option<Vec<Move>>>,
     /// The instructions that are fused into each root, readers before their operands.
     members: Vec<Vec<InstId>>,
-    /// Inlined and computed again and again for one element of the root.
+    /// Whether an inlined instruction is computed several times for one element of the root.
     again: Vec<bool>,
-    /// Whether an instruction is a reduction of rows, or may be computed from one through what is pointwise or repeats elements.
+    /// Whether an instruction is a row reduction, or may be computed from one by pointwise ops and broadcasts.
     above_rows: Vec<bool>,
 }
 
-impl Planner<'_> {
+impl FusionPlanner<'_> {
     fn visit(&mut self, id: InstId) {
         let inst = &self.comp[id];
         let readers = &self.uses[id];
@@ -196,10 +196,11 @@ impl Planner<'_> {
         match decision {
             FusionDecision::Inlined(Some(root)) => {
                 self.members[root.index()].push(id);
-                if self.fusion.rows[root].is_some() && self.rowwise(id) {
+                if self.fusion.rows[root].is_some() && self.is_rowwise(id) {
                     return;
                 }
-                self.align[id.index()] = self.common_path(id).filter(|_| linear(&inst.op) || path::moves(&inst.op));
+                self.align[id.index()] =
+                    self.common_path(id).filter(|_| linear(&inst.op) || path::permutes_elements(&inst.op));
                 if can_anchor(&inst.op) {
                     self.fusion.path[id] = self.common_path(id).unwrap_or_default();
                     self.fusion.anchor[root] = Some(id);
@@ -207,31 +208,31 @@ impl Planner<'_> {
             }
             FusionDecision::Inlined(None) => {}
             FusionDecision::Materialised => {
-                let each = linear(&inst.op) || path::moves(&inst.op);
+                let each = linear(&inst.op) || path::permutes_elements(&inst.op);
                 self.align[id.index()] = (each && inst.shape.as_array().is_some()).then(Vec::new);
                 self.start_rows(id);
             }
         }
     }
 
-    /// The readers of `id` with the number of the operand that it is.
+    /// The readers of `id`, with the index of the operand.
     fn uses(&self, id: InstId) -> impl Iterator<Item = (InstId, usize)> + '_ {
         self.uses[id].iter().copied()
     }
 
-    /// The kernel root that all readers of `id` are computed with, if it is the same for all.
+    /// The root of the kernel that computes all readers of `id`, if it is the same for all.
     fn common_root(&self, id: InstId) -> Option<InstId> {
         let mut roots = self.uses(id).map(|(user, _)| self.fusion.root_of(user));
         let root = roots.next()??;
         roots.all(|other| other == Some(root)).then_some(root)
     }
 
-    /// How elements of `id` become those of the root, if each becomes exactly one, the same by every reader.
+    /// The path from elements of `id` to the root's, if it is one to one and the same through every reader.
     fn common_path(&self, id: InstId) -> Option<Vec<Move>> {
         let mut common: Option<Vec<Move>> = None;
         for (u, _) in self.uses(id) {
             let above = self.align[u.index()].as_ref()?;
-            let through = path::through(self.comp, id, u, above)?;
+            let through = path::path_through_reader(self.comp, id, u, above)?;
             if common.as_ref().is_some_and(|c| *c != through) {
                 return None;
             }
@@ -258,7 +259,7 @@ impl Planner<'_> {
             let fits = root.filter(free).filter(|_| self.common_path(id).is_some());
             return fits.map_or(FusionDecision::Materialised, |r| FusionDecision::Inlined(Some(r)));
         }
-        if !inlineable(op) || self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory) {
+        if !is_inlineable(op) || self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory) {
             return FusionDecision::Materialised;
         }
         // Loops of its own write it right into the concatenation, and may follow a contraction.
@@ -267,7 +268,7 @@ impl Planner<'_> {
             return FusionDecision::Materialised;
         }
         // The kernel has its contraction: this one's result is better finished where it is made.
-        let taken = root.is_some_and(|r| self.fusion.anchor[r].is_some_and(|a| self.contracts(a)));
+        let taken = root.is_some_and(|r| self.fusion.anchor[r].is_some_and(|a| self.is_contraction(a)));
         if taken && matches!(op, Op::Elementwise(_)) && self.is_epilogue(id) {
             return FusionDecision::Materialised;
         }
@@ -284,7 +285,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether one reader alone takes each element at one place: `x * x` does.
+    /// Whether one reader alone uses each element at one place, as `x * x` does.
     fn is_read_once(&self, id: InstId) -> bool {
         let mut uses = self.uses(id);
         let Some((first, _)) = uses.next() else { return false };
@@ -292,15 +293,15 @@ impl Planner<'_> {
         uses.all(|(user, _)| user == first && is_pointwise)
     }
 
-    /// Whether a reader takes elements again and again, itself or through what it only moves.
+    /// Whether a reader uses elements several times, itself or through ops that only move them.
     fn is_read_often(&self, id: InstId) -> bool {
         self.uses(id).any(|(u, i)| self.again[u.index()] || use_of(&self.comp[u].op, i) == Use::Often)
     }
 
-    /// Whether `id` had better be in memory than what `reader` makes of its elements: it is in any case, or is less.
+    /// Whether `id` had better be in memory than the result of `reader`: it is in memory anyway, or is smaller.
     fn is_kept_for(&self, id: InstId, reader: InstId) -> bool {
         let op = &self.comp[id].op;
-        !inlineable(op) || index_only(op) || self.elements(id) < self.elements(reader)
+        !is_inlineable(op) || index_only(op) || self.elements(id) < self.elements(reader)
     }
 
     fn elements(&self, id: InstId) -> Option<u64> {

@@ -3,22 +3,22 @@ use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
 use crate::kernel::index::{Extents, reshape};
 
-/// One step of coordinates.
+/// One transformation of coordinates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// Row-major order is kept; sizes before and after.
+    /// Reshape: row-major order is kept; sizes before and after.
     Reshape(Vec<u64>, Vec<u64>),
-    /// Axis `i` after is axis `perm[i]` before.
+    /// Transpose: axis `i` of the result is axis `perm[i]` of the operand.
     Transpose(Vec<usize>),
 }
 
 /// Whether the op permutes elements.
-pub fn moves(op: &Op) -> bool {
+pub fn permutes_elements(op: &Op) -> bool {
     matches!(op, Op::Transpose(_))
 }
 
-/// The path of `id` through its reader `user`, whose own path is `above`; `None` where elements are dropped, repeated or mixed.
-pub fn through(comp: &Computation, id: InstId, user: InstId, above: &[Move]) -> Option<Vec<Move>> {
+/// The path of `id` through its reader `user`, whose own path to the root is `above`; `None` if elements are dropped, repeated or mixed.
+pub fn path_through_reader(comp: &Computation, id: InstId, user: InstId, above: &[Move]) -> Option<Vec<Move>> {
     let (from, to) = (comp[id].shape.as_array()?, comp[user].shape.as_array()?);
     let step = match &comp[user].op {
         Op::Elementwise(_) | Op::Copy | Op::OptimizationBarrier => (from.dims == to.dims).then_some(None)?,
@@ -38,8 +38,8 @@ pub fn through(comp: &Computation, id: InstId, user: InstId, above: &[Move]) -> 
     Some(path)
 }
 
-/// Coordinates of a root's element, from those of the anchor's.
-pub fn forward(path: &[Move], at: &[Index], extents: &Extents) -> Vec<Index> {
+/// The coordinates of a root's element, from those of the anchor's.
+pub fn root_coordinates(path: &[Move], at: &[Index], extents: &Extents) -> Vec<Index> {
     let mut at = at.to_vec();
     for step in path {
         at = match step {

@@ -2,37 +2,37 @@
 //!
 //! Inside, an instruction is *full* (one element for each of the row's, in row-major order), *row* (one for each row), or
 //! *free*: read at coordinates of its own, as a bias is that every row shares.
-use super::{FusionDecision, LARGEST_GROUP, Planner, Use, inlineable, linear, use_of};
+use super::{FusionDecision, FusionPlanner, LARGEST_GROUP, Use, is_inlineable, linear, use_of};
 use crate::hlo::{Computation, InstId, Module, Op};
 use crate::schedule::plan::fold::simple_fold;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
 
-/// Most columns of rows whose one element a row is not computed at length (`exp`, `pow`) in their kernel: alone it takes as long
-/// there as a vector, and by elements it takes a vector for every few rows.
+/// Most columns of rows for which a long function (`exp`, `pow`) of one value a row is computed outside the row kernel: alone it takes as
+/// long there as a vector, and computed elementwise it takes a vector for several rows.
 pub const FEW_COLUMNS: u64 = 8;
 
-/// How an array is cut into rows.
+/// The division of an array into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// The number of rows.
     pub rows: u64,
-    /// Elements of each, at least 2.
+    /// Elements of a row, at least 2.
     pub columns: u64,
 }
 
 /// The role of an instruction inside a row kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowRole {
-    /// One element for each of the row's.
+    /// One value for each element of the row.
     Full,
-    /// One element for each row.
+    /// One value for each row.
     Row,
-    /// Read at coordinates of its own.
+    /// A value read at coordinates of its own.
     Free,
 }
 
-/// The rows that `id` folds, if it is a reduction of whole rows of one array by an associative op.
+/// The rows that `id` reduces, if it is a reduction of whole rows of one array by an associative op.
 pub fn row_form(module: &Module, comp: &Computation, id: InstId) -> Option<Rows> {
     let Op::Reduce { dims: axes, comp: folder } = &comp[id].op else { return None };
     let [input, _] = comp[id].operands[..] else { return None };
@@ -64,8 +64,8 @@ fn by_row(comp: &Computation, user: InstId, operand: InstId, map: &[usize], r: R
     before == r.rows && mapped == wanted && from.elements() == r.rows
 }
 
-/// The role that `user`, itself in `role`, requires of its operand number `i`.
-pub fn demand(comp: &Computation, user: InstId, i: usize, role: RowRole, r: Rows) -> RowRole {
+/// The role that `user`, itself in `role`, requires of its operand `i`.
+pub fn operand_role(comp: &Computation, user: InstId, i: usize, role: RowRole, r: Rows) -> RowRole {
     let inst = &comp[user];
     let operand = inst.operands[i];
     let count = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
@@ -84,8 +84,8 @@ pub fn demand(comp: &Computation, user: InstId, i: usize, role: RowRole, r: Rows
     }
 }
 
-impl Planner<'_> {
-    /// A root that is itself a reduction of rows starts a row kernel.
+impl FusionPlanner<'_> {
+    /// Starts a row kernel at a root that is itself a row reduction.
     pub(super) fn start_rows(&mut self, id: InstId) {
         if let Some(rows) = row_form(self.module, self.comp, id) {
             self.fusion.rows[id] = Some(rows);
@@ -94,18 +94,19 @@ impl Planner<'_> {
     }
 
     /// Whether an instruction belongs to its row kernel by its role.
-    pub(super) fn rowwise(&self, id: InstId) -> bool {
+    pub(super) fn is_rowwise(&self, id: InstId) -> bool {
         self.fusion.role[id] != RowRole::Free
     }
 
     /// The role that all readers of `id` require of it, if they agree.
-    fn asked(&self, id: InstId, r: Rows, role: &dyn Fn(InstId) -> RowRole) -> Option<RowRole> {
-        let mut all = self.uses(id).map(|(u, i)| demand(self.comp, u, i, role(u), r));
+    fn required_role(&self, id: InstId, r: Rows, role: &dyn Fn(InstId) -> RowRole) -> Option<RowRole> {
+        let mut all = self.uses(id).map(|(u, i)| operand_role(self.comp, u, i, role(u), r));
         let first = all.next()?;
         all.all(|x| x == first).then_some(first)
     }
 
-    /// Makes `root` a row kernel of the rows that `id`, or what it is computed from, folds, if all that it has taken in fits.
+    /// Makes `root` a row kernel of the rows that `id`, or its operands, reduce, if everything fused into it fits; returns whether it
+    /// did.
     pub(super) fn found_rows(&mut self, id: InstId, root: InstId) -> bool {
         let Some(r) = self.rows_below(id) else { return false };
         if self.fusion.anchor[root].is_some() || !linear(&self.comp[root].op) {
@@ -118,7 +119,7 @@ impl Planner<'_> {
         };
         let mut roles = HashMap::from([(root, role)]);
         for &m in self.members[root.index()].iter().chain([&id]) {
-            let Some(role) = self.asked(m, r, &|u| roles.get(&u).copied().unwrap_or(RowRole::Free)) else {
+            let Some(role) = self.required_role(m, r, &|u| roles.get(&u).copied().unwrap_or(RowRole::Free)) else {
                 return false;
             };
             roles.insert(m, role);
@@ -138,23 +139,23 @@ impl Planner<'_> {
         true
     }
 
-    /// Whether `id` would be computed at length for one element of each short row.
+    /// Whether `id` would be a long function of one element of each short row.
     fn is_alone_at_length(&self, id: InstId, role: RowRole, r: Rows) -> bool {
         let is_long = matches!(self.comp[id].op, Op::Elementwise(op) if op.is_long());
         role == RowRole::Row && is_long && r.rows > 1 && r.columns <= FEW_COLUMNS
     }
 
-    /// Whether `id` becomes part of the row kernel `root`; `None`: as it would be with any kernel.
+    /// Decides whether `id` becomes part of the row kernel `root`; `None` if the ordinary rules decide.
     pub(super) fn join_rows(&mut self, id: InstId, root: InstId) -> Option<FusionDecision> {
         let r = self.fusion.rows[root]?;
-        let role = self.asked(id, r, &|u| self.fusion.role[u])?;
+        let role = self.required_role(id, r, &|u| self.fusion.role[u])?;
         let op = &self.comp[id].op;
         if role == RowRole::Free || self.members[root.index()].len() >= LARGEST_GROUP {
             return None;
         }
         let reduction = role == RowRole::Row && row_form(self.module, self.comp, id) == Some(r);
         let memory = self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory);
-        if !reduction && (!inlineable(op) || memory) {
+        if !reduction && (!is_inlineable(op) || memory) {
             return None;
         }
         if role == RowRole::Full && linear(op) && self.is_epilogue(id) || self.is_alone_at_length(id, role, r) {

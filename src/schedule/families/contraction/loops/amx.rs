@@ -5,11 +5,11 @@ use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::loops::prelude::*;
 use crate::target::tiles::{COLUMNS, ROWS, TERMS};
 
-/// Rounds that are worth it where all of them then have as many terms: new shapes for what is left of the terms, and the sums
-/// to memory and back, take as long by the cycles of Intel's optimization manual.
+/// Number of extra rounds that are worth it if then all rounds have equally many terms: new tile shapes for the remaining terms, and
+/// storing and reloading the sums, take as long by the cycles of Intel's optimization manual.
 const MORE_ROUNDS: u64 = 3;
 
-/// Writes the sums of a block to the stack.
+/// Emits the sums of a block with AMX tiles and stores them on the stack.
 pub(in crate::schedule) fn sums(
     e: &mut Elements,
     left: BufId,
@@ -18,14 +18,14 @@ pub(in crate::schedule) fn sums(
     to: StackRows,
 ) -> Vec<Stmt> {
     let terms = sum.last().map_or(1, |x| x.extent);
-    let (terms, whole) = (terms, cut(terms));
+    let (terms, whole) = (terms, terms_per_round(terms));
     let rounds = terms / whole;
     let mut body = Vec::new();
     for (from, rounds, at_once) in [(0, rounds, whole), (rounds * whole, 1, terms % whole)] {
         if at_once == 0 {
             continue;
         }
-        let (loops, a, position) = loops(&mut e.k, sum, from, rounds, at_once, &part.a);
+        let (loops, a, position) = contracted_loops(&mut e.k, sum, from, rounds, at_once, &part.a);
         body.push(Stmt::Tiles(Box::new(TileSums {
             loops,
             terms: at_once,
@@ -43,16 +43,16 @@ pub(in crate::schedule) fn sums(
     body
 }
 
-/// How many terms of so many a round takes.
-fn cut(terms: u64) -> u64 {
+/// Number of terms that a round takes out of `terms`.
+fn terms_per_round(terms: u64) -> u64 {
     let fewest = terms.div_ceil(TERMS);
     let rounds = (fewest..=fewest + MORE_ROUNDS).find(|&rounds| terms.is_multiple_of(2 * rounds));
     rounds.map_or(TERMS, |rounds| terms / rounds)
 }
 
-/// The loops over the contracted axes, of the last one so many rounds from term `from` on; where a round reads the left side, which
-/// begins at `left`; which term it begins with.
-fn loops(
+/// The loops over the contracted axes, the last one with `rounds` iterations from term `from` on; also the index at which a round reads
+/// the left side, which begins at `left`, and the number of its first term.
+fn contracted_loops(
     k: &mut Kernel,
     sum: &[Axis],
     from: u64,
@@ -72,7 +72,7 @@ fn loops(
     (loops, left, position)
 }
 
-/// The rows of a block, which begins at `first`, in tiles.
+/// Divides the rows of a block, which begins at `first`, into tiles.
 fn rows(all: &[(i64, Index)], first: &Index) -> Vec<TileRows> {
     let mut tiles: Vec<(i64, TileRows)> = Vec::new();
     for &(away, _) in all {
@@ -97,7 +97,7 @@ mod tests {
     fn rounds_are_alike_or_whole() {
         let all = [(2, 2), (30, 30), (32, 32), (34, 32), (64, 32), (70, 14), (96, 32), (100, 20), (144, 24), (232, 32)];
         for (terms, at_once) in all {
-            assert_eq!(cut(terms), at_once, "{terms} terms");
+            assert_eq!(terms_per_round(terms), at_once, "{terms} terms");
         }
     }
 

@@ -4,7 +4,7 @@ use crate::kernel::{Buffer, BufferLocation};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, offset_of, product};
 use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
-use crate::schedule::loops::grid::{chunked, guarded, shares};
+use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{Cut, Width};
 use crate::schedule::plan::fuse::FusionDecision;
@@ -12,7 +12,8 @@ use crate::tensor::Tensor;
 use bytes::Bytes;
 
 impl<'a> Emitter<'a> {
-    /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
+    /// Emits a contraction vectorized along its sums: `make` makes the sums of all elements of the anchor, and a kernel of its own
+    /// computes the epilogue.
     pub(in crate::schedule) fn inner_product(
         &mut self,
         root @ Root { id, anchor, out }: Root<'_>,
@@ -24,9 +25,9 @@ impl<'a> Emitter<'a> {
         // where nothing else is read from there, the result is written over its sums
         let (sum, result) = (self.scope.comp.array(anchor), self.scope.comp.array(id));
         let alike = sum == result && out.layout.is_none() && self.scope.fusion.path[anchor].is_empty();
-        let sources = self.sources(&self.scope.comp[id].operands);
+        let sources = self.source_buffers(&self.scope.comp[id].operands);
         let is_over = alike && out.leaves.iter().all(|buf| !sources.contains(buf));
-        let sums = if is_over { out.clone() } else { self.fresh(&self.scope.comp[anchor].shape) };
+        let sums = if is_over { out.clone() } else { self.allocate(&self.scope.comp[anchor].shape) };
         make(self, Root { id: anchor, anchor, out: &sums })?;
         self.scope.set_value(anchor, sums);
         self.scope.fusion.decision[anchor] = FusionDecision::Materialised;
@@ -34,7 +35,7 @@ impl<'a> Emitter<'a> {
         self.pointwise(id, out)
     }
 
-    /// The sums of `c`.
+    /// Emits the sums of `c`, vectorized along the contracted axes.
     pub(in crate::schedule) fn inner_product_sums(
         &mut self,
         root @ Root { anchor, out, .. }: Root<'_>,
@@ -62,7 +63,7 @@ impl<'a> Emitter<'a> {
         let step = rows.last().map_or(0, |x| x.a);
         let to = out.view(&self.scope.comp.array(anchor).dims)?;
         let mut body = Vec::new();
-        for share in shares(&mut e.k, tile, width, most) {
+        for share in split_shares(&mut e.k, tile, width, most) {
             let first = share.at.scale(most as i64);
             let left = VectorSide { buf: c.left, from: a.add(&first.scale(step)), step, count: share.count };
             let mut inside = Vec::new();
@@ -81,16 +82,16 @@ impl<'a> Emitter<'a> {
                     inside.push(to.store(&at, total));
                 }
             }
-            body.extend(guarded(&mut e.k, &[&share], inside));
+            body.extend(guard_by_shares(&mut e.k, &[&share], inside));
         }
         loops.push(tile);
         e.k.flops = 2 * product(&sum) * n * product(&rows);
-        chunked(&mut e.k, &loops, body);
+        set_chunked_body(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }
 
-    /// The right side as `[sum but the innermost][column][innermost]`.
+    /// Packs a constant right side as `[sum but the innermost][column][innermost]`.
     fn by_column(&mut self, c: &Contraction, sum: &[Axis], right: &Tensor) -> BufId {
         let (n, total, size) = (product(&c.columns), product(sum), c.dtype.bytes());
         let run = sum.last().map_or(1, |x| x.extent);
@@ -109,7 +110,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// `sum` with the right side as [`Emitter::by_column`] has it.
+/// The contracted loops `sum` over a right side in the layout of [`Emitter::by_column`].
 fn lying_by_column(sum: &[Axis], columns: u64) -> Vec<Axis> {
     let mut step = columns as i64;
     let mut lying = sum.to_vec();
@@ -120,7 +121,7 @@ fn lying_by_column(sum: &[Axis], columns: u64) -> Vec<Axis> {
     lying
 }
 
-/// One side of sums along lanes: `count` of its rows or columns, `step` apart, the first from `from` on.
+/// One side of sums along lanes: `count` rows or columns, `step` apart, from `from` on.
 #[derive(Clone, Debug)]
 pub(in crate::schedule) struct VectorSide {
     pub buf: BufId,
@@ -129,8 +130,8 @@ pub(in crate::schedule) struct VectorSide {
     pub count: u64,
 }
 
-/// The loops that sum all pairs of a row of one side and a column of the other, and the totals, row after row. Along `sum` the
-/// rows lie as `a` says and the columns as `b` does: vectors of the columns stay in registers while those of the rows pass.
+/// Emits loops that sum the products of each row of side `a` with each column of side `b`, and the totals, row after row. Vectors of the
+/// columns stay in registers while those of the rows are loaded.
 pub(in crate::schedule) fn sums(
     e: &mut Elements,
     dtype: DType,
@@ -142,14 +143,14 @@ pub(in crate::schedule) fn sums(
     let (rows, n) = (left.count, right.count);
     let run = sum.last().map_or(1, |x| x.extent);
     // stretches of the innermost sum, with a register for each row and column
-    let stretches = Width { lanes, masks: false }.cut(run).into_iter();
+    let stretches = Width { lanes, masks: false }.split(run).into_iter();
     let stretches: Vec<(Cut, RegId)> = stretches.map(|cut| (cut, e.k.reg(dtype, cut.lanes, rows * n))).collect();
-    let zero = number(&mut e.k, dtype, 0.0);
+    let zero = small_constant(&mut e.k, dtype, 0.0);
     let mut body = Vec::new();
     for &(cut, acc) in &stretches {
         let clear = (0..rows * n).map(|i| Stmt::set(acc, i, zero)).collect();
         let lane = e.k.var(cut.lanes);
-        body.push(each(lane, LoopKind::Vector, clear));
+        body.push(for_loop(lane, LoopKind::Vector, clear));
     }
     let (mut a, mut b) = (left.from.clone(), right.from.clone());
     let outer: Vec<VarId> = sum[..sum.len().saturating_sub(1)].iter().map(|x| e.k.var(x.extent)).collect();
@@ -161,7 +162,7 @@ pub(in crate::schedule) fn sums(
     for &(cut, acc) in &stretches {
         let (tile, lane) = (e.k.var(cut.blocks), e.k.var(cut.lanes));
         let (b_reg, a_reg) = (e.k.reg(dtype, cut.lanes, n), e.k.reg(dtype, cut.lanes, 1));
-        let along = cut.at(&Index::var(tile), lane);
+        let along = cut.element_index(&Index::var(tile), lane);
         let mut terms = Vec::new();
         for column in 0..n {
             let value = e.k.load(right.buf, b.add(&along).offset(column as i64 * right.step));
@@ -178,9 +179,9 @@ pub(in crate::schedule) fn sums(
                 terms.push(Stmt::set(acc, i, value));
             }
         }
-        inside.push(cut.loops(tile, lane, terms));
+        inside.push(cut.loop_nest(tile, lane, terms));
     }
-    body.extend(looped(&outer, inside));
+    body.extend(nest_loops(&outer, inside));
     let totals = (0..rows * n).map(|i| {
         let mut total = None;
         for &(cut, acc) in &stretches {

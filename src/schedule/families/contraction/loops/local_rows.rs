@@ -2,35 +2,35 @@
 use crate::kernel::{Index, Kernel, VarId};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 
-/// A contraction of which one side lies in memory of the kernel that holds a few rows of it, `stride` elements apart. All axes
-/// of its rows are kept as they are.
+/// A contraction one side of which lies in local memory of the kernel, which holds a few of its rows, `stride` elements apart. All axes
+/// of the rows are kept separate.
 pub struct LocalRows {
-    /// The side of the contraction that lies in the kernel's memory, and the rows of it that do.
+    /// The side in local memory, and which rows of it are there.
     pub held: LocalSide,
-    /// How far a row in memory is from the next, in elements.
+    /// Distance of rows in local memory, in elements.
     pub stride: u64,
-    /// The tile, chosen before.
+    /// The register tile, which was chosen before.
     pub tile: Tile,
-    /// The name of the product in tuned choices, where they have a say.
+    /// Key of the product in tuned choices, if they apply.
     pub form: Option<String>,
 }
 
-/// The part of a contraction that lies in memory of the kernel.
+/// The part of a contraction that lies in local memory of its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalSide {
-    /// Rows of pixels of one panel of columns that are made one after another, the tile along the last axis of rows: which
-    /// of those in memory is being made.
+    /// The result: rows of pixels of one panel of columns, made one after another, the tile along the last row axis; with the variable of
+    /// the row being made.
     Pixels(VarId),
-    /// A block of rows of the result: which tile of the block is being made.
+    /// The result: a block of rows; with the variable of the tile being made.
     Result(VarId),
-    /// A block of rows of the left side: which tile of the block is read.
+    /// The left side: a block of rows; with the variable of the tile being read.
     Left(VarId),
-    /// One row of pixels of the left side, the tile along the last axis of rows.
+    /// The left side: one row of pixels, the tile along the last row axis.
     Row,
 }
 
 impl LocalRows {
-    /// The first row of the tile among those in memory.
+    /// The number of the tile's first row in local memory.
     pub fn first_row(&self) -> Index {
         match self.held {
             LocalSide::Pixels(slot) => Index::var(slot),
@@ -38,11 +38,11 @@ impl LocalRows {
             LocalSide::Row => Index::default(),
         }
     }
-    /// The offset of the first row of the tile in the kernel's memory.
+    /// The offset of the tile's first row in local memory.
     pub fn first(&self) -> Index {
         self.first_row().scale(self.stride as i64)
     }
-    /// Rows of a block, where pixels of a row are `width`.
+    /// Number of rows of a block, if a row has `width` pixels.
     pub fn block_rows(&self, k: &Kernel, width: u64) -> Option<u64> {
         match self.held {
             LocalSide::Pixels(_) => None,

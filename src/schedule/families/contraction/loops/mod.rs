@@ -23,20 +23,20 @@ use crate::schedule::families::contraction::loops::tiling::Tiling;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::contraction::recipe::{Product, ProductMethod, Read, RightSide, TileConstraint};
-use crate::schedule::loops::grid::{Grid, chunked, guarded, shares};
+use crate::schedule::loops::grid::{Grid, guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::fuse::root_coordinates;
 use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::Tensor;
 
-/// A contraction without the loops of its grid.
+/// The body of a contraction, without the loops of its grid.
 pub(in crate::schedule) struct Nest {
     pub grid: Grid,
     /// The order of the grid's loops.
     pub order: LoopOrder,
-    /// Whether threads had better have bands of rows each.
+    /// Whether each thread should have a band of rows of its own.
     in_bands: bool,
-    /// Statements that pack the right side of one batch, where no kernel of its own does.
+    /// Statements that pack the right side of one batch, unless a kernel of its own packs it.
     packs: Vec<Stmt>,
     pub body: Vec<Stmt>,
 }
@@ -55,8 +55,8 @@ fn note_work(k: &mut Kernel, c: &Contraction, rows: &[Axis], sum: &[Axis]) {
 }
 
 impl<'a> Emitter<'a> {
-    /// The kernel of `c`, and the one that packs its right side where that is not constant.
-    pub(in crate::schedule) fn contraction(
+    /// Emits the kernel of `c`, and one that packs its right side if that is not constant.
+    pub(in crate::schedule) fn emit_contraction(
         &mut self,
         root: Root<'_>,
         c: &Contraction,
@@ -67,25 +67,25 @@ impl<'a> Emitter<'a> {
             return self.inner_product(root, |s, sums| s.inner_product_sums(sums, c, right, place));
         }
         let mut e = self.elements(root.id);
-        let nest = self.nest(&mut e, root, c, None, place)?;
+        let nest = self.contraction_nest(&mut e, root, c, None, place)?;
         let (mut loops, mut body) = (nest.grid.loops(nest.order), nest.body);
         if nest.in_bands {
             body = nest.grid.in_bands(&mut e.k, &mut loops, body);
         }
         if !nest.packs.is_empty() {
             let inner = loops.iter().rev().filter(|&&v| v != nest.grid.batch);
-            body = inner.fold(body, |body, &v| vec![each(v, LoopKind::Seq, body)]);
+            body = inner.fold(body, |body, &v| vec![for_loop(v, LoopKind::Seq, body)]);
             body.splice(0..0, nest.packs);
             loops = vec![nest.grid.batch];
         }
-        chunked(&mut e.k, &loops, body);
+        set_chunked_body(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }
 
-    /// Writes the body of a contraction, around which the caller puts the loops of its grid; with a `strip` one row of pixels after
-    /// another. A kernel that packs a computed right side is launched first.
-    pub(in crate::schedule) fn nest(
+    /// Emits the body of a contraction, around which the caller puts the loops of its grid; with a `strip`, the body of one row of
+    /// pixels. A kernel that packs a computed right side is launched first.
+    pub(in crate::schedule) fn contraction_nest(
         &mut self,
         e: &mut Elements,
         root: Root<'_>,
@@ -95,12 +95,12 @@ impl<'a> Emitter<'a> {
     ) -> Result<Nest> {
         // the result is that of the epilogue, whose elements may lie elsewhere
         let path = self.scope.fusion.path[root.anchor].clone();
-        let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
+        let place: Coordinates = &|k, b, r, c| root_coordinates(&path, &place(k, b, r, c), &k.vars);
         let (rows, sum) = self.nest_axes(root, c, strip, place)?;
         let width = rows.last().map_or(1, |x| x.extent);
         let given =
             strip.map(|s| TileConstraint { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
-        let method = self.facts(c).method(&rows, &sum, given.as_ref(), self.target);
+        let method = self.product_facts(c).method(&rows, &sum, given.as_ref(), self.target);
         let batch = e.k.var(product(&c.batch));
         let (packed, packs) = self.right_panels(&mut e.k, c, &sum, &method, batch)?;
         let may_loop = strip.is_none_or(|s| !matches!(s.held, LocalSide::Pixels(_))) && c.sums_apart.is_none();
@@ -110,16 +110,16 @@ impl<'a> Emitter<'a> {
         let mut tiling = Tiling::new(&mut e.k, c, &rows, &method, packed, batch);
         (tiling.strip, tiling.looped) = (strip, looped);
         let right = product(&sum) * product(&c.columns) * self.right_type(c).bytes() as u64;
-        tiling.prefetch(right, &sum);
+        tiling.decide_prefetch(right, &sum);
         if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
             e.k.streamed = Some(tiling.packed.buf);
         }
         let mut body = Vec::new();
-        for column in shares(&mut e.k, tiling.grid.panel, product(&c.columns), method.tile.columns()) {
-            for row in shares(&mut e.k, tiling.grid.tile, tiling.extent, tiling.step) {
+        for column in split_shares(&mut e.k, tiling.grid.panel, product(&c.columns), method.tile.columns()) {
+            for row in split_shares(&mut e.k, tiling.grid.tile, tiling.extent, tiling.step) {
                 let part = tiling.register_block(&e.k, &row, &column, self.detail);
                 let inside = self.tile_body(e, root, c, &sum, part, place)?;
-                body.extend(guarded(&mut e.k, &[&column, &row], inside));
+                body.extend(guard_by_shares(&mut e.k, &[&column, &row], inside));
             }
         }
         let grid = tiling.grid;
@@ -135,7 +135,7 @@ impl<'a> Emitter<'a> {
         Ok(Nest { grid, order: method.order, in_bands: method.is_in_bands, packs, body })
     }
 
-    /// The loops over rows and over terms, with as few axes as addresses allow.
+    /// The loops over rows and over terms, with as few axes as linear addresses allow.
     fn nest_axes(
         &mut self,
         root: Root<'_>,
@@ -157,7 +157,7 @@ impl<'a> Emitter<'a> {
         Ok((rows, sum))
     }
 
-    /// The right side as panels, where `method` reads it, and the statements that pack it inside the kernel.
+    /// The right side as panels as `method` reads it, and the statements that pack it inside the kernel.
     fn right_panels(
         &mut self,
         k: &mut Kernel,
@@ -180,8 +180,8 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// The facts about `c` from which its method follows.
-    pub(in crate::schedule) fn facts<'c>(&self, c: &'c Contraction) -> Product<'c> {
+    /// The facts about `c` from which its method is chosen.
+    pub(in crate::schedule) fn product_facts<'c>(&self, c: &'c Contraction) -> Product<'c> {
         let left = &self.program.buffers[c.left];
         let side = match &c.right {
             Right::Constant(_) => RightSide::Constant,
@@ -204,7 +204,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The type of the right side.
+    /// The element type of the right side.
     pub(in crate::schedule) fn right_type(&self, c: &Contraction) -> DType {
         match &c.right {
             Right::Constant(t) | Right::Scaled(t, _) => t.dtype,
@@ -213,14 +213,14 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The right side of `c`, where lanes had better run along its sums.
+    /// The right side of `c`, if the contraction should be vectorized along its sums.
     pub(in crate::schedule) fn inner_product_right<'c>(&self, c: &'c Contraction) -> Option<&'c Tensor> {
         let Right::Constant(right) = &c.right else { return None };
-        self.facts(c).is_inner_product(self.target).then_some(right)
+        self.product_facts(c).is_inner_product(self.target).then_some(right)
     }
 
-    /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs
-    /// its axes apart, or each address would take divisions.
+    /// The rows with as few axes as keep all addresses linear: a result or an operand of the epilogue with margins keeps its axes
+    /// separate, or each address would take divisions.
     pub(in crate::schedule) fn row_axes(
         &mut self,
         Root { id, anchor, out }: Root<'_>,
@@ -238,20 +238,20 @@ impl<'a> Emitter<'a> {
             &at.iter().map(|&v| Index::var(v)).collect::<Vec<_>>(),
             &rows.iter().map(|x| x.extent).collect::<Vec<_>>(),
         );
-        let zero = number(&mut e.k, c.dtype, 0.0);
+        let zero = small_constant(&mut e.k, c.dtype, 0.0);
         e.fixed.insert(anchor, zero);
         let column = Index::var(e.k.var(product(&c.columns).max(1)));
         let at = place(&e.k, &Index::default(), &row, &column);
         self.element(&mut e, id, &at)?;
-        let stored = out.layout(&self.scope.comp.array(id).dims).at(&at);
+        let stored = out.layout(&self.scope.comp.array(id).dims).offset_of(&at);
         let is_linear = |x: &Index| !x.terms.iter().any(|t| matches!(t.0, Atom::Div(..) | Atom::Rem(..)));
         let loads = e.k.exprs.values().all(|e| !matches!(e, Expr::Load(_, x) if !is_linear(x)));
         Ok(if loads && is_linear(&stored) { rows } else { apart })
     }
 }
 
-/// The offset of the first of `high` by `wide` rows that lie at `at` along their axis, where `outer` are at the others; and for each row its
-/// offset from the first, and its number.
+/// The offset of the first of `high` by `wide` rows at `at` along their axis and `outer` along the others; and for each row its offset
+/// from the first, and its number.
 pub(in crate::schedule) fn rows_of_tile(
     rows: &[Axis],
     outer: &[VarId],

@@ -2,23 +2,23 @@
 use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::plan::compressed_constants::Stored;
+use crate::schedule::plan::compressed_constants::CompressedConstant;
 use crate::tensor::Tensor;
 
-/// Where the right side comes from.
+/// The elements of a contraction's right side.
 #[derive(Clone, Debug)]
 pub enum Right {
-    /// Known now: packed now.
+    /// A constant, packed at compile time.
     Constant(Tensor),
-    /// Known now, in fewer bits than the products have.
-    Stored(Stored),
-    /// Known now, but for one factor a term in this memory.
+    /// A constant in a narrower type than that of the products.
+    Stored(CompressedConstant),
+    /// A constant times one factor a term, from this buffer.
     Scaled(Tensor, BufId),
-    /// Packed at run time.
+    /// A buffer, packed at run time.
     Buffer(BufId),
 }
 
-/// `out[batch, rows, columns] = Σ a·b`.
+/// A contraction `out[batch, rows, columns] = Σ a·b`.
 #[derive(Clone, Debug)]
 pub struct Contraction {
     /// The element type of the result.
@@ -31,23 +31,23 @@ pub struct Contraction {
     pub a0: i64,
     /// First element of the right side.
     pub b0: i64,
-    /// Loops of the result over both sides.
+    /// Loops of the result that index both sides.
     pub batch: Vec<Axis>,
-    /// Loops of the result over the left side.
+    /// Loops of the result that index the left side.
     pub rows: Vec<Axis>,
-    /// Loops of the result over the right side.
+    /// Loops of the result that index the right side.
     pub columns: Vec<Axis>,
-    /// Loops that are summed over.
+    /// The contracted loops.
     pub sum: Vec<Axis>,
-    /// The first column of the result that this contraction makes (groups).
+    /// The first column of the result that this contraction computes (for convolutions in groups).
     pub first_column: u64,
-    /// Where the sums go as they are, without an epilogue, to `[batch][row][column]`: how far batches are apart.
+    /// Distance of batches, if the sums are stored without an epilogue as `[batch][row][column]`.
     pub sums_apart: Option<u64>,
-    /// The operations that direct sums would take, where this contraction is a part of another method.
+    /// Floating-point operations of the direct method, if this contraction is part of another one.
     pub direct_flops: Option<u64>,
-    /// Where steps of the first loop of the sum are left out: which, by the second loop of rows.
+    /// Map of the taps that are left out: steps of the first contracted loop, by the second loop of rows.
     pub inside: Option<TapRows>,
 }
 
-/// From the number of a batch, a row and a column to the coordinates of an element of the result.
+/// A function from the numbers of a batch, a row and a column to the coordinates of an element of the result.
 pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;

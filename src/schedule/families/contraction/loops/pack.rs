@@ -6,26 +6,26 @@ use crate::schedule::families::contraction::loops::packings::Numbers;
 use crate::schedule::families::contraction::recipe::axis::{Axis, offset_of, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::{has_columns_apart, has_own};
-use crate::schedule::loops::grid::{chunked, guarded, shares};
+use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::plan::compressed_constants::Stored;
+use crate::schedule::plan::compressed_constants::CompressedConstant;
 use crate::tensor::Tensor;
 
-/// Most terms that are taken of a vector of columns at once: a line of them.
+/// Upper limit of terms that packing reads of a vector of columns before the next columns: a cache line of them.
 const FEW_TERMS: u64 = 16;
 
-/// The right side in panels, each `[sum][columns of a panel]`.
+/// A packed right side: panels, each `[sum][columns of a panel]`.
 #[derive(Clone, Copy, Debug)]
 pub struct RightPanels {
     /// The buffer that holds the panels.
     pub buf: BufId,
-    /// How far a term is from the next: the columns of a panel.
+    /// Distance of terms: the columns of a panel.
     pub term: u64,
-    /// The first element of a right side that is not packed; terms are as far apart as the loops of the sum have them.
+    /// The first element of a right side that is read in place, not packed; its terms have the distances of the contracted loops.
     pub in_place: Option<i64>,
-    /// How far those of one batch are from those of the next; 0 where all share them.
+    /// Distance of batches; 0 if all share the panels.
     pub batch: u64,
-    /// How far a panel is from the next.
+    /// Distance of panels.
     pub panel: u64,
     /// The number of each column that its sums are combined with.
     pub per_column: Option<PerColumn>,
@@ -40,24 +40,24 @@ pub struct PerColumn {
     pub op: ScalarOp,
 }
 
-/// The panels of a constant right side.
+/// The shape of the panels of a constant right side.
 #[derive(Clone, Copy)]
 struct PanelShape {
-    /// Batches with elements of their own.
+    /// Number of batches with elements of their own.
     batch: u64,
-    /// Panels of a batch.
+    /// Panels per batch.
     panels: u64,
-    /// Columns of a panel.
+    /// Columns per panel.
     panel: u64,
     /// The order of elements in a panel.
     order: PanelOrder,
 }
 
-/// The memory that panels are packed into.
+/// The memory that a right side is packed into.
 struct Destination {
     buf: BufId,
     dtype: DType,
-    /// The first element.
+    /// Index of the first element.
     first: Index,
 }
 
@@ -69,8 +69,7 @@ struct Coordinate<'x> {
 }
 
 impl Emitter<'_> {
-    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
-    /// in `order`.
+    /// Packs a right side into panels `[batch][panel][sum][columns of a panel]`, padded with zeros; a constant's panels are in `order`.
     pub(in crate::schedule) fn pack(
         &mut self,
         c: &Contraction,
@@ -101,28 +100,28 @@ impl Emitter<'_> {
                     _ => 0,
                 };
                 let per_column = (factor != 0).then(|| self.column_sums(c, sum, t, batch, factor));
-                Ok(made(self.packed(c, sum, t, shape), per_column))
+                Ok(made(self.pack_constant(c, sum, t, shape), per_column))
             }
             Right::Stored(stored) => {
-                let buf = self.packed(c, sum, &stored.numbers, shape);
-                let per_column = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
+                let buf = self.pack_constant(c, sum, &stored.numbers, shape);
+                let per_column = stored.scales.is_some().then(|| self.store_scales(c, sum, stored, batch));
                 Ok(made(buf, per_column))
             }
             Right::Scaled(t, by) => {
-                let from = self.packed(c, sum, t, PanelShape { order: PanelOrder::Plain, ..shape });
+                let from = self.pack_constant(c, sum, t, PanelShape { order: PanelOrder::Plain, ..shape });
                 let to = self.buffer(dtype, total);
-                let kernel = scaled(from, *by, to, [batch * panels, k, panel], self.lanes(dtype));
+                let kernel = scale_panels_kernel(from, *by, to, [batch * panels, k, panel], self.lanes(dtype));
                 self.launch(kernel);
                 Ok(made(to, None))
             }
             Right::Buffer(from) => {
                 let to = self.buffer(dtype, total);
                 let lanes = self.lanes(dtype);
-                let source = Source { c, sum, from: *from, own };
+                let source = RunTimeRightSide { c, sum, from: *from, own };
                 let few = if has_columns_apart(&c.columns) { FEW_TERMS } else { 1 };
                 let dims = [batch, panels, k, panel];
                 let kernel = match !has_columns_apart(&c.columns) && n.is_multiple_of(panel) {
-                    true => source.straight(to, dims, lanes),
+                    true => source.copy_kernel(to, dims, lanes),
                     false => source.by_panel(to, dtype, dims, few, lanes),
                 };
                 self.launch(kernel);
@@ -131,7 +130,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The panels of one batch on the stack, and what packs them there.
+    /// Packs the panels of one batch on the stack; returns them with the statements that pack.
     pub(in crate::schedule) fn pack_on_stack(
         &mut self,
         k: &mut Kernel,
@@ -146,30 +145,30 @@ impl Emitter<'_> {
         let dtype = self.program.buffers[from].dtype;
         let buf = self.on_stack(dtype, panels * terms * panel);
         let few = if has_columns_apart(&c.columns) { FEW_TERMS } else { 1 };
-        let source = Source { c, sum, from, own: true };
+        let source = RunTimeRightSide { c, sum, from, own: true };
         let dims = [batch, panels, terms, panel];
         let lanes = self.lanes(dtype);
         let ([p, round], body) =
-            source.panels(k, &Destination { buf, dtype, first: Index::default() }, b, dims, few, lanes);
-        let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
+            source.panel_loops(k, &Destination { buf, dtype, first: Index::default() }, b, dims, few, lanes);
+        let body = vec![for_loop(p, LoopKind::Seq, vec![for_loop(round, LoopKind::Seq, body)])];
         (RightPanels { buf, term: panel, in_place: None, batch: 0, panel: terms * panel, per_column: None }, body)
     }
 
-    /// The panels of a constant.
-    fn packed(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, shape: PanelShape) -> BufId {
+    /// Packs a constant right side at compile time.
+    fn pack_constant(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, shape: PanelShape) -> BufId {
         let PanelShape { batch, panels, panel, order } = shape;
         let (n, k) = (product(&c.columns), product(sum));
         let total = batch * panels * k * panel;
         let of = |axes: &[Axis], extent: u64| (0..extent).map(|i| offset_of(axes, i)).collect();
         let starts: Vec<i64> = (0..batch).map(|b| c.b0 + offset_of(&c.batch, b)).collect();
         let numbers = Numbers { starts, terms: of(sum, k), columns: of(&c.columns, n), panel, panels, order };
-        let bytes = self.packings.packed(t, numbers);
+        let bytes = self.packings.get_or_pack(t, numbers);
         let place = BufferLocation::Weights(self.weights.add(&bytes));
         self.program.buffers.push(Buffer { dtype: t.dtype, elements: total, place })
     }
 
     /// Stores the scale of each column's sums as a constant, `[batch][column]`.
-    fn scales(&mut self, c: &Contraction, sum: &[Axis], stored: &Stored, batch: u64) -> PerColumn {
+    fn store_scales(&mut self, c: &Contraction, sum: &[Axis], stored: &CompressedConstant, batch: u64) -> PerColumn {
         let n = product(&c.columns);
         let mut values = Vec::with_capacity((batch * n) as usize);
         for b in 0..batch {
@@ -199,30 +198,30 @@ impl Emitter<'_> {
     }
 }
 
-/// The kernel that writes panels `from`, of `[panels, terms, columns]`, times one factor a term.
-fn scaled(from: BufId, by: BufId, to: BufId, dims: [u64; 3], lanes: u64) -> Kernel {
+/// The kernel that multiplies panels `from`, of `[panels, terms, columns]`, by one factor a term.
+fn scale_panels_kernel(from: BufId, by: BufId, to: BufId, dims: [u64; 3], lanes: u64) -> Kernel {
     let mut k = Kernel { label: "scale weights".to_string(), flops: dims.iter().product(), ..Kernel::default() };
-    let (vars, at) = over(&mut k, &dims);
+    let (vars, at) = loop_variables(&mut k, &dims);
     let index = linear(&at, &dims);
     let (weight, factor) = (k.load(from, index.clone()), k.load(by, at[1].clone()));
     let value = k.op(ScalarOp::Multiply, &[weight, factor], DType::F32);
-    crate::schedule::loops::nest::nest(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
+    crate::schedule::loops::nest::set_vectorized_body(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
     k
 }
 
-/// A right side that is packed at run time.
-struct Source<'c> {
+/// A right side to pack at run time.
+struct RunTimeRightSide<'c> {
     c: &'c Contraction,
-    /// The summed axes, merged.
+    /// The contracted axes, merged.
     sum: &'c [Axis],
     from: BufId,
-    /// Whether each batch has numbers of its own.
+    /// Whether each batch has a right side of its own.
     own: bool,
 }
 
-impl Source<'_> {
-    /// The element of this batch, term and column.
-    fn at(&self, k: &Kernel, batch: Coordinate<'_>, term: Coordinate<'_>, column: Coordinate<'_>) -> Index {
+impl RunTimeRightSide<'_> {
+    /// The index of the element of this batch, term and column.
+    fn element_index(&self, k: &Kernel, batch: Coordinate<'_>, term: Coordinate<'_>, column: Coordinate<'_>) -> Index {
         let own_axes: &[Axis] = if self.own { &self.c.batch } else { &[] };
         let mut source = Index::constant(self.c.b0);
         for (Coordinate { at: x, extent }, axes) in [(batch, own_axes), (term, self.sum), (column, &self.c.columns[..])]
@@ -235,20 +234,20 @@ impl Source<'_> {
         source
     }
 
-    /// The kernel where columns lie side by side and fill the panels: term after term.
-    fn straight(&self, to: BufId, dims: [u64; 4], lanes: u64) -> Kernel {
+    /// The packing kernel for contiguous columns that fill the panels: a copy, term after term.
+    fn copy_kernel(&self, to: BufId, dims: [u64; 4], lanes: u64) -> Kernel {
         let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
-        let (vars, at) = over(&mut k, &dims);
+        let (vars, at) = loop_variables(&mut k, &dims);
         let [batch, panels, terms, panel] = dims;
         let column = at[1].scale(panel as i64).add(&at[3]);
-        let source = self.at(
+        let source = self.element_index(
             &k,
             Coordinate { at: &at[0], extent: batch },
             Coordinate { at: &at[2], extent: terms },
             Coordinate { at: &column, extent: panels * panel },
         );
         let value = k.load(self.from, source);
-        crate::schedule::loops::nest::nest(
+        crate::schedule::loops::nest::set_vectorized_body(
             &mut k,
             &vars,
             &[Stmt::Store { buf: to, index: linear(&at, &dims), value }],
@@ -257,19 +256,19 @@ impl Source<'_> {
         k
     }
 
-    /// The kernel for any columns.
+    /// The packing kernel for columns of any layout.
     fn by_panel(&self, buf: BufId, dtype: DType, dims: [u64; 4], most: u64, lanes: u64) -> Kernel {
         let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
         let b = k.var(dims[0]);
         let first = Index::var(b).scale((dims[1] * dims[2] * dims[3]) as i64);
-        let ([p, round], inside) = self.panels(&mut k, &Destination { buf, dtype, first }, b, dims, most, lanes);
-        chunked(&mut k, &[b, p, round], inside);
+        let ([p, round], inside) = self.panel_loops(&mut k, &Destination { buf, dtype, first }, b, dims, most, lanes);
+        set_chunked_body(&mut k, &[b, p, round], inside);
         k
     }
 
-    /// The panels of batch `b` from element `first` on, and the loops around: of as many columns as a vector has at most `most`
-    /// terms are taken before the next columns, so that no line is fetched again where a column's terms share one.
-    fn panels(
+    /// The loops that pack the panels of batch `b`, from element `first` on: at most `most` terms are taken of as many columns as a
+    /// vector has before the next columns, so that no cache line is fetched twice.
+    fn panel_loops(
         &self,
         k: &mut Kernel,
         to: &Destination,
@@ -283,9 +282,9 @@ impl Source<'_> {
         let (p, round, i) = (k.var(panels), k.var(terms / few), k.var(few));
         let term = Index::var(round).scale(few as i64).add(&Index::var(i));
         let row = to.first.add(&term.scale(panel as i64));
-        let zero = number(k, to.dtype, 0.0);
+        let zero = small_constant(k, to.dtype, 0.0);
         let mut inside = Vec::new();
-        for share in shares(k, p, n, panel) {
+        for share in split_shares(k, p, n, panel) {
             let first = row.add(&share.at.scale((terms * panel) as i64));
             let mut body = Vec::new();
             for (from, to_column) in [(0, share.count), (share.count, panel)] {
@@ -298,17 +297,17 @@ impl Source<'_> {
                     let column = share.at.scale(panel as i64).add(&column);
                     let batch = Coordinate { at: &Index::var(b), extent: batch };
                     let term = Coordinate { at: &term, extent: terms };
-                    let source = self.at(k, batch, term, Coordinate { at: &column, extent: n });
+                    let source = self.element_index(k, batch, term, Coordinate { at: &column, extent: n });
                     k.load(self.from, source)
                 } else {
                     zero
                 };
                 let store = Stmt::Store { buf: to.buf, index: first.add(&column), value };
-                for (tile, vector) in crate::schedule::loops::nest::vectors(k, &[store], j, lanes) {
-                    body.push(each(tile, LoopKind::Seq, vec![each(i, LoopKind::Seq, vec![vector])]));
+                for (tile, vector) in crate::schedule::loops::nest::vector_loops(k, &[store], j, lanes) {
+                    body.push(for_loop(tile, LoopKind::Seq, vec![for_loop(i, LoopKind::Seq, vec![vector])]));
                 }
             }
-            inside.extend(guarded(k, &[&share], body));
+            inside.extend(guard_by_shares(k, &[&share], body));
         }
         ([p, round], inside)
     }

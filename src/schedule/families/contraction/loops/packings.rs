@@ -6,23 +6,23 @@ use bytes::Bytes;
 use foldhash::HashMap;
 use std::cell::RefCell;
 
-/// The panels that were made; none by default.
+/// Cache of packed constants, empty by default.
 #[derive(Debug, Default)]
 pub struct Packings(RefCell<HashMap<(ConstantAddress, Numbers), Bytes>>);
 
-/// A constant by where its bytes lie, which stay there as long as this does.
+/// A constant, compared by the address of its bytes, which stay in place while this value lives.
 #[derive(Clone, Debug)]
 pub(in crate::schedule) struct ConstantAddress(pub(in crate::schedule) Bytes);
 
 impl ConstantAddress {
-    fn place(&self) -> (*const u8, usize) {
+    fn address_and_length(&self) -> (*const u8, usize) {
         (self.0.as_ptr(), self.0.len())
     }
 }
 
 impl PartialEq for ConstantAddress {
     fn eq(&self, other: &Self) -> bool {
-        self.place() == other.place()
+        self.address_and_length() == other.address_and_length()
     }
 }
 
@@ -30,39 +30,41 @@ impl Eq for ConstantAddress {}
 
 impl std::hash::Hash for ConstantAddress {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.place().hash(state);
+        self.address_and_length().hash(state);
     }
 }
 
 impl Packings {
-    /// The panels of `t`.
-    pub(in crate::schedule) fn packed(&self, t: &Tensor, numbers: Numbers) -> Bytes {
+    /// The panels of `t`, packed unless the cache has them.
+    pub(in crate::schedule) fn get_or_pack(&self, t: &Tensor, numbers: Numbers) -> Bytes {
         let mut made = self.0.borrow_mut();
-        made.entry((ConstantAddress(t.bytes.clone()), numbers)).or_insert_with_key(|(_, numbers)| numbers.of(t)).clone()
+        made.entry((ConstantAddress(t.bytes.clone()), numbers))
+            .or_insert_with_key(|(_, numbers)| numbers.pack(t))
+            .clone()
     }
 }
 
-/// The mapping from the elements of a constant to its panels: element `starts[b] + columns[c] + terms[t]` is term `t` of column `c` in
-/// batch `b`.
+/// The mapping from a constant's elements to its panels: element `starts[b] + columns[c] + terms[t]` is term `t` of column `c` in batch
+/// `b`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Numbers {
-    /// Where each batch begins.
+    /// The first element of each batch.
     pub starts: Vec<i64>,
-    /// How far each term is from its batch's beginning.
+    /// Offset of each term from the batch's first element.
     pub terms: Vec<i64>,
-    /// How far each column is from it.
+    /// Offset of each column from the batch's first element.
     pub columns: Vec<i64>,
-    /// Columns of a panel.
+    /// Columns per panel.
     pub panel: u64,
-    /// Panels of a batch.
+    /// Panels per batch.
     pub panels: u64,
-    /// How the numbers of a panel lie.
+    /// Order of elements in a panel.
     pub order: PanelOrder,
 }
 
 impl Numbers {
-    /// The panels of `t`, filled up with zeros.
-    fn of(&self, t: &Tensor) -> Bytes {
+    /// Packs `t` into panels, padded with zeros.
+    fn pack(&self, t: &Tensor) -> Bytes {
         let total = self.starts.len() * (self.panels * self.panel) as usize * self.terms.len();
         let mut bytes = vec![0u8; total * t.dtype.bytes()];
         match t.dtype.bytes() {
@@ -75,19 +77,19 @@ impl Numbers {
         bytes.into()
     }
 
-    /// Copies numbers of `N` bytes; what fills the last panel up stays as it is.
+    /// Copies elements of `N` bytes; the padding of the last panel is left as it is.
     fn copy<const N: usize>(&self, from: &[u8], to: &mut [u8]) {
         let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
         let panel_numbers = self.terms.len() * self.panel as usize;
         for (b, start) in self.starts.iter().enumerate() {
             for (p, columns) in self.columns.chunks(self.panel as usize).enumerate() {
                 let at = (b * self.panels as usize + p) * panel_numbers;
-                self.panel(*start, columns, from, &mut to[at..at + panel_numbers]);
+                self.fill_panel(*start, columns, from, &mut to[at..at + panel_numbers]);
             }
         }
     }
 
-    fn panel<const N: usize>(&self, start: i64, columns: &[i64], from: &[[u8; N]], to: &mut [[u8; N]]) {
+    fn fill_panel<const N: usize>(&self, start: i64, columns: &[i64], from: &[[u8; N]], to: &mut [[u8; N]]) {
         let beside = columns.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if let (PanelOrder::Plain, true, Some(first)) = (self.order, beside, columns.first()) {
             for (term, to) in self.terms.iter().zip(to.chunks_exact_mut(self.panel as usize)) {
@@ -98,7 +100,7 @@ impl Numbers {
         }
         for (lane, column) in columns.iter().enumerate() {
             for (i, term) in self.terms.iter().enumerate() {
-                to[self.order.place(i as u64, lane as u64, self.panel) as usize] =
+                to[self.order.panel_offset(i as u64, lane as u64, self.panel) as usize] =
                     from[(start + column + term) as usize];
             }
         }

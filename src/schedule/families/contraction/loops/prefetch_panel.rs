@@ -5,29 +5,29 @@ use crate::kernel::index::linear;
 use crate::target::LINE;
 use crate::tensor::DType;
 
-/// Least bytes of a right side whose panels are asked for: less is near after the first use.
+/// Least size in bytes of a right side whose panels are prefetched: a smaller one stays near after its first use.
 const LEAST_BYTES: u64 = 64 << 10;
 
-/// Most tiles that share a panel: with more, what comes from far is little of what they do.
+/// Upper limit of tiles that share a panel: with more, fetching the panel is a small part of their work.
 const MOST_TILES: u64 = 64;
 
-/// The share of one tile.
+/// The part of the next panel that one tile prefetches.
 #[derive(Clone, Debug)]
 pub struct PanelPrefetch {
-    /// The first element of the share.
+    /// The first element of the part.
     first: Index,
-    /// Elements a term of the sum.
+    /// Elements to prefetch per term of the sum.
     each: u64,
 }
 
 impl PanelPrefetch {
-    /// Whether the panels of a right side of so many bytes are worth asking for; `pass` is whether rows pass them.
+    /// Whether the panels of a right side of so many bytes are worth prefetching; `pass` says whether rows pass them one after another.
     pub fn is_worth(bytes: u64, pass: bool) -> bool {
         pass && bytes >= LEAST_BYTES
     }
 
-    /// The share of the tile at `place` of the loops that pass a panel, first which part of its columns, then which rows, each with
-    /// its rounds: of the next panel, which begins at `next` and has `terms` times `columns` elements.
+    /// The part of the next panel (which begins at `next` and has `terms` times `columns` elements) that the tile at `place` prefetches;
+    /// `place` has the position and the extent of each loop that shares a panel, column parts first.
     pub fn of_panel(place: &[(Index, u64)], next: Index, terms: u64, columns: u64) -> Option<PanelPrefetch> {
         let (place, extents): (Vec<Index>, Vec<u64>) = place.iter().cloned().unzip();
         let all: u64 = extents.iter().product();
@@ -38,9 +38,9 @@ impl PanelPrefetch {
         Some(PanelPrefetch { first: next.add(&linear(&place, &extents).scale((each * terms) as i64)), each })
     }
 
-    /// The element to prefetch in step `u` of the unrolled steps from term `position` on; `None` where an earlier step fetched its cache
+    /// The element to prefetch in step `u` of the unrolled steps from term `position` on; `None` if an earlier step fetched its cache
     /// line.
-    pub fn at(&self, position: &Index, u: u64, dtype: DType) -> Option<Index> {
+    pub fn element_to_prefetch(&self, position: &Index, u: u64, dtype: DType) -> Option<Index> {
         let line = |u: u64| u * self.each * dtype.bytes() as u64 / LINE;
         let is_new = u == 0 || line(u) > line(u - 1);
         is_new.then(|| self.first.add(&position.offset(u as i64).scale(self.each as i64)))

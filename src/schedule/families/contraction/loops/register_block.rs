@@ -5,49 +5,49 @@ use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::convolution::loops::tap_rows::TapsOfRow;
 use crate::schedule::loops::prelude::*;
 
-/// Where one tile lies.
+/// The position of one register tile.
 #[derive(Clone, Debug, Default)]
 pub struct RegisterBlock {
-    /// The first element of the left side.
+    /// Index of the first element of the left side.
     pub a: Index,
-    /// Each row: how far its left side is from the first, and its number.
+    /// For each row, the offset of its left side from the first row's, and its number.
     pub rows: Vec<(i64, Index)>,
-    /// The first element of the panel.
+    /// Index of the first element of the panel.
     pub b: Index,
-    /// The panels.
+    /// Buffer of the panels.
     pub packed: BufId,
-    /// How the numbers of a panel lie.
+    /// Order of elements in a panel.
     pub order: PanelOrder,
-    /// How far a term of a panel is from the next: the columns of a panel that is packed.
+    /// Distance of terms in a panel: the columns of a packed panel.
     pub term: u64,
-    /// Whether the right side is not packed: terms are as far apart as the loops of the sum have them.
+    /// Whether the right side is read in place, not packed: its terms have the distances of the contracted loops.
     pub is_in_place: bool,
-    /// How far a panel is from the next, where the tile has several.
+    /// Distance of panels, if the tile reads several.
     pub panel: u64,
     /// The number of each column that its sums are combined with, and the offset there of the first column of the tile.
     pub per_column: Option<(PerColumn, Index)>,
     /// The number of the first column.
     pub column: Index,
-    /// Columns that the result has here.
+    /// Number of columns that the result has here.
     pub columns: u64,
-    /// The prefetches that are interleaved with the sums of the tile.
+    /// The prefetches interleaved with the sums of the tile.
     pub ahead: Option<PanelPrefetch>,
     /// The number of the batch.
     pub batch: Index,
-    /// Columns of a vector.
+    /// Columns per vector.
     pub lanes: u64,
-    /// How far elements are stored from where the layout of the result has them.
+    /// Offset at which elements are stored from where the layout of the result has them.
     pub moved: Index,
-    /// Where the first row is stored and how far the next is from it, where that is not in the layout of the result.
+    /// Index of the first row and distance of rows, if the result is stored in local memory and not in its layout.
     pub near: Option<(Index, u64)>,
-    /// Whether the epilogue is so long that it stands there once, in loops over the tile.
+    /// Whether the epilogue is so long that it is emitted once, in loops over the tile.
     pub looped: bool,
-    /// The rows of taps that read the operand, where those on the padding are left out.
+    /// The taps of this row that read the operand, if taps on the padding are left out.
     pub inside: Option<TapsOfRow>,
 }
 
 impl RegisterBlock {
-    /// How far the number of a column is from that of the first in the same term, where they lie plainly.
+    /// Offset of a column from the first in the same term, in the plain order.
     pub fn of_column(&self, column: u64) -> u64 {
         if self.is_in_place { column } else { column / self.term * self.panel + column % self.term }
     }
@@ -58,35 +58,35 @@ impl RegisterBlock {
 pub struct StackRows {
     /// The buffer that holds them.
     pub buf: BufId,
-    /// Elements from a row to the next.
+    /// Distance of rows in elements.
     pub width: u64,
 }
 
-/// Vectors of one width: those of all columns, or where half a vector is enough for what is left, those before and that one.
+/// Vectors of one width in a tile: all columns, or separately the full vectors and a half vector for the remainder.
 pub(in crate::schedule) struct Band {
     /// The first column.
     pub first: u64,
-    /// Vectors of a row.
+    /// Vectors per row.
     pub count: u64,
     pub lanes: u64,
     pub lane: VarId,
-    /// A sum for each row and vector.
+    /// The accumulators: one for each row and vector.
     pub acc: RegId,
 }
 
 impl Band {
-    /// Where vector `v` of row `r` is in `acc`.
-    pub(in crate::schedule) fn slot(&self, r: usize, v: u64) -> Index {
+    /// The index in `acc` of vector `v` of row `r`.
+    pub(in crate::schedule) fn accumulator_index(&self, r: usize, v: u64) -> Index {
         Index::constant((r as u64 * self.count + v) as i64)
     }
 
-    /// Vectors that are full of the first `columns` columns.
-    pub(in crate::schedule) fn whole(&self, columns: u64) -> u64 {
+    /// Number of vectors that the first `columns` columns fill completely.
+    pub(in crate::schedule) fn full_vectors(&self, columns: u64) -> u64 {
         (columns.saturating_sub(self.first) / self.lanes).min(self.count)
     }
 }
 
-/// Statements in the vector loops of their bands.
+/// Wraps statements in the vector loops of their bands.
 pub(in crate::schedule) fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
     let mut out: Vec<(usize, Vec<Stmt>)> = Vec::new();
     for (band, stmt) in all {
@@ -95,5 +95,5 @@ pub(in crate::schedule) fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -
             _ => out.push((band, vec![stmt])),
         }
     }
-    out.into_iter().map(|(band, body)| each(bands[band].lane, LoopKind::Vector, body)).collect()
+    out.into_iter().map(|(band, body)| for_loop(bands[band].lane, LoopKind::Vector, body)).collect()
 }

@@ -5,7 +5,7 @@ use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::amx;
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
 use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, StackRows, in_vectors};
-use crate::schedule::families::contraction::loops::sums::{SideTypes, TermRange, in_parts, parts, sum_loops};
+use crate::schedule::families::contraction::loops::sums::{SideTypes, TermRange, in_parts, sum_loops, sum_parts};
 use crate::schedule::families::contraction::loops::words::word_loops;
 use crate::schedule::families::contraction::recipe::axis::{Axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
@@ -50,7 +50,7 @@ impl<'a> Emitter<'a> {
             let value = s.element(e, id, &at)?;
             let index = match &part.near {
                 Some((first, stride)) => first.add(&r.scale(*stride as i64)).add(column),
-                None => layout.at(&at).add(&part.moved),
+                None => layout.offset_of(&at).add(&part.moved),
             };
             Ok::<Stmt, Error>(Stmt::Store { buf, index, value })
         };
@@ -66,14 +66,15 @@ impl<'a> Emitter<'a> {
             return self.sums_on_stack(e, c, sum, &part, first, &mut store);
         }
         let bands = bands(&mut e.k, &part, dtype);
-        let (mut body, sums) = in_parts(e, &parts(dtype, sum, outputs), &bands, rows, dtype, &mut |e, start, count| {
-            let range = TermRange { start, count };
-            if let (PanelOrder::Words(products), [all]) = (part.order, &bands[..]) {
-                let loops = word_loops(e, products, c, sum, &range, &part, all);
-                return vec![each(all.lane, LoopKind::Vector, loops)];
-            }
-            sum_loops(e, types, c, sum, &range, &part, &bands)
-        });
+        let (mut body, sums) =
+            in_parts(e, &sum_parts(dtype, sum, outputs), &bands, rows, dtype, &mut |e, start, count| {
+                let range = TermRange { start, count };
+                if let (PanelOrder::Words(products), [all]) = (part.order, &bands[..]) {
+                    let loops = word_loops(e, products, c, sum, &range, &part, all);
+                    return vec![for_loop(all.lane, LoopKind::Vector, loops)];
+                }
+                sum_loops(e, types, c, sum, &range, &part, &bands)
+            });
         body.extend(match first.filter(|_| part.looped) {
             Some(first) => self.looped_epilogue(e, &part, &bands, &sums, first, &mut store)?,
             None => self.unrolled_epilogue(e, &part, &bands, &sums, &mut store)?,
@@ -81,7 +82,7 @@ impl<'a> Emitter<'a> {
         Ok(body)
     }
 
-    /// Sums of a tile that go to the stack, by AMX or along the terms of a right side that is read where it lies, and their epilogue.
+    /// Emits sums of a tile on the stack (by AMX, or along the terms of a right side that is read in place) and their epilogue.
     fn sums_on_stack(
         &mut self,
         e: &mut Elements,
@@ -89,7 +90,7 @@ impl<'a> Emitter<'a> {
         sum: &[Axis],
         part: &RegisterBlock,
         first: Index,
-        store: Store<'_, 'a>,
+        store: StoreElement<'_, 'a>,
     ) -> Result<Vec<Stmt>> {
         let (dtype, rows) = (c.dtype.accumulator(), part.rows.len() as u64);
         let width = part.columns.next_multiple_of(part.lanes);
@@ -99,13 +100,13 @@ impl<'a> Emitter<'a> {
             _ => amx::sums(e, c.left, sum, part, to),
         };
         let whole = [(0, part.columns / part.lanes, part.lanes)];
-        let vectors = pieces(&mut e.k, &whole, part.columns);
+        let vectors = row_vectors(&mut e.k, &whole, part.columns);
         let stacked = StackSums { buf: to.buf, rows, first, width, vectors };
         body.push(self.stored_from_stack(e, part, stacked, store)?);
         Ok(body)
     }
 
-    /// Stores the sums of a tile to the stack, and the epilogue in loops over them.
+    /// Stores the sums of a tile on the stack, and emits the epilogue in loops over them.
     fn looped_epilogue(
         &mut self,
         e: &mut Elements,
@@ -113,35 +114,35 @@ impl<'a> Emitter<'a> {
         bands: &[Band],
         sums: &[RegId],
         first: Index,
-        store: Store<'_, 'a>,
+        store: StoreElement<'_, 'a>,
     ) -> Result<Vec<Stmt>> {
         let (width, rows) = (width(bands), part.rows.len() as u64);
         let dtype = bands.first().map_or(DType::F32, |band| e.k.regs[band.acc].dtype);
         let buf = self.on_stack(dtype, rows * width);
-        let mut body = spilled(e, bands, sums, rows, buf);
+        let mut body = spill_sums(e, bands, sums, rows, buf);
         // constants of the epilogue would be kept where the sums were
         body.push(Stmt::Release);
-        let whole: Vec<_> = bands.iter().map(|b| (b.first, b.whole(part.columns), b.lanes)).collect();
-        let vectors = pieces(&mut e.k, &whole, part.columns);
+        let whole: Vec<_> = bands.iter().map(|b| (b.first, b.full_vectors(part.columns), b.lanes)).collect();
+        let vectors = row_vectors(&mut e.k, &whole, part.columns);
         body.push(self.stored_from_stack(e, part, StackSums { buf, rows, first, width, vectors }, store)?);
         Ok(body)
     }
 
-    /// The epilogue of sums in registers, written out for each vector.
+    /// Emits the epilogue of sums in registers, unrolled for each vector.
     fn unrolled_epilogue(
         &mut self,
         e: &mut Elements,
         part: &RegisterBlock,
         bands: &[Band],
         sums: &[RegId],
-        store: Store<'_, 'a>,
+        store: StoreElement<'_, 'a>,
     ) -> Result<Vec<Stmt>> {
         let mut whole = Vec::new();
         for (r, (_, row)) in part.rows.iter().enumerate() {
             for (b, band) in bands.iter().enumerate() {
-                for v in 0..band.whole(part.columns) {
+                for v in 0..band.full_vectors(part.columns) {
                     let column = part.column.offset((band.first + v * band.lanes) as i64).add(&Index::var(band.lane));
-                    let value = e.k.expr(Expr::Reg(sums[b], band.slot(r, v)));
+                    let value = e.k.expr(Expr::Reg(sums[b], band.accumulator_index(r, v)));
                     whole.push((b, store(self, e, value, &Index::constant(r as i64), row, &column)?));
                 }
             }
@@ -149,43 +150,45 @@ impl<'a> Emitter<'a> {
         let mut body = in_vectors(bands, whole);
         // What is left of the last vector: in narrower ones.
         let Some((band, &acc)) = bands.iter().zip(sums).next_back() else { return Ok(body) };
-        let first = band.first + band.whole(part.columns) * band.lanes;
-        for cut in narrower(band.lanes, part.columns - first) {
+        let first = band.first + band.full_vectors(part.columns) * band.lanes;
+        for cut in narrower_vectors(band.lanes, part.columns - first) {
             let lane = e.k.var(cut.lanes);
             let mut inside = Vec::new();
             for (r, (_, row)) in part.rows.iter().enumerate() {
-                let value = e.k.expr(Expr::Lanes(acc, band.slot(r, band.count - 1), cut.first, cut.lanes));
+                let value = e.k.expr(Expr::Lanes(acc, band.accumulator_index(r, band.count - 1), cut.first, cut.lanes));
                 let column = part.column.offset((first + cut.first) as i64).add(&Index::var(lane));
                 inside.push(store(self, e, value, &Index::constant(r as i64), row, &column)?);
             }
-            body.push(each(lane, LoopKind::Vector, inside));
+            body.push(for_loop(lane, LoopKind::Vector, inside));
         }
         Ok(body)
     }
 }
 
-/// Makes the store of an element of the result: of this value of its sum, the number of its row in the tile, its row, its column.
-type Store<'s, 'a> = &'s mut dyn FnMut(&mut Emitter<'a>, &mut Elements, ExprId, &Index, &Index, &Index) -> Result<Stmt>;
+/// A function that emits the store of one element of the result, from the value of its sum, the number of its row in the tile, its row
+/// and its column.
+type StoreElement<'s, 'a> =
+    &'s mut dyn FnMut(&mut Emitter<'a>, &mut Elements, ExprId, &Index, &Index, &Index) -> Result<Stmt>;
 
 /// Sums of a tile on the stack.
 struct StackSums {
     buf: BufId,
     rows: u64,
-    /// The number of the first row.
+    /// Index of the first row.
     first: Index,
-    /// How far a row is from the next.
+    /// Distance of rows.
     width: u64,
-    vectors: Vec<Piece>,
+    vectors: Vec<VectorPiece>,
 }
 
 impl<'a> Emitter<'a> {
-    /// The epilogue of sums on the stack, which stands there once a vector of a row.
+    /// Emits the epilogue of sums on the stack, once for each vector of a row.
     fn stored_from_stack(
         &mut self,
         e: &mut Elements,
         part: &RegisterBlock,
         sums: StackSums,
-        store: Store<'_, 'a>,
+        store: StoreElement<'_, 'a>,
     ) -> Result<Stmt> {
         let at = e.k.var(sums.rows);
         let row = sums.first.add(&Index::var(at));
@@ -195,17 +198,17 @@ impl<'a> Emitter<'a> {
             let column = piece.first.add(&Index::var(piece.lane));
             let value = e.k.load(sums.buf, from.add(&column));
             let stored = store(self, e, value, &Index::var(at), &row, &part.column.add(&column))?;
-            let vector = each(piece.lane, LoopKind::Vector, vec![stored]);
+            let vector = for_loop(piece.lane, LoopKind::Vector, vec![stored]);
             inside.push(match piece.number {
-                Some(number) => each(number, LoopKind::Seq, vec![vector]),
+                Some(number) => for_loop(number, LoopKind::Seq, vec![vector]),
                 None => vector,
             });
         }
-        Ok(each(at, LoopKind::Seq, inside))
+        Ok(for_loop(at, LoopKind::Seq, inside))
     }
 }
 
-/// Columns that the sums of a row take.
+/// Number of columns that the sums of a row take.
 fn width(bands: &[Band]) -> u64 {
     bands.iter().map(|b| b.count * b.lanes).sum()
 }
@@ -215,51 +218,54 @@ fn in_a_row(part: &RegisterBlock, first: &Index) -> bool {
     part.rows.iter().enumerate().all(|(i, (_, row))| *row == first.offset(i as i64))
 }
 
-/// Stores all sums, row after row, to `stack`.
-fn spilled(e: &mut Elements, bands: &[Band], sums: &[RegId], rows: u64, stack: BufId) -> Vec<Stmt> {
+/// Emits the stores of all sums, row after row, to `stack`.
+fn spill_sums(e: &mut Elements, bands: &[Band], sums: &[RegId], rows: u64, stack: BufId) -> Vec<Stmt> {
     let mut all = Vec::new();
     for (b, band) in bands.iter().enumerate() {
         for (r, v) in (0..rows).flat_map(|r| (0..band.count).map(move |v| (r, v))) {
             let at = r * width(bands) + band.first + v * band.lanes;
-            let value = e.k.expr(Expr::Reg(sums[b], band.slot(r as usize, v)));
+            let value = e.k.expr(Expr::Reg(sums[b], band.accumulator_index(r as usize, v)));
             all.push((b, Stmt::Store { buf: stack, index: Index::var(band.lane).offset(at as i64), value }));
         }
     }
     in_vectors(bands, all)
 }
 
-/// Vectors of a row that are stored alike.
-struct Piece {
-    /// The loop over vectors, where there are several.
+/// Vectors of a row that one statement stores.
+struct VectorPiece {
+    /// The loop over the vectors, if there are several.
     number: Option<VarId>,
     lane: VarId,
     /// The first column of the vector.
     first: Index,
 }
 
-/// The vectors of a row: whole ones, by the first column, how many, and their lanes, then narrower ones for what is left of
-/// `columns`.
-fn pieces(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<Piece> {
+/// The vectors of a row: full ones (first column, count, lanes each), then narrower ones for the rest of `columns`.
+fn row_vectors(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<VectorPiece> {
     let mut out = Vec::new();
     for &(first, count, lanes) in whole.iter().filter(|w| w.1 > 0) {
         let number = k.var(count);
         let first = Index::var(number).scale(lanes as i64).offset(first as i64);
-        out.push(Piece { number: Some(number), lane: k.var(lanes), first });
+        out.push(VectorPiece { number: Some(number), lane: k.var(lanes), first });
     }
     let Some(&(first, count, lanes)) = whole.last() else { return out };
     let done = first + count * lanes;
-    for cut in narrower(lanes, columns - done) {
-        out.push(Piece { number: None, lane: k.var(cut.lanes), first: Index::constant((done + cut.first) as i64) });
+    for cut in narrower_vectors(lanes, columns - done) {
+        out.push(VectorPiece {
+            number: None,
+            lane: k.var(cut.lanes),
+            first: Index::constant((done + cut.first) as i64),
+        });
     }
     out
 }
 
-/// The narrower vectors that cover the `left` elements behind whole vectors of `lanes`.
-fn narrower(lanes: u64, left: u64) -> Vec<Cut> {
-    Width { lanes: lanes / 2, masks: false }.cut(left)
+/// The narrower vectors that cover the `left` elements after full vectors of `lanes`.
+fn narrower_vectors(lanes: u64, left: u64) -> Vec<Cut> {
+    Width { lanes: lanes / 2, masks: false }.split(left)
 }
 
-/// The vectors of a tile.
+/// The vectors of a tile, by width.
 fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<Band> {
     let rows = part.rows.len() as u64;
     let mut band = |first: u64, count: u64, lanes: u64| Band {

@@ -7,8 +7,8 @@ use crate::schedule::families::contraction::recipe::axis::{Axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;
 
-/// How the sums of the contracted loops `sum` are made; units are steps of the outermost.
-pub(in crate::schedule) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> SumParts {
+/// The parts in which the sums over the contracted loops `sum` are added; units are steps of the outermost loop.
+pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[Axis], outputs: u64) -> SumParts {
     let steps = sum.first().map_or(1, |x| x.extent);
     match dtype {
         DType::F32 => SumParts::of_floats(steps, product(sum) / steps.max(1), outputs),
@@ -16,7 +16,7 @@ pub(in crate::schedule) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Su
     }
 }
 
-/// The sums in `parts`, and where the totals of each band are. `loops` adds so many steps from a first one to what `acc` holds.
+/// Emits sums in `parts`, and the registers of the totals of each band. `loops` emits a range of steps that are added to `acc`.
 pub(in crate::schedule) fn in_parts(
     e: &mut Elements,
     parts: &SumParts,
@@ -26,14 +26,14 @@ pub(in crate::schedule) fn in_parts(
     loops: &mut dyn FnMut(&mut Elements, Index, u64) -> Vec<Stmt>,
 ) -> (Vec<Stmt>, Vec<RegId>) {
     let at = |i: u64| Index::constant(i as i64);
-    let zero = number(&mut e.k, dtype, 0.0);
+    let zero = small_constant(&mut e.k, dtype, 0.0);
     let acc: Vec<RegId> = bands.iter().map(|b| b.acc).collect();
     let fresh =
         |e: &mut Elements| -> Vec<RegId> { bands.iter().map(|b| e.k.reg(dtype, b.lanes, rows * b.count)).collect() };
     let vectors = |regs: &[RegId], set: &mut dyn FnMut(usize, RegId, u64) -> Stmt| -> Vec<Stmt> {
         let band = |(i, (b, &reg)): (usize, (&Band, &RegId))| {
             let body = (0..rows * b.count).map(|slot| set(i, reg, slot)).collect();
-            each(b.lane, LoopKind::Vector, body)
+            for_loop(b.lane, LoopKind::Vector, body)
         };
         bands.iter().zip(regs).enumerate().map(band).collect()
     };
@@ -63,7 +63,7 @@ pub(in crate::schedule) fn in_parts(
             };
             let number = e.k.var(steps / parts.most);
             let inside = part(e, Index::var(number).scale(parts.most as i64).offset(start as i64), parts.most);
-            body.push(each(number, LoopKind::Seq, inside));
+            body.push(for_loop(number, LoopKind::Seq, inside));
             if !steps.is_multiple_of(parts.most) {
                 body.extend(part(e, at(start + steps / parts.most * parts.most), steps % parts.most));
             }
@@ -82,15 +82,15 @@ pub(in crate::schedule) fn in_parts(
     (body, whole.unwrap_or(acc))
 }
 
-/// The loops over the terms of a sum, and what a step of them reads.
+/// The loops over the terms of a sum, and the indices that a step of them reads.
 pub struct Terms {
     /// The loop variables, outermost first.
     pub loops: Vec<VarId>,
-    /// Where the left side is read.
+    /// Index of the left side's element.
     pub left: Index,
-    /// How far the right side is from its first element, where it lies.
+    /// Offset of the right side's element from its first, if it is read in place.
     pub right: Index,
-    /// The number of the term.
+    /// Number of the term.
     pub position: Index,
 }
 
@@ -112,8 +112,7 @@ pub struct SideTypes {
     pub right: DType,
 }
 
-/// Loops over the contracted axes, outermost first, `at_once` terms a step of the innermost and of the first
-/// axis those of `range`.
+/// Loops over the contracted axes, outermost first, `at_once` terms per step of the innermost; the outermost runs over `range`.
 pub fn term_loops(k: &mut Kernel, sum: &[Axis], range: &TermRange, left: &Index, at_once: u64) -> Terms {
     let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::constant(0));
     let mut right = Index::constant(0);
@@ -133,8 +132,7 @@ pub fn term_loops(k: &mut Kernel, sum: &[Axis], range: &TermRange, left: &Index,
     Terms { loops, left, right, position }
 }
 
-/// The contracted loops, of the outermost the steps of `range`; the innermost does two or three steps at once
-/// where it comes out even.
+/// Emits the contracted loops, the outermost over `range`; the innermost does two or three steps at once if they divide its extent.
 pub(in crate::schedule) fn sum_loops(
     e: &mut Elements,
     types: SideTypes,
@@ -181,7 +179,7 @@ pub(in crate::schedule) fn sum_loops(
                 }
             }
         }
-        let request = part.ahead.as_ref().and_then(|ahead| ahead.at(&position, u, right_type));
+        let request = part.ahead.as_ref().and_then(|ahead| ahead.element_to_prefetch(&position, u, right_type));
         inside.extend(request.map(|index| (0, Stmt::Prefetch { buf: part.packed, index })));
         for (r, (away, _)) in part.rows.iter().enumerate() {
             let value = e.k.load(c.left, a.offset(u as i64 * last_step + away));
@@ -190,7 +188,7 @@ pub(in crate::schedule) fn sum_loops(
             let x = e.k.get(left, 0);
             for (b, band) in bands.iter().enumerate() {
                 for v in 0..band.count {
-                    let at = band.slot(r, v);
+                    let at = band.accumulator_index(r, v);
                     let (y, z) = (e.k.get(right[b], v), e.k.expr(Expr::Reg(band.acc, at.clone())));
                     let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
                     inside.push((b, Stmt::Set { reg: band.acc, at, value }));
@@ -203,7 +201,7 @@ pub(in crate::schedule) fn sum_loops(
         if let (0, Some((is_inside, _))) = (number, &read) {
             inside = vec![Stmt::If { cond: e.k.expr(is_inside.clone()), body: inside }];
         }
-        inside = vec![each(v, LoopKind::Seq, inside)];
+        inside = vec![for_loop(v, LoopKind::Seq, inside)];
     }
     inside
 }

@@ -12,7 +12,7 @@ use crate::schedule::loops::grid::{Grid, Share};
 use crate::schedule::loops::prelude::*;
 use crate::target::LoopOrder;
 
-/// A contraction whose register tiles are being written.
+/// The register tiles of a contraction, while they are emitted.
 pub(super) struct Tiling<'t> {
     pub c: &'t Contraction,
     /// The loops over rows.
@@ -25,18 +25,18 @@ pub(super) struct Tiling<'t> {
     pub extent: u64,
     /// Rows of a tile along that axis.
     pub step: u64,
-    /// The rows in memory of the kernel, where it holds some.
+    /// The rows in local memory of the kernel, if it has some.
     pub strip: Option<&'t LocalRows>,
-    /// Whether the epilogue stands in a loop over the tile's sums.
+    /// Whether the epilogue is a loop over the tile's sums.
     pub looped: bool,
-    /// Whether the right side is packed, or lies as if it was.
+    /// Whether the right side is packed, or is laid out as if it were.
     pub is_packed: bool,
-    /// The loops of tiles that share the prefetches of the next panel, where that is worth it.
+    /// The loops over tiles that share the prefetch of the next panel, if that pays.
     pub prefetching: Option<Vec<VarId>>,
 }
 
 impl<'t> Tiling<'t> {
-    /// The tiles of `method` over `rows`, with new variables for the loops but that over batches.
+    /// The tiles of `method` over `rows`, with new loop variables except for batches.
     pub fn new(
         k: &mut Kernel,
         c: &'t Contraction,
@@ -60,8 +60,8 @@ impl<'t> Tiling<'t> {
         Tiling { c, rows, method, packed, grid, extent, step, strip, looped, is_packed, prefetching }
     }
 
-    /// Decides whether tiles prefetch the next panel of a right side of so many bytes.
-    pub fn prefetch(&mut self, bytes: u64, sum: &[Axis]) {
+    /// Decides whether tiles prefetch the next panel of a right side of `bytes` bytes.
+    pub fn decide_prefetch(&mut self, bytes: u64, sum: &[Axis]) {
         self.is_packed = match self.packed.in_place {
             None => self.packed.term == self.method.panel,
             // as if it was
@@ -92,7 +92,7 @@ impl<'t> Tiling<'t> {
             let of_row = |&v: &VarId| if v == grid.tile { row.at.clone() } else { Index::var(v) };
             let mut place = vec![(part_of_it.clone(), beside)];
             place.extend(loops.iter().map(|v| (of_row(v), k.vars[*v])));
-            PanelPrefetch::of_panel(&place, whole.offset(apart as i64), self.terms(), panel.max(packed_columns))
+            PanelPrefetch::of_panel(&place, whole.offset(apart as i64), self.term_count(), panel.max(packed_columns))
         });
         let pixels = self.strip.filter(|s| matches!(s.held, LocalSide::Pixels(_)));
         let results = self.strip.filter(|s| matches!(s.held, LocalSide::Result(_)));
@@ -116,12 +116,12 @@ impl<'t> Tiling<'t> {
         }
     }
 
-    /// Terms of a sum.
-    fn terms(&self) -> u64 {
+    /// Number of terms of a sum.
+    fn term_count(&self) -> u64 {
         product(&self.c.sum)
     }
 
-    /// The left side of the tile at `row`.
+    /// The position of the left side of the tile at `row`.
     fn left_side(&self, k: &Kernel, row: &Share, detail: Detail) -> RegisterBlock {
         let Tiling { c, grid, method, .. } = self;
         let (wide, high) = if method.tile.high == 1 { (row.count, 1) } else { (method.tile.wide, row.count) };
@@ -132,7 +132,8 @@ impl<'t> Tiling<'t> {
             a = a.add(&x.scale(axis.a));
         }
         let at = row.at.scale(self.step as i64);
-        let (first, all) = rows_of_tile(self.rows, &grid.outer, at, detail.of(high), detail.of(wide));
+        let (first, all) =
+            rows_of_tile(self.rows, &grid.outer, at, detail.written_count(high), detail.written_count(wide));
         let first = self.strip.filter(|s| matches!(s.held, LocalSide::Left(_))).map_or(first, LocalRows::first);
         RegisterBlock { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..RegisterBlock::default() }
     }

@@ -9,7 +9,7 @@ use crate::schedule::families::contraction::recipe::inner_product::InnerProductT
 use crate::schedule::loops::prelude::*;
 
 impl Emitter<'_> {
-    /// Writes the sums of a tile to the stack; columns of the right side are `apart`.
+    /// Emits the sums of a tile on the stack, from a right side in place whose columns are `apart` elements apart.
     pub(in crate::schedule) fn transposed_sums(
         &self,
         e: &mut Elements,
@@ -42,7 +42,7 @@ impl Emitter<'_> {
                 let (j, r) = (i as u64 / rows.count, i as u64 % rows.count);
                 inside.push(Stmt::Store { buf, index: column.offset((r * width + j) as i64), value });
             }
-            body.push(each(round, LoopKind::Seq, inside));
+            body.push(for_loop(round, LoopKind::Seq, inside));
         }
         body
     }

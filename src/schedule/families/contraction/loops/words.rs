@@ -7,7 +7,7 @@ use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::word_products::WordProducts;
 use crate::schedule::loops::prelude::*;
 
-/// The vectors of a term of the right side, which begins at `first`, in registers as another type.
+/// Loads the vectors of one term of the right side, which begins at `first`, and converts them.
 pub fn load_right(
     e: &mut Elements,
     part: &RegisterBlock,
@@ -83,5 +83,5 @@ pub fn word_loops(
             inside.push(Stmt::Set { reg: acc, at, value });
         }
     }
-    looped(&loops, inside)
+    nest_loops(&loops, inside)
 }

@@ -2,14 +2,13 @@
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile};
 use crate::target::tiles::{COLUMNS, ROWS};
 
-/// Tiles beside one another, and one below the other: two by two use each tile that is read twice, and two of each side leave four
-/// of the eight registers to sums.
+/// AMX tiles of a block along each axis: with two by two each tile is used twice, and four of the eight registers remain for sums.
 const ACROSS: u64 = 2;
 
-/// Fewest rows of a block: of fewer, most of a tile is empty, and the sums still go over the stack.
+/// Fewest rows for which AMX blocks pay: with fewer, most of a tile is empty, and the sums still go through the stack.
 const FEWEST_ROWS: u64 = 4;
 
-/// The block for a product, where it has enough rows; `apart` are the steps of the left side along the last two axes of rows.
+/// The AMX block for a product, if it has enough rows; `apart` has the strides of the left side along the last two row axes.
 pub fn block(cover: Cover, apart: [i64; 2]) -> Option<Tile> {
     let evenly = |all: u64, most: u64| all.div_ceil(all.div_ceil(most.max(1)));
     let is_even = apart[0] == cover.width as i64 * apart[1];

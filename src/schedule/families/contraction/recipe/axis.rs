@@ -1,17 +1,17 @@
 //! The loops of a contraction, and how far each moves both sides.
 
-/// A loop and how far its step moves the left and right side, in elements.
+/// A loop with the strides, in elements, by which it moves through both operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     /// Iterations.
     pub extent: u64,
-    /// Step of the left operand.
+    /// Stride of the left operand.
     pub a: i64,
-    /// Step of the right operand.
+    /// Stride of the right operand.
     pub b: i64,
 }
 
-/// Neighbouring axes that step through memory without a gap become one.
+/// Merges neighboring axes that step through memory without a gap.
 pub fn merged(axes: &[Axis]) -> Vec<Axis> {
     let mut out: Vec<Axis> = Vec::new();
     for axis in axes.iter().filter(|x| x.extent != 1) {
@@ -25,7 +25,7 @@ pub fn merged(axes: &[Axis]) -> Vec<Axis> {
     out
 }
 
-/// `axes` as one axis, if there is none.
+/// `axes`, or one axis of extent 1 if there is none.
 pub fn one_axis(axes: Vec<Axis>) -> Vec<Axis> {
     if axes.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { axes }
 }
@@ -34,7 +34,7 @@ pub fn product(axes: &[Axis]) -> u64 {
     axes.iter().map(|x| x.extent).product()
 }
 
-/// How far number `i` of the elements along `axes` is from the first on the right side.
+/// Offset in the right side of number `i` of the elements along `axes` from the first.
 pub fn offset_of(axes: &[Axis], mut i: u64) -> i64 {
     let mut at = 0i64;
     for axis in axes.iter().rev() {

@@ -1,12 +1,12 @@
 //! Sums along lanes: how many rows and columns are summed at once, so that the registers hold a sum for each pair of them.
 use crate::schedule::families::contraction::recipe::lanes_along;
 
-/// Most columns at once.
+/// Most columns whose sums are in registers at once.
 const MOST_COLUMNS: u64 = 4;
-/// Most rows at once.
+/// Most rows whose sums are in registers at once.
 const MOST_ROWS: u64 = 16;
 
-/// The rows and columns whose sums are in registers at the same time, with vectors along the sum.
+/// The rows and columns whose sums are in registers at once, vectorized along the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InnerProductTile {
     /// Lanes of a vector along the sum.
@@ -18,24 +18,24 @@ pub struct InnerProductTile {
 }
 
 impl InnerProductTile {
-    /// The rows and columns for few columns, whose vectors serve up to `width` rows; a sum has `run` terms one behind the other, a vector
-    /// `whole` lanes.
+    /// The tile for few columns, whose vectors serve up to `width` rows; a sum has `run` contiguous terms, a full vector `whole` lanes.
     pub fn of_columns([run, whole]: [u64; 2], columns: u64, width: u64, registers: u64) -> InnerProductTile {
         let lanes = lanes_along(run, whole);
         let columns = columns.div_ceil(columns.div_ceil(MOST_COLUMNS));
-        let rows = left([run, lanes], columns, registers.saturating_sub(columns + 2));
+        let rows = count_fitting_registers([run, lanes], columns, registers.saturating_sub(columns + 2));
         InnerProductTile { lanes, rows: rows.clamp(1, MOST_ROWS.min(width)), columns }
     }
 
-    /// The rows and columns for few rows, which stay in registers while columns pass: so many that their sums do not wait for one another.
+    /// The tile for few rows, which stay in registers while columns are loaded: large enough that sums do not wait for one another.
     pub fn of_rows([run, lanes]: [u64; 2], rows: u64, registers: u64) -> InnerProductTile {
-        let columns = left([run, lanes], rows, registers.saturating_sub(rows + 1));
+        let columns = count_fitting_registers([run, lanes], rows, registers.saturating_sub(rows + 1));
         InnerProductTile { lanes, rows, columns: columns.clamp(1, MOST_COLUMNS) }
     }
 }
 
-/// How many have their sums with each of `others` in so many registers: one for whole vectors of a sum and one for each narrower vector.
-fn left([run, lanes]: [u64; 2], others: u64, registers: u64) -> u64 {
+/// Number of rows (or columns) whose sums with each of `others` fit in the registers: each sum takes one register for full vectors and
+/// one for each narrower vector.
+fn count_fitting_registers([run, lanes]: [u64; 2], others: u64, registers: u64) -> u64 {
     let pieces = 1 + u64::from((run % lanes).count_ones());
     registers / (others * pieces)
 }

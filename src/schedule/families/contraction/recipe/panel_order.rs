@@ -1,26 +1,26 @@
 //! How the numbers of the right side of a contraction lie in a panel.
 use super::word_products::WordProducts;
 
-/// How the numbers of a panel of columns lie.
+/// Order of the elements in a panel of columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PanelOrder {
-    /// Term after term, column after column.
+    /// Term after term, and column after column within a term.
     #[default]
     Plain,
     /// As many terms of a column side by side as a word holds, for an instruction that adds them.
     Words(WordProducts),
     /// Two terms of a column side by side, for an instruction that multiplies tiles.
     Tiles,
-    /// The columns of two vectors of so many lanes by turns: each word holds one of both, and a shift and a mask make f32 of
-    /// them, which is half of what widening each vector takes. A last vector without a partner is as it was.
+    /// The columns of two vectors of so many lanes interleaved: each word holds one bf16 of both, and a shift and a mask make f32 of
+    /// them, half the cost of widening each vector. A last vector without a partner is in plain order.
     Vectors(u64),
-    /// Column after column, so far apart, the terms of each side by side.
+    /// Column after column, at this distance, with contiguous terms.
     Transposed(u64),
 }
 
 impl PanelOrder {
-    /// Where column `column` of `panel` columns has its number in term `term`.
-    pub fn place(self, term: u64, column: u64, panel: u64) -> u64 {
+    /// Offset of term `term` of column `column` in a panel of `panel` columns.
+    pub fn panel_offset(self, term: u64, column: u64, panel: u64) -> u64 {
         match self {
             PanelOrder::Plain => term * panel + column,
             PanelOrder::Words(products) => {

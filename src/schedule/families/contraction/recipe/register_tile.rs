@@ -6,10 +6,10 @@ use crate::target::{Choice, LINE, Level, LoopOrder, Trial};
 use crate::tensor::DType;
 use std::fmt;
 
-/// The register tile: `high` by `wide` rows (neighbours along the last two row axes) by `vectors` of `lanes` columns.
+/// A register tile: `high` by `wide` rows (neighbors along the last two row axes) by `vectors` of `lanes` columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile {
-    /// Rows along the last axis but one; more than one only where the tile is as wide as the last.
+    /// Rows along the last axis but one; more than one only if the tile spans the last axis.
     pub high: u64,
     /// Rows along the last axis.
     pub wide: u64,
@@ -20,22 +20,22 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// Columns.
+    /// Number of columns.
     pub fn columns(&self) -> u64 {
         self.vectors * self.lanes
     }
 
-    /// Whether the tile can read panels of so many columns: several whole panels, each with its terms one behind the other, or a part of
-    /// one. Several rows read a panel again and again, so that a part is a part of a line: the same part of each of several lines has but
-    /// few sets of the nearest cache (products of BERT took 1.4 times as long with quarters of 64 columns).
+    /// Whether the tile can read panels of so many columns: several whole panels, each with contiguous terms, or a part of one. If
+    /// several rows read a panel again and again, a part must be within a cache line: the same part of several lines falls into few sets
+    /// of the nearest cache (products of BERT took 1.4 times as long with quarters of 64 columns).
     fn reads(&self, panel: u64, dtype: DType) -> bool {
         let is_line = panel * dtype.bytes() as u64 <= LINE;
         let is_part = panel.is_multiple_of(self.columns()) && (is_line || self.high * self.wide == 1);
         panel.is_multiple_of(self.lanes) && (self.columns().is_multiple_of(panel) || is_part)
     }
 
-    /// Whether the tile is the one of a measured choice.
-    pub fn is(&self, choice: &Choice) -> bool {
+    /// Whether the tile is that of a measured choice.
+    pub fn matches_choice(&self, choice: &Choice) -> bool {
         [self.high, self.wide, self.vectors, self.lanes] == [choice.high, choice.wide, choice.vectors, choice.lanes]
     }
 }
@@ -47,16 +47,16 @@ pub struct Cover {
     pub height: u64,
     /// The extent of the last row axis.
     pub width: u64,
-    /// Columns.
+    /// Number of columns.
     pub columns: u64,
-    /// Terms of each sum.
+    /// Number of terms of each sum.
     pub sum: u64,
-    /// Bytes from a row of the left side to the next.
+    /// Distance of rows of the left side, in bytes.
     pub stride: u64,
 }
 
 impl Cover {
-    /// Most vectors of a tile.
+    /// Upper limit of vectors in a tile.
     fn most_vectors(&self, lanes: u64) -> u64 {
         let all = self.columns.div_ceil(lanes);
         if self.height * self.width > 1 {
@@ -65,7 +65,7 @@ impl Cover {
         all.min((all / ENOUGH_PANELS).clamp(ENOUGH_VECTORS, MOST_VECTORS))
     }
 
-    /// How many of so many rows lie in the same set of a first-level cache, which repeats after a page.
+    /// Number of rows, out of `rows`, that fall into the same set of a first-level cache, whose sets repeat after a page.
     fn in_one_set(&self, rows: u64) -> u64 {
         let mut apart = PAGE;
         while apart > 1 && !self.stride.is_multiple_of(apart) {
@@ -75,36 +75,36 @@ impl Cover {
     }
 }
 
-/// Bytes after which addresses meet the same set of a first-level cache again.
+/// Distance in bytes at which addresses fall into the same set of a first-level cache again.
 const PAGE: u64 = 4096;
 
-/// Cycles that it takes to begin to write at another place: half of them where rows of the result lie one behind the other. With
-/// sums of 32 terms tiles of 12x2 vectors take a third longer than those of 5x4, which write each row at once.
+/// Cycles to start writing at another place; half if rows of the result are contiguous. With sums of 32 terms tiles of 12x2 vectors take
+/// a third longer than those of 5x4, which write each row at once.
 const A_RUN: f64 = 8.0;
 
-/// Lines of a set that rows of the left side can have beside those of the right: of eight or twelve.
+/// Cache lines of a set available to rows of the left side beside those of the right: the cache has eight or twelve ways.
 const WAYS: u64 = 6;
 
-/// Most vectors of a tile: a kibibyte of weights a step, read strictly forward, is what memory gives fastest to one row.
+/// Upper limit of vectors in a tile: memory delivers a kibibyte of weights per step, read strictly forward, fastest to one row.
 const MOST_VECTORS: u64 = 16;
 
-/// Vectors of a tile of one row that are as fast, nearly: as many sums as multiply-adds are under way at once.
+/// Fewest vectors of a one-row tile that are nearly as fast: as many sums as multiply-adds are in flight.
 const ENOUGH_VECTORS: u64 = 4;
 
-/// Panels that one row wants, so that threads share them.
+/// Number of panels that a product of one row should have, for threads to share them.
 const ENOUGH_PANELS: u64 = 4;
 
-/// Sixteenths of the second level: what stays there while it is read again and again.
+/// Sixteenths of the second-level cache within which data stay while they are read repeatedly.
 const NEAR_SIXTEENTHS: u64 = 8;
 
-/// How many times as long as the best tile, as predicted, one may take whose panels other code has already.
+/// Largest ratio of the predicted time of a tile whose panels other code already has to that of the best tile.
 const MOST_SHARED: f64 = 1.25;
 
-/// Most rows of a tile.
+/// Upper limit of rows in a tile.
 pub const MOST_ROWS: u64 = 14;
 
-/// The columns of the panels that a constant of this product is packed in: those that other code has, so that both have one copy,
-/// or that it can have, which are a vector where several rows read them.
+/// Columns of the panels in which a constant of this product is packed: those that other code of the function uses, so that both share
+/// one copy, or could use (a vector if several rows read them).
 pub fn packed_columns(target: &KernelTarget<'_>, tile: &Tile, dtype: DType, form: &str) -> u64 {
     let panels = &target.panels;
     match panels.of(form).filter(|panel| tile.reads(panel.columns, dtype)) {
@@ -114,7 +114,7 @@ pub fn packed_columns(target: &KernelTarget<'_>, tile: &Tile, dtype: DType, form
     }
 }
 
-/// The name of a product in tuned choices.
+/// Key of a product in tuned choices.
 pub fn form(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
     let Cover { height, width, columns, sum, stride } = cover;
     format!(
@@ -123,17 +123,17 @@ pub fn form(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u64, ba
     )
 }
 
-/// The tile with the least predicted time, unless another was measured to be better, or is to be measured.
+/// The tile with the least predicted time, unless a measured choice says otherwise.
 pub fn best(target: &KernelTarget<'_>, dtype: DType, cover: Cover, form: &str) -> Tile {
     best_of(target, tiles(target, dtype, cover), dtype, form)
 }
 
-/// The tile of `all` with the least predicted time, unless another was measured to be better, or is to be measured.
+/// The tile of `all` with the least predicted time, unless a measured choice says otherwise.
 pub fn best_of(target: &KernelTarget<'_>, mut all: Vec<(f64, Tile)>, dtype: DType, form: &str) -> Tile {
     let tuning = &target.request.tuning;
     if let Some(row) = tuning.rows.get(form) {
         // a tile that is none of them was chosen by another version
-        if let Some((_, tile)) = all.iter().find(|(_, tile)| tile.is(row)) {
+        if let Some((_, tile)) = all.iter().find(|(_, tile)| tile.matches_choice(row)) {
             return *tile;
         }
     }
@@ -156,12 +156,12 @@ pub fn best_of(target: &KernelTarget<'_>, mut all: Vec<(f64, Tile)>, dtype: DTyp
     all.get(place).map_or(Tile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
 }
 
-/// The predicted time of the best tiles, in cycles.
-pub fn predicted(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> f64 {
+/// Predicted time of the best tile, in cycles.
+pub fn predicted_cycles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> f64 {
     tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// Chooses the outermost loop so that the fewest bytes come from far memory, unless one was measured to be better.
+/// Chooses the outermost loop with the least traffic from far memory, unless a measured choice says otherwise.
 pub fn order(
     target: &KernelTarget<'_>,
     tile: &Tile,
@@ -172,7 +172,7 @@ pub fn order(
     form: &str,
 ) -> LoopOrder {
     let tuning = &target.request.tuning;
-    if let Some(row) = tuning.rows.get(form).filter(|row| tile.is(row)) {
+    if let Some(row) = tuning.rows.get(form).filter(|row| tile.matches_choice(row)) {
         return row.order;
     }
     let near = target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
@@ -192,8 +192,7 @@ pub fn tiles_in_a_row(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> 
     tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
 }
 
-/// All tiles with their predicted times, from what the ports take in and where panels come from; a tile costs some cycles to begin
-/// and end.
+/// All tiles with their predicted times, from port throughput and the distance of panels; a tile has a fixed cost to begin and end.
 pub fn tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
     let mut all = Vec::new();
     // panels of few columns hold no more than those
@@ -227,7 +226,7 @@ pub fn tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64,
                         break;
                     }
                     let tile = Tile { high, wide, vectors, lanes };
-                    all.push((cost(tile, cover, dtype, target), tile));
+                    all.push((predicted_tile_cycles(tile, cover, dtype, target), tile));
                 }
             }
         }
@@ -236,9 +235,9 @@ pub fn tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64,
     all
 }
 
-/// Whether the columns are one whole vector of AVX-512 and a narrower one, which are better two panels: beside one another 8
-/// rows of them, or of three half vectors, take 13.8 and 12.9 cycles a term where 12 are enough, apart 12 rows 19 of 18, so
-/// that products of 17, 22 and 24 columns are 7 to 9 % faster. With two whole vectors before the narrower one nothing is lost.
+/// Whether the columns are one full vector of AVX-512 and a narrower one, which are better as two panels: together, tiles of 8 rows (or
+/// three half vectors) take 13.8 and 12.9 cycles a term where 12 would suffice; separately, 12 rows take 19 of 18, so that products of
+/// 17, 22 and 24 columns are 7 to 9 % faster. With two full vectors before the narrower one nothing is lost.
 fn is_pair(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> bool {
     let lanes = target.machine().lanes(dtype.bytes() as u64);
     let several = cover.height * cover.width > 1;
@@ -246,13 +245,13 @@ fn is_pair(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> bool {
     is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
 }
 
-/// Whether of the vectors of so many columns the last one is narrower.
+/// Whether the last vector of so many columns is narrower than the others.
 pub fn is_mixed(columns: u64, lanes: u64) -> bool {
     columns > lanes && !columns.is_multiple_of(lanes) && columns % lanes <= lanes / 2
 }
 
 /// Predicted time of all tiles, in cycles.
-fn cost(tile: Tile, cover: Cover, dtype: DType, target: &KernelTarget<'_>) -> f64 {
+fn predicted_tile_cycles(tile: Tile, cover: Cover, dtype: DType, target: &KernelTarget<'_>) -> f64 {
     let (size, ports) = (dtype.bytes() as u64, target.machine().ports);
     let micro_ops = ports.micro_ops.filter(|_| dtype.is_float());
     let panel = tile.vectors * tile.lanes;

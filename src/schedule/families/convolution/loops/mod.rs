@@ -18,14 +18,14 @@ use crate::schedule::plan::placement::Placement;
 /// A continuation that receives each part of a convolution as a contraction.
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
 
-/// Each phase along one axis with each along the others.
-pub(in crate::schedule) fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
+/// Combines each phase along one axis with each along the others.
+pub(in crate::schedule) fn combine_phases(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
     phases.iter().rev().fold(vec![vec![]], |all, along| {
         all.iter().flat_map(|rest| along.iter().map(move |&phase| [&[phase], &rest[..]].concat())).collect()
     })
 }
 
-/// `view` from the first window on, along axes without holes.
+/// `view` with its origin at the first window, along axes without dilation holes.
 fn from_first_window(mut view: View, d: &ConvDims) -> View {
     for (w, &axis) in d.window.iter().zip(&d.input_spatial).filter(|(w, _)| w.lhs_dilate == 1) {
         view.layout.origin -= w.pad_low * view.layout.strides[axis];
@@ -33,25 +33,25 @@ fn from_first_window(mut view: View, d: &ConvDims) -> View {
     view
 }
 
-/// A convolution without results takes no kernel.
+/// The family of convolutions without results, which need no kernel.
 pub const EMPTY: Family = Family {
     name: "empty",
     recipe: |_, request| Ok(request.convolution()?.filter(|_| request.is_empty()).map(|_| Setup::Plain)),
     emit: |_, _, _| Ok(()),
 };
 
-/// A convolution as a contraction for each group and combination of phases.
+/// The family of direct convolutions: a contraction for each group and combination of phases.
 pub const FAMILY: Family = Family {
     name: "direct",
-    recipe: |planner, request| planner.direct(request),
+    recipe: |planner, request| planner.direct_recipe(request),
     emit: |s, root, setup| match setup {
-        Setup::Direct(direct) => s.direct(root, direct),
+        Setup::Direct(direct) => s.emit_direct(root, direct),
         other => other.wrong_family(),
     },
 };
 
 impl<'a> Emitter<'a> {
-    /// The algorithm that the plan has for convolution `id`, and the convolution's dimension numbers.
+    /// The algorithm planned for convolution `id`, and its dimension numbers.
     pub(in crate::schedule) fn convolution(&self, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
         let comp: &'a crate::hlo::Computation = self.scope.comp;
         match (self.plan.convolutions(self.scope.id).get(&id), &comp[id].op) {
@@ -60,8 +60,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// `id` is the convolution `anchor` itself or its epilogue.
-    pub(in crate::schedule) fn direct(
+    /// Emits a direct convolution; `id` is the convolution `anchor` itself or its epilogue.
+    pub(in crate::schedule) fn emit_direct(
         &mut self,
         root @ Root { id, anchor, .. }: Root<'_>,
         direct: &Direct,
@@ -69,12 +69,12 @@ impl<'a> Emitter<'a> {
         let (_, d) = self.convolution(anchor)?;
         let operands = &self.scope.comp[anchor].operands;
         let input = match direct.at_edges {
-            true => self.unpadded(operands[0], d)?,
-            false => self.padded(id, anchor, operands[0])?,
+            true => self.unpadded_view(operands[0], d)?,
+            false => self.padded_view(id, anchor, operands[0])?,
         };
         let group = d.feature_group_count;
-        let right = self.right(operands[1])?;
-        let parts: Vec<(Vec<Phase>, u64)> = together(&direct.phases)
+        let right = self.right_side(operands[1])?;
+        let parts: Vec<(Vec<Phase>, u64)> = combine_phases(&direct.phases)
             .into_iter()
             .flat_map(|phases| (0..group).map(move |g| (phases.clone(), g)))
             .collect();
@@ -97,10 +97,10 @@ impl<'a> Emitter<'a> {
                 })
             });
         }
-        each(self, &mut |s, c, place| s.contraction(root, c, place))
+        each(self, &mut |s, c, place| s.emit_contraction(root, c, place))
     }
 
-    /// Hands one phase along each axis in one group on to `then` as a contraction.
+    /// Passes one combination of phases of one group to `then`, as a contraction.
     pub(in crate::schedule) fn as_contraction(
         &mut self,
         anchor: InstId,
@@ -135,7 +135,7 @@ impl<'a> Emitter<'a> {
         // which row is read comes from both loops together
         let inside = match convolution.algorithm {
             Algorithm::Direct { inside: Some(inside) } => {
-                let (inside, first) = inside.lying(xs[d.input_spatial[0]]);
+                let (inside, first) = inside.for_row_stride(xs[d.input_spatial[0]]);
                 (a0, rows[1].a, sum[0].a) = (a0 + first, 0, 0);
                 Some(inside)
             }
@@ -179,27 +179,27 @@ impl<'a> Emitter<'a> {
         then(self, &c, &place)
     }
 
-    /// The operand where it lies, and where the first window would begin there.
-    fn unpadded(&mut self, operand: InstId, d: &ConvDims) -> Result<View> {
+    /// A view of the operand without padding, with its origin at the first window.
+    fn unpadded_view(&mut self, operand: InstId, d: &ConvDims) -> Result<View> {
         let value = self.value(operand)?;
         Ok(from_first_window(value.view(&self.scope.comp.array(operand).dims)?, d))
     }
 
-    /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
-    /// along axes of several phases, where the operand does.
-    pub(in crate::schedule) fn padded(&mut self, id: InstId, anchor: InstId, operand: InstId) -> Result<View> {
+    /// A view of the operand with padding (and base dilation, if it must be written out) in memory, and its origin at the first window;
+    /// along axes of several phases, at the operand's first element.
+    pub(in crate::schedule) fn padded_view(&mut self, id: InstId, anchor: InstId, operand: InstId) -> Result<View> {
         let shape = self.scope.comp.array(operand).clone();
         let (convolution, d) = self.convolution(anchor)?;
         let Some(margins) = &convolution.margins else {
-            let value = self.dilated(id, operand, d)?;
+            let value = self.dilated_copy(id, operand, d)?;
             return value.view(&shape.dims);
         };
         let value = self.with_room(id, operand, d, margins)?;
         Ok(from_first_window(value.view(&shape.dims)?, d))
     }
 
-    /// The operand with its margins, or the parts of a concatenation that has no memory.
-    pub(in crate::schedule) fn planes(&mut self, id: InstId, anchor: InstId) -> Result<Vec<Plane>> {
+    /// Views of the operand with margins, or of the parts of a concatenation that has no memory.
+    pub(in crate::schedule) fn operand_planes(&mut self, id: InstId, anchor: InstId) -> Result<Vec<Plane>> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(anchor)?;
         let whole = comp[anchor].operands[0];
@@ -209,13 +209,13 @@ impl<'a> Emitter<'a> {
         };
         let mut planes = Vec::new();
         for &part in parts {
-            let view = self.padded(id, anchor, part)?;
+            let view = self.padded_view(id, anchor, part)?;
             planes.push(Plane { view, channels: comp.array(part).dims[d.input_feature] });
         }
         Ok(planes)
     }
 
-    /// The operand where it has enough zeros around it, or a copy that has.
+    /// The operand if it has wide enough margins, or a copy that has.
     fn with_room(&mut self, id: InstId, operand: InstId, d: &ConvDims, margins: &[(u64, u64)]) -> Result<ValueBuffers> {
         let rank = self.scope.comp.array(operand).rank();
         let mut all = [vec![0; rank], vec![0; rank]];
@@ -225,7 +225,7 @@ impl<'a> Emitter<'a> {
         self.with_zeros_around(id, operand, &all)
     }
 
-    /// `operand` where it has at least so many zeros before and after along each axis, or a copy that has.
+    /// `operand` if it has at least so many zeros before and after along each axis, or a copy that has.
     pub(in crate::schedule) fn with_zeros_around(
         &mut self,
         id: InstId,
@@ -252,10 +252,10 @@ impl<'a> Emitter<'a> {
         let copy = self.with_margin(&shape, &low, &high)?;
         self.note_margin(operand, copy.buffer()?);
         let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
-        let (vars, at) = over(&mut k, &shape.dims);
+        let (vars, at) = loop_variables(&mut k, &shape.dims);
         let x = value.view(&shape.dims)?.load(&mut k, &at);
         let store = copy.view(&shape.dims)?.store(&at, x);
-        nest::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        nest::set_vectorized_body(&mut k, &vars, &[store], self.lanes(shape.dtype));
         if shape.elements() > 0 {
             self.launch(k);
         }
@@ -264,8 +264,8 @@ impl<'a> Emitter<'a> {
         Ok(copy)
     }
 
-    /// A copy with base dilation and padding written out.
-    fn dilated(&mut self, id: InstId, operand: InstId, d: &ConvDims) -> Result<ValueBuffers> {
+    /// Copies the operand with base dilation and padding written out.
+    fn dilated_copy(&mut self, id: InstId, operand: InstId, d: &ConvDims) -> Result<ValueBuffers> {
         let shape = self.scope.comp.array(operand).clone();
         let value = self.value(operand)?;
         let from = value.view(&shape.dims)?;
@@ -277,18 +277,18 @@ impl<'a> Emitter<'a> {
                 .map_err(|_| refuse(self.scope.comp, id, " with padding that removes everything"))?;
         }
         let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
-        let (vars, at) = over(&mut k, &dims);
+        let (vars, at) = loop_variables(&mut k, &dims);
         let mut source = at.clone();
         let mut inside = None;
         for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
             let moved = at[axis].offset(-w.pad_low);
             source[axis] = element_at(&mut k, &moved, shape.dims[axis], w.lhs_dilate, &mut inside);
         }
-        let (x, zero) = (from.load(&mut k, &source), number(&mut k, shape.dtype, 0.0));
+        let (x, zero) = (from.load(&mut k, &source), small_constant(&mut k, shape.dtype, 0.0));
         let x = select(&mut k, inside, x, zero, shape.dtype);
         let to = self.buffer(shape.dtype, dims.iter().product());
         let store = Stmt::Store { buf: to, index: linear(&at, &dims), value: x };
-        nest::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        nest::set_vectorized_body(&mut k, &vars, &[store], self.lanes(shape.dtype));
         self.launch(k);
         Ok(ValueBuffers { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
     }

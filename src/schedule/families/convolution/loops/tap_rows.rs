@@ -3,28 +3,27 @@ use crate::kernel::{Expr, Index, Kernel};
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 
 impl TapRows {
-    /// The map for rows that are `apart` elements from one another, and the offset of the first row from the one that the first tap would
-    /// read.
-    pub(in crate::schedule) fn lying(self, apart: i64) -> (TapRows, i64) {
+    /// The map for rows that are `apart` elements apart, and the offset of the first row from the one that the first tap would read.
+    pub(in crate::schedule) fn for_row_stride(self, apart: i64) -> (TapRows, i64) {
         (TapRows { apart, ..self }, -self.first * apart)
     }
 
-    /// Where the taps of a row of results begin.
+    /// The position of the taps of one row of results.
     pub(in crate::schedule) fn of_row(&self, row: &Index) -> TapsOfRow {
         TapsOfRow { first: row.scale(self.steps[0]).offset(self.first), inside: *self }
     }
 }
 
-/// Where the taps of one row of results lie.
+/// Position of the taps of one row of results.
 #[derive(Clone, Debug)]
 pub struct TapsOfRow {
-    /// The row that the first one reads.
+    /// The row that the first tap reads.
     first: Index,
     inside: TapRows,
 }
 
 impl TapsOfRow {
-    /// Whether a tap reads a row of the operand, and how far that is from the first one.
+    /// The condition that a tap reads a row of the operand, and the offset of that row from the first.
     pub(in crate::schedule) fn read(&self, k: &Kernel, tap: &Index) -> (Expr, Index) {
         let TapRows { steps, rows, apart, .. } = self.inside;
         let row = self.first.add(&tap.scale(steps[1]));

@@ -12,49 +12,50 @@ use crate::target::Method;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
-/// Most taps along the last axis of a depthwise window that are written out, and most of a whole window that are, where there are
-/// 32 registers; more of them are a loop.
+/// Upper limit of taps along the last axis of a depthwise window that are unrolled, and of taps of a whole window on machines with 32
+/// registers; more are a loop.
 pub const MOST_TAPS: u64 = 9;
-/// Most kernels that a convolution becomes for want of margins.
+/// Upper limit of contractions into which a convolution is split to do without margins.
 const MOST_PARTS: u64 = 16;
 
-/// The method of a convolution.
+/// The algorithm of a convolution.
 #[derive(Clone, Debug)]
 pub enum Algorithm {
-    /// Winograd's.
+    /// Winograd's minimal filtering.
     Winograd(Box<Winograd>),
-    /// One channel a group, which makes one or a few: lanes are channels.
+    /// Depthwise: one channel a group, vectorized along channels.
     Depthwise {
-        /// Whether windows read a margin of zeros; if not, they leave out the taps on the padding.
+        /// Whether windows read a margin of zeros; otherwise taps on the padding are left out.
         has_margin: bool,
     },
     /// Products of planes, for the gradient of a filter.
     Filter(Box<Filter>),
-    /// One sum over the window and the channels, a contraction for each group and phase.
+    /// Direct: one sum over the window and the channels, a contraction for each group and phase.
     Direct {
-        /// Where rows of taps on the padding are left out.
+        /// Map of the rows of taps on the padding that are left out, if they are.
         inside: Option<TapRows>,
     },
 }
 
-/// A convolution with its method and what follows from that.
+/// A convolution with its algorithm and the consequences for its operand.
 #[derive(Clone, Debug)]
 pub struct Convolution {
     /// The method.
     pub algorithm: Algorithm,
-    /// The margins that the operand needs along each spatial axis, before and after; `None` where it must be written out with
-    /// holes.
+    /// The margins that the operand needs along each spatial axis, before and after; `None` if it must be copied with dilation holes
+    /// written out.
     pub margins: Option<Vec<(u64, u64)>>,
-    /// The parts, a contraction each, that need no margins of the operand: the results at edges with fewer taps.
+    /// Phases that need no margins of the operand, a contraction each: results at edges use fewer taps.
     pub at_edges: Option<Vec<Vec<Phase>>>,
-    /// The name of the convolution in tuned choices and its algorithm, where Winograd's method is possible.
+    /// Key of the convolution in tuned choices and its algorithm, if Winograd's method is possible.
     pub named: Option<(String, Method)>,
 }
 
 impl Convolution {
     fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Convolution {
-        let (algorithm, named) = algorithm(comp, id, d, target);
-        let mut of = Convolution { margins: margins(comp, id, d, &algorithm), at_edges: None, algorithm, named };
+        let (algorithm, named) = choose_algorithm(comp, id, d, target);
+        let mut of =
+            Convolution { margins: required_margins(comp, id, d, &algorithm), at_edges: None, algorithm, named };
         of.at_edges = of.edges(comp, id, d);
         of
     }
@@ -64,7 +65,7 @@ impl Convolution {
         matches!(self.algorithm, Algorithm::Winograd(_))
     }
 
-    /// Whether the convolution has one channel a group and lanes along channels.
+    /// Whether the convolution has one channel a group and is vectorized along channels.
     pub fn is_depthwise(&self) -> bool {
         matches!(self.algorithm, Algorithm::Depthwise { .. })
     }
@@ -74,12 +75,12 @@ impl Convolution {
         matches!(self.algorithm, Algorithm::Direct { inside: Some(_) })
     }
 
-    /// Whether the operand needs zeros around it.
+    /// Whether the operand needs zero margins.
     pub fn needs_margins(&self) -> bool {
         self.margins.as_ref().is_some_and(|margins| margins.iter().any(|m| *m != (0, 0)))
     }
 
-    /// The parts that need no margins, unless they are many.
+    /// The phases that need no margins, unless they are too many.
     fn edges(&self, comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
         let Algorithm::Direct { inside: None } = self.algorithm else { return None };
         let parts = phases::at_edges(comp, id, d)?;
@@ -91,24 +92,24 @@ impl Convolution {
 /// The convolutions of one computation.
 pub type Convolutions = HashMap<InstId, Convolution>;
 
-/// The convolutions of each computation of a module.
+/// The algorithms of all convolutions of a module, by computation.
 #[derive(Clone, Debug)]
 pub struct Methods(IdVec<CompId, Convolutions>);
 
 impl Methods {
-    /// Decides for all convolutions of `module`.
+    /// Chooses algorithms for all convolutions of `module`.
     pub fn of(module: &Module, target: &KernelTarget<'_>) -> Methods {
-        Methods(module.comps.values().map(|comp| convolutions(comp, target)).collect())
+        Methods(module.comps.values().map(|comp| choose_algorithms(comp, target)).collect())
     }
 
-    /// The convolutions of a computation.
+    /// The algorithms of a computation's convolutions.
     pub fn comp(&self, id: CompId) -> &Convolutions {
         &self.0[id]
     }
 }
 
-/// Decides for the convolutions of `comp`.
-pub fn convolutions(comp: &Computation, target: &KernelTarget<'_>) -> Convolutions {
+/// Chooses algorithms for the convolutions of `comp`.
+pub fn choose_algorithms(comp: &Computation, target: &KernelTarget<'_>) -> Convolutions {
     let one = |id: InstId| match &comp[id].op {
         Op::Convolution(d) => Some((id, Convolution::of(comp, id, d, target))),
         _ => None,
@@ -116,15 +117,15 @@ pub fn convolutions(comp: &Computation, target: &KernelTarget<'_>) -> Convolutio
     comp.post_order().into_iter().filter_map(one).collect()
 }
 
-/// The method, and what the tuned choices call the convolution.
-fn algorithm(
+/// Chooses the algorithm of a convolution; also returns its key in tuned choices.
+fn choose_algorithm(
     comp: &Computation,
     id: InstId,
     d: &ConvDims,
     target: &KernelTarget<'_>,
 ) -> (Algorithm, Option<(String, Method)>) {
-    let Some(w) = winograd::possible(comp, id, target) else { return (without_winograd(comp, id, d, target), None) };
-    let named = w.method(target);
+    let Some(w) = winograd::recognize(comp, id, target) else { return (without_winograd(comp, id, d, target), None) };
+    let named = w.choose_method(target);
     match named.1 {
         Method::Winograd => (Algorithm::Winograd(Box::new(w)), Some(named)),
         Method::Direct => (without_winograd(comp, id, d, target), Some(named)),
@@ -140,26 +141,27 @@ fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Kerne
             && comp.array(comp[id].operands[0]).elements() > 0;
         return Algorithm::Depthwise { has_margin: !leaves_out };
     }
-    if let Some(filter) = Filter::of(comp, id, d, target) {
+    if let Some(filter) = Filter::choose(comp, id, d, target) {
         return Algorithm::Filter(Box::new(filter));
     }
     Algorithm::Direct { inside: tap_rows::of(comp, id, d, target) }
 }
 
-/// Whether `id` makes one channel of one, or as many as [`ConvDims::repeats`], channels being the last axis everywhere.
+/// Whether `id` makes one channel (or as many as [`ConvDims::repeats_along_lanes`] allows) of each channel, with channels as the last
+/// axis everywhere.
 fn is_by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
     let [input, kernel] = comp[id].operands[..] else { return false };
     let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
     let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
     d.feature_group_count > 1
-        && ConvDims::repeats(kernel.dims[d.kernel_output_feature] / d.feature_group_count)
+        && ConvDims::repeats_along_lanes(kernel.dims[d.kernel_output_feature] / d.feature_group_count)
         && kernel.dims[d.kernel_input_feature] == 1
         && minor(d.input_feature, input)
         && minor(d.kernel_output_feature, kernel)
         && minor(d.output_feature, result)
 }
 
-fn margins(comp: &Computation, id: InstId, d: &ConvDims, algorithm: &Algorithm) -> Option<Vec<(u64, u64)>> {
+fn required_margins(comp: &Computation, id: InstId, d: &ConvDims, algorithm: &Algorithm) -> Option<Vec<(u64, u64)>> {
     let phases = phases::split(comp, id, d)?;
     let input = comp.array(comp[id].operands[0]);
     let margin = |(i, w): (usize, &WindowDim)| match w.lhs_dilate {

@@ -11,21 +11,21 @@ use crate::schedule::refuse;
 use phases::Phase;
 use std::fmt;
 
-/// Most groups of several channels that a convolution has, each of which becomes a contraction.
+/// Upper limit of groups of several channels, each of which becomes a contraction.
 const MOST_GROUPS: u64 = 64;
 
-/// A convolution as contractions.
+/// Parameters of a direct convolution.
 #[derive(Clone, Debug)]
 pub struct Direct {
-    /// Whether the operand is read without margins, the results at edges with fewer taps.
+    /// Whether the operand is read without margins, and results at edges use fewer taps.
     pub at_edges: bool,
     /// The phases along each spatial axis.
     pub phases: Vec<Vec<Phase>>,
 }
 
 impl Planner<'_> {
-    /// A convolution as contractions. Errors: `Code::HloUnsupported` for too many groups.
-    pub fn direct(&mut self, request: &RecipeRequest<'_>) -> Result<Option<Setup>> {
+    /// The recipe of a direct convolution. Errors: `Code::HloUnsupported` for too many groups.
+    pub fn direct_recipe(&mut self, request: &RecipeRequest<'_>) -> Result<Option<Setup>> {
         let Some((convolution, d)) = request.convolution()? else { return Ok(None) };
         let (comp, id) = (request.context.comp, request.anchor);
         if d.feature_group_count > MOST_GROUPS {
@@ -37,7 +37,7 @@ impl Planner<'_> {
         let is_at_edges = at_edges.is_some();
         let phases = at_edges.or_else(|| phases::split(comp, id, d)).unwrap_or_else(|| {
             let axes = d.output_spatial.iter().zip(&d.window);
-            axes.map(|(&axis, w)| vec![Phase::only(comp.array(id).dims[axis], w.size)]).collect()
+            axes.map(|(&axis, w)| vec![Phase::single(comp.array(id).dims[axis], w.size)]).collect()
         });
         Ok(Some(Setup::Direct(Direct { at_edges: is_at_edges, phases })))
     }

@@ -5,47 +5,47 @@
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
 
-/// Most results at both edges of an axis that are phases of their own.
+/// Upper limit of results at both edges of an axis that are phases of their own.
 const MOST_EDGES: u64 = 3;
 
-/// Results along one axis that read the same taps.
+/// Results along one axis that use the same taps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// The first of them.
+    /// The first result.
     pub first: u64,
-    /// How far each is from the next.
+    /// Distance of results.
     pub step: u64,
     /// The number of results.
     pub count: u64,
-    /// The first tap that they read.
+    /// The first tap used.
     pub tap: u64,
-    /// How many they read, each `step` from the next.
+    /// Number of taps used, each `step` from the next.
     pub taps: u64,
-    /// The element that the first tap of the first result reads; from the first window on where there is one phase.
+    /// The element that the first tap of the first result reads; relative to the first window if there is only one phase.
     pub base: i64,
 }
 
 impl Phase {
-    /// All `results` along an axis without holes, by a window of this size.
-    pub fn only(results: u64, size: u64) -> Phase {
+    /// The only phase of an axis without holes: all `results`, by a window of `size`.
+    pub fn single(results: u64, size: u64) -> Phase {
         Phase { first: 0, step: 1, count: results, tap: 0, taps: size, base: 0 }
     }
 }
 
-/// The phases along each axis of convolution `id`; `None` where holes must be written out: with groups, where the window also
-/// strides or is dilated itself, and where it is so small that results of some phase read nothing.
+/// The phases along each axis of convolution `id`; `None` if holes must be written out: with groups, if the window also strides or is
+/// dilated itself, or if it is so small that results of some phase read nothing.
 pub fn split(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
     if d.window.iter().any(|w| w.lhs_dilate != 1) && d.feature_group_count != 1 {
         return None;
     }
     let result = comp.array(id);
-    d.window.iter().zip(&d.output_spatial).map(|(w, &axis)| along(w, result.dims[axis])).collect()
+    d.window.iter().zip(&d.output_spatial).map(|(w, &axis)| phases_of_axis(w, result.dims[axis])).collect()
 }
 
-fn along(w: &WindowDim, results: u64) -> Option<Vec<Phase>> {
+fn phases_of_axis(w: &WindowDim, results: u64) -> Option<Vec<Phase>> {
     let step = w.lhs_dilate;
     if step == 1 {
-        return Some(vec![Phase::only(results, w.size)]);
+        return Some(vec![Phase::single(results, w.size)]);
     }
     if w.stride != 1 || w.rhs_dilate != 1 || w.size < step {
         return None;
@@ -58,8 +58,8 @@ fn along(w: &WindowDim, results: u64) -> Option<Vec<Phase>> {
     Some((0..step.min(results)).map(phase).collect())
 }
 
-/// The phases along each axis of convolution `id`, which read no padding: the results at the edges one by one, with the taps that
-/// read the operand. `None` with holes, and where results at an edge are many or read nothing.
+/// The phases along each axis of convolution `id` that read no padding: results at the edges one by one, with only the taps that read the
+/// operand. `None` with holes, and if results at an edge are many or read nothing.
 pub fn at_edges(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
     let (input, result) = (comp.array(*comp[id].operands.first()?), comp.array(id));
     let axes = d.window.iter().zip(&d.input_spatial).zip(&d.output_spatial);
@@ -82,7 +82,8 @@ fn edges(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
     before.chain([on_operand(w, n, low, high - low)]).chain(after).collect()
 }
 
-/// Each result along an axis without holes, with the taps that read the `n` elements of the operand; `None` where one reads nothing.
+/// A phase for each result along an axis without holes, with the taps that read the `n` elements of the operand; `None` if one reads
+/// nothing.
 pub fn one_by_one(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
     let (n, results) = (i64::try_from(n).ok()?, i64::try_from(results).ok()?);
     let is_plain = w.lhs_dilate == 1 && w.stride >= 1 && w.rhs_dilate >= 1;
@@ -92,7 +93,7 @@ pub fn one_by_one(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
     (0..results).map(|first| on_operand(w, n, first, 1)).collect()
 }
 
-/// `count` results from `first` on that read the same of their taps, with those that read the `n` elements of the operand.
+/// A phase of `count` results from `first` on that use the same taps: those that read the `n` elements of the operand.
 fn on_operand(w: &WindowDim, n: i64, first: i64, count: i64) -> Option<Phase> {
     let [size, stride, dilation] = [w.size, w.stride, w.rhs_dilate].map(|x| i64::try_from(x).ok());
     let (size, stride, dilation) = (size?, stride?.max(1), dilation?.max(1));
@@ -104,7 +105,7 @@ fn on_operand(w: &WindowDim, n: i64, first: i64, count: i64) -> Option<Phase> {
     Some(Phase { first: first?, step: 1, count: count?, tap: tap?, taps: taps.filter(|&taps| taps > 0)?, base })
 }
 
-/// How many elements before and after the `n` of an axis the phases read.
+/// Number of elements before and after the `n` of an axis that the phases read.
 pub fn margin(phases: &[Phase], n: u64) -> (u64, u64) {
     let low = phases.iter().map(|p| -p.base).max().unwrap_or(0);
     let last = |p: &Phase| p.base + (p.count + p.taps) as i64 - 1 - n as i64;
@@ -158,7 +159,7 @@ mod tests {
         for (size, step, pad_low, pad_high) in [(2, 2, 1, 1), (3, 2, 2, 1), (5, 3, -1, 4), (4, 2, 2, 2), (3, 3, 0, 2)] {
             let (n, w) = (7i64, WindowDim { size, lhs_dilate: step, pad_low, pad_high, ..WindowDim::default() });
             let results = (n - 1) * step as i64 + 1 + pad_low + pad_high - size as i64 + 1;
-            let phases = along(&w, results as u64).expect("phases");
+            let phases = phases_of_axis(&w, results as u64).expect("phases");
             let mut seen = vec![None; results as usize];
             for p in &phases {
                 for i in 0..p.count {

@@ -8,19 +8,19 @@ use crate::schedule::families::depthwise::recipe::axis::{Run, WindowAxis};
 use crate::schedule::plan::context::PlanContext;
 use std::fmt;
 
-/// Fewest chunks that threads should find.
+/// Fewest chunks of a kernel, for threads to share it.
 const FEW_CHUNKS: u64 = 8;
-/// Fewest vectors of a group of channels, where threads share those rather than rows: a pixel of fewer is too short a stretch.
+/// Fewest vectors of a group of channels if threads share channels rather than rows: fewer are too short a run in memory for each pixel.
 const FEW_VECTORS: u64 = 4;
 
-/// How a window of one channel a group is done.
+/// Tile and unrolling of a depthwise convolution.
 #[derive(Clone, Debug)]
 pub struct Window {
-    /// All spatial axes but the last, whose taps are loops.
+    /// The spatial axes but the last, whose taps are loops.
     pub outer: Vec<WindowAxis>,
-    /// The last one.
+    /// The last spatial axis.
     pub wide: WindowAxis,
-    /// Whether the loops over taps are written out too.
+    /// Whether the loops over taps are unrolled too.
     pub is_whole: bool,
     /// Pixels of a tile along the last axis.
     pub tile: u64,
@@ -28,7 +28,7 @@ pub struct Window {
 
 impl Window {
     /// Chooses the tile and the unrolling of convolution `id`.
-    pub fn of(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> Window {
+    pub fn choose(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> Window {
         let (result, operand) = (context.comp.array(id), context.comp.array(context.comp[id].operands[0]));
         let inside = matches!(context.convolutions[&id].algorithm, Algorithm::Depthwise { has_margin: false });
         let side = |i: usize| WindowAxis {
@@ -48,19 +48,19 @@ impl Window {
         window
     }
 
-    /// The last axis with the taps that are written out.
-    pub fn written(&self) -> WindowAxis {
+    /// The last axis, whose taps are unrolled.
+    pub fn unrolled_axis(&self) -> WindowAxis {
         if self.wide.size <= MOST_TAPS { self.wide } else { WindowAxis { size: 1, ..self.wide } }
     }
 
-    /// Taps of the axes that are loops.
+    /// Number of taps along the axes that are loops.
     fn rows(&self) -> u64 {
         self.outer.iter().map(|s| s.size).product()
     }
 
-    /// Pixels of the tile with the least predicted time: a multiply-add and a load a cycle.
+    /// Number of pixels of the tile with the least predicted time, at one multiply-add and one load a cycle.
     fn best_tile(&self, registers: u64) -> u64 {
-        let wide = self.written();
+        let wide = self.unrolled_axis();
         let loops = self.rows() * (self.wide.size / wide.size);
         let cost = |run: &Run| {
             let uses = wide.uses(run);
@@ -68,7 +68,7 @@ impl Window {
             let loads = uses.len() as u64 + wide.size;
             (run.numbers.end - run.numbers.start) * (loops * (terms.max(loads) + 2) + 2 * run.pixels + 6)
         };
-        let cover = |pixels: u64| wide.runs(pixels).iter().map(cost).sum::<u64>();
+        let cover = |pixels: u64| wide.row_tiles(pixels).iter().map(cost).sum::<u64>();
         // the sums, the weights and the elements of a window, products; with 16 registers the weights may be in memory
         let held = if self.is_whole { loops * wide.size } else { wide.size };
         let more = if registers >= 32 { 6 } else { 2 };
@@ -76,16 +76,16 @@ impl Window {
         (1..=wide.extent).take_while(|&n| fits(n)).min_by_key(|&n| cover(n)).unwrap_or(1)
     }
 
-    /// Floating-point operations of all pixels and channels, without those on the padding and with them.
+    /// Floating-point operations of all pixels and channels, without taps on the padding and with them.
     pub fn flops(&self, batch: u64, channels: u64) -> [u64; 2] {
         let sides = || self.outer.iter().chain([&self.wide]);
-        let taps = sides().map(WindowAxis::taps).product::<u64>();
+        let taps = sides().map(WindowAxis::tap_count).product::<u64>();
         [taps, sides().map(|s| s.size * s.extent).product()].map(|taps| 2 * batch * channels * taps)
     }
 }
 
-/// Groups of `blocks` vectors of channels, where there are few tiles of pixels and threads share the channels too; and whether the
-/// loop over them is outside, where the operand was made by channels: a thread that made some of them had better read those.
+/// Number of groups into which `blocks` vectors of channels are divided, if tiles of pixels are few and threads share channels too; and
+/// whether the loop over groups is outermost, for an operand made by channels: a thread should read those that it made.
 pub fn groups(blocks: u64, tiles: u64, is_by_channel: bool) -> (u64, bool) {
     let is_enough = |g: &u64| blocks.is_multiple_of(*g) && g * tiles >= FEW_CHUNKS;
     match (2..=blocks / FEW_VECTORS).find(is_enough).filter(|_| is_by_channel) {

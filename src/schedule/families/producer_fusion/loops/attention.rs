@@ -6,12 +6,12 @@ use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axi
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::producer_fusion::recipe::Attention;
 use crate::schedule::families::rows::loops as rows;
-use crate::schedule::loops::grid::{numbered, within};
+use crate::schedule::loops::grid::{if_in_range, with_variable_as};
 use crate::schedule::loops::prelude::*;
 use crate::target::LoopOrder;
 
 impl<'a> Emitter<'a> {
-    /// The kernel of `id`, whose anchor is the dot `anchor`.
+    /// Emits the kernel of `id`, whose anchor is the dot `anchor`, with its left side computed block by block.
     pub(in crate::schedule) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Attention) -> Result<()> {
         let comp = self.scope.comp;
         let mut e = self.elements(id);
@@ -19,7 +19,7 @@ impl<'a> Emitter<'a> {
         let from = self.on_stack(types[0], block.height * block.stride);
         let to = if types[0] == types[1] { from } else { self.on_stack(types[1], block.height * block.stride) };
         let first = self.scope.fusion.anchor[block.scores].unwrap_or(block.scores);
-        let source = self.value(comp[first].operands[0])?.only()?;
+        let source = self.value(comp[first].operands[0])?.dense_buffer()?;
         let mut made = self.product(first, source)?;
         made.c.rows = one_axis(merged(&made.c.rows));
         let in_block = |e: &mut Elements, tile: Tile| e.k.var(block.height / tile.wide);
@@ -27,21 +27,21 @@ impl<'a> Emitter<'a> {
         let strip =
             LocalRows { held: LocalSide::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
         let sink = ValueBuffers { leaves: vec![from], layout: None };
-        let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.place(k, b, r, c);
+        let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.result_coordinates(k, b, r, c);
         let root = Root { id: block.scores, anchor: first, out: &sink };
-        let make = self.nest(&mut e, root, &made.c, Some(&strip), &place)?;
+        let make = self.contraction_nest(&mut e, root, &made.c, Some(&strip), &place)?;
         e.forget();
 
         let mut read = self.product(anchor, to)?;
         read.c = from_block(&read.c, block);
         let reader = in_block(&mut e, block.tiles[1]);
         let strip = LocalRows { held: LocalSide::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
-        let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.place(k, b, r, c);
-        let fold = self.nest(&mut e, Root { id, anchor, out }, &read.c, Some(&strip), &place)?;
+        let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.result_coordinates(k, b, r, c);
+        let fold = self.contraction_nest(&mut e, Root { id, anchor, out }, &read.c, Some(&strip), &place)?;
         e.forget();
 
         let per_batch = product(&made.c.rows);
-        let blocks = Blocks::new(&mut e.k, make.grid.batch, fold.grid.batch, block.height, per_batch);
+        let blocks = AttentionBlocks::new(&mut e.k, make.grid.batch, fold.grid.batch, block.height, per_batch);
         let mut body = blocks.tiles(&mut e.k, make, number, block.tiles[0]);
         let mut e = self.block_rows(e, block, from, to, &blocks, &mut body)?;
         body.extend(blocks.tiles(&mut e.k, fold, reader, block.tiles[1]));
@@ -50,14 +50,14 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Writes the row operations between the two products, for each row of a block.
+    /// Emits the row operations between the two products, for each row of a block.
     fn block_rows(
         &mut self,
         mut e: Elements,
         block: &Attention,
         from: BufId,
         to: BufId,
-        blocks: &Blocks,
+        blocks: &AttentionBlocks,
         body: &mut Vec<Stmt>,
     ) -> Result<Elements> {
         let (near, row) = (e.k.var(block.height), e.k.var(block.rows.rows));
@@ -71,15 +71,15 @@ impl<'a> Emitter<'a> {
         let value = Index::var(blocks.batch).scale(blocks.rows as i64).add(&of_batch);
         let value = value.limit(0, r.rows as i64 - 1, &e.k.vars);
         let inside = vec![Stmt::Let { var: row, value, body: inside }];
-        let inside = within(&mut e.k, &of_batch, 0, blocks.rows as i64, inside);
-        body.push(each(near, LoopKind::Seq, inside));
+        let inside = if_in_range(&mut e.k, &of_batch, 0, blocks.rows as i64, inside);
+        body.push(for_loop(near, LoopKind::Seq, inside));
         Ok(e)
     }
 }
 
-/// The loops that chunks stand for: the blocks of a batch follow one another.
-struct Blocks {
-    /// The batch, for each product its own variable and for what is between.
+/// The loops that chunks stand for: blocks of rows, those of a batch one after another.
+struct AttentionBlocks {
+    /// Batch variables: of both products, and of the row operations.
     batches: [VarId; 2],
     batch: VarId,
     block: VarId,
@@ -89,10 +89,10 @@ struct Blocks {
     rows: u64,
 }
 
-impl Blocks {
-    fn new(k: &mut Kernel, a: VarId, b: VarId, height: u64, rows: u64) -> Blocks {
+impl AttentionBlocks {
+    fn new(k: &mut Kernel, a: VarId, b: VarId, height: u64, rows: u64) -> AttentionBlocks {
         let batch = k.var(k.vars[a]);
-        Blocks { batches: [a, b], batch, block: k.var(rows.div_ceil(height)), height, rows }
+        AttentionBlocks { batches: [a, b], batch, block: k.var(rows.div_ceil(height)), height, rows }
     }
 
     /// The first row of the block in its batch.
@@ -100,18 +100,18 @@ impl Blocks {
         Index::var(self.block).scale(self.height as i64)
     }
 
-    /// `nest` for the tiles of the block, counted by `number`.
+    /// Loops `nest` over the tiles of the block; `number` is the tile.
     fn tiles(&self, k: &mut Kernel, nest: Nest, number: VarId, tile: Tile) -> Vec<Stmt> {
         let at = Index::var(self.block).scale((self.height / tile.wide) as i64).add(&Index::var(number));
-        let body = numbered(k, nest.grid.tile, at, nest.body);
+        let body = with_variable_as(k, nest.grid.tile, at, nest.body);
         let loops = match nest.order {
             LoopOrder::Panels => [number, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, number],
         };
-        loops.into_iter().fold(body, |body, v| vec![each(v, LoopKind::Seq, body)])
+        loops.into_iter().fold(body, |body, v| vec![for_loop(v, LoopKind::Seq, body)])
     }
 
-    /// Makes `body` that of the kernel.
+    /// Makes `body` the body of the kernel.
     fn close(self, k: &mut Kernel, mut body: Vec<Stmt>) {
         let blocks = k.vars[self.block];
         let all = k.var(k.vars[self.batch] * blocks);

@@ -3,12 +3,12 @@ use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
 use crate::schedule::families::producer_fusion::loops::line_buffer::{Chunks, PanelRows, RowBand, RowStatements};
-use crate::schedule::families::producer_fusion::recipe::{DepthwiseChain, span};
+use crate::schedule::families::producer_fusion::recipe::{DepthwiseChain, window_span};
 use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
-    /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.
-    pub(in crate::schedule) fn chain(
+    /// Emits the kernel of `id`, whose anchor is the depthwise convolution `anchor`, with its operand computed row by row.
+    pub(in crate::schedule) fn emit_depthwise_chain(
         &mut self,
         root @ Root { id, anchor, .. }: Root<'_>,
         chain: &DepthwiseChain,
@@ -17,35 +17,35 @@ impl<'a> Emitter<'a> {
         let (_, d) = self.convolution(anchor)?;
         let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());
         let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
-        let (held, stride) = (span(w), operand.dims[d.input_spatial[1]] * panel);
+        let (held, stride) = (window_span(w), operand.dims[d.input_spatial[1]] * panel);
         let buf = self.on_stack(DType::F32, held * stride);
         let rows = PanelRows { buf, held, stride, width: self.width(DType::F32) };
         let mut e = self.elements(id);
-        let made = self.strip(&mut e, chain, &rows, d)?;
+        let made = self.producer_row(&mut e, chain, &rows, d)?;
         let extent = result.dims[d.output_spatial[0]];
         let reader = e.k.var(extent);
-        let parts = self.parts(id, e.k.vars[made.batch] * chain.bands);
+        let parts = self.partial_sums(id, e.k.vars[made.batch] * chain.bands);
         let sums = parts.map(|_| self.on_stack(DType::F32, panel));
         let mut layout = rows.layout(d, panel, d.window[1].pad_low);
         layout.strides[d.input_spatial[0]] = rows.stride as i64;
         let input = View { buf, layout, ring: Some(held) };
         let row = WindowRow { batch: made.batch, row: reader, panel: Some((made.panel, panel)), sums };
         let read = self.window_row(&mut e, root, &input, &chain.window, &row)?;
-        let band = RowBand { own: extent / chain.bands, span: span(w), stride: w.stride };
+        let band = RowBand { own: extent / chain.bands, span: window_span(w), stride: w.stride };
         let chunks = Chunks::new(&mut e.k, made.batch, made.panel, chain.bands);
         let fresh = chunks.is_fresh(&mut e.k);
         let t = e.k.var(band.rows());
         let padded = Index::var(chunks.band).scale((band.own * band.stride) as i64).add(&Index::var(t));
-        let new = rows.one(&mut e.k, made, &padded, w.pad_low, operand.dims[d.input_spatial[0]] as i64);
+        let new = rows.emit_row(&mut e.k, made, &padded, w.pad_low, operand.dims[d.input_spatial[0]] as i64);
         let mut inside = band.new_rows(&mut e.k, t, fresh, new);
         inside.extend(band.results(&mut e.k, t, chunks.band, reader, read));
-        let mut body = vec![each(t, LoopKind::Seq, inside)];
+        let mut body = vec![for_loop(t, LoopKind::Seq, inside)];
         if let (Some(sums), Some(parts)) = (sums, parts) {
-            let zero = number(&mut e.k, DType::F32, 0.0);
+            let zero = small_constant(&mut e.k, DType::F32, 0.0);
             let all = result.dims[d.output_feature];
-            let start = rows.panel(&mut e.k, chunks.panel, all, panel, |_, from, _| (sums, from.clone(), zero));
+            let start = rows.store_panel(&mut e.k, chunks.panel, all, panel, |_, from, _| (sums, from.clone(), zero));
             let part = Index::var(chunks.batch).scale(chain.bands as i64).add(&Index::var(chunks.band));
-            let end = rows.panel(&mut e.k, chunks.panel, all, panel, |k, from, channel| {
+            let end = rows.store_panel(&mut e.k, chunks.panel, all, panel, |k, from, channel| {
                 let sum = k.load(sums, from.clone());
                 (parts.buf, part.scale(parts.channels as i64).add(channel), sum)
             });
@@ -57,8 +57,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// One row of one panel of the producer.
-    fn strip(
+    /// Emits one row of one panel of the producer.
+    fn producer_row(
         &mut self,
         e: &mut Elements,
         chain: &DepthwiseChain,
@@ -67,7 +67,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<RowStatements> {
         let producer = chain.producer;
         let first = self.scope.fusion.anchor[producer].unwrap_or(producer);
-        let input = self.padded(producer, first, self.scope.comp[first].operands[0])?;
+        let input = self.padded_view(producer, first, self.scope.comp[first].operands[0])?;
         let slot = e.k.var(rows.held);
         let form = Some(chain.form.clone());
         let strip = LocalRows { held: LocalSide::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
@@ -75,7 +75,7 @@ impl<'a> Emitter<'a> {
         let sink = ValueBuffers { leaves: vec![rows.buf], layout: Some(layout) };
         let root = Root { id: producer, anchor: first, out: &sink };
         let ([batch, row], nest) = self.product_rows(e, root, &input, &strip)?;
-        let body = vec![each(nest.grid.tile, LoopKind::Seq, nest.body)];
+        let body = vec![for_loop(nest.grid.tile, LoopKind::Seq, nest.body)];
         Ok(RowStatements { batch, row, slot, panel: nest.grid.panel, body })
     }
 }

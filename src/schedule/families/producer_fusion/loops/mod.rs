@@ -15,37 +15,37 @@ use crate::schedule::families::depthwise::loops::TilePosition;
 use crate::schedule::families::depthwise::recipe::Window;
 use crate::schedule::families::plane_sums::loops::Sum;
 use crate::schedule::families::producer_fusion::recipe::FusedProducer;
-use crate::schedule::loops::grid::{Share, guarded, shares};
+use crate::schedule::loops::grid::{Share, guard_by_shares, split_shares};
 use crate::schedule::loops::prelude::*;
 
-/// Kernels with a producer fused at one of their loop levels.
+/// The family of kernels with a producer fused at one of their loop levels.
 pub const FAMILY: Family = Family {
     name: "within",
     recipe: |planner, request| planner.fused_producer(request),
     emit: |s, root, setup| match setup {
-        Setup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => s.chain(root, chain),
-        Setup::FusedProducer(FusedProducer::Separable(separable), _) => s.separable(root, separable),
+        Setup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => s.emit_depthwise_chain(root, chain),
+        Setup::FusedProducer(FusedProducer::Separable(separable), _) => s.emit_separable_convolution(root, separable),
         Setup::FusedProducer(FusedProducer::Attention(block), _) => s.block(root, block),
-        Setup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => s.winograd(root, setup, Some(pooled)),
+        Setup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => s.emit_winograd(root, setup, Some(pooled)),
         other => other.wrong_family(),
     },
 };
 
-/// A row of results of a window.
+/// A row of results of a depthwise convolution.
 pub(in crate::schedule) struct WindowRow {
     /// The image.
     pub batch: VarId,
     /// The row.
     pub row: VarId,
-    /// The panel of channels, and how many a panel has, where not all are made.
+    /// The panel of channels and its width, if not all channels are computed.
     pub panel: Option<(VarId, u64)>,
-    /// Where the sums of the panel's channels are, if they are wanted.
+    /// Buffer for the sums of the panel's channels, if they are wanted.
     pub sums: Option<BufId>,
 }
 
 impl<'a> Emitter<'a> {
-    /// The convolution `anchor` with its epilogue `id`, of a row of pixels at a time, of which one side lies in memory of the kernel;
-    /// and its loops over images and rows.
+    /// Emits the convolution `anchor` with its epilogue `id`, a row of pixels at a time, with one side in local memory of the kernel;
+    /// returns its loops over images and rows.
     pub(in crate::schedule) fn product_rows(
         &mut self,
         e: &mut Elements,
@@ -55,12 +55,12 @@ impl<'a> Emitter<'a> {
     ) -> Result<([VarId; 2], Nest)> {
         let comp = self.scope.comp;
         let (_, p) = self.convolution(anchor)?;
-        let right = self.right(comp[anchor].operands[1])?;
+        let right = self.right_side(comp[anchor].operands[1])?;
         let axes = p.output_spatial.iter().zip(&p.window);
-        let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::only(comp.array(anchor).dims[axis], w.size)).collect();
+        let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::single(comp.array(anchor).dims[axis], w.size)).collect();
         let mut made = None;
         self.as_contraction(anchor, input, &right, &phases, 0, &mut |s, c, place: Coordinates<'_>| {
-            made = Some(s.nest(e, root, c, Some(strip), place)?);
+            made = Some(s.contraction_nest(e, root, c, Some(strip), place)?);
             Ok(())
         })?;
         match made.map(|nest| (nest.grid.outer.clone(), nest)) {
@@ -69,7 +69,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// One row of the depthwise window `anchor` with its epilogue `id`.
+    /// Emits one row of the depthwise convolution `anchor` with its epilogue `id`.
     pub(in crate::schedule) fn window_row(
         &mut self,
         e: &mut Elements,
@@ -86,24 +86,28 @@ impl<'a> Emitter<'a> {
         let tile = window.tile;
         let tiles = e.k.var(result.dims[d.output_spatial[1]].div_ceil(tile));
         let columns = match row.panel {
-            Some((panel, most)) => shares(&mut e.k, panel, all, most),
-            None => vec![Share::whole(all)],
+            Some((panel, most)) => split_shares(&mut e.k, panel, all, most),
+            None => vec![Share::without_loop(all)],
         };
         let mut body = Vec::new();
         for column in columns {
-            for part in self.width(DType::F32).cut(column.count) {
-                for (pixels, run) in c.shares(&mut e.k, tiles, tile) {
+            for part in self.width(DType::F32).split(column.count) {
+                for (pixels, run) in c.tile_shares(&mut e.k, tiles, tile) {
                     let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
-                    let from = part.at(&Index::var(block), lane);
+                    let from = part.element_index(&Index::var(block), lane);
                     let channel = column.at.scale(row.panel.map_or(0, |(_, most)| most as i64)).add(&from);
                     let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
                     let sum = row.sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
                     let place = TilePosition { batch: row.batch, outer: &[row.row], first, channel, from, lanes, sum };
                     let inside = self.depthwise_tile(e, root, &c, &place, input, &run)?;
-                    body.extend(guarded(&mut e.k, &[&column, &pixels], vec![part.loops(block, lane, inside)]));
+                    body.extend(guard_by_shares(
+                        &mut e.k,
+                        &[&column, &pixels],
+                        vec![part.loop_nest(block, lane, inside)],
+                    ));
                 }
             }
         }
-        Ok(vec![each(tiles, LoopKind::Seq, body)])
+        Ok(vec![for_loop(tiles, LoopKind::Seq, body)])
     }
 }

@@ -3,10 +3,10 @@ use crate::hlo::Fold;
 use crate::scalar::{CompareKind, Direction};
 use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::fuse::root_coordinates;
 
 impl<'a> Emitter<'a> {
-    /// Takes element `at` of the operand; with the last one of a window, the place and the value that the kernel of `id` makes of it.
+    /// Adds element `at` of the operand; after the last one of a window, returns the index and the value of the result.
     pub(in crate::schedule) fn of_window(
         &mut self,
         e: &mut Elements,
@@ -19,13 +19,13 @@ impl<'a> Emitter<'a> {
         if (taken.len() as u64) < pooled.count {
             return Ok(None);
         }
-        let largest = largest(&mut e.k, pooled, taken);
+        let largest = window_maximum(&mut e.k, pooled, taken);
         taken.clear();
         let mut at = at.to_vec();
         at[pooled.axis] = at[pooled.axis].div(pooled.count as i64, &e.k.vars);
         let pool = self.scope.fusion.anchor[id].unwrap_or(id);
         e.fixed.insert(pool, largest);
-        let at = forward(&self.scope.fusion.path[pool], &at, &e.k.vars);
+        let at = root_coordinates(&self.scope.fusion.path[pool], &at, &e.k.vars);
         let value = self.element(e, id, &at)?;
         e.fixed.remove(&pool);
         Ok(Some((at, value)))
@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// The largest of the elements of a window.
-fn largest(k: &mut Kernel, pooled: &Pooling, taken: &[ExprId]) -> ExprId {
+fn window_maximum(k: &mut Kernel, pooled: &Pooling, taken: &[ExprId]) -> ExprId {
     match pooled.fold {
         Fold::By(op) => taken.iter().copied().reduce(|best, x| k.op(op, &[best, x], DType::F32)).unwrap_or(taken[0]),
         Fold::Larger => {

@@ -3,14 +3,18 @@ use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
 use crate::schedule::families::producer_fusion::recipe::Separable;
-use crate::schedule::loops::grid::chunked;
+use crate::schedule::loops::grid::set_chunked_body;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
 use crate::target::LoopOrder;
 
 impl<'a> Emitter<'a> {
-    /// The kernel of `id`, whose anchor is the 1x1 convolution `anchor`.
-    pub(in crate::schedule) fn separable(&mut self, root: Root<'_>, separable: &Separable) -> Result<()> {
+    /// Emits the kernel of `id`, whose anchor is the 1x1 convolution `anchor`, with its operand computed row by row.
+    pub(in crate::schedule) fn emit_separable_convolution(
+        &mut self,
+        root: Root<'_>,
+        separable: &Separable,
+    ) -> Result<()> {
         let comp = self.scope.comp;
         let producer = separable.producer;
         let window = self.scope.fusion.anchor[producer].unwrap_or(producer);
@@ -20,7 +24,7 @@ impl<'a> Emitter<'a> {
         let row = self.on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);
         let mut e = self.elements(root.id);
-        let input = self.padded(producer, window, comp[window].operands[0])?;
+        let input = self.padded_view(producer, window, comp[window].operands[0])?;
         let strip =
             LocalRows { held: LocalSide::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
         let left = View::new(row, layout.clone());
@@ -34,14 +38,14 @@ impl<'a> Emitter<'a> {
             LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],
         };
-        body.extend(loops.into_iter().fold(nest.body, |body, v| vec![each(v, LoopKind::Seq, body)]));
-        chunked(&mut e.k, &[batch, line], body);
+        body.extend(loops.into_iter().fold(nest.body, |body, v| vec![for_loop(v, LoopKind::Seq, body)]));
+        set_chunked_body(&mut e.k, &[batch, line], body);
         self.launch(e.k);
         Ok(())
     }
 }
 
-/// Where the elements of one row of pixels lie, whichever row it is.
+/// Layout of the elements of any one row of pixels.
 fn layout_of_row(rank: usize, d: &ConvDims, stride: u64) -> Layout {
     let mut strides = vec![0; rank];
     strides[d.output_spatial[1]] = stride as i64;

@@ -9,54 +9,54 @@ use crate::hlo::{Computation, InstId, Literal, Op, Users};
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::fuse::{Fusion, Move, RowRole, Rows, demand};
+use crate::schedule::plan::fuse::{Fusion, Move, RowRole, Rows, operand_role};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
 use crate::target::machine::{L2_SCORE, L3_SCORE, WORTH_SHARING};
 
-/// Sixteenths of the second level that scores may have to stay there until they are read.
+/// Sixteenths of the second-level cache that scores may take to stay there until they are read.
 const NEAR_SIXTEENTHS: u64 = 8;
-/// Blocks that threads should find, as long as tiles have rows enough.
+/// Number of blocks that there should be for threads, as long as tiles keep enough rows.
 const FEW_BLOCKS: u64 = 16;
-/// Threads that a machine has at least, where it has several: as many blocks leave none of them idle.
+/// Least number of threads assumed of a machine with several: with as many blocks none of them idles.
 const FEW_THREADS: f64 = 4.0;
 
-/// A product that makes its left side itself.
+/// Attention: a product whose kernel computes its left side.
 #[derive(Clone, Debug)]
 pub struct Attention {
-    /// The left side: full rows with reductions.
+    /// The left side, a row computation such as a softmax.
     pub left: InstId,
     /// The product that the rows are computed from, with its epilogue.
     pub scores: InstId,
-    /// The rows of both.
+    /// The rows of both products.
     pub rows: Rows,
-    /// Rows of a block.
+    /// Rows per block.
     pub height: u64,
-    /// Elements from a row of a block to the next.
+    /// Distance of a block's rows in elements.
     pub stride: u64,
-    /// The tiles of the product that the rows are computed from, and of the other.
+    /// Register tiles of the product of scores and of the other.
     pub tiles: [Tile; 2],
 }
 
 /// The sizes of a dot: batches, rows, columns, terms.
-struct Sizes {
+struct DotSizes {
     batch: u64,
     rows: u64,
     columns: u64,
     sum: u64,
 }
 
-impl Sizes {
-    fn of(comp: &Computation, id: InstId, d: &DotDims) -> Sizes {
+impl DotSizes {
+    fn choose(comp: &Computation, id: InstId, d: &DotDims) -> DotSizes {
         let (x, y) = (comp.array(comp[id].operands[0]), comp.array(comp[id].operands[1]));
         let along = |axes: &[usize]| axes.iter().map(|&i| x.dims[i]).product::<u64>();
         let (batch, sum) = (along(&d.lhs_batch), along(&d.lhs_contracting));
         let others = |elements: u64| elements / (batch * sum).max(1);
-        Sizes { batch, rows: others(x.elements()), columns: others(y.elements()), sum }
+        DotSizes { batch, rows: others(x.elements()), columns: others(y.elements()), sum }
     }
 }
 
-/// The block that ends in `id`.
+/// Recognizes attention that ends in `id`.
 pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Attention> {
     let PlanContext { comp, users, target, .. } = *context;
     let anchor = dot_kernel(comp, fusion, id)?;
@@ -67,7 +67,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let scores = operand_of_rows(comp, fusion, users, left, rows)?;
     let first = dot_kernel(comp, fusion, scores)?;
     let (Op::Dot(p), Op::Dot(d)) = (&comp[first].op, &comp[anchor].op) else { return None };
-    let (made, read) = (Sizes::of(comp, first, p), Sizes::of(comp, anchor, d));
+    let (made, read) = (DotSizes::choose(comp, first, p), DotSizes::choose(comp, anchor, d));
     let in_order = fusion.path[first].iter().all(|m| matches!(m, Move::Reshape(..))) && is_row_major(comp, anchor, d);
     let alike = made.batch == read.batch
         && made.columns == rows.columns
@@ -82,35 +82,29 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     // an odd number of lines, so that rows do not meet in the sets of a cache
     let lines = (rows.columns * bytes).div_ceil(LINE) | 1;
     let step = left_step(comp, first, p)? * comp.array(comp[first].operands[0]).dtype.bytes() as u64;
-    let cover = |s: &Sizes, stride: u64| Cover { height: 1, width: s.rows, columns: s.columns, sum: s.sum, stride };
+    let cover = |s: &DotSizes, stride: u64| Cover { height: 1, width: s.rows, columns: s.columns, sum: s.sum, stride };
     let products = [(first, cover(&made, step)), (anchor, cover(&read, lines * LINE))];
     let candidates = products.map(|(i, cover)| tiles_in_a_row(target, comp.array(i).dtype.accumulator(), cover));
     let is_far = made.batch * made.rows * rows.columns * bytes > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     let saved = (made.rows * rows.columns) as f64 * if is_far { L3_SCORE } else { L2_SCORE };
     let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);
     let (time, height, tiles) =
-        height(&candidates, [made.rows.min(evenly), target.machine().caches.l1d], lines * LINE, saved)?;
+        choose_block_height(&candidates, [made.rows.min(evenly), target.machine().caches.l1d], lines * LINE, saved)?;
     let blocks = made.batch * made.rows.div_ceil(height);
-    (idle(blocks, made.batch as f64 * time) <= made.batch as f64 * saved + WORTH_SHARING as f64).then_some(Attention {
-        left,
-        scores,
-        rows,
-        height,
-        stride: lines * LINE / bytes,
-        tiles,
-    })
+    (idle_factor(blocks, made.batch as f64 * time) <= made.batch as f64 * saved + WORTH_SHARING as f64)
+        .then_some(Attention { left, scores, rows, height, stride: lines * LINE / bytes, tiles })
 }
 
-/// By how much threads take longer over so few blocks of so many cycles in all than over panels of columns, which both products have
-/// enough of by themselves. To decode a token is one row: the whole of a language model's last product would be one thread's.
-fn idle(blocks: u64, cycles: f64) -> f64 {
+/// Factor by which threads take longer over so few blocks of `cycles` in all than over panels of columns, of which both products have
+/// enough. Decoding a token is one row: one thread would do all of a language model's last product.
+fn idle_factor(blocks: u64, cycles: f64) -> f64 {
     cycles * (1.0 / blocks as f64 - 1.0 / FEW_THREADS).max(0.0)
 }
 
-/// The least predicted time of both products in cycles, the rows of a block, at most `most` of so many bytes each, better those that
-/// so many bytes of the first level hold, and the tiles that fill it in that time; `None` where that is longer by more than `saved`
-/// than with tiles of any height.
-fn height(
+/// Chooses the rows of a block: at most `most` of `bytes` bytes each, better as many as `near_bytes` of the first level hold. Returns the
+/// least predicted time of both products in cycles, the rows, and the tiles; `None` if that is longer by more than `saved` than with
+/// unconstrained tiles.
+fn choose_block_height(
     candidates: &[Vec<(f64, Tile)>; 2],
     [most, near_bytes]: [u64; 2],
     bytes: u64,
@@ -140,12 +134,12 @@ fn dot_kernel(comp: &Computation, fusion: &Fusion, id: InstId) -> Option<InstId>
     (alone && matches!(comp[anchor].op, Op::Dot(_))).then_some(anchor)
 }
 
-/// The product that the rows of `left` are computed from, element for element, and that nothing else reads.
+/// The product that the rows of `left` are computed from, element by element, if nothing else reads it.
 fn operand_of_rows(comp: &Computation, fusion: &Fusion, users: &Users, left: InstId, rows: Rows) -> Option<InstId> {
     let is_member = |id: InstId| fusion.is_in_rows(id, left);
     let is_full = |id: InstId, user: InstId| {
         let operands = comp[user].operands.iter().enumerate().filter(|(_, o)| **o == id);
-        let mut request = operands.map(|(i, _)| demand(comp, user, i, fusion.role[user], rows));
+        let mut request = operands.map(|(i, _)| operand_role(comp, user, i, fusion.role[user], rows));
         is_member(user) && request.all(|role| role == RowRole::Full)
     };
     let members = fusion.members_of_rows(comp, left);
@@ -155,7 +149,7 @@ fn operand_of_rows(comp: &Computation, fusion: &Fusion, users: &Users, left: Ins
     })
 }
 
-/// Whether the left side of dot `id` lies in the order of batches, rows and terms.
+/// Whether the left side of dot `id` is laid out in the order of batches, rows and terms.
 fn is_row_major(comp: &Computation, id: InstId, d: &DotDims) -> bool {
     let x = comp.array(comp[id].operands[0]);
     let wide = |i: &usize| x.dims[*i] != 1;
@@ -164,7 +158,7 @@ fn is_row_major(comp: &Computation, id: InstId, d: &DotDims) -> bool {
     order.filter(wide).is_sorted()
 }
 
-/// How far a row of the left side of dot `id` is from the next, in elements; `None` where not all steps are the same.
+/// Distance in elements of the left side's rows of dot `id`; `None` if it is not the same everywhere.
 fn left_step(comp: &Computation, id: InstId, d: &DotDims) -> Option<u64> {
     let x = comp.array(comp[id].operands[0]);
     let free = |i: &usize| !d.lhs_batch.contains(i) && !d.lhs_contracting.contains(i);
@@ -177,7 +171,7 @@ fn left_step(comp: &Computation, id: InstId, d: &DotDims) -> Option<u64> {
     }
 }
 
-/// Whether dot `id` is perhaps done by lanes along its sums.
+/// Whether dot `id` may be vectorized along its sums.
 fn is_narrow(comp: &Computation, id: InstId, columns: u64) -> bool {
     let right = comp[id].operands[1];
     columns <= MOST_NARROW_COLUMNS && matches!(comp[right].op, Op::Constant(Literal::Array(_)))

@@ -10,53 +10,53 @@ use crate::hlo::{Computation, InstId};
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
 use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
 use crate::schedule::families::depthwise::recipe::Window;
-use crate::schedule::families::producer_fusion::recipe::Pair;
+use crate::schedule::families::producer_fusion::recipe::KernelPair;
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::machine::{F32_ENDS, F32_FMAS, L3_THERE_AND_BACK};
 use crate::tensor::DType;
 
-/// Sixteenths of the second level that an operand may have to stay there until it is read, beside the weights and its margin.
+/// Sixteenths of the second-level cache that an operand may take to stay there until it is read, beside the weights and its margin.
 const NEAR_SIXTEENTHS: u64 = 3;
-/// Fewest chunks that threads should find.
+/// Fewest chunks of a kernel, for threads to share it.
 const FEW_CHUNKS: u64 = 8;
-/// Fewest vectors of a panel that is narrower than it had to be: one alone is multiplied at the speed of its loads.
+/// Fewest vectors of a panel narrowed below its natural width: a single one is multiplied at the speed of its loads.
 const FEWEST_VECTORS: u64 = 2;
 
-/// A depthwise convolution that makes its operand itself.
+/// A depthwise convolution whose kernel computes its operand.
 #[derive(Clone, Debug)]
 pub struct DepthwiseChain {
-    /// The instruction that is its operand.
+    /// The instruction that is the operand.
     pub producer: InstId,
     /// The tile of the producer's convolution.
     pub tile: Tile,
-    /// The name of the producer's product in tuned choices.
+    /// Key of the producer's product in tuned choices.
     pub form: String,
-    /// Bands of rows.
+    /// Number of bands of rows.
     pub bands: u64,
-    /// The window.
+    /// The depthwise convolution.
     pub window: Window,
 }
 
 /// Rows or columns that a window spans.
-pub fn span(w: &WindowDim) -> u64 {
+pub fn window_span(w: &WindowDim) -> u64 {
     (w.size - 1) * w.rhs_dilate + 1
 }
 
-/// The panels of the convolution that makes the operand, in what memory there is.
+/// The panels of the convolution that makes the operand, and the memory for their rows.
 struct Panels {
     tile: Tile,
     form: String,
     count: u64,
 }
 
-/// The chain that ends in `id`, where the time of what goes through far caches is more than that of what is done twice.
+/// Recognizes a chain that ends in `id`, if it saves more time in far caches than it spends on rows computed twice.
 pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<DepthwiseChain> {
     let PlanContext { comp, target, .. } = *context;
-    let pair = Pair::ending(context, fusion, id)?;
-    let Pair { made: producer, first, anchor } = pair;
-    let [p, d] = pair.convolutions(context, fusion)?;
+    let pair = KernelPair::ending_in(context, fusion, id)?;
+    let KernelPair { made: producer, first, anchor } = pair;
+    let [p, d] = pair.compatible_convolutions(context, fusion)?;
     let operand = comp.array(producer);
     let is_far = operand.elements() * 4 > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     if !is_far || !is_window(context, anchor, d) || !is_product(context, first, p) {
@@ -67,28 +67,28 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     // where wide panels are too few for threads, and bands of their rows too dear, so many that no bands are needed
     let narrow = Some(all / FEW_CHUNKS).filter(|n| n / target.machine().lanes(4) >= FEWEST_VECTORS);
     [Some(all), narrow].into_iter().flatten().find_map(|most| {
-        let panels = panels(context, d, first, p, most)?;
+        let panels = choose_panels(context, d, first, p, most)?;
         let chunks = operand.dims[d.input_batch] * panels.count;
         let fits = |n: &u64| rows.is_multiple_of(*n) && n * chunks >= FEW_CHUNKS;
         // an even number, of which threads have halves
         let even = (2..=rows).step_by(2).find(fits).filter(|_| chunks < FEW_CHUNKS);
         let bands = even.or_else(|| (1..=rows).find(fits)).unwrap_or(rows);
-        let again = (bands - 1) * (span(w) - w.stride) * (operand.elements() / operand.dims[d.input_spatial[0]]);
-        let terms = terms(comp, first, p);
+        let again = (bands - 1) * (window_span(w) - w.stride) * (operand.elements() / operand.dims[d.input_spatial[0]]);
+        let terms = terms_per_sum(comp, first, p);
         let made_again = again as f64 * (terms as f64 + F32_ENDS) / F32_FMAS;
         let pays = made_again < operand.elements() as f64 * L3_THERE_AND_BACK;
-        let window = || Window::of(context, anchor, d);
+        let window = || Window::choose(context, anchor, d);
         pays.then(|| DepthwiseChain { producer, tile: panels.tile, form: panels.form, bands, window: window() })
     })
 }
 
-/// Panels of the producer's convolution so narrow that their rows fit, of at most `widest` columns.
-fn panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &ConvDims, widest: u64) -> Option<Panels> {
+/// Panels of the producer's convolution narrow enough for their rows to fit, of at most `widest` columns.
+fn choose_panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &ConvDims, widest: u64) -> Option<Panels> {
     let PlanContext { comp, target, .. } = *context;
     let (operand, input) = (comp.array(first), comp.array(comp[first].operands[0]));
     let (all, width) = (operand.dims[p.output_feature], operand.dims[p.output_spatial[1]]);
     let lanes = target.machine().lanes(4);
-    let fit = MOST_STACK / (4 * span(&d.window[0]) * width);
+    let fit = MOST_STACK / (4 * window_span(&d.window[0]) * width);
     let most = fit.min(widest.max(lanes)) / lanes * lanes;
     // as many columns in each as come out even
     let columns = all.div_ceil(all.div_ceil(most.max(1))).next_multiple_of(lanes).min(all);
@@ -96,7 +96,7 @@ fn panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &ConvDims, 
         return None;
     }
     let stride = input.dims[p.input_feature] * p.window[1].stride * 4;
-    let cover = Cover { height: 1, width, columns, sum: terms(comp, first, p), stride };
+    let cover = Cover { height: 1, width, columns, sum: terms_per_sum(comp, first, p), stride };
     let form = register_tile::form(target, DType::F32, cover, operand.elements() / all, 1);
     let tile = register_tile::best(target, DType::F32, cover, &form);
     Some(Panels { count: all.div_ceil(tile.vectors * tile.lanes), tile, form })
@@ -115,18 +115,18 @@ pub fn is_product(context: &PlanContext<'_>, id: InstId, p: &ConvDims) -> bool {
         && matches!(convolutions[&id].algorithm, Algorithm::Direct { .. })
 }
 
-/// Terms of a sum of the convolution `id`.
-fn terms(comp: &Computation, id: InstId, p: &ConvDims) -> u64 {
+/// Number of terms of a sum of the convolution `id`.
+fn terms_per_sum(comp: &Computation, id: InstId, p: &ConvDims) -> u64 {
     let kernel = comp.array(comp[id].operands[1]);
     kernel.elements() / kernel.dims[p.kernel_output_feature].max(1)
 }
 
-/// Whether `id` is a depthwise convolution whose windows leave no row out, but those of the padding.
+/// Whether `id` is a depthwise convolution whose windows skip no row except padding.
 pub fn is_window(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> bool {
     let PlanContext { comp, convolutions, .. } = *context;
     d.window.len() == 2
         && d.batch_group_count == 1
-        && span(&d.window[0]) >= d.window[0].stride
+        && window_span(&d.window[0]) >= d.window[0].stride
         && comp.array(comp[id].operands[1]).dtype == DType::F32
         && comp.array(id).elements() > 0
         && comp.array(id).dims[d.output_feature] == d.feature_group_count

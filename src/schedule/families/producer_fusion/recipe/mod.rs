@@ -6,7 +6,7 @@ pub mod pooling;
 pub mod separable_convolution;
 
 pub use attention::Attention;
-pub use depthwise_chain::{DepthwiseChain, span};
+pub use depthwise_chain::{DepthwiseChain, window_span};
 pub use pooling::Pooling;
 pub use separable_convolution::Separable;
 
@@ -17,30 +17,31 @@ use crate::schedule::plan::fuse::{Fusion, FusionDecision};
 use crate::tensor::DType;
 use std::collections::HashMap;
 
-/// Two kernels, of which the second alone reads what the first makes.
+/// Two kernels, of which only the second reads the result of the first.
 #[derive(Clone, Copy)]
-pub struct Pair {
-    /// The instruction between the two kernels: the first operand of the anchor.
+pub struct KernelPair {
+    /// The result of the first kernel, which is the first operand of the second's anchor.
     pub made: InstId,
-    /// The anchor of the kernel that makes it.
+    /// The anchor of the first kernel.
     pub first: InstId,
-    /// The anchor of the kernel that reads it.
+    /// The anchor of the second kernel.
     pub anchor: InstId,
 }
 
-impl Pair {
-    /// The one whose second kernel ends in `last`.
-    pub fn ending(context: &PlanContext<'_>, fusion: &Fusion, last: InstId) -> Option<Pair> {
+impl KernelPair {
+    /// The pair whose second kernel ends in `last`.
+    pub fn ending_in(context: &PlanContext<'_>, fusion: &Fusion, last: InstId) -> Option<KernelPair> {
         let anchor = fusion.anchor[last].unwrap_or(last);
         let made = *context.comp[anchor].operands.first()?;
         let first = fusion.anchor[made].unwrap_or(made);
         let kernels = [last, made].iter().all(|&i| fusion.is_made(i) && fusion.rows[i].is_none());
         let alone = context.users[made] == [anchor] && made != context.comp.root;
-        (kernels && alone).then_some(Pair { made, first, anchor })
+        (kernels && alone).then_some(KernelPair { made, first, anchor })
     }
 
-    /// The two convolutions that it is: of `f32` between them, as the first makes it, with the same axes on both sides.
-    fn convolutions<'l>(&self, context: &PlanContext<'l>, fusion: &Fusion) -> Option<[&'l ConvDims; 2]> {
+    /// Dimension numbers of the first and the second convolution, if both anchors are convolutions, the intermediate is `f32` and their
+    /// axes agree.
+    fn compatible_convolutions<'l>(&self, context: &PlanContext<'l>, fusion: &Fusion) -> Option<[&'l ConvDims; 2]> {
         let PlanContext { comp, .. } = *context;
         let (Op::Convolution(p), Op::Convolution(d)) = (&comp[self.first].op, &comp[self.anchor].op) else {
             return None;
@@ -53,16 +54,16 @@ impl Pair {
     }
 }
 
-/// A kernel that makes what it reads.
+/// A kernel that computes its own operand (its producer).
 #[derive(Clone, Debug)]
 pub enum FusedProducer {
-    /// A depthwise window and the convolution before it: some rows of pixels of one panel of channels at a time.
+    /// A depthwise convolution and the convolution before it: some rows of pixels of one panel of channels at a time.
     DepthwiseChain(DepthwiseChain),
-    /// A product and the product of rows before it (attention): a block of rows at a time.
+    /// A product and the row product before it (attention): a block of rows at a time.
     Attention(Attention),
-    /// A 1x1 convolution and the depthwise window before it: a row of pixels at a time.
+    /// A 1x1 convolution and the depthwise convolution before it: a row of pixels at a time.
     Separable(Separable),
-    /// A window of maxima and the convolution before it: the results of a tile at a time.
+    /// A max pooling and the convolution before it: the results of a tile at a time.
     Pooling(Pooling),
 }
 
@@ -85,8 +86,8 @@ impl FusedProducer {
         }
     }
 
-    /// The fused producers, which have no buffer.
-    fn taken(&self) -> Vec<InstId> {
+    /// The instructions that have no buffer because they are fused.
+    fn fused_instructions(&self) -> Vec<InstId> {
         match self {
             FusedProducer::DepthwiseChain(chain) => vec![chain.producer],
             FusedProducer::Attention(block) => vec![block.left, block.scores],
@@ -96,10 +97,10 @@ impl FusedProducer {
     }
 }
 
-/// How the kernel that ends in an instruction makes what it reads, if it does.
+/// A function that decides whether the kernel that ends in an instruction computes its producer.
 type Choose = fn(&PlanContext<'_>, &Fusion, InstId) -> Option<FusedProducer>;
 
-/// All ways, those first that have the first choice.
+/// All kinds of producer fusion, in order of precedence.
 const WAYS: [Choose; 4] = [
     |context, fusion, id| depthwise_chain::choose(context, fusion, id).map(FusedProducer::DepthwiseChain),
     |context, fusion, id| attention::choose(context, fusion, id).map(FusedProducer::Attention),
@@ -107,18 +108,22 @@ const WAYS: [Choose; 4] = [
     |context, fusion, id| pooling::choose(context, fusion, id).map(FusedProducer::Pooling),
 ];
 
-/// Chooses the fused producers of a computation, by the instruction that their kernel ends in. A fused producer has no buffer any more, and
-/// fuses no producer itself.
+/// Chooses the fused producers of a computation, indexed by the root of their consumer. A fused producer loses its buffer, and fuses no
+/// producer itself.
 pub fn choose(context: &PlanContext<'_>, fusion: &mut Fusion) -> HashMap<InstId, FusedProducer> {
     let order = context.comp.post_order();
     let mut within: HashMap<InstId, FusedProducer> = HashMap::new();
     for choose in WAYS {
         for &id in &order {
             let found = choose(context, fusion, id);
-            let Some(found) = found.filter(|f| f.taken().iter().all(|taken| !within.contains_key(taken))) else {
+            let Some(found) = found.filter(|f| f.fused_instructions().iter().all(|taken| !within.contains_key(taken)))
+            else {
                 continue;
             };
-            found.taken().into_iter().for_each(|taken| fusion.decision[taken] = FusionDecision::Inlined(Some(id)));
+            found
+                .fused_instructions()
+                .into_iter()
+                .for_each(|taken| fusion.decision[taken] = FusionDecision::Inlined(Some(id)));
             within.insert(id, found);
         }
     }

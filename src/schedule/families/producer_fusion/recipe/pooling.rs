@@ -5,22 +5,22 @@ use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, Fold, InstId, Literal, Op};
 use crate::scalar::ScalarOp;
 use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
-use crate::schedule::families::producer_fusion::recipe::Pair;
+use crate::schedule::families::producer_fusion::recipe::KernelPair;
 use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::{Fusion, Move};
 use crate::tensor::DType;
 
-/// A window of maxima whose kernel makes its operand too.
+/// A max pooling whose kernel also computes its operand.
 #[derive(Clone, Debug)]
 pub struct Pooling {
-    /// The instruction that is its operand: a convolution or its epilogue.
+    /// The instruction that is the operand: a convolution or its epilogue.
     pub producer: InstId,
     /// The convolution.
     pub convolution: InstId,
-    /// The axis of the operand along which it takes several elements.
+    /// The axis of the operand that is pooled.
     pub axis: usize,
-    /// The number of elements along that axis.
+    /// Number of elements of a window.
     pub count: u64,
     /// The fold that takes the larger of two elements.
     pub fold: Fold,
@@ -28,16 +28,16 @@ pub struct Pooling {
     pub start: f32,
 }
 
-/// The window that `id` is or ends in, where it takes whole parts of the tiles of a convolution.
+/// Recognizes a pooling that ends in `id` and whose windows divide the tiles of a convolution evenly.
 pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Pooling> {
     let PlanContext { module, comp, convolutions, .. } = *context;
-    let Pair { made: producer, first: convolution, anchor: pool } = Pair::ending(context, fusion, id)?;
+    let KernelPair { made: producer, first: convolution, anchor: pool } = KernelPair::ending_in(context, fusion, id)?;
     let Op::ReduceWindow { window, comp: reducer } = &comp[pool].op else { return None };
     let [_, init] = comp[pool].operands[..] else { return None };
     let Op::Convolution(d) = &comp[convolution].op else { return None };
     let in_order = fusion.path[convolution].iter().all(|m| matches!(m, Move::Reshape(..)));
     let fold = module.comps[*reducer].fold()?;
-    let start = splat(comp, init)?;
+    let start = splat_value(comp, init)?;
     let is_maximum = fold == Fold::Larger || fold == Fold::By(ScalarOp::Maximum) && start == f32::NEG_INFINITY;
     if !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
         return None;
@@ -51,7 +51,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     (same && fits).then_some(Pooling { producer, convolution, axis, count, fold, start })
 }
 
-/// The one axis along which a window takes several elements, each once, and how many.
+/// The only axis along which a window has several elements, each used once, and their number.
 fn only_axis(window: &[WindowDim]) -> Option<(usize, u64)> {
     let mut wide = window.iter().enumerate().filter(|(_, w)| w.size > 1);
     let (axis, &WindowDim { size, .. }) = wide.next()?;
@@ -62,14 +62,14 @@ fn only_axis(window: &[WindowDim]) -> Option<(usize, u64)> {
     (wide.next().is_none() && window.iter().enumerate().all(plain)).then_some((axis, size))
 }
 
-/// Whether two shapes of the same elements in the same order have the same axis, but for axes of one element.
+/// Whether an axis is the same in two shapes of the same elements, apart from axes of one element.
 fn same_axis(x: &[u64], of_x: usize, y: &[u64], of_y: usize) -> bool {
     let long = |dims: &[u64]| dims.iter().copied().filter(|&n| n > 1).collect::<Vec<_>>();
     x[of_x] > 1 && y[of_y] > 1 && long(x) == long(y) && long(&x[..of_x]) == long(&y[..of_y])
 }
 
 /// The value of a constant scalar of f32.
-fn splat(comp: &Computation, id: InstId) -> Option<f32> {
+fn splat_value(comp: &Computation, id: InstId) -> Option<f32> {
     let Op::Constant(Literal::Array(t)) = &comp[id].op else { return None };
     (t.dims.is_empty() && t.dtype == DType::F32).then(|| t.view::<f32>().first().copied())?
 }

@@ -7,7 +7,7 @@
 use crate::hlo::InstId;
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
 use crate::schedule::families::depthwise::recipe::Window;
-use crate::schedule::families::producer_fusion::recipe::Pair;
+use crate::schedule::families::producer_fusion::recipe::KernelPair;
 use crate::schedule::families::producer_fusion::recipe::depthwise_chain::{is_product, is_window};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::Fusion;
@@ -16,31 +16,31 @@ use crate::target::LINE;
 use crate::target::machine::{L2_BYTES_BY_ROW, L3_THERE_AND_BACK};
 use crate::tensor::DType;
 
-/// Sixteenths of the second level that an operand may have to stay there until it is read.
+/// Sixteenths of the second-level cache that an operand may take to stay there until it is read.
 const NEAR_SIXTEENTHS: u64 = 8;
 
-/// A product that makes its left side, a depthwise window, itself.
+/// A product whose kernel computes its left side, a depthwise convolution.
 #[derive(Clone, Debug)]
 pub struct Separable {
-    /// The instruction that is its operand.
+    /// The instruction that is the operand.
     pub producer: InstId,
     /// The tile of the product.
     pub tile: Tile,
-    /// The name of the 1x1 convolution's product in tuned choices.
+    /// Key of the 1x1 convolution's product in tuned choices.
     pub form: String,
-    /// Elements from a pixel in memory to the next.
+    /// Distance of pixels in local memory, in elements.
     pub stride: u64,
-    /// The window.
+    /// The depthwise convolution.
     pub window: Window,
 }
 
-/// The separable convolution that ends in `id`, where it takes less memory, and what goes through far caches takes more time
-/// than weights that are read again for each row and tiles that end with it.
+/// Recognizes a separable convolution that ends in `id`, if it takes less memory and saves more time in far caches than it spends on
+/// weights read again for each row and on smaller tiles.
 pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Separable> {
     let PlanContext { comp, users, target, .. } = *context;
-    let pair = Pair::ending(context, fusion, id)?;
-    let Pair { made: producer, first: window, anchor } = pair;
-    let [d, p] = pair.convolutions(context, fusion)?;
+    let pair = KernelPair::ending_in(context, fusion, id)?;
+    let KernelPair { made: producer, first: window, anchor } = pair;
+    let [d, p] = pair.compatible_convolutions(context, fusion)?;
     let operand = comp.array(producer);
     let one_by_one = p.window.iter().all(|w| (w.size, w.stride, w.pad_low, w.pad_high) == (1, 1, 0, 0));
     let is_far = operand.elements() * 4 > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
@@ -67,14 +67,14 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let form = register_tile::form(target, DType::F32, cover, pixels, 1);
     let tile = register_tile::best(target, DType::F32, cover, &form);
     let rows = (pixels / width) as f64;
-    let by_row =
-        rows * (register_tile::predicted(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);
-    let apart = register_tile::predicted(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
+    let by_row = rows
+        * (register_tile::predicted_cycles(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);
+    let apart = register_tile::predicted_cycles(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
     (by_row < apart + operand.elements() as f64 * L3_THERE_AND_BACK).then(|| Separable {
         producer,
         tile,
         form,
         stride,
-        window: Window::of(context, window, d),
+        window: Window::choose(context, window, d),
     })
 }

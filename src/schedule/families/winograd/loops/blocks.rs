@@ -5,20 +5,20 @@ use super::tiles::{Spot, first_of_tile};
 use super::transform::PointMemory;
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::winograd::recipe::Blocks;
-use crate::schedule::loops::grid::numbered;
+use crate::schedule::loops::grid::with_variable_as;
 use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
-    /// The kernel of the weights and that of all else.
+    /// Emits the kernel of the weights and that of the blocks.
     pub(super) fn winograd_blocks(&mut self, conv: &Conv<'_>, blocks: &Blocks) -> Result<()> {
         let Conv { ids, d, w, .. } = *conv;
-        let [of_inputs, of_sums] = blocks.piece.apart(w);
+        let [of_inputs, of_sums] = blocks.piece.point_strides(w);
         let memory = |s: &mut Self, elements: u64| s.on_stack(DType::F32, elements);
         let products = self.products_of_piece(conv, &blocks.piece, memory)?;
 
         let mut e = self.elements(ids.0);
         let k = &mut e.k;
-        let place = Place { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.var(n)), blocks };
+        let place = BlockPosition { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.var(n)), blocks };
         let mut body = place.inputs(k, self.lanes(DType::F32), conv, products.c.left, of_inputs);
         body.push(self.panels_of_piece(&mut e, conv, &products, &Index::default(), &mut |s, e, columns| {
             let steps = blocks.made.map(|n| e.k.var(n));
@@ -26,13 +26,13 @@ impl<'a> Emitter<'a> {
             let at = place.write(d, number, self.scope.comp.array(ids.1).rank());
             let spot = Spot { at, phases: vec![Index::default()], tiles: vec![tile] };
             let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
-            let first = at.scale(products.rows.panel() as i64);
+            let first = at.scale(products.rows.panel_columns() as i64);
             let from = PointMemory { buf: products.sums.buffer()?, first, apart: of_sums };
             let mut back = s.results_of_tile(e, conv, &spot, columns, &from)?;
-            let [of_lines, of_tiles] = place.numbers(steps, blocks.made);
-            back = numbered(&mut e.k, tile, of_tiles, back);
-            back = numbered(&mut e.k, number, of_lines, back);
-            Ok(vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, back)])])
+            let [of_lines, of_tiles] = place.line_and_tile(steps, blocks.made);
+            back = with_variable_as(&mut e.k, tile, of_tiles, back);
+            back = with_variable_as(&mut e.k, number, of_lines, back);
+            Ok(vec![for_loop(steps[0], LoopKind::Seq, vec![for_loop(steps[1], LoopKind::Seq, back)])])
         })?);
         let reads = w.images * blocks.count[0] * blocks.count[1] * blocks.piece.tiles[0];
         self.launch_winograd(e.k, w, products.rows, flops(w, reads), &place.loops, body);
@@ -40,35 +40,35 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The block that is being done.
-struct Place<'b> {
-    /// The image, and the numbers of the block along both axes.
+/// The loops at the position of one block.
+struct BlockPosition<'b> {
+    /// The image, and the number of the block along both axes.
     loops: [VarId; 3],
     blocks: &'b Blocks,
 }
 
-impl Place<'_> {
-    /// The numbers among all lines and tiles of those at `steps`, of which a block has so many; beyond all, too.
-    fn numbers(&self, steps: [VarId; 2], of_block: [u64; 2]) -> [Index; 2] {
+impl BlockPosition<'_> {
+    /// The numbers of the line and the tile at `steps` within a block of `of_block` lines and tiles; these may lie beyond the last.
+    fn line_and_tile(&self, steps: [VarId; 2], of_block: [u64; 2]) -> [Index; 2] {
         [0, 1].map(|i| Index::var(self.loops[i + 1]).scale(of_block[i] as i64).add(&Index::var(steps[i])))
     }
 
-    /// Transforms the inputs that the block reads, to the values at all points.
+    /// Emits the transform of the inputs that the block reads.
     fn inputs(&self, k: &mut Kernel, lanes: u64, conv: &Conv<'_>, to: BufId, of_inputs: u64) -> Vec<Stmt> {
         let Conv { d, w, .. } = *conv;
         let Blocks { across, made, read, .. } = *self.blocks;
         let steps = read.map(|n| k.var(n));
-        let [lines, tiles] = self.numbers(steps, [made[0] * d.window[across].stride, made[1]]);
+        let [lines, tiles] = self.line_and_tile(steps, [made[0] * d.window[across].stride, made[1]]);
         let mut first = vec![Index::default(); 2];
         let along = &w.along[0];
         (first[across], first[along.axis]) = (lines, first_of_tile(along, &tiles, &Index::default()));
         let at = Index::var(steps[0]).scale(read[1] as i64).add(&Index::var(steps[1])).scale(w.inputs as i64);
         let tile =
             conv.inputs_of_tile(k, lanes, self.loops[0], &first, &PointMemory { buf: to, first: at, apart: of_inputs });
-        vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, tile)])]
+        vec![for_loop(steps[0], LoopKind::Seq, vec![for_loop(steps[1], LoopKind::Seq, tile)])]
     }
 
-    /// Where results lie, but along the axis of the method.
+    /// The coordinates of a line of results, except along the axis of the method.
     fn write(&self, d: &ConvDims, line: VarId, rank: usize) -> Vec<Index> {
         let mut at = vec![Index::default(); rank];
         at[d.output_batch] = Index::var(self.loops[0]);

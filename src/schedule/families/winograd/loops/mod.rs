@@ -12,9 +12,9 @@ use crate::schedule::families::contraction::loops::rows_of_tile;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::producer_fusion::recipe::Pooling;
-use crate::schedule::families::winograd::recipe::points::apart;
+use crate::schedule::families::winograd::recipe::points::point_stride;
 use crate::schedule::families::winograd::recipe::{self as method, KernelSplit, ProductRows, Winograd};
-use crate::schedule::loops::grid::{chunked, guarded, shares};
+use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::choices::Key;
 use crate::target::{Choice, LoopOrder, PanelSize};
@@ -29,34 +29,34 @@ mod tiles;
 mod transform;
 mod weights;
 
-/// Some of the channels that a convolution reads.
+/// A part of a convolution's input channels.
 #[derive(Clone, Debug)]
 pub(in crate::schedule) struct Plane {
-    /// How they lie; the origin is where the first tile begins, which may be before the first element.
+    /// View of the channels; the origin is where the first tile begins, which may be before the first element.
     pub view: View,
     /// The number of channels.
     pub channels: u64,
 }
 
-/// A convolution that is done this way.
+/// A Winograd convolution whose kernels are being emitted.
 struct Conv<'c> {
-    /// The convolution itself, its epilogue, or a window that is done with it; and the convolution.
+    /// The root (the convolution, its epilogue, or a pooling fused into it), and the convolution.
     ids: (InstId, InstId),
     key: Key,
     d: &'c ConvDims,
     w: &'c Winograd,
-    /// Whether its weights are transformed now.
+    /// Whether its weights are transformed at compile time.
     is_known: bool,
-    /// Whether the weights could be transformed now, had that been asked for.
+    /// Whether its weights could be transformed at compile time.
     may_be_known: bool,
-    /// The window that is done with it.
+    /// The pooling fused into it.
     pooled: Option<&'c Pooling>,
-    /// The channels that it reads.
+    /// The input channels.
     input: &'c [Plane],
     out: &'c ValueBuffers,
 }
 
-/// The products of rows with weights that lie in panels.
+/// Products of rows with weights in panels.
 struct Products<'c> {
     c: Contraction,
     rows: &'c ProductRows,
@@ -64,21 +64,21 @@ struct Products<'c> {
     sums: ValueBuffers,
 }
 
-/// A convolution by Winograd's method.
+/// The family of convolutions by Winograd's method.
 pub const FAMILY: Family = Family {
     name: "winograd",
     recipe: |planner, request| {
-        Ok(planner.winograd(request.context, (request.comp, request.anchor)).map(Setup::Winograd))
+        Ok(planner.winograd_setup(request.context, (request.comp, request.anchor)).map(Setup::Winograd))
     },
     emit: |s, root, setup| match setup {
-        Setup::Winograd(setup) => s.winograd(root, setup, None),
+        Setup::Winograd(setup) => s.emit_winograd(root, setup, None),
         other => other.wrong_family(),
     },
 };
 
 impl<'a> Emitter<'a> {
-    /// `ids` are the convolution itself, its epilogue, or a window `pooled` that is done with it, and the convolution.
-    pub(in crate::schedule) fn winograd(
+    /// Emits a convolution by Winograd's method, with the window `pooled` if that is fused into it.
+    pub(in crate::schedule) fn emit_winograd(
         &mut self,
         Root { id, anchor, out }: Root<'_>,
         setup: &method::WinogradSetup,
@@ -86,7 +86,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
         let (w, (_, d)) = (&setup.w, self.convolution(ids.1)?);
-        let input = &self.planes(ids.0, ids.1)?;
+        let input = &self.operand_planes(ids.0, ids.1)?;
         let (key, may_be_known) = ((self.scope.id, ids.1), setup.may_be_known() && w.weights.may_be_transformed());
         let conv = Conv { ids, key, d, w, is_known: setup.is_known, may_be_known, pooled, input, out };
         let first = self.program.buffers.len();
@@ -99,8 +99,9 @@ impl<'a> Emitter<'a> {
             }
             KernelSplit::Whole(panels) => {
                 let inputs = self.winograd_inputs(&conv);
-                let of_sums = apart(w.rows() * w.outputs);
-                let sums = ValueBuffers { leaves: vec![self.buffer(DType::F32, w.points() * of_sums)], layout: None };
+                let of_sums = point_stride(w.rows() * w.outputs);
+                let sums =
+                    ValueBuffers { leaves: vec![self.buffer(DType::F32, w.point_count() * of_sums)], layout: None };
                 match panels {
                     Some(panels) => self.winograd_products(&conv, panels, &inputs, &sums, of_sums)?,
                     None => self.known_products(&conv, &inputs, &sums, of_sums)?,
@@ -115,7 +116,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The products of all tiles with weights that are transformed now.
+    /// Emits the products of all tiles with weights transformed at compile time.
     fn known_products(
         &mut self,
         conv: &Conv<'_>,
@@ -125,15 +126,15 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let (w, rows) = (conv.w, inputs.rows(conv.d, conv.w));
         let rows: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
-        let numbers = Tensor::new(DType::F32, vec![w.points(), w.terms(), w.outputs], conv.transformed()?);
+        let numbers = Tensor::new(DType::F32, vec![w.point_count(), w.term_count(), w.outputs], conv.transform()?);
         let right = Right::Constant(numbers);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
-        let c = products(w, memory, merged(&rows), w.outputs, &inputs.terms(conv.d, w));
+        let c = point_products(w, memory, merged(&rows), w.outputs, &inputs.term_axes(conv.d, w));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
-        self.contraction(Root { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
+        self.emit_contraction(Root { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
     }
 
-    /// A kernel with products of these rows, and how many operations: `body` in loops.
+    /// Launches a kernel of products of these rows: `body` in loops, with its number of operations.
     fn launch_winograd(
         &mut self,
         mut k: Kernel,
@@ -151,12 +152,12 @@ impl<'a> Emitter<'a> {
         });
         k.flops = flops;
         k.set_direct_flops(Some(w.direct_flops()));
-        chunked(&mut k, loops, body);
+        set_chunked_body(&mut k, loops, body);
         self.launch(k);
     }
 
-    /// A row of points of a panel: its weights from a column on are transformed, to where `right` has them, and all rows of tiles
-    /// multiplied with them.
+    /// Emits a row of points of a panel: transforms its weights from a column on, to where `right` has them, and multiplies all rows of
+    /// tiles with them.
     fn products_of_row(
         &mut self,
         e: &mut Elements,
@@ -187,13 +188,13 @@ impl<'a> Emitter<'a> {
         };
         let made = self.products_of_point(e, conv, products, &of_it)?;
         match j {
-            Some(j) => body.push(each(j, LoopKind::Seq, made)),
+            Some(j) => body.push(for_loop(j, LoopKind::Seq, made)),
             None => body.extend(made),
         }
         Ok(body)
     }
 
-    /// All rows of tiles at a point, which begins where `right` does on both sides, with the panel of that.
+    /// Emits the products of all rows of tiles at one point, with the panel at `right`.
     fn products_of_point(
         &mut self,
         e: &mut Elements,
@@ -209,35 +210,41 @@ impl<'a> Emitter<'a> {
         let number = e.k.var(tiled.div_ceil(tall));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
         let mut body = Vec::new();
-        for row in shares(&mut e.k, number, tiled, tall) {
+        for row in split_shares(&mut e.k, number, tiled, tall) {
             let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
             let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), high, wide);
             let part = RegisterBlock { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
             let root = Root { id: conv.ids.0, anchor: conv.ids.1, out: sums };
             let one = self.tile_body(e, root, c, &merged(&c.sum), part, &nowhere)?;
-            body.extend(guarded(&mut e.k, &[&row], one));
+            body.extend(guard_by_shares(&mut e.k, &[&row], one));
         }
         for &v in outer.iter().chain([&number]).rev() {
-            body = vec![each(v, LoopKind::Seq, body)];
+            body = vec![for_loop(v, LoopKind::Seq, body)];
         }
         Ok(body)
     }
 }
 
-/// The memory of products at all points.
+/// The buffers of products at all points.
 struct PointProducts {
     /// The transformed inputs.
     left: BufId,
     /// The transformed weights.
     right: Right,
-    /// Elements from the inputs of a point to those of the next.
+    /// Distance of points in the inputs, in elements.
     of_inputs: u64,
-    /// Elements from the sums of a point to those of the next.
+    /// Distance of points in the sums, in elements.
     of_sums: u64,
 }
 
-/// The products at all points of rows with so many columns.
-fn products(w: &Winograd, memory: PointProducts, rows: Vec<Axis>, columns: u64, terms: &[(u64, u64)]) -> Contraction {
+/// The products at all points, for rows with so many columns, as one contraction.
+fn point_products(
+    w: &Winograd,
+    memory: PointProducts,
+    rows: Vec<Axis>,
+    columns: u64,
+    terms: &[(u64, u64)],
+) -> Contraction {
     let PointProducts { left, right, of_inputs, of_sums } = memory;
     let mut sum: Vec<Axis> = terms.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
     let mut b = w.outputs as i64;
@@ -251,7 +258,7 @@ fn products(w: &Winograd, memory: PointProducts, rows: Vec<Axis>, columns: u64, 
         right,
         a0: 0,
         b0: 0,
-        batch: vec![Axis { extent: w.points(), a: of_inputs as i64, b }],
+        batch: vec![Axis { extent: w.point_count(), a: of_inputs as i64, b }],
         rows,
         columns: vec![Axis { extent: columns, a: 0, b: 1 }],
         sum,

@@ -2,15 +2,16 @@
 use super::tiles::{Columns, Spot, TransformedInputs, number_of};
 use super::transform::PointMemory;
 use super::weights::WeightColumns;
-use super::{Conv, PointProducts, Products, Right, products};
+use super::{Conv, PointProducts, Products, Right, point_products};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::winograd::recipe::ProductPanels;
-use crate::schedule::families::winograd::recipe::points::apart;
-use crate::schedule::loops::grid::{guarded, numbered, shares};
+use crate::schedule::families::winograd::recipe::points::point_stride;
+use crate::schedule::loops::grid::{guard_by_shares, split_shares, with_variable_as};
 use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
-    /// The products of three kernels: for a panel of channels and a row of points at a time, so that weights stay near.
+    /// Emits the products of the three-kernel scheme, for a panel of channels and a row of points at a time, so that weights stay in a
+    /// near cache.
     pub(super) fn winograd_products(
         &mut self,
         conv: &Conv<'_>,
@@ -19,7 +20,7 @@ impl<'a> Emitter<'a> {
         sums: &ValueBuffers,
         of_sums: u64,
     ) -> Result<()> {
-        let (w, panel) = (conv.w, panels.rows.panel());
+        let (w, panel) = (conv.w, panels.rows.panel_columns());
         let all = w.outputs.div_ceil(panel);
         let (of_group, own) = (all.div_ceil(panels.groups), w.point_rows().div_ceil(panels.parts));
         let of_row = w.row_points() * w.of_row_apart(panel);
@@ -27,7 +28,7 @@ impl<'a> Emitter<'a> {
         let packed = self.for_row(conv, panels, of_row);
         let right = Right::Buffer(packed);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
-        let c = products(w, memory, panels.rows.axes.clone(), w.outputs, &inputs.terms(conv.d, w));
+        let c = point_products(w, memory, panels.rows.axes.clone(), w.outputs, &inputs.term_axes(conv.d, w));
         let products = Products { c, rows: &panels.rows, packed, sums: sums.clone() };
 
         let mut e = self.elements(conv.ids.0);
@@ -38,7 +39,7 @@ impl<'a> Emitter<'a> {
             false => Index::var(group).scale(panels.parts as i64).add(&Index::var(part)).scale(of_row as i64),
         };
         let mut body = Vec::new();
-        for columns in shares(&mut e.k, p, w.outputs, panel) {
+        for columns in split_shares(&mut e.k, p, w.outputs, panel) {
             let column = columns.at.scale(panel as i64);
             let right = RegisterBlock {
                 b: b.clone(),
@@ -54,19 +55,19 @@ impl<'a> Emitter<'a> {
             let at = if is_even { number.clone() } else { Index::var(row) };
             let mut made = self.products_of_row(&mut e, conv, &products, &from, &at, &right)?;
             if !is_even {
-                made = numbered(&mut e.k, row, number, made);
+                made = with_variable_as(&mut e.k, row, number, made);
             }
-            let made = vec![each(i, LoopKind::Seq, made)];
-            body.extend(guarded(&mut e.k, &[&columns], made));
+            let made = vec![for_loop(i, LoopKind::Seq, made)];
+            body.extend(guard_by_shares(&mut e.k, &[&columns], made));
         }
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
-        let body = vec![each(of_it, LoopKind::Seq, numbered(&mut e.k, p, number, body))];
-        let flops = 2 * w.points() * w.terms() * w.outputs * w.rows();
+        let body = vec![for_loop(of_it, LoopKind::Seq, with_variable_as(&mut e.k, p, number, body))];
+        let flops = 2 * w.point_count() * w.term_count() * w.outputs * w.rows();
         self.launch_winograd(e.k, w, &panels.rows, flops, &[group, part], body);
         Ok(())
     }
 
-    /// Memory for the weights of a row of points.
+    /// Allocates memory for the weights of a row of points.
     fn for_row(&mut self, conv: &Conv<'_>, panels: &ProductPanels, of_row: u64) -> BufId {
         match panels.on_stack[1] {
             true => self.on_stack(DType::F32, of_row),
@@ -74,27 +75,27 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Products and results of a panel after the other.
+    /// Emits products and results, one panel after the other.
     pub(super) fn winograd_panels(
         &mut self,
         conv: &Conv<'_>,
         panels: &ProductPanels,
         TransformedInputs { buf: left, layout: inputs }: &TransformedInputs,
     ) -> Result<()> {
-        let (w, panel) = (conv.w, panels.rows.panel());
+        let (w, panel) = (conv.w, panels.rows.panel_columns());
         let of_group = w.outputs.div_ceil(panel).div_ceil(panels.groups);
-        let (of_sums, of_row) = (apart(w.rows() * panel), w.row_points() * w.of_row_apart(panel));
+        let (of_sums, of_row) = (point_stride(w.rows() * panel), w.row_points() * w.of_row_apart(panel));
         let [sums_near, weights_near] = panels.on_stack;
         let weights = self.plain_weights(conv)?;
         let packed = self.for_row(conv, panels, of_row);
         let sums = match sums_near {
-            true => self.on_stack(DType::F32, w.points() * of_sums),
-            false => self.buffer(DType::F32, panels.groups * w.points() * of_sums),
+            true => self.on_stack(DType::F32, w.point_count() * of_sums),
+            false => self.buffer(DType::F32, panels.groups * w.point_count() * of_sums),
         };
         // only one panel of the sums is there at a time
         let right = Right::Buffer(packed);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
-        let c = products(w, memory, panels.rows.axes.clone(), panel, &inputs.terms(conv.d, w));
+        let c = point_products(w, memory, panels.rows.axes.clone(), panel, &inputs.term_axes(conv.d, w));
         let products =
             Products { c, rows: &panels.rows, packed, sums: ValueBuffers { leaves: vec![sums], layout: None } };
 
@@ -105,9 +106,9 @@ impl<'a> Emitter<'a> {
             true => Index::default(),
             false => Index::var(group).scale(elements as i64),
         };
-        let (b, batch) = (apart_in_groups(weights_near, of_row), apart_in_groups(sums_near, w.points()));
+        let (b, batch) = (apart_in_groups(weights_near, of_row), apart_in_groups(sums_near, w.point_count()));
         let mut body = Vec::new();
-        for columns in shares(&mut e.k, p, w.outputs, panel) {
+        for columns in split_shares(&mut e.k, p, w.outputs, panel) {
             let (first, count) = (columns.at.scale(panel as i64), columns.count);
             let row = e.k.var(w.point_rows());
             let right = RegisterBlock {
@@ -120,8 +121,8 @@ impl<'a> Emitter<'a> {
             };
             let from = WeightColumns { weights: &weights, first: &first, count };
             let made = self.products_of_row(&mut e, conv, &products, &from, &Index::var(row), &right)?;
-            let mut inside = vec![each(row, LoopKind::Seq, made)];
-            let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
+            let mut inside = vec![for_loop(row, LoopKind::Seq, made)];
+            let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.var(n)).collect();
             let at = number_of(&e.k, &loops).scale(panel as i64).add(&batch.scale(of_sums as i64));
             let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
             let back = self.results_of_tile(
@@ -131,12 +132,12 @@ impl<'a> Emitter<'a> {
                 Columns { first, count },
                 &PointMemory { buf: sums, first: at, apart: of_sums },
             )?;
-            inside.extend(loops.iter().rev().fold(back, |body, &v| vec![each(v, LoopKind::Seq, body)]));
-            body.extend(guarded(&mut e.k, &[&columns], inside));
+            inside.extend(loops.iter().rev().fold(back, |body, &v| vec![for_loop(v, LoopKind::Seq, body)]));
+            body.extend(guard_by_shares(&mut e.k, &[&columns], inside));
         }
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
-        let body = vec![each(of_it, LoopKind::Seq, numbered(&mut e.k, p, number, body))];
-        let flops = w.rows() * w.outputs * (2 * w.points() * w.terms() + w.transform_flops()[1]);
+        let body = vec![for_loop(of_it, LoopKind::Seq, with_variable_as(&mut e.k, p, number, body))];
+        let flops = w.rows() * w.outputs * (2 * w.point_count() * w.term_count() + w.transform_flops()[1]);
         self.launch_winograd(e.k, w, &panels.rows, flops, &[group], body);
         Ok(())
     }

@@ -2,17 +2,17 @@
 //! no array needs a margin for them.
 use crate::schedule::loops::prelude::*;
 
-/// Neighbours along one axis of an array of `extent` elements.
+/// Positions along one axis of an array of `extent` elements, which may lie outside.
 pub(in crate::schedule) struct Positions {
-    /// The nearest position inside of each, and whether that is it, where it may not be.
+    /// For each position, the nearest one inside the array, and the condition that it is that, if it may not be.
     all: Vec<(Index, Option<ExprId>)>,
-    /// Variables and registers that have to be computed before the index.
+    /// Variables with values that must be computed before the index.
     vars: Vec<(VarId, Index)>,
     flags: Vec<Stmt>,
 }
 
 impl Positions {
-    /// `count` of them from `first` on, `step` apart.
+    /// The `count` positions from `first` on, `step` apart.
     pub(in crate::schedule) fn new(k: &mut Kernel, first: &Index, count: u64, step: u64, extent: u64) -> Positions {
         let mut made = Positions { all: Vec::new(), vars: Vec::new(), flags: Vec::new() };
         for at in (0..count).map(|i| first.offset((i * step) as i64)) {
@@ -31,12 +31,12 @@ impl Positions {
         made
     }
 
-    /// The place of number `i`, in steps of `stride`.
-    pub(in crate::schedule) fn at(&self, i: usize, stride: i64) -> Index {
+    /// The offset of position `i`, for a stride.
+    pub(in crate::schedule) fn offset_of(&self, i: usize, stride: i64) -> Index {
         self.all[i].0.scale(stride)
     }
 
-    /// `value` where number `i` of these and all `others` are inside, else zero.
+    /// Selects `value` if position `i` and all `others` are inside, else zero.
     pub(in crate::schedule) fn or_zero(
         &self,
         k: &mut Kernel,
@@ -49,12 +49,12 @@ impl Positions {
         let Some(inside) = flags.into_iter().reduce(|x, y| k.op(ScalarOp::And, &[x, y], DType::Pred)) else {
             return value;
         };
-        let zero = number(k, DType::F32, 0.0);
+        let zero = small_constant(k, DType::F32, 0.0);
         k.op(ScalarOp::Select, &[inside, value, zero], DType::F32)
     }
 
-    /// `body` with all that it needs of these.
-    pub(in crate::schedule) fn around(self, body: Vec<Stmt>) -> Vec<Stmt> {
+    /// Wraps `body` in the variables that the positions need.
+    pub(in crate::schedule) fn enclose(self, body: Vec<Stmt>) -> Vec<Stmt> {
         let inside = self.flags.into_iter().chain(body).collect();
         self.vars.into_iter().rev().fold(inside, |body, (var, value)| vec![Stmt::Let { var, value, body }])
     }

@@ -4,14 +4,14 @@ use super::pieces::flops;
 use super::tiles::Spot;
 use super::transform::PointMemory;
 use crate::schedule::families::winograd::recipe::{Strips, Winograd};
-use crate::schedule::loops::grid::counted;
+use crate::schedule::loops::grid::decompose_number;
 use crate::schedule::loops::prelude::*;
 
 impl<'a> Emitter<'a> {
-    /// The kernel of the weights and that of all else.
+    /// Emits the kernel of the weights and that of the strips.
     pub(super) fn winograd_strips(&mut self, conv: &Conv<'_>, strips: &Strips) -> Result<()> {
         let Conv { ids, d, w, .. } = *conv;
-        let [of_inputs, of_sums] = strips.piece.apart(w);
+        let [of_inputs, of_sums] = strips.piece.point_strides(w);
         let memory = |s: &mut Self, elements: u64| match strips.on_stack {
             true => s.on_stack(DType::F32, elements),
             false => s.buffer(DType::F32, strips.bands * elements),
@@ -21,24 +21,27 @@ impl<'a> Emitter<'a> {
         let mut e = self.elements(ids.0);
         let k = &mut e.k;
         let (band, strip, number) = (k.var(strips.bands), k.var(strips.own), k.var(strips.bands * strips.own));
-        let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(w.points() as i64) };
+        let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(w.point_count() as i64) };
         let reads: Vec<u64> = w.along.iter().map(|a| a.reads()).collect();
         let of_line = strips.piece.tiles[0] / strips.lines;
-        let place = Place::new(k, w, strips, number, of_line, &reads);
-        let first = place.at(of_line).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
+        let place = TileLoops::new(k, w, strips, number, of_line, &reads);
+        let first = place.tile_in_memory(of_line).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
         let read = conv.first_read(k, &place.loops, |i, v| Index::var(v).scale(d.window[i].stride as i64));
         let to = PointMemory { buf: products.c.left, first, apart: of_inputs };
         let tile = conv.inputs_of_tile(k, self.lanes(DType::F32), place.loops[0], &read, &to);
-        let mut body = vec![place.around(k, strips, tile)];
+        let mut body = vec![place.loop_over_tiles(k, strips, tile)];
         body.push(self.panels_of_piece(&mut e, conv, &products, &of_band, &mut |s, e, columns| {
             let tiles: Vec<u64> = w.along.iter().map(|a| a.tiles).collect();
-            let place = Place::new(&mut e.k, w, strips, number, strips.tiles, &tiles);
-            let at = place.at(strips.tiles).scale(products.rows.panel() as i64).add(&of_band.scale(of_sums as i64));
+            let place = TileLoops::new(&mut e.k, w, strips, number, strips.tiles, &tiles);
+            let at = place
+                .tile_in_memory(strips.tiles)
+                .scale(products.rows.panel_columns() as i64)
+                .add(&of_band.scale(of_sums as i64));
             let spot = Spot::new(&e.k, conv, self.scope.comp.array(ids.1).rank(), &place.loops);
             let from = PointMemory { buf: products.sums.buffer()?, first: at, apart: of_sums };
             let tile = s.results_of_tile(e, conv, &spot, columns, &from)?;
             let tile = place.where_it_is(&mut e.k, w, strips, tile);
-            Ok(vec![place.around(&mut e.k, strips, tile)])
+            Ok(vec![place.loop_over_tiles(&mut e.k, strips, tile)])
         })?);
         if strips.own > 1 && strips.is_ragged(w) {
             let first = Index::var(number).scale(strips.tiles as i64);
@@ -46,41 +49,41 @@ impl<'a> Emitter<'a> {
             body = vec![Stmt::If { cond, body }];
         }
         let value = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
-        body = vec![each(strip, LoopKind::Seq, vec![Stmt::Let { var: number, value, body }])];
+        body = vec![for_loop(strip, LoopKind::Seq, vec![Stmt::Let { var: number, value, body }])];
         self.launch_winograd(e.k, w, products.rows, flops(w, w.rows()), &[band], body);
         Ok(())
     }
 }
 
 /// The loops over the tiles of a strip.
-struct Place {
-    /// The strip.
+struct TileLoops {
+    /// Number of the strip.
     number: VarId,
-    /// The line in the strip, and among all.
+    /// Number of the line in the strip, and among all lines.
     line: [VarId; 2],
-    /// The tile in the line of the strip, and in the whole line.
+    /// Number of the tile in the strip's line, and in the whole line.
     tile: [VarId; 2],
-    /// The loops over all tiles, of which so many are over lines.
+    /// The loops over all tiles.
     loops: Vec<VarId>,
     lines: usize,
 }
 
-impl Place {
-    /// The first number of tiles is that of a line of the strip, the others those along the axes of the method.
-    fn new(k: &mut Kernel, w: &Winograd, strips: &Strips, number: VarId, tiles: u64, all: &[u64]) -> Place {
-        let (mut extents, lines) = w.loops();
+impl TileLoops {
+    /// Creates the loops; the first of `tiles` is the number along a line of the strip, the others those along the axes of the method.
+    fn new(k: &mut Kernel, w: &Winograd, strips: &Strips, number: VarId, tiles: u64, all: &[u64]) -> TileLoops {
+        let (mut extents, lines) = w.tile_loops();
         let first = extents.len() - all.len();
         extents[first..].copy_from_slice(all);
         let line = [strips.lines, extents[..lines].iter().product()].map(|n| k.var(n));
         let tile = [tiles, extents[lines..].iter().product()].map(|n| k.var(n));
-        Place { number, line, tile, loops: extents.into_iter().map(|n| k.var(n)).collect(), lines }
+        TileLoops { number, line, tile, loops: extents.into_iter().map(|n| k.var(n)).collect(), lines }
     }
-    /// The number of the tile in memory that has `tiles` for each line of a strip.
-    fn at(&self, tiles: u64) -> Index {
+    /// The number of the tile in memory that has `tiles` tiles per line of a strip.
+    fn tile_in_memory(&self, tiles: u64) -> Index {
         Index::var(self.line[0]).scale(tiles as i64).add(&Index::var(self.tile[0]))
     }
-    /// The line and the tile of a strip among all, those that are none too.
-    fn numbers(&self, k: &Kernel, strips: &Strips) -> [Index; 2] {
+    /// The numbers of the line and the tile among all, which may lie beyond the last.
+    fn line_and_tile(&self, k: &Kernel, strips: &Strips) -> [Index; 2] {
         let (lines, tiles) = (
             Index::var(self.number).div(strips.of_line as i64, &k.vars),
             Index::var(self.number).rem(strips.of_line as i64, &k.vars),
@@ -90,9 +93,9 @@ impl Place {
             tiles.scale(strips.tiles as i64).add(&Index::var(self.tile[0])),
         ]
     }
-    /// `body` where line and tile are some.
+    /// Wraps `body` in the condition that line and tile exist.
     fn where_it_is(&self, k: &mut Kernel, w: &Winograd, strips: &Strips, mut body: Vec<Stmt>) -> Vec<Stmt> {
-        let ([line, tile], [lines, tiles]) = (self.numbers(k, strips), w.lines());
+        let ([line, tile], [lines, tiles]) = (self.line_and_tile(k, strips), w.lines());
         if !lines.is_multiple_of(strips.lines) {
             let cond = k.expr(Expr::Within(line, 0, lines as i64));
             body = vec![Stmt::If { cond, body }];
@@ -103,18 +106,19 @@ impl Place {
         }
         body
     }
-    /// `body` for each tile of the strip, for the last one again instead of those that are none.
-    fn around(&self, k: &mut Kernel, strips: &Strips, body: Vec<Stmt>) -> Stmt {
-        let [line, tile] = self.numbers(k, strips);
+    /// Loops `body` over the tiles of the strip; the last existing tile is repeated in place of those beyond it.
+    fn loop_over_tiles(&self, k: &mut Kernel, strips: &Strips, body: Vec<Stmt>) -> Stmt {
+        let [line, tile] = self.line_and_tile(k, strips);
         let (lines, tiles) = self.loops.split_at(self.lines);
-        let body = nest(k, self.tile, &tile, tiles, body);
-        nest(k, self.line, &line, lines, vec![body])
+        let body = clamped_loops(k, self.tile, &tile, tiles, body);
+        clamped_loops(k, self.line, &line, lines, vec![body])
     }
 }
 
-/// `body` in the loop over the first of `vars`, where the second one is `number`, or the last there is, and `loops` are at that.
-fn nest(k: &Kernel, vars: [VarId; 2], number: &Index, loops: &[VarId], body: Vec<Stmt>) -> Stmt {
-    let body = counted(k, vars[1], loops, body);
+/// Wraps `body` in the loop over the first of `vars`, with the second one set to `number` (clamped to its range) and `loops` set to the
+/// position of that.
+fn clamped_loops(k: &Kernel, vars: [VarId; 2], number: &Index, loops: &[VarId], body: Vec<Stmt>) -> Stmt {
+    let body = decompose_number(k, vars[1], loops, body);
     let value = number.limit(0, k.vars[vars[1]] as i64 - 1, &k.vars);
-    each(vars[0], LoopKind::Seq, vec![Stmt::Let { var: vars[1], value, body }])
+    for_loop(vars[0], LoopKind::Seq, vec![Stmt::Let { var: vars[1], value, body }])
 }

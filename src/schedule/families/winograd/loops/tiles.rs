@@ -4,36 +4,36 @@ use super::positions::Positions;
 use super::transform::{PointMemory, Transform};
 use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::families::winograd::recipe::{Inputs, TransformedAxis, Winograd};
-use crate::schedule::loops::grid::{Share, chunked, guarded, shares};
+use crate::schedule::loops::grid::{Share, guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::fuse::root_coordinates;
 
-/// Where a tile of results lies.
+/// The position of a tile of results.
 pub(super) struct Spot {
-    /// Where, but along the axes of the method.
+    /// Coordinates along the axes without the method.
     pub at: Vec<Index>,
-    /// The phase along each of those.
+    /// The phase along each axis of the method.
     pub phases: Vec<Index>,
-    /// The number of the tile along each.
+    /// The tile number along each axis of the method.
     pub tiles: Vec<VarId>,
 }
 
 impl Spot {
-    /// The tile that `loops` are at, which go over all of them.
+    /// The position that corresponds to `loops`, which go over all tiles.
     pub(super) fn new(k: &Kernel, conv: &Conv<'_>, rank: usize, loops: &[VarId]) -> Spot {
         let Conv { d, w, .. } = *conv;
         let (vars, tiles) = loops.split_at(loops.len() - w.along.len());
         let (vars, phases) = vars.split_at(vars.len() - w.along.len());
         let mut at = vec![Index::default(); rank];
         at[d.output_batch] = Index::var(vars[0]);
-        for (i, &v) in w.others().zip(&vars[1..]) {
+        for (i, &v) in w.other_axes().zip(&vars[1..]) {
             at[d.output_spatial[i]] = Index::var(v);
         }
         Spot { at, phases: phases.iter().map(|&v| phase_of(k, v)).collect(), tiles: tiles.to_vec() }
     }
 }
 
-/// The phase that a loop is at.
+/// The phase that a loop variable stands for.
 fn phase_of(k: &Kernel, v: VarId) -> Index {
     if k.vars[v] == 1 { Index::default() } else { Index::var(v) }
 }
@@ -43,13 +43,13 @@ pub(super) fn first_of_tile(along: &TransformedAxis, tile: &Index, phase: &Index
     tile.scale((RESULTS * along.phases) as i64).add(phase)
 }
 
-/// The number of what `loops` are at among all.
+/// The row-major number of the iteration of `loops`.
 pub(super) fn number_of(k: &Kernel, loops: &[VarId]) -> Index {
     let all = loops.iter().filter(|&&v| k.vars[v] > 1);
     all.fold(Index::default(), |number, &v| number.scale(k.vars[v] as i64).add(&Index::var(v)))
 }
 
-/// Columns of a result, one behind the other.
+/// A range of columns of a result.
 pub(super) struct Columns {
     /// The first column.
     pub first: Index,
@@ -57,7 +57,7 @@ pub(super) struct Columns {
     pub count: u64,
 }
 
-/// The input of a convolution at all points.
+/// The input of a convolution, transformed to all points.
 pub(super) struct TransformedInputs {
     /// The buffer that holds them.
     pub buf: BufId,
@@ -66,20 +66,20 @@ pub(super) struct TransformedInputs {
 }
 
 /// The extents of an array whose axes are transformed one after another.
-struct Grid(Vec<u64>);
+struct TransformExtents(Vec<u64>);
 
-impl Grid {
+impl TransformExtents {
     fn count(&self) -> u64 {
         self.0.iter().product()
     }
     fn stride(&self, axis: usize) -> u64 {
         self.0[axis + 1..].iter().product()
     }
-    /// The coordinate of number `at` along an axis.
+    /// The coordinate along an axis of the element with number `at`.
     fn coordinate(&self, at: u64, axis: usize) -> u64 {
         at / self.stride(axis) % self.0[axis]
     }
-    /// The lines along an axis: the numbers of each.
+    /// The lines along an axis, as element numbers.
     fn lines(&self, axis: usize) -> Vec<Vec<u64>> {
         let firsts = (0..self.count()).filter(|&at| self.coordinate(at, axis) == 0);
         firsts.map(|first| (0..self.0[axis]).map(|i| first + i * self.stride(axis)).collect()).collect()
@@ -90,7 +90,7 @@ impl<'a> Emitter<'a> {
     /// Launches the kernel that transforms each tile of the input.
     pub(super) fn winograd_inputs(&mut self, conv: &Conv<'_>) -> TransformedInputs {
         let (w, inputs) = (conv.w, Inputs::new(conv.w));
-        let buf = self.buffer(DType::F32, w.points() * inputs.point);
+        let buf = self.buffer(DType::F32, w.point_count() * inputs.point);
         let mut k = Kernel { label: format!("tiles of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
         let loops: Vec<VarId> = inputs.loops.iter().map(|&(n, _)| k.var(n)).collect();
         let strides = inputs.loops.iter().map(|(_, stride)| *stride as i64);
@@ -107,16 +107,16 @@ impl<'a> Emitter<'a> {
         );
         k.flops = w.transform_flops()[0] * w.tiles_read() * w.inputs;
         k.set_direct_flops(Some(0));
-        chunked(&mut k, &loops, body);
+        set_chunked_body(&mut k, &loops, body);
         self.launch(k);
         TransformedInputs { buf, layout: inputs }
     }
 
-    /// The kernel of the results of each tile, then the epilogue.
+    /// Emits the kernel of each tile's results, then the epilogue.
     pub(super) fn winograd_results(&mut self, conv: &Conv<'_>, sums: BufId, apart: u64) -> Result<()> {
         let w = conv.w;
         let mut e = self.elements(conv.ids.0);
-        let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
+        let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.var(n)).collect();
         let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
         let first = number_of(&e.k, &loops).scale(w.outputs as i64);
         let sums = PointMemory { buf: sums, first, apart };
@@ -124,12 +124,12 @@ impl<'a> Emitter<'a> {
         let body = self.results_of_tile(&mut e, conv, &spot, all, &sums)?;
         e.k.flops = w.transform_flops()[1] * w.rows() * w.outputs;
         e.k.set_direct_flops(Some(0));
-        chunked(&mut e.k, &loops, body);
+        set_chunked_body(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }
 
-    /// Writes the results of a tile for some columns, from their sums at all points.
+    /// Emits the results of a tile for some columns, from their sums at all points.
     pub(super) fn results_of_tile(
         &mut self,
         e: &mut Elements,
@@ -145,13 +145,13 @@ impl<'a> Emitter<'a> {
             let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
             let from = PointMemory { first: sums.first.add(&channel), ..sums.clone() };
             let inside = self.results_of_vector(e, conv, spot, &shares, first.add(&channel), &from)?;
-            let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
-            body.extend(guarded(&mut e.k, &shares.iter().collect::<Vec<_>>(), inside));
+            let inside = vec![for_loop(block, LoopKind::Seq, vec![for_loop(lane, LoopKind::Vector, inside)])];
+            body.extend(guard_by_shares(&mut e.k, &shares.iter().collect::<Vec<_>>(), inside));
         }
         Ok(body)
     }
 
-    /// Writes the results of a vector of channels, as many as `shares` have along each axis.
+    /// Emits the results of a vector of channels, as many as `shares` have along each axis.
     fn results_of_vector(
         &mut self,
         e: &mut Elements,
@@ -172,9 +172,9 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             let mut t = Transform::new(&mut e.k, lanes);
-            let sums: Vec<ExprId> = line.iter().map(|&at| t.summed(half, from, at)).collect();
+            let sums: Vec<ExprId> = line.iter().map(|&at| t.load_sum(half, from, at)).collect();
             let values = t.results(&w.along[last].points, &sums);
-            let done = t.registers(RESULTS);
+            let done = t.new_registers(RESULTS);
             for (i, value) in values.into_iter().enumerate() {
                 t.set(done, i as u64, value);
             }
@@ -189,7 +189,7 @@ impl<'a> Emitter<'a> {
                 e.forget();
                 let value = e.k.get(done, i);
                 e.fixed.insert(anchor, value);
-                let at = forward(&self.scope.fusion.path[anchor], &at, &e.k.vars);
+                let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);
                 let made = match pooled {
                     Some(pooled) => self.of_window(e, id, pooled, &mut taken, &at)?,
                     None => Some((at.clone(), self.element(e, id, &at)?)),
@@ -201,16 +201,22 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The sums of a tile, transformed back along all axes but the last.
-fn half_back(k: &mut Kernel, w: &Winograd, lanes: u64, from: &PointMemory) -> (Vec<Stmt>, Option<RegId>, Grid) {
+/// Emits the inverse transform of the sums of a tile along all axes but the last.
+fn half_back(
+    k: &mut Kernel,
+    w: &Winograd,
+    lanes: u64,
+    from: &PointMemory,
+) -> (Vec<Stmt>, Option<RegId>, TransformExtents) {
     let mut t = Transform::new(k, lanes);
-    let mut grid = Grid(w.along.iter().map(|a| a.points.count()).collect());
+    let mut grid = TransformExtents(w.along.iter().map(|a| a.points.count()).collect());
     let mut half = None;
     for (axis, along) in w.along[..w.along.len() - 1].iter().enumerate() {
-        let next = Grid(grid.0.iter().enumerate().map(|(i, &n)| if i == axis { RESULTS } else { n }).collect());
-        let to = t.registers(next.count());
+        let next =
+            TransformExtents(grid.0.iter().enumerate().map(|(i, &n)| if i == axis { RESULTS } else { n }).collect());
+        let to = t.new_registers(next.count());
         for (line, made) in grid.lines(axis).into_iter().zip(next.lines(axis)) {
-            let sums: Vec<ExprId> = line.iter().map(|&at| t.summed(half, from, at)).collect();
+            let sums: Vec<ExprId> = line.iter().map(|&at| t.load_sum(half, from, at)).collect();
             for (value, at) in t.results(&along.points, &sums).into_iter().zip(made) {
                 t.set(to, at, value);
             }
@@ -220,11 +226,11 @@ fn half_back(k: &mut Kernel, w: &Winograd, lanes: u64, from: &PointMemory) -> (V
     (t.body, half, grid)
 }
 
-/// The shares of tiles along all axes: whole ones, and what is left along each.
+/// The combinations of tile shares along all axes: full tiles, and the remainder along each.
 fn all_shares(k: &mut Kernel, w: &Winograd, tiles: &[VarId]) -> Vec<Vec<Share>> {
     let of_axis = |k: &mut Kernel, n: usize| {
         let along = &w.along[n];
-        shares(k, tiles[n], w.size[along.axis] / along.phases, RESULTS)
+        split_shares(k, tiles[n], w.size[along.axis] / along.phases, RESULTS)
     };
     let mut all: Vec<Vec<Share>> = of_axis(k, 0).into_iter().map(|share| vec![share]).collect();
     for n in 1..tiles.len() {
@@ -238,8 +244,7 @@ fn all_shares(k: &mut Kernel, w: &Winograd, tiles: &[VarId]) -> Vec<Vec<Share>> 
 }
 
 impl Conv<'_> {
-    /// Where the tile begins in the padded input that `loops` are at: image, what `position` makes of a position along each other
-    /// axis, phases, tiles.
+    /// The coordinates in the padded input at which the tile of `loops` begins; `position` maps a position along each other axis.
     pub(super) fn first_read(
         &self,
         k: &Kernel,
@@ -249,7 +254,7 @@ impl Conv<'_> {
         let (vars, tiles) = loops.split_at(loops.len() - self.w.along.len());
         let (vars, phases) = vars.split_at(vars.len() - self.w.along.len());
         let mut first = vec![Index::default(); self.w.size.len()];
-        for (i, &v) in self.w.others().zip(&vars[1..]) {
+        for (i, &v) in self.w.other_axes().zip(&vars[1..]) {
             first[i] = position(i, v);
         }
         for (along, (&tile, &phase)) in self.w.along.iter().zip(tiles.iter().zip(phases)) {
@@ -258,7 +263,7 @@ impl Conv<'_> {
         first
     }
 
-    /// Transforms a tile of an image for all channels, from a position of the padded input on.
+    /// Emits the transform of a tile of an image for all channels, from a position of the padded input on.
     pub(super) fn inputs_of_tile(
         &self,
         k: &mut Kernel,
@@ -272,8 +277,8 @@ impl Conv<'_> {
             Positions::new(k, &first_read[i].offset(-d.window[i].pad_low), count, step, w.inside[i])
         };
         let along: Vec<Positions> = w.along.iter().map(|a| positions(k, a.axis, a.points.count(), a.phases)).collect();
-        let others: Vec<Positions> = w.others().map(|i| positions(k, i, 1, 1)).collect();
-        let grid = Grid(w.along.iter().map(|a| a.points.count()).collect());
+        let others: Vec<Positions> = w.other_axes().map(|i| positions(k, i, 1, 1)).collect();
+        let grid = TransformExtents(w.along.iter().map(|a| a.points.count()).collect());
         let (mut all, mut before) = (Vec::new(), 0);
         for plane in input {
             let (block, lane) = (k.var(plane.channels / lanes), k.var(lanes));
@@ -284,13 +289,14 @@ impl Conv<'_> {
             for (i, of_window) in d.window.iter().enumerate() {
                 from = from.offset(of_window.pad_low * stride(i));
             }
-            for (i, other) in w.others().zip(&others) {
-                from = from.add(&other.at(0, stride(i)));
+            for (i, other) in w.other_axes().zip(&others) {
+                from = from.add(&other.offset_of(0, stride(i)));
             }
             let read = |t: &mut Transform<'_>, at: u64| {
                 let nth = |axis: usize| grid.coordinate(at, axis) as usize;
                 let places = w.along.iter().zip(&along).enumerate();
-                let index = places.fold(from.clone(), |from, (n, (a, all))| from.add(&all.at(nth(n), stride(a.axis))));
+                let index =
+                    places.fold(from.clone(), |from, (n, (a, all))| from.add(&all.offset_of(nth(n), stride(a.axis))));
                 let value = t.k.load(plane.view.buf, index);
                 let further = along.iter().enumerate().skip(1).map(|(n, all)| (all, nth(n)));
                 let flags: Vec<(&Positions, usize)> = further.chain(others.iter().map(|other| (other, 0))).collect();
@@ -299,7 +305,7 @@ impl Conv<'_> {
             let mut t = Transform::new(k, lanes);
             let mut half = None;
             for (axis, of_axis) in w.along.iter().enumerate() {
-                let next = (axis + 1 < w.along.len()).then(|| t.registers(grid.count()));
+                let next = (axis + 1 < w.along.len()).then(|| t.new_registers(grid.count()));
                 for line in grid.lines(axis) {
                     let own = line.iter().map(|&at| match half {
                         Some(half) => t.k.get(half, at),
@@ -318,9 +324,9 @@ impl Conv<'_> {
                 }
                 half = next;
             }
-            all.push(each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]));
+            all.push(for_loop(block, LoopKind::Seq, vec![for_loop(lane, LoopKind::Vector, t.body)]));
             before += plane.channels;
         }
-        along.into_iter().chain(others).fold(all, |body, positions| positions.around(body))
+        along.into_iter().chain(others).fold(all, |body, positions| positions.enclose(body))
     }
 }

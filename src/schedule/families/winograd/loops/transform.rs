@@ -2,42 +2,42 @@
 use crate::schedule::families::winograd::recipe::points::Points;
 use crate::schedule::loops::prelude::*;
 
-/// The values of a tile at all points in memory.
+/// The values of a tile at all points, in memory.
 #[derive(Clone, Debug)]
 pub struct PointMemory {
     /// The buffer that holds them.
     pub buf: BufId,
     /// The element of the first point.
     pub first: Index,
-    /// Elements from a point to the next.
+    /// Distance of points in elements.
     pub apart: u64,
 }
 
-/// The transforms of one row or column, as statements on registers.
+/// Emitter of the transforms of one row or column, on registers.
 pub struct Transform<'k> {
-    /// The kernel that they are part of.
+    /// The kernel that gets the expressions.
     pub k: &'k mut Kernel,
     lanes: u64,
-    /// The statements so far, for a vector loop.
+    /// The statements so far, to be put into a vector loop.
     pub body: Vec<Stmt>,
 }
 
 impl<'k> Transform<'k> {
-    /// A transform without statements, on vectors of `lanes`.
+    /// Starts a transform on vectors of `lanes`.
     pub fn new(k: &'k mut Kernel, lanes: u64) -> Self {
         Transform { k, lanes, body: Vec::new() }
     }
-    /// New registers.
-    pub fn registers(&mut self, count: u64) -> RegId {
+    /// Declares a register array.
+    pub fn new_registers(&mut self, count: u64) -> RegId {
         self.k.reg(DType::F32, self.lanes, count)
     }
     /// Puts `value` into a register.
     pub fn set(&mut self, reg: RegId, at: u64, value: ExprId) {
         self.body.push(Stmt::set(reg, at, value));
     }
-    /// `value` in a register, so that it is computed once.
-    pub fn held(&mut self, value: ExprId) -> ExprId {
-        let reg = self.registers(1);
+    /// Puts `value` into a register, so that it is computed once.
+    pub fn hold_in_register(&mut self, value: ExprId) -> ExprId {
+        let reg = self.new_registers(1);
         self.set(reg, 0, value);
         self.k.get(reg, 0)
     }
@@ -48,37 +48,37 @@ impl<'k> Transform<'k> {
         self.k.op(ScalarOp::Subtract, &[x, y], DType::F32)
     }
     /// `x·factor`.
-    fn times(&mut self, x: ExprId, factor: f64) -> ExprId {
-        let factor = number(self.k, DType::F32, factor);
+    fn scale(&mut self, x: ExprId, factor: f64) -> ExprId {
+        let factor = small_constant(self.k, DType::F32, factor);
         self.k.op(ScalarOp::Multiply, &[x, factor], DType::F32)
     }
     /// `x·factor + y`, rounded once.
     fn fma(&mut self, x: ExprId, factor: f64, y: ExprId) -> ExprId {
-        let factor = number(self.k, DType::F32, factor);
+        let factor = small_constant(self.k, DType::F32, factor);
         self.k.op(ScalarOp::Fma, &[x, factor, y], DType::F32)
     }
-    /// Values in registers.
+    /// Puts all values into registers.
     fn all_held(&mut self, values: &[ExprId]) -> Vec<ExprId> {
-        values.iter().map(|&v| self.held(v)).collect()
+        values.iter().map(|&v| self.hold_in_register(v)).collect()
     }
 
-    /// `G·g` of three taps.
+    /// The transform `G·g` of three taps.
     pub fn weights(&mut self, points: &Points, g: &[ExprId]) -> Vec<ExprId> {
         let g = self.all_held(g);
-        let factors = points.factors(3);
+        let factors = points.tap_factors(3);
         let mut out = vec![g[0]];
         for of_point in factors.chunks(3).skip(1).step_by(2).take(points.pairs.len()) {
-            let last = self.times(g[2], of_point[2]);
+            let last = self.scale(g[2], of_point[2]);
             let even = self.fma(g[0], of_point[0], last);
-            let even = self.held(even);
+            let even = self.hold_in_register(even);
             out.extend([self.fma(g[1], of_point[1], even), self.fma(g[1], -of_point[1], even)]);
         }
         out.push(g[2]);
         out
     }
 
-    /// Sum `at` of a tile, in registers where it is transformed along some axes, else in memory where sums are `apart`.
-    pub fn summed(&mut self, half: Option<RegId>, memory: &PointMemory, at: u64) -> ExprId {
+    /// Sum `at` of a tile, from registers after a transform along some axes, or else from memory.
+    pub fn load_sum(&mut self, half: Option<RegId>, memory: &PointMemory, at: u64) -> ExprId {
         match half {
             Some(half) => self.k.get(half, at),
             None => self.k.load(memory.buf, memory.first.offset((at * memory.apart) as i64)),
@@ -94,7 +94,7 @@ impl<'k> Transform<'k> {
     }
 
     /// `Σ cᵢ·dᵢ`, where the last factor is 1.
-    fn combined(&mut self, factors: &[f64], d: &[ExprId]) -> ExprId {
+    fn linear_combination(&mut self, factors: &[f64], d: &[ExprId]) -> ExprId {
         let (rest, last) = (&factors[..factors.len() - 1], d[factors.len() - 1]);
         rest.iter().zip(d).rev().fold(last, |sum, (&factor, &x)| match factor as f32 {
             1.0 => self.add(sum, x),
@@ -102,29 +102,31 @@ impl<'k> Transform<'k> {
         })
     }
 
-    /// Evaluates the elements that a tile reads at all points: for each point the polynomial that is 0 at the others, its powers being the
-    /// elements.
+    /// Evaluates the elements that a tile reads at all points: for each point, the polynomial that is 0 at the other points, applied to
+    /// the elements as its powers.
     pub fn inputs(&mut self, points: &Points, d: &[ExprId]) -> Vec<ExprId> {
         let d = self.all_held(d);
         let odd = usize::from(points.has_zero);
         let every_other = |from: usize| d[from..].iter().copied().step_by(2).collect::<Vec<ExprId>>();
-        let all = squares(points.pairs.iter().copied());
+        let all = even_polynomial(points.pairs.iter().copied());
         let mut out = Vec::new();
         if points.has_zero {
-            out.push(self.combined(&all, &every_other(0)));
+            out.push(self.linear_combination(&all, &every_other(0)));
         }
         for &p in points.pairs {
-            let others = squares(points.pairs.iter().copied().filter(|&q| q != p));
-            let (low, high) =
-                (self.combined(&others, &every_other(odd)), self.combined(&others, &every_other(odd + 1)));
-            let (low, high) = (self.held(low), self.held(high));
+            let others = even_polynomial(points.pairs.iter().copied().filter(|&q| q != p));
+            let (low, high) = (
+                self.linear_combination(&others, &every_other(odd)),
+                self.linear_combination(&others, &every_other(odd + 1)),
+            );
+            let (low, high) = (self.hold_in_register(low), self.hold_in_register(high));
             out.extend([self.fma(low, p, high), self.fma(low, -p, high)]);
         }
-        out.push(self.combined(&all, &every_other(odd)));
+        out.push(self.linear_combination(&all, &every_other(odd)));
         out
     }
 
-    /// The 4 results of a tile from its products at all points: sums of their powers.
+    /// The 4 results of a tile from its products at all points.
     pub fn results(&mut self, points: &Points, m: &[ExprId]) -> Vec<ExprId> {
         let m = self.all_held(m);
         let (odd, last) = (usize::from(points.has_zero), m[m.len() - 1]);
@@ -132,7 +134,7 @@ impl<'k> Transform<'k> {
             .map(|i| {
                 let (x, y) = (m[odd + 2 * i], m[odd + 2 * i + 1]);
                 let (sum, difference) = (self.add(x, y), self.subtract(x, y));
-                [self.held(sum), self.held(difference)]
+                [self.hold_in_register(sum), self.hold_in_register(difference)]
             })
             .collect();
         let power = |t: &mut Self, power: i32, first: Option<ExprId>| {
@@ -142,7 +144,7 @@ impl<'k> Transform<'k> {
                     (Some(sum), 0) => t.add(sum, x),
                     (Some(sum), _) => t.fma(x, p.powi(power), sum),
                     (None, 0) => x,
-                    (None, _) => t.times(x, p.powi(power)),
+                    (None, _) => t.scale(x, p.powi(power)),
                 })
             })
         };
@@ -151,8 +153,8 @@ impl<'k> Transform<'k> {
     }
 }
 
-/// The factors of 1, x², x⁴, … in `Π (x² − p²)`.
-fn squares(points: impl Iterator<Item = f64>) -> Vec<f64> {
+/// The coefficients of 1, x², x⁴, … in `Π (x² − p²)`.
+fn even_polynomial(points: impl Iterator<Item = f64>) -> Vec<f64> {
     points.fold(vec![1.0], |all, p| {
         let mut next = vec![0.0; all.len() + 1];
         for (i, c) in all.iter().enumerate() {

@@ -3,25 +3,25 @@ use super::Conv;
 use super::transform::Transform;
 use crate::diag::Error;
 use crate::schedule::families::winograd::recipe::{TAPS_OF_SEVERAL, Weights, Winograd};
-use crate::schedule::loops::grid::{Share, chunked, guarded, shares};
+use crate::schedule::loops::grid::{Share, guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::compressed_constants::Stored;
+use crate::schedule::plan::compressed_constants::CompressedConstant;
 use crate::tensor::Tensor;
 use bytes::Bytes;
 
-/// Weights that are not transformed, and what they are multiplied by.
+/// Weights before their transform, with the factors of the transform.
 pub(super) struct Plain {
     from: BufId,
     layout: Layout,
     dtype: DType,
-    /// Where that is bytes, a scale for each channel made.
+    /// A scale for each output channel, if the weights are 8-bit.
     scales: Option<BufId>,
     /// The factor of each tap at each point of the first axis.
     factors: BufId,
 }
 
-/// Columns of weights that are not transformed.
+/// A range of columns of weights before their transform.
 pub(super) struct WeightColumns<'p> {
     /// The weights.
     pub weights: &'p Plain,
@@ -31,7 +31,7 @@ pub(super) struct WeightColumns<'p> {
     pub count: u64,
 }
 
-/// The memory of a row of points of a panel.
+/// The memory of one row of points of a panel.
 pub(super) struct PanelRow<'p> {
     /// The buffer that holds the panels.
     pub buf: BufId,
@@ -39,12 +39,12 @@ pub(super) struct PanelRow<'p> {
     pub first: &'p Index,
     /// Columns of the panel.
     pub columns: u64,
-    /// Elements from a point to the next.
+    /// Distance of points in elements.
     pub point: u64,
 }
 
 impl<'a> Emitter<'a> {
-    /// Memory for weights that are transformed at each call.
+    /// Allocates memory for weights that are transformed at each call.
     pub(super) fn for_weights(&mut self, conv: &Conv<'_>, elements: u64) -> BufId {
         let buf = self.buffer(DType::F32, elements);
         if conv.may_be_known {
@@ -53,7 +53,7 @@ impl<'a> Emitter<'a> {
         buf
     }
 
-    /// The weights as they are stored or were computed, and the values of the polynomials.
+    /// The weights as they are stored or were computed, and the factors of the transform.
     pub(super) fn plain_weights(&mut self, conv: &Conv<'_>) -> Result<Plain> {
         let along = &conv.w.along[0];
         let layout = Layout::dense(conv.w.weights.dims());
@@ -67,44 +67,43 @@ impl<'a> Emitter<'a> {
                 (value.buffer()?, value.layout(dims), DType::F32, None)
             }
         };
-        let factors = f32_bytes(along.points.factors(along.taps).into_iter());
+        let factors = f32_bytes(along.points.tap_factors(along.taps).into_iter());
         let factors = self.constant(&Tensor::new(DType::F32, vec![along.points.count(), along.taps], factors));
         Ok(Plain { from, layout, dtype, scales, factors })
     }
 
-    /// The weights of all points, in panels of so many columns, transformed by a kernel of their own, or now where that was asked
-    /// for.
+    /// The weights at all points in panels of so many columns: transformed at compile time, or by a kernel of their own.
     pub(super) fn weights_of_panels(&mut self, conv: &Conv<'_>, panel: u64, lanes: u64) -> Result<BufId> {
         let w = conv.w;
         let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panels_apart(panel));
         let (rows, of_point) = (w.point_rows(), panels * of_panel);
         if conv.is_known {
-            return Ok(self.constant(&in_panels(w, &conv.transformed()?, panel, of_panel)));
+            return Ok(self.constant(&in_panels(w, &conv.transform()?, panel, of_panel)));
         }
         let weights = self.plain_weights(conv)?;
-        let packed = self.for_weights(conv, w.points() * of_point);
+        let packed = self.for_weights(conv, w.point_count() * of_point);
         let mut k = Kernel { label: format!("weights of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
         let (row, p) = (k.var(rows), k.var(panels));
         let begin = Index::var(row).scale((w.row_points() * of_point) as i64);
         let mut body = Vec::new();
-        for columns in shares(&mut k, p, w.outputs, panel) {
+        for columns in split_shares(&mut k, p, w.outputs, panel) {
             let first = &begin.add(&columns.at.scale(of_panel as i64));
             let to = PanelRow { buf: packed, first, columns: panel, point: of_point };
             let first = columns.at.scale(panel as i64);
             let source = WeightColumns { weights: &weights, first: &first, count: columns.count };
             let of = conv.weights_of_row(&mut k, &source, &Index::var(row), &to, lanes);
-            body.extend(guarded(&mut k, &[&columns], of));
+            body.extend(guard_by_shares(&mut k, &[&columns], of));
         }
         k.flops = w.weight_flops();
         k.set_direct_flops(Some(0));
-        chunked(&mut k, &[row, p], body);
+        set_chunked_body(&mut k, &[row, p], body);
         self.launch(k);
         Ok(packed)
     }
 }
 
 impl Conv<'_> {
-    /// Transforms the weights of some columns at a row of points: `[taps along other axes][groups][channel read][column]`.
+    /// Emits the transform of the weights of some columns at a row of points: `[taps along other axes][groups][input channel][column]`.
     pub(super) fn weights_of_row(
         &self,
         k: &mut Kernel,
@@ -121,7 +120,7 @@ impl Conv<'_> {
         let channels = Index::var(channel).scale(strides[d.kernel_input_feature]);
         let (mut read, mut term) = (first.add(&column).add(&channels).offset(plain.layout.origin), Index::default());
         let mut loops = Vec::new();
-        for i in w.others() {
+        for i in w.other_axes() {
             let tap = k.var(d.window[i].size);
             read = read.add(&Index::var(tap).scale(strides[d.kernel_spatial[i]]));
             term = term.scale(d.window[i].size as i64).add(&Index::var(tap));
@@ -130,8 +129,8 @@ impl Conv<'_> {
         let groups: Vec<VarId> = w.along.iter().map(|a| k.var(a.groups)).collect();
         loops.extend(&groups);
         let mut inside = Vec::new();
-        for group in shares(k, groups[0], w.along[0].size, w.along[0].taps) {
-            let read = read.add(&group.at.scale(w.along[0].taps as i64 * self.step(strides, 0)));
+        for group in split_shares(k, groups[0], w.along[0].size, w.along[0].taps) {
+            let read = read.add(&group.at.scale(w.along[0].taps as i64 * self.tap_stride(strides, 0)));
             let term =
                 term.scale(w.along[0].groups as i64).add(&group.at).scale(w.inputs as i64).add(&Index::var(channel));
             let mut t = Transform::new(k, lanes);
@@ -141,19 +140,19 @@ impl Conv<'_> {
                     to.first.add(&term.scale(to.columns as i64)).add(&column).offset((j as u64 * to.point) as i64);
                 t.body.push(Stmt::Store { buf: to.buf, index, value });
             }
-            let body = vec![each(vector, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
-            inside.extend(guarded(k, &[&group], vec![each(channel, LoopKind::Seq, body)]));
+            let body = vec![for_loop(vector, LoopKind::Seq, vec![for_loop(lane, LoopKind::Vector, t.body)])];
+            inside.extend(guard_by_shares(k, &[&group], vec![for_loop(channel, LoopKind::Seq, body)]));
         }
         let loops: Vec<VarId> = loops.into_iter().filter(|&v| k.vars[v] > 1).collect();
-        loops.iter().rev().fold(inside, |inside, &v| vec![each(v, LoopKind::Seq, inside)])
+        loops.iter().rev().fold(inside, |inside, &v| vec![for_loop(v, LoopKind::Seq, inside)])
     }
 
-    /// How far taps are apart along an axis of the method, in elements.
-    fn step(&self, strides: &[i64], axis: usize) -> i64 {
+    /// Distance of taps along an axis of the method, in elements.
+    fn tap_stride(&self, strides: &[i64], axis: usize) -> i64 {
         strides[self.d.kernel_spatial[self.w.along[axis].axis]]
     }
 
-    /// A vector of weights, whose taps begin at `read`, at the points of a row.
+    /// Transforms a vector of weights, whose taps begin at `read`, to the points of a row.
     fn points_of_row(
         &self,
         t: &mut Transform<'_>,
@@ -167,16 +166,16 @@ impl Conv<'_> {
         // a factor stands once for all taps along further axes
         let factor = |t: &mut Transform<'_>, l: i64| {
             let value = t.k.load(plain.factors, row.scale(w.along[0].taps as i64).offset(l));
-            if w.is_line() { value } else { t.held(value) }
+            if w.is_line() { value } else { t.hold_in_register(value) }
         };
         let factors: Vec<ExprId> = (0..group.count as i64).map(|l| factor(t, l)).collect();
         let scale = plain.scales.map(|scales| {
             let value = t.k.load(scales, column.clone());
-            t.held(value)
+            t.hold_in_register(value)
         });
         let sum = |t: &mut Transform<'_>, further: i64| {
             let add = |sum: Option<ExprId>, (l, &factor): (usize, &ExprId)| {
-                let at = read.offset(l as i64 * self.step(strides, 0) + further);
+                let at = read.offset(l as i64 * self.tap_stride(strides, 0) + further);
                 let stored = t.k.load(plain.from, at);
                 let wide = convert(t.k, stored, plain.dtype, DType::F32);
                 let tap = scale.map_or(wide, |scale| t.k.op(ScalarOp::Multiply, &[wide, scale], DType::F32));
@@ -187,22 +186,23 @@ impl Conv<'_> {
         match &w.along[1..] {
             [] => sum(t, 0).into_iter().collect(),
             [second, ..] => {
-                let sums =
-                    (0..TAPS_OF_SEVERAL as i64).filter_map(|l| sum(t, l * self.step(strides, 1))).collect::<Vec<_>>();
+                let sums = (0..TAPS_OF_SEVERAL as i64)
+                    .filter_map(|l| sum(t, l * self.tap_stride(strides, 1)))
+                    .collect::<Vec<_>>();
                 t.weights(&second.points, &sums)
             }
         }
     }
 
-    /// The weights at all points, `[point][term][channel made]`, computed in doubles and rounded once.
-    pub(super) fn transformed(&self) -> Result<Bytes> {
+    /// Transforms the weights to all points at compile time, `[point][term][output channel]`, computed in doubles and rounded once.
+    pub(super) fn transform(&self) -> Result<Bytes> {
         let w = self.w;
-        let Weights::Known(Stored { numbers, .. }) = &w.weights else {
+        let Weights::Known(CompressedConstant { numbers, .. }) = &w.weights else {
             return Err(Error::internal("schedule", "weights that are computed are not known"));
         };
         let strides = Layout::dense(&numbers.dims).strides;
-        let (terms, outputs) = (self.terms(&strides), w.outputs as usize);
-        let factors: Vec<Vec<f64>> = w.along.iter().map(|a| a.points.factors(a.taps)).collect();
+        let (terms, outputs) = (self.product_terms(&strides), w.outputs as usize);
+        let factors: Vec<Vec<f64>> = w.along.iter().map(|a| a.points.tap_factors(a.taps)).collect();
         let taps: Vec<usize> = w.along.iter().map(|a| a.taps as usize).collect();
         let mut bytes = vec![0u8; w.weight_bytes() as usize];
         let (mut values, mut next) = (Vec::new(), Vec::new());
@@ -236,11 +236,12 @@ impl Conv<'_> {
         Ok(Bytes::from(bytes))
     }
 
-    /// The terms of a product in their order: where the taps of each along the axes of the method lie, if there are so many.
-    fn terms(&self, strides: &[i64]) -> Vec<Vec<Option<u64>>> {
+    /// The terms of a product in order: for each, the offset of its taps along the axes of the method; `None` if the group has fewer
+    /// taps.
+    fn product_terms(&self, strides: &[i64]) -> Vec<Vec<Option<u64>>> {
         let Conv { d, w, .. } = *self;
         let mut firsts = vec![0];
-        for i in w.others() {
+        for i in w.other_axes() {
             let step = strides[d.kernel_spatial[i]] as u64;
             firsts = firsts.into_iter().flat_map(|at| (0..d.window[i].size).map(move |tap| at + tap * step)).collect();
         }
@@ -249,7 +250,7 @@ impl Conv<'_> {
         let taps = |first: u64, group: u64| {
             let mut all = vec![Some(first)];
             for (n, a) in w.along.iter().enumerate() {
-                let step = self.step(strides, n) as u64;
+                let step = self.tap_stride(strides, n) as u64;
                 let own = |l: u64| Some(group * a.taps + l).filter(|tap| *tap < a.size).map(|tap| tap * step);
                 let more = |at: Option<u64>| (0..a.taps).map(move |l| Some(at? + own(l)?)).collect::<Vec<_>>();
                 all = all.into_iter().flat_map(more).collect();
@@ -265,16 +266,16 @@ impl Conv<'_> {
     }
 }
 
-/// Weights at all points in panels of so many columns, `of_panel` elements apart.
+/// Rearranges weights at all points into panels of so many columns, `of_panel` elements apart.
 fn in_panels(w: &Winograd, numbers: &Bytes, panel: u64, of_panel: u64) -> Tensor {
-    let elements = w.points() * w.outputs.div_ceil(panel) * of_panel;
+    let elements = w.point_count() * w.outputs.div_ceil(panel) * of_panel;
     let mut bytes = vec![0u8; elements as usize * 4];
     let panels = w.outputs.div_ceil(panel);
-    for point in 0..w.points() {
-        for term in 0..w.terms() {
+    for point in 0..w.point_count() {
+        for term in 0..w.term_count() {
             for p in 0..panels {
                 let columns = panel.min(w.outputs - p * panel) as usize * 4;
-                let from = ((point * w.terms() + term) * w.outputs + p * panel) as usize * 4;
+                let from = ((point * w.term_count() + term) * w.outputs + p * panel) as usize * 4;
                 let to = ((point * panels + p) * of_panel + term * panel) as usize * 4;
                 bytes[to..to + columns].copy_from_slice(&numbers[from..from + columns]);
             }

@@ -9,7 +9,7 @@ use crate::schedule::target::KernelTarget;
 use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
 
-/// Most lines of a block, and most tiles of each.
+/// Upper limit of lines per block, and of tiles per line.
 const MOST: u64 = 16;
 
 /// How a convolution is cut.
@@ -31,12 +31,18 @@ pub struct Blocks {
 pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Blocks> {
     let few = w.fewest_pieces(room, target).filter(|_| w.size.len() == 2 && w.along[0].phases == 1)?;
     let all = (1..=MOST).flat_map(|lines| (1..=MOST).map(move |tiles| [lines, tiles]));
-    let costs = all.filter_map(|made| one(d, w, made, few, target));
+    let costs = all.filter_map(|made| fit_blocks(d, w, made, few, target));
     costs.min_by(|x, y| x.0.total_cmp(&y.0)).map(|best| best.1)
 }
 
 /// Blocks of so many lines and tiles, with the cycles that all of them take, if they fit on the stack.
-fn one(d: &ConvDims, w: &Winograd, made: [u64; 2], few: u64, target: &KernelTarget<'_>) -> Option<(f64, Blocks)> {
+fn fit_blocks(
+    d: &ConvDims,
+    w: &Winograd,
+    made: [u64; 2],
+    few: u64,
+    target: &KernelTarget<'_>,
+) -> Option<(f64, Blocks)> {
     let along = &w.along[0];
     let across = 1 - along.axis;
     let all = [w.size[across], along.tiles];
@@ -54,11 +60,12 @@ fn one(d: &ConvDims, w: &Winograd, made: [u64; 2], few: u64, target: &KernelTarg
         rows: ProductRows::new(w, &[(made[0], window.stride * line), (made[1], w.inputs)], w.outputs, target),
         sum: vec![(window.size, window.rhs_dilate * line), (along.groups * w.inputs, 1)],
     };
-    let cover = Cover { height: made[0], width: made[1], columns: w.outputs, sum: w.terms(), stride: 4 * w.inputs };
-    let (points, lanes) = (w.points() as f64, target.machine().lanes(4));
+    let cover =
+        Cover { height: made[0], width: made[1], columns: w.outputs, sum: w.term_count(), stride: 4 * w.inputs };
+    let (points, lanes) = (w.point_count() as f64, target.machine().lanes(4));
     let vectors = piece.tiles[0] * (w.inputs / lanes) + piece.tiles[1] * (w.outputs / lanes);
     let far = if w.has_near_weights(target) { 0.0 } else { w.weight_bytes() as f64 / L3_BYTES };
-    let products = far.max(points * register_tile::predicted(target, DType::F32, cover));
+    let products = far.max(points * register_tile::predicted_cycles(target, DType::F32, cover));
     let cycles = products + points * TRANSFORM / 2.0 * vectors as f64;
     let fits = piece.bytes(w) <= MOST_STACK;
     fits.then_some((cycles * blocks as f64, Blocks { across, made, read, count, piece }))

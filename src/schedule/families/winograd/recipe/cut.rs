@@ -20,19 +20,19 @@ pub enum KernelSplit {
     Panels(ProductPanels),
 }
 
-/// A convolution that is done this way, and how.
+/// A convolution by Winograd's method and its division into kernels.
 #[derive(Clone, Debug)]
 pub struct WinogradSetup {
     /// The convolution.
     pub w: Winograd,
-    /// Whether weights of several axes, or of pieces, are transformed at compile time.
+    /// Whether weights along several axes, or of pieces, are transformed at compile time.
     pub is_known: bool,
-    /// How it is cut.
+    /// The division into kernels.
     pub cut: KernelSplit,
 }
 
 impl WinogradSetup {
-    /// The kernels of `w`, which may take so much memory for themselves, if that is bounded.
+    /// Divides `w` into kernels whose scratch memory stays within `room`, if that is bounded.
     pub fn new(
         w: Winograd,
         d: &ConvDims,
@@ -44,7 +44,7 @@ impl WinogradSetup {
         WinogradSetup { w, is_known, cut }
     }
 
-    /// Whether weights that are transformed at each call could be transformed at compile time, had that been asked for.
+    /// Whether weights that are transformed at each call could be transformed at compile time instead.
     pub fn may_be_known(&self) -> bool {
         !self.w.is_line() || matches!(self.cut, KernelSplit::Strips(_) | KernelSplit::Blocks(_))
     }
@@ -58,7 +58,7 @@ fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &KernelTarget<
         return KernelSplit::Blocks(blocks);
     }
     let panels = panels::of_line(w, d, room, target);
-    panels.map_or_else(|| KernelSplit::Whole(Some(panels::whole(w, d, target))), KernelSplit::Panels)
+    panels.map_or_else(|| KernelSplit::Whole(Some(panels::single_kernel_panels(w, d, target))), KernelSplit::Panels)
 }
 
 fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> KernelSplit {
@@ -68,7 +68,7 @@ fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, targ
     match (panels.filter(|panels| panels.bytes(w) < bytes), strips) {
         (Some(panels), _) => KernelSplit::Panels(panels),
         (None, Some(strips)) => KernelSplit::Strips(strips),
-        (None, None) => KernelSplit::Whole((!is_known).then(|| panels::whole(w, d, target))),
+        (None, None) => KernelSplit::Whole((!is_known).then(|| panels::single_kernel_panels(w, d, target))),
     }
 }
 

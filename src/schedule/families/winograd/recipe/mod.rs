@@ -17,67 +17,67 @@ pub use strips::Strips;
 
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
-use crate::schedule::plan::compressed_constants::{self, Stored};
+use crate::schedule::plan::compressed_constants::{self, CompressedConstant};
 use crate::schedule::target::KernelTarget;
 use crate::target::Method;
 use crate::target::machine::L3_VECTOR;
 use crate::tensor::DType;
-use points::{Points, RESULTS, apart};
+use points::{Points, RESULTS, point_stride};
 
-/// Taps of a group of a long window: those of the next begin a tile farther.
+/// Taps per group of a long window; the taps of the next group begin a tile farther.
 const GROUP: u64 = RESULTS;
-/// Taps of each axis where the method is used along several.
+/// Taps along each axis if the method is used along several.
 pub const TAPS_OF_SEVERAL: u64 = 3;
 /// Fewest terms of a sum: below, the transforms dominate and the error bound is near.
 const FEWEST_CHANNELS: u64 = 16;
-/// Least predicted time of the direct way over that of this one.
+/// Least predicted speedup over the direct method for the method to be used.
 const LEAST_GAIN: f64 = 1.15;
 
-/// Sixteenths of the second level: what stays there between three kernels.
+/// Sixteenths of the second-level cache within which intermediates stay between three kernels.
 const NEAR_SIXTEENTHS: u64 = 4;
-/// Sixteenths of the second level that weights may have, which every piece reads, so that they and a piece stay there.
+/// Sixteenths of the second-level cache that weights read by every piece may take, so that they and a piece stay there.
 const WEIGHTS_SIXTEENTHS: u64 = 10;
-/// Fewest pieces, so that threads share them.
+/// Fewest pieces, for threads to share them.
 const FEW_PIECES: u64 = 8;
-/// Fewest where there is little room.
+/// Fewest pieces if memory is bounded.
 const FEWEST_PIECES: u64 = 2;
-/// Vectors of a panel of weights of one axis.
+/// Vectors per panel of weights along one axis.
 const PANEL: u64 = 4;
-/// Sixteenths of the second level that a panel of weights may have to stay there.
+/// Sixteenths of the second-level cache that a panel of weights may take to stay there.
 const PANEL_SIXTEENTHS: u64 = 8;
 
-/// Vector operations of a tile's transform along one axis for each point: three, of which half run beside the others, and vectors
-/// that are written and read once more.
+/// Vector operations per point of a tile's transform along one axis: three, half of which overlap with others, and the vectors written
+/// and read once more.
 const TRANSFORM: f64 = 2.9;
-/// Operations of a tile's transforms along both axes, there and back, and of a weight's.
+/// Operations of a tile's transforms along both axes, to points and back, and of a weight's transform.
 const OF_SQUARE: [u64; 3] = [144, 130, 90];
 
-/// An axis of the window along which the method is used.
+/// An axis of the window along which Winograd's method is used.
 #[derive(Clone, Debug)]
 pub struct TransformedAxis {
-    /// The axis, of those of the window.
+    /// Index of the axis among those of the window.
     pub axis: usize,
-    /// Taps along it.
+    /// Number of taps along the axis.
     pub size: u64,
-    /// Taps of a group.
+    /// Taps per group.
     pub taps: u64,
-    /// Groups of taps.
+    /// Number of groups of taps.
     pub groups: u64,
-    /// Where polynomials are evaluated.
+    /// The points at which polynomials are evaluated.
     pub points: Points,
-    /// Results that belong together, as many as taps are apart.
+    /// Number of interleaved phases of results: the distance of taps.
     pub phases: u64,
-    /// Tiles of results of a phase.
+    /// Number of tiles of results per phase.
     pub tiles: u64,
 }
 
 impl TransformedAxis {
-    /// Tiles of the input in a phase.
+    /// Number of tiles of the input per phase.
     pub fn reads(&self) -> u64 {
         self.tiles + self.groups - 1
     }
-    /// How many positions behind a result, and behind its taps, what its tile reads may lie.
-    pub fn beyond(&self) -> u64 {
+    /// Number of positions that a tile may read beyond a result and its taps.
+    pub fn overhang(&self) -> u64 {
         (RESULTS - 1 + self.groups * self.taps - self.size) * self.phases
     }
 }
@@ -85,46 +85,46 @@ impl TransformedAxis {
 /// The weights of a convolution.
 #[derive(Clone, Debug)]
 pub enum Weights {
-    /// Known now, as they are stored.
-    Known(Stored),
+    /// Constant weights, as they are stored.
+    Known(CompressedConstant),
     /// Weights of these sizes that are computed or given at each call, and so transformed at each call.
     Computed(Vec<u64>),
 }
 
 impl Weights {
-    /// The sizes.
+    /// The sizes of the weights.
     pub fn dims(&self) -> &[u64] {
         match self {
             Weights::Known(stored) => &stored.numbers.dims,
             Weights::Computed(dims) => dims,
         }
     }
-    /// Whether the weights may be transformed at compile time: those that are asked to be small are not made larger.
+    /// Whether the weights may be transformed at compile time: compressed weights are not, as that would make them larger.
     pub fn may_be_transformed(&self) -> bool {
         matches!(self, Weights::Known(stored) if stored.numbers.dtype == DType::F32)
     }
 }
 
-/// A convolution that is done this way.
+/// The geometry of a convolution by Winograd's method.
 #[derive(Clone, Debug)]
 pub struct Winograd {
     /// The weights.
     pub weights: Weights,
-    /// The axes of the method, one or both of a window of two.
+    /// The axes along which the method is used, one or both of a two-dimensional window.
     pub along: Vec<TransformedAxis>,
-    /// Images.
+    /// Number of images.
     pub images: u64,
-    /// Results along each axis of the window.
+    /// Number of results along each axis of the window.
     pub size: Vec<u64>,
-    /// Elements of the input along each axis of the window.
+    /// Number of input elements along each axis of the window.
     pub inside: Vec<u64>,
-    /// Positions of the padded input that windows begin at or reach, along each axis that is not one of the method.
+    /// Number of positions of the padded input at which windows begin or that they reach, along each axis without the method.
     pub reach: Vec<u64>,
-    /// Channels read.
+    /// Number of input channels.
     pub inputs: u64,
-    /// Channels made.
+    /// Number of output channels.
     pub outputs: u64,
-    /// Taps along the axes that are not of the method.
+    /// Number of taps along the axes without the method.
     across: u64,
 }
 
@@ -133,131 +133,130 @@ impl Winograd {
     pub fn is_line(&self) -> bool {
         self.along.len() == 1
     }
-    /// The axes of the window that are not of the method.
-    pub fn others(&self) -> impl Iterator<Item = usize> + '_ {
+    /// The axes of the window along which the method is not used.
+    pub fn other_axes(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.size.len()).filter(|&i| self.along.iter().all(|a| a.axis != i))
     }
-    /// Products of a tile.
-    pub fn points(&self) -> u64 {
+    /// Number of points, each of which is a product, per tile.
+    pub fn point_count(&self) -> u64 {
         self.along.iter().map(|a| a.points.count()).product()
     }
-    /// Rows of points: those along the first axis.
+    /// Number of rows of points: points along the first axis.
     pub fn point_rows(&self) -> u64 {
         self.along[0].points.count()
     }
-    /// Points of a row: those along the further axes.
+    /// Number of points per row: points along the further axes.
     pub fn row_points(&self) -> u64 {
-        self.points() / self.point_rows()
+        self.point_count() / self.point_rows()
     }
-    /// Images, positions along the other axes, phases: each of them has lines of results.
-    pub fn extents(&self) -> Vec<u64> {
-        let others = self.others().map(|i| self.size[i]);
+    /// Numbers of images, positions along the other axes, and phases, each combination of which has lines of results.
+    pub fn line_extents(&self) -> Vec<u64> {
+        let others = self.other_axes().map(|i| self.size[i]);
         std::iter::once(self.images).chain(others).chain(self.along.iter().map(|a| a.phases)).collect()
     }
-    /// The loops over all tiles of results, and how many of them, from the first on, are over lines that have tiles one behind the
-    /// other: where tiles lie along one axis.
-    pub fn loops(&self) -> (Vec<u64>, usize) {
-        let mut all = self.extents();
+    /// The loops over all tiles of results, and how many of them, from the first on, are over lines, which have tiles along one axis.
+    pub fn tile_loops(&self) -> (Vec<u64>, usize) {
+        let mut all = self.line_extents();
         let lines = if self.is_line() { all.len() } else { 0 };
         all.extend(self.along.iter().map(|a| a.tiles));
         (all, lines)
     }
-    /// Lines, and tiles of each.
+    /// Number of lines, and of tiles per line.
     pub fn lines(&self) -> [u64; 2] {
-        let (all, lines) = self.loops();
+        let (all, lines) = self.tile_loops();
         [all[..lines].iter().product(), all[lines..].iter().product()]
     }
-    /// Tiles of results.
+    /// Number of tiles of results.
     pub fn rows(&self) -> u64 {
         self.lines().iter().product()
     }
-    /// Tiles of the input.
+    /// Number of tiles of the input.
     pub fn tiles_read(&self) -> u64 {
-        let others: u64 = self.others().map(|i| self.reach[i]).product();
+        let others: u64 = self.other_axes().map(|i| self.reach[i]).product();
         self.images * others * self.along.iter().map(|a| a.phases * a.reads()).product::<u64>()
     }
-    /// Terms of a product: the taps along other axes, groups, channels.
-    pub fn terms(&self) -> u64 {
+    /// Number of terms of a product: taps along other axes, groups, channels.
+    pub fn term_count(&self) -> u64 {
         self.across * self.along.iter().map(|a| a.groups).product::<u64>() * self.inputs
     }
-    /// How far panels of so many columns are apart in weights that are all transformed.
+    /// Distance of panels of so many columns in completely transformed weights.
     pub fn panels_apart(&self, panel: u64) -> u64 {
-        let dense = self.terms() * panel;
-        if self.is_line() { apart(dense) } else { dense }
+        let dense = self.term_count() * panel;
+        if self.is_line() { point_stride(dense) } else { dense }
     }
-    /// How far the points of a row are apart in a panel of so many columns that is transformed for it.
+    /// Distance of the points of a row in a panel of so many columns that is transformed on the way.
     pub fn of_row_apart(&self, panel: u64) -> u64 {
-        let dense = self.terms() * panel;
-        if self.is_line() { dense } else { apart(dense) }
+        let dense = self.term_count() * panel;
+        if self.is_line() { dense } else { point_stride(dense) }
     }
-    /// Bytes of the weights at all points.
+    /// Size in bytes of the weights at all points.
     pub fn weight_bytes(&self) -> u64 {
-        4 * self.points() * self.terms() * self.outputs
+        4 * self.point_count() * self.term_count() * self.outputs
     }
-    /// By how many bytes the constants grow with weights that are transformed at compile time.
+    /// Bytes by which constants grow if weights are transformed at compile time.
     pub fn grown_bytes(&self) -> u64 {
-        self.weight_bytes().saturating_sub(4 * self.taps() * self.inputs * self.outputs)
+        self.weight_bytes().saturating_sub(4 * self.tap_count() * self.inputs * self.outputs)
     }
-    /// The most bytes between three kernels that stay in the second level.
+    /// Upper limit in bytes of intermediates between three kernels that stay in the second-level cache.
     fn near_bytes(target: &KernelTarget<'_>) -> u64 {
         target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS)
     }
-    /// The most bytes of weights that stay in the second level beside the piece that they are multiplied with.
+    /// Upper limit in bytes of weights that stay in the second-level cache beside the piece that they are multiplied with.
     fn near_weights(target: &KernelTarget<'_>) -> u64 {
         target.machine().caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
     }
-    /// Bytes of all transformed inputs and all sums, which are between three kernels.
+    /// Size in bytes of all transformed inputs and all sums, the intermediates between three kernels.
     fn whole_bytes(&self) -> u64 {
-        4 * self.points() * (self.tiles_read() * self.inputs + self.rows() * self.outputs)
+        4 * self.point_count() * (self.tiles_read() * self.inputs + self.rows() * self.outputs)
     }
-    /// Whether there is less room than three kernels take.
+    /// Whether memory is bounded by less than three kernels take.
     fn is_bounded(&self, room: Option<u64>) -> bool {
         room.is_some_and(|room| self.whole_bytes() > room)
     }
-    /// Along one axis, the fewest pieces that are done one after the other, where what is between three kernels would go to a
-    /// cache farther away, or there is less room.
+    /// Along one axis, the fewest pieces, done one after the other, if the intermediates between three kernels would go to a farther
+    /// cache or exceed the memory bound.
     fn fewest_pieces(&self, room: Option<u64>, target: &KernelTarget<'_>) -> Option<u64> {
         let (is_bounded, whole) = (self.is_bounded(room), self.whole_bytes());
         let is_far = whole > Winograd::near_bytes(target) && self.has_near_weights(target);
         let few = if is_bounded { FEWEST_PIECES } else { FEW_PIECES };
         ((is_bounded || is_far) && self.weight_bytes() < whole).then_some(few)
     }
-    /// Whether the weights stay near where each piece reads them.
+    /// Whether the weights stay in a near cache while each piece reads them.
     fn has_near_weights(&self, target: &KernelTarget<'_>) -> bool {
         self.weight_bytes() <= Winograd::near_weights(target)
     }
-    /// Taps of the window.
-    fn taps(&self) -> u64 {
+    /// Number of taps of the window.
+    fn tap_count(&self) -> u64 {
         self.across * self.along.iter().map(|a| a.size).product::<u64>()
     }
-    /// Floating-point operations of the direct way.
+    /// Floating-point operations of the direct method.
     pub fn direct_flops(&self) -> u64 {
-        2 * self.images * self.size.iter().product::<u64>() * self.taps() * self.inputs * self.outputs
+        2 * self.images * self.size.iter().product::<u64>() * self.tap_count() * self.inputs * self.outputs
     }
-    /// Floating-point operations of the transforms of a channel of a tile, there and back.
+    /// Floating-point operations of the transforms of one channel of a tile, to points and back.
     pub fn transform_flops(&self) -> [u64; 2] {
         let [there, back, _] = OF_SQUARE;
-        if self.is_line() { [3 * self.points(); 2] } else { [there, back] }
+        if self.is_line() { [3 * self.point_count(); 2] } else { [there, back] }
     }
-    /// Operations of the transform of all weights.
+    /// Floating-point operations of the transform of all weights.
     pub fn weight_flops(&self) -> u64 {
-        let of_term = if self.is_line() { 2 * self.points() * self.along[0].taps } else { OF_SQUARE[2] };
-        of_term * self.terms() * self.outputs
+        let of_term = if self.is_line() { 2 * self.point_count() * self.along[0].taps } else { OF_SQUARE[2] };
+        of_term * self.term_count() * self.outputs
     }
 
-    /// The name of this convolution in tuned choices and its algorithm: the measured one, or else the one that is expected to be faster.
-    pub fn method(&self, target: &KernelTarget<'_>) -> (String, Method) {
-        let form = format!("{} f32 convolution {}", target.machine().cpu, self.form());
-        let of_model = if self.gain(target) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
+    /// The key of this convolution in tuned choices and its algorithm: the measured one, or else the one expected to be faster.
+    pub fn choose_method(&self, target: &KernelTarget<'_>) -> (String, Method) {
+        let form = format!("{} f32 convolution {}", target.machine().cpu, self.tuning_key());
+        let of_model = if self.predicted_speedup(target) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
         let method = target.request.tuning.method(&form, of_model);
         (form, method)
     }
 
-    fn form(&self) -> String {
+    fn tuning_key(&self) -> String {
         let Winograd { images, inputs, outputs, across, size, .. } = self;
         match &self.along[..] {
             [TransformedAxis { axis, size: along, phases, .. }] => {
-                let (lines, results): (u64, u64) = (self.others().map(|i| size[i]).product(), size[*axis]);
+                let (lines, results): (u64, u64) = (self.other_axes().map(|i| size[i]).product(), size[*axis]);
                 format!(
                     "along={along} across={across} dilation={phases} images={images} lines={lines} results={results} inputs={inputs} outputs={outputs}"
                 )
@@ -269,18 +268,18 @@ impl Winograd {
         }
     }
 
-    /// Predicted time of the direct way over that of this one, in vector operations and accesses.
-    fn gain(&self, target: &KernelTarget<'_>) -> f64 {
+    /// Predicted time of the direct method over that of Winograd's, in vector operations and accesses.
+    fn predicted_speedup(&self, target: &KernelTarget<'_>) -> f64 {
         let lanes = target.machine().lanes(4);
         let (of_c, of_o) = ((self.inputs / lanes) as f64, (self.outputs / lanes) as f64);
-        let (points, rows) = (self.points() as f64, self.rows() as f64);
+        let (points, rows) = (self.point_count() as f64, self.rows() as f64);
         let direct = self.direct_flops() as f64 / 2.0 / lanes as f64;
         if self.is_line() {
             // each point reads the taps of its panel again, which then had better be near
-            let of_panel = 4 * self.taps() * self.inputs * self.outputs.min(PANEL * lanes);
+            let of_panel = 4 * self.tap_count() * self.inputs * self.outputs.min(PANEL * lanes);
             let read = if of_panel > target.machine().caches.l2_sixteenths(PANEL_SIXTEENTHS) { L3_VECTOR } else { 1.0 };
             let weights = 0.6 * (self.along[0].taps as f64 * (1.0 + read) + 2.0);
-            let products = points * self.terms() as f64 * of_o * (rows * 1.12 + weights);
+            let products = points * self.term_count() as f64 * of_o * (rows * 1.12 + weights);
             // the numbers are those of least squares over 100 convolutions of 2 to 11 taps, each done both ways: predicted gains
             // are 0.80 to 1.22 of the measured ones
             return direct / (products + TRANSFORM * points * (self.tiles_read() as f64 * of_c + rows * of_o));
@@ -296,8 +295,8 @@ impl Winograd {
     }
 }
 
-/// The convolution `id` along both axes of its window, or along the one where most is won, where it can be done this way.
-pub fn possible(comp: &Computation, id: InstId, target: &KernelTarget<'_>) -> Option<Winograd> {
+/// The convolution `id` along both axes of its window, or along the one that gains most; `None` if the method does not apply.
+pub fn recognize(comp: &Computation, id: InstId, target: &KernelTarget<'_>) -> Option<Winograd> {
     let Op::Convolution(d) = &comp[id].op else { return None };
     if !is_plain(comp, id, d, target.machine().lanes(4)) {
         return None;
@@ -310,11 +309,11 @@ pub fn possible(comp: &Computation, id: InstId, target: &KernelTarget<'_>) -> Op
         return Some(w);
     }
     let all = (0..d.window.len()).filter_map(|axis| of_axes(comp, id, d, &[axis]));
-    all.max_by(|x, y| x.gain(target).total_cmp(&y.gain(target)))
+    all.max_by(|x, y| x.predicted_speedup(target).total_cmp(&y.predicted_speedup(target)))
 }
 
-/// Whether convolution `id` has f32 numbers, one group, features last, as many of them as fill vectors, and windows without
-/// holes in the input that begin at or before its first element.
+/// Whether convolution `id` is in f32, with one group, features last and enough of them to fill vectors, and windows without holes in the
+/// input that begin at or before its first element.
 fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
     let [x, w] = comp[id].operands[..] else { return false };
     let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
@@ -331,10 +330,10 @@ fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
         && even(d.kernel_output_feature)
 }
 
-/// The weights `id`; along several axes they may be stored in fewer bits, or computed.
+/// The weights `id`; if the method is used along several axes they may be compressed or computed.
 fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Option<Weights> {
     if let Op::Constant(Literal::Array(numbers)) = &comp[id].op {
-        return Some(Weights::Known(Stored { numbers: numbers.clone(), scales: None }));
+        return Some(Weights::Known(CompressedConstant { numbers: numbers.clone(), scales: None }));
     }
     if is_line {
         return None;
@@ -346,7 +345,7 @@ fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Optio
     fits.then_some(Weights::Known(stored))
 }
 
-/// The plain convolution `id` along some axes of its window, where those have taps one behind the other.
+/// The plain convolution `id` with the method along some axes of its window, if taps along them are contiguous.
 fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Option<Winograd> {
     let [x, w] = comp[id].operands[..] else { return None };
     let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
@@ -357,7 +356,7 @@ fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Opti
             return None;
         }
         let (of_group, groups) = if taps <= Points::MOST_TAPS { (taps, 1) } else { (GROUP, taps.div_ceil(GROUP)) };
-        let points = if axes.len() == 1 { Points::of(of_group)? } else { Points::SQUARE };
+        let points = if axes.len() == 1 { Points::for_taps(of_group)? } else { Points::SQUARE };
         let tiles = (size[axis] / phases).div_ceil(RESULTS);
         Some(TransformedAxis { axis, size: taps, taps: of_group, groups, points, phases, tiles })
     };

@@ -1,83 +1,83 @@
 //! Panels of channels whose weights are transformed on the way, a row of points after the other, and multiplied with all tiles.
 //! Where there is little room and there are few tiles they are transformed back at once: then the sums of one panel are there at a
 //! time, of each of some groups of panels, or on the stack.
-use super::{Inputs, ProductRows, Winograd, apart};
+use super::{Inputs, ProductRows, Winograd, point_stride};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::target::KernelTarget;
 
-/// Most groups of panels that are made at once along both axes, each with memory for the weights of a panel.
+/// Upper limit of groups of panels that are in progress at once along both axes, each with memory for the weights of a panel.
 const FEW_GROUPS: u64 = 4;
-/// Fewest groups, so that threads share them.
+/// Fewest groups, for threads to share them.
 const FEWEST_GROUPS: u64 = 2;
-/// Vectors of a narrow panel.
+/// Vectors per narrow panel.
 pub const NARROW: u64 = 2;
-/// Parts of the rows of points that threads may share.
+/// Number of parts of the rows of points that threads may share.
 const HALVES: u64 = 2;
-/// Panels from which on threads need no parts of the points, where each of those takes memory for weights.
+/// Number of panels from which on threads need no parts of the points, each of which takes memory for weights.
 const ENOUGH_PANELS: u64 = 4;
-/// Sixteenths of the second level that weights which are transformed on the way may have with wide panels.
+/// Sixteenths of the second-level cache that weights transformed on the way may take with wide panels.
 const WEIGHTS_SIXTEENTHS: u64 = 4;
 
-/// How the products are done.
+/// Division of the products at all points into panels.
 #[derive(Clone, Debug)]
 pub struct ProductPanels {
-    /// The rows of products, and their tile.
+    /// The rows of products and their register tile.
     pub rows: ProductRows,
-    /// Groups of panels, each of which has memory for one.
+    /// Number of groups of panels, each of which has memory for one panel.
     pub groups: u64,
-    /// Parts of the rows of points of each, which have memory for their own weights.
+    /// Number of parts of the rows of points per group, each with memory for its own weights.
     pub parts: u64,
-    /// Whether sums and weights are on the stack.
+    /// Whether sums, and weights, are on the stack.
     pub on_stack: [bool; 2],
 }
 
 impl ProductPanels {
-    /// Bytes of workspace that the panels take where they are transformed back at once.
+    /// Bytes of workspace that the panels take if they are transformed back at once.
     pub fn bytes(&self, w: &Winograd) -> u64 {
-        let of_group = of_panel(w, self.rows.panel()).into_iter().zip(self.on_stack);
+        let of_group = of_panel(w, self.rows.panel_columns()).into_iter().zip(self.on_stack);
         let own: u64 = of_group.filter(|(_, on_stack)| !on_stack).map(|(bytes, _)| bytes).sum();
-        4 * w.points() * Inputs::new(w).point + self.groups * own
+        4 * w.point_count() * Inputs::new(w).point + self.groups * own
     }
 }
 
-/// Bytes of the sums and of the weights of a row of points, of a panel of so many channels.
+/// Bytes of the sums and of the weights of a row of points, for a panel of so many channels.
 fn of_panel(w: &Winograd, panel: u64) -> [u64; 2] {
-    [4 * w.points() * apart(w.rows() * panel), 4 * w.row_points() * w.of_row_apart(panel)]
+    [4 * w.point_count() * point_stride(w.rows() * panel), 4 * w.row_points() * w.of_row_apart(panel)]
 }
 
-/// All tiles are multiplied by one kernel, of which all sums are kept.
-pub fn whole(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>) -> ProductPanels {
+/// Panels of all tiles for one kernel, which keeps all sums.
+pub fn single_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>) -> ProductPanels {
     let all = Inputs::new(w).rows(d, w);
     let mut rows = ProductRows::new(w, &all, w.outputs, target);
-    let mut groups = w.outputs.div_ceil(rows.panel());
+    let mut groups = w.outputs.div_ceil(rows.panel_columns());
     if !w.is_line() {
         groups = groups.min(FEW_GROUPS);
-        if groups * HALVES * w.row_points() * 4 * w.terms() * rows.panel()
+        if groups * HALVES * w.row_points() * 4 * w.term_count() * rows.panel_columns()
             > target.machine().caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
         {
             rows = ProductRows::new(w, &all, w.outputs.min(NARROW * rows.tile.lanes), target);
         }
     }
-    let on_stack = of_panel(w, rows.panel())[1] <= MOST_STACK;
+    let on_stack = of_panel(w, rows.panel_columns())[1] <= MOST_STACK;
     // threads come out even by points rather than by panels, of which the last may be narrow
     let parts = match groups {
         _ if !w.is_line() => HALVES,
-        _ if on_stack => w.points(),
+        _ if on_stack => w.point_count(),
         ENOUGH_PANELS.. => 1,
         _ => HALVES,
     };
     ProductPanels { rows, groups, parts, on_stack: [false, on_stack] }
 }
 
-/// Along both axes, of panels that are wide or narrow, in more or fewer groups, those that leave more room.
+/// Along both axes: wide or narrow panels in more or fewer groups, whichever leave most of the memory bound.
 pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &KernelTarget<'_>) -> Option<ProductPanels> {
     let all = Inputs::new(w).rows(d, w);
     let cut = |(vectors, most_groups): (u64, u64)| {
         let rows = ProductRows::new(w, &all, w.outputs.min(vectors * target.machine().lanes(4)), target);
-        let [sums, weights] = of_panel(w, rows.panel());
+        let [sums, weights] = of_panel(w, rows.panel_columns());
         let on_stack = [sums <= MOST_STACK, sums + weights <= MOST_STACK];
-        let panels = w.outputs.div_ceil(rows.panel());
+        let panels = w.outputs.div_ceil(rows.panel_columns());
         let groups = if on_stack[1] { panels } else { panels.min(most_groups) };
         // weights that are read a vector of columns at a time: 2.4 MB take a net a fifth more time, 0.6 MB none
         let is_near = vectors > 1 || 36 * w.inputs * w.outputs <= target.machine().caches.l2;
@@ -87,13 +87,13 @@ pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &KernelTarget<'_
     all.filter_map(cut).min_by_key(|panels| panels.bytes(w).saturating_sub(room))
 }
 
-/// Along one axis panels whose sums fit on the stack, where there is less room than all sums take.
+/// Along one axis: panels whose sums fit on the stack, if memory is bounded by less than all sums take.
 pub fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &KernelTarget<'_>) -> Option<ProductPanels> {
     let widths = (1..=NARROW).rev().map(|vectors| w.outputs.min(vectors * target.machine().lanes(4)));
-    let fits = |columns: &u64| 4 * w.points() * apart(w.rows() * columns) <= MOST_STACK;
+    let fits = |columns: &u64| 4 * w.point_count() * point_stride(w.rows() * columns) <= MOST_STACK;
     let columns = widths.into_iter().find(fits).filter(|_| w.is_bounded(room))?;
     let rows = ProductRows::new(w, &Inputs::new(w).rows(d, w), columns, target);
-    let [sums, weights] = of_panel(w, rows.panel());
-    let groups = w.outputs.div_ceil(rows.panel());
+    let [sums, weights] = of_panel(w, rows.panel_columns());
+    let groups = w.outputs.div_ceil(rows.panel_columns());
     Some(ProductPanels { rows, groups, parts: 1, on_stack: [true, sums + weights <= MOST_STACK] })
 }

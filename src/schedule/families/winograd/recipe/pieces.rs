@@ -1,24 +1,24 @@
 //! Pieces: the rows of tiles that a kernel of Winograd's method transforms, multiplies and transforms back before the next piece begins.
-use super::{Winograd, apart};
+use super::{Winograd, point_stride};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::recipe::axis::{Axis, merged, product};
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
 use crate::schedule::target::KernelTarget;
 use crate::tensor::DType;
 
-/// The rows of products, and the tile that they are made in.
+/// The rows of products and the tile that computes them.
 #[derive(Clone, Debug)]
 pub struct ProductRows {
-    /// The number of rows along each axis, and the distance between two.
+    /// Number of rows along each axis, and their distance.
     pub axes: Vec<Axis>,
     /// The register tile.
     pub tile: Tile,
-    /// The name of the products in tuned choices.
+    /// Key of the products in tuned choices.
     pub form: String,
 }
 
 impl ProductRows {
-    /// Rows of products with so many columns: how many there are along each axis, and how far apart.
+    /// Rows of products with so many columns: number and distance along each axis.
     pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &KernelTarget<'_>) -> ProductRows {
         let all: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
         let mut axes = merged(&all);
@@ -26,59 +26,59 @@ impl ProductRows {
             axes.push(Axis { extent: 1, a: 0, b: 0 });
         }
         let cover = ProductRows::cover(w, &axes, columns);
-        let form = register_tile::form(target, DType::F32, cover, product(&axes), w.points());
+        let form = register_tile::form(target, DType::F32, cover, product(&axes), w.point_count());
         ProductRows { tile: register_tile::best(target, DType::F32, cover, &form), axes, form }
     }
 
     fn cover(w: &Winograd, axes: &[Axis], columns: u64) -> Cover {
         let height = axes.len().checked_sub(2).map_or(1, |i| axes[i].extent);
         let last = axes[axes.len() - 1];
-        Cover { height, width: last.extent, columns, sum: w.terms(), stride: last.a.unsigned_abs() * 4 }
+        Cover { height, width: last.extent, columns, sum: w.term_count(), stride: last.a.unsigned_abs() * 4 }
     }
 
-    /// Columns of a panel.
-    pub fn panel(&self) -> u64 {
+    /// Columns per panel.
+    pub fn panel_columns(&self) -> u64 {
         self.tile.vectors * self.tile.lanes
     }
 }
 
-/// How much a piece is.
+/// A piece of a convolution that is transformed, multiplied and transformed back before the next.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// Tiles that it reads, and that it makes.
+    /// Number of tiles that the piece reads, and that it makes.
     pub tiles: [u64; 2],
-    /// The rows of its products.
+    /// The rows of the piece's products.
     pub rows: ProductRows,
-    /// The terms of each: how many along each axis, and how far apart.
+    /// The contracted axes of the products: number and distance of terms along each.
     pub sum: Vec<(u64, u64)>,
 }
 
 impl Piece {
-    /// How far points are apart: inputs, sums.
-    pub fn apart(&self, w: &Winograd) -> [u64; 2] {
-        [self.tiles[0] * w.inputs, self.tiles[1] * self.rows.panel()].map(apart)
+    /// Distance of points in the inputs, and in the sums.
+    pub fn point_strides(&self, w: &Winograd) -> [u64; 2] {
+        [self.tiles[0] * w.inputs, self.tiles[1] * self.rows.panel_columns()].map(point_stride)
     }
     /// Bytes of scratch memory that the piece takes.
     pub fn bytes(&self, w: &Winograd) -> u64 {
-        4 * w.points() * self.apart(w).iter().sum::<u64>()
+        4 * w.point_count() * self.point_strides(w).iter().sum::<u64>()
     }
 }
 
-/// Where all transformed inputs lie: `[point][image][positions along the other axes][phases][tiles][channel]`.
+/// Layout of all transformed inputs: `[point][image][positions along the other axes][phases][tiles][channel]`.
 #[derive(Clone, Debug)]
 pub struct Inputs {
-    /// How far points are apart.
+    /// Distance of points.
     pub point: u64,
-    /// Images, positions, phases and tiles: how many there are, and how far apart.
+    /// Number and distance of images, positions, phases and tiles.
     pub loops: Vec<(u64, u64)>,
-    /// How far positions are apart along each axis of the window.
+    /// Distance of positions along each axis of the window.
     positions: Vec<u64>,
 }
 
 impl Inputs {
     /// The layout of the transformed inputs of `w`.
     pub fn new(w: &Winograd) -> Inputs {
-        let others: Vec<usize> = w.others().collect();
+        let others: Vec<usize> = w.other_axes().collect();
         let mut extents = vec![w.images];
         extents.extend(others.iter().map(|&i| w.reach[i]));
         extents.extend(w.along.iter().map(|a| a.phases));
@@ -92,13 +92,13 @@ impl Inputs {
         for (&i, &stride) in others.iter().zip(&strides[1..]) {
             positions[i] = stride;
         }
-        Inputs { point: apart(stride), loops: extents.into_iter().zip(strides).collect(), positions }
+        Inputs { point: point_stride(stride), loops: extents.into_iter().zip(strides).collect(), positions }
     }
 
-    /// The rows of products of all tiles: how many along each axis, and how far apart.
+    /// The rows of products of all tiles: number and distance along each axis.
     pub fn rows(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
-        let (all, _) = w.loops();
-        let others: Vec<usize> = w.others().collect();
+        let (all, _) = w.tile_loops();
+        let others: Vec<usize> = w.other_axes().collect();
         let step = |n: usize| n.checked_sub(1).and_then(|n| others.get(n)).map_or(1, |&i| d.window[i].stride);
         all.into_iter()
             .zip(&self.loops)
@@ -107,9 +107,9 @@ impl Inputs {
             .collect()
     }
 
-    /// The terms of each: how many along each axis, and how far apart.
-    pub fn terms(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
-        let taps = w.others().map(|i| (d.window[i].size, self.positions[i] * d.window[i].rhs_dilate));
+    /// The contracted axes of the products: number and distance of terms along each.
+    pub fn term_axes(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
+        let taps = w.other_axes().map(|i| (d.window[i].size, self.positions[i] * d.window[i].rhs_dilate));
         let groups: u64 = w.along.iter().map(|a| a.groups).product();
         taps.chain([(groups * w.inputs, 1)]).collect()
     }

@@ -3,27 +3,27 @@
 //! (r = 2), 0.5 (3), 1.3 (4) and 2.0 (5) times that of direct sums, whose terms are added one after another.
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
-/// Results of a tile along each axis.
+/// Results per tile along each axis.
 pub const RESULTS: u64 = 4;
 
-/// Where the polynomials of a tile are evaluated: at 0 where it says so, at ±p for each of the pairs, and at ∞, in this order.
+/// The points at which the polynomials of a tile are evaluated, in this order: 0 if `has_zero`, ±p for each of `pairs`, and ∞.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Points {
-    /// Whether 0 is one of them.
+    /// Whether 0 is a point.
     pub has_zero: bool,
-    /// The pairs.
+    /// The pairs ±p.
     pub pairs: &'static [f64],
 }
 
 impl Points {
-    /// Most taps that there are points for.
+    /// Largest number of taps that points exist for.
     pub const MOST_TAPS: u64 = 5;
     /// The points for 3 taps along two axes: with them the largest error of sums of 9·64 and 9·256 terms is about twice that of direct
     /// sums, with the usual 0, ±1, ±2 five times that of these.
     pub const SQUARE: Points = Points { has_zero: true, pairs: &[FRAC_1_SQRT_2, SQRT_2] };
 
-    /// The points for so many taps along one axis.
-    pub fn of(taps: u64) -> Option<Points> {
+    /// The points for `taps` taps along one axis.
+    pub fn for_taps(taps: u64) -> Option<Points> {
         Some(match taps {
             2 => Points { has_zero: false, pairs: &[0.45, 4.0 / 3.0] },
             3 => Points { has_zero: true, pairs: &[FRAC_1_SQRT_2, 1.15] },
@@ -33,13 +33,13 @@ impl Points {
         })
     }
 
-    /// How many they are: the products of a tile, and the elements that it reads.
+    /// Number of points: the products of a tile, and the elements that it reads.
     pub fn count(&self) -> u64 {
         u64::from(self.has_zero) + 2 * self.pairs.len() as u64 + 1
     }
 
     /// The factor of a tap at each point: the powers of the point over the product of its distances from the others.
-    pub fn factors(&self, taps: u64) -> Vec<f64> {
+    pub fn tap_factors(&self, taps: u64) -> Vec<f64> {
         let zero = self.has_zero.then_some(0.0);
         let finite: Vec<f64> = zero.into_iter().chain(self.pairs.iter().flat_map(|&p| [p, -p])).collect();
         let of_point = |&p: &f64| {
@@ -51,9 +51,8 @@ impl Points {
     }
 }
 
-/// How far points are apart that have `n` elements each: not by a number that would put all of them into the same lines of
-/// a cache.
-pub fn apart(n: u64) -> u64 {
+/// Distance of points that have `n` elements each: not a number that would put all of them into the same sets of a cache.
+pub fn point_stride(n: u64) -> u64 {
     if n.is_multiple_of(512) { n + 16 } else { n }
 }
 
@@ -76,7 +75,7 @@ mod tests {
     #[test]
     fn tiles_make_what_windows_make() {
         for taps in 2..=Points::MOST_TAPS {
-            let points = Points::of(taps).expect("points");
+            let points = Points::for_taps(taps).expect("points");
             let all = [Some(points), (taps == 3).then_some(Points::SQUARE)];
             all.into_iter().flatten().for_each(|points| makes_what_windows_make(points, taps));
         }
@@ -89,7 +88,7 @@ mod tests {
         let finite: Vec<f64> = zero.into_iter().chain(points.pairs.iter().flat_map(|&p| [p, -p])).collect();
         let (x, g): (Vec<f64>, Vec<f64>) =
             ((0..n).map(|i| (i as f64 * 0.7).sin()).collect(), (0..taps).map(|i| (i as f64 + 0.3).cos()).collect());
-        let factors = points.factors(taps);
+        let factors = points.tap_factors(taps);
         let product = |j: usize| {
             let others: Vec<f64> = finite.iter().enumerate().filter(|(i, _)| *i != j).map(|(_, &q)| q).collect();
             let read: f64 = polynomial(&others).iter().zip(&x).map(|(c, x)| c * x).sum();

@@ -10,64 +10,64 @@ use crate::schedule::target::KernelTarget;
 use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
 
-/// Most bytes of weights that strips read from the third level of cache: of 2.2 MB (80 channels to 192) strips of 9 tiles take as long as
-/// of 27, and a twentieth less than three kernels.
+/// Upper limit in bytes of weights that strips read from the third-level cache: with 2.2 MB (80 channels to 192) strips of 9 tiles take
+/// as long as of 27, and a twentieth less than three kernels.
 const MOST_WEIGHTS: u64 = 3 << 20;
-/// Sixteenths of a second level that all strips may have that are under way at once.
+/// Sixteenths of a second-level cache that all strips in progress together may take.
 const MOST_SIXTEENTHS: u64 = 20;
-/// How many times as much as weights strips must save where those are not near, or transformed at each call: with 1.7 (96
-/// channels to 96 at 35x35, known) and with 2.2 (128 to 32 at 28x28, not known) they take a tenth more time.
+/// Required ratio of the memory that strips save to the weights, if weights are not near or are transformed at each call: with 1.7 (96
+/// channels to 96 at 35x35, constant) and 2.2 (128 to 32 at 28x28, computed) strips take a tenth more time.
 const FEW_WEIGHTS: u64 = 4;
-/// Fewest bands, so that threads share them.
+/// Fewest bands, for threads to share them.
 const FEW_BANDS: u64 = 8;
-/// Fewest where there is little room.
+/// Fewest bands if memory is bounded.
 const FEWEST_BANDS: u64 = 2;
-/// Most tiles of a strip.
+/// Upper limit of tiles per strip.
 const MOST_TILES: u64 = 64;
-/// Most tiles of a strip of a line, and fewest.
+/// Upper and lower limit of tiles per strip along one axis.
 const TILES_OF_LINE: [u64; 2] = [16, 6];
-/// By how much more time a mebibyte of memory must be worth.
+/// Relative time that a mebibyte of memory is worth.
 const A_MEBIBYTE: f64 = 0.03;
 
-/// Most times as long as the fastest strips that those may take which need less memory.
+/// Largest ratio of the time of strips that need less memory to that of the fastest.
 const MOST_LOST: f64 = 1.2;
 
-/// How a convolution is cut.
+/// Division of a convolution into strips of tiles.
 #[derive(Clone, Debug)]
 pub struct Strips {
-    /// Lines of a strip, where tiles lie along one axis; else all tiles are one line.
+    /// Lines per strip, if tiles lie along one axis; otherwise all tiles are one line.
     pub lines: u64,
-    /// Tiles of each.
+    /// Tiles per line of a strip.
     pub tiles: u64,
-    /// Strips of the tiles of a line.
+    /// Strips that cover a line.
     pub of_line: u64,
-    /// Strips of a band; the last may have fewer.
+    /// Strips per band; the last band may have fewer.
     pub own: u64,
-    /// Bands, each with memory of its own.
+    /// Number of bands, each with memory of its own.
     pub bands: u64,
     /// Whether the memory of a strip is on the stack.
     pub on_stack: bool,
-    /// A strip.
+    /// The piece that one strip is.
     pub piece: Piece,
 }
 
 impl Strips {
-    /// Bytes of workspace that the strips take, with the weights where those are not known.
+    /// Bytes of workspace that the strips take, with the weights if those are transformed at each call.
     pub fn bytes(&self, w: &Winograd, is_known: bool) -> u64 {
         let weights = if is_known { 0 } else { w.weight_bytes() };
         weights + if self.on_stack { 0 } else { self.bands * self.piece.bytes(w) }
     }
-    /// Whether the last strips of a line have tiles that are none.
+    /// Whether the last strips of a line have tiles beyond its end.
     pub fn is_ragged(&self, w: &Winograd) -> bool {
         self.tiles * self.of_line > w.lines()[1]
     }
 }
 
-/// Along one axis, the strips where what is between the transforms and the products would go to a cache farther away, or there is
-/// less room.
+/// Along one axis: strips, if the intermediates between the transforms and the products would go to a farther cache or exceed the memory
+/// bound.
 pub fn of_line(w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let groups = w.along[0].groups;
-    let few = w.fewest_pieces(room, target).filter(|_| w.terms() == groups * w.inputs)?;
+    let few = w.fewest_pieces(room, target).filter(|_| w.term_count() == groups * w.inputs)?;
     let [all_lines, all_tiles] = w.lines();
     let cut = |most: u64| {
         let of_line = all_tiles.div_ceil(most);
@@ -75,15 +75,15 @@ pub fn of_line(w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Op
         let lines = if of_line == 1 { (most / tiles).clamp(1, all_lines) } else { 1 };
         let reads = tiles + groups - 1;
         let rows = ProductRows::new(w, &[(lines, reads * w.inputs), (tiles, w.inputs)], w.outputs, target);
-        let piece = Piece { tiles: [lines * reads, lines * tiles], rows, sum: vec![(w.terms(), 1)] };
+        let piece = Piece { tiles: [lines * reads, lines * tiles], rows, sum: vec![(w.term_count(), 1)] };
         Strips { lines, tiles, of_line, own: 1, bands: all_lines.div_ceil(lines) * of_line, on_stack: true, piece }
     };
     let fits = |s: &Strips| s.bands >= few && s.piece.bytes(w) <= MOST_STACK;
     (TILES_OF_LINE[1]..=TILES_OF_LINE[0]).rev().map(cut).find(fits)
 }
 
-/// Along both axes, the strips where what is between the transforms and the products would go to a cache farther away.
-/// Weights that are not known now take memory too.
+/// Along both axes: strips, if the intermediates between the transforms and the products would go to a farther cache. Weights transformed
+/// at each call take memory too.
 pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let weights = w.weight_bytes();
     let three_kernels = if is_known { 0 } else { weights / 3 };
@@ -106,8 +106,9 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Kerne
         let cover = Cover { height: 1, width: tiles, columns: width, sum: w.inputs, stride: 4 * w.inputs };
         let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;
-        let products = read.max(w.points() as f64 * panels * register_tile::predicted(target, DType::F32, cover));
-        let cycles = products + transforms(w, target.machine().lanes(4), tiles);
+        let products =
+            read.max(w.point_count() as f64 * panels * register_tile::predicted_cycles(target, DType::F32, cover));
+        let cycles = products + transform_cycles(w, target.machine().lanes(4), tiles);
         let strips = w.rows().div_ceil(tiles);
         let piece = Piece { tiles: [tiles; 2], rows, sum: vec![(w.inputs, 1)] };
         let of_strip = piece.bytes(w);
@@ -131,9 +132,9 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Kerne
     fast.min_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))).map(|best| best.2)
 }
 
-/// Vector operations that transform so many tiles there and back, two a cycle.
-fn transforms(w: &Winograd, lanes: u64, tiles: u64) -> f64 {
+/// Cycles to transform so many tiles to points and back, at two vector operations a cycle.
+fn transform_cycles(w: &Winograd, lanes: u64, tiles: u64) -> f64 {
     let [there, back, _] = OF_SQUARE.map(|n| n as f64);
-    let (points, vectors) = (w.points() as f64, |n: u64| (tiles * n / lanes) as f64);
+    let (points, vectors) = (w.point_count() as f64, |n: u64| (tiles * n / lanes) as f64);
     ((there + points) * vectors(w.inputs) + (back + points) * vectors(w.outputs)) / 2.0
 }

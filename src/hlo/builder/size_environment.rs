@@ -1,0 +1,162 @@
+//! The sizes of a module under construction that only a call determines: data-dependent sizes with their assumed values, constants that
+//! are computed from sizes, and the run-time checks that calls must pass.
+use super::Builder;
+use crate::hlo::data_sizes::{Anchor, Assumed, Claim, DataSize, OwningComputation, RuntimeChecks};
+use crate::hlo::size::Signed;
+use crate::hlo::{InstId, Literal, Op, SizeRepr, decision};
+use crate::symbolic::{Dim, trace};
+use crate::tensor::{DType, Tensor};
+
+impl<D: SizeRepr> Builder<D> {
+    /// The varying data-dependent sizes that values of a computation determine, with their numbers.
+    pub(super) fn sizes(&self, place: OwningComputation) -> Vec<(usize, InstId)> {
+        let varying = self.found.iter().filter(|f| !f.is_fixed).enumerate();
+        varying.filter(|(_, f)| f.place == place).map(|(number, f)| (number, f.count)).collect()
+    }
+    /// The constants of the innermost open computation whose elements vary with sizes, in order.
+    pub(super) fn size_constants(&self) -> Vec<(InstId, Vec<D::Signed>)> {
+        let varies = |elements: &[D::Signed]| elements.iter().any(|&e| e.into().varies());
+        let told = self.recorded_constants.last().into_iter().flatten().filter(|(_, elements)| varies(elements));
+        let mut all: Vec<_> = told.map(|(&id, elements)| (id, elements.clone())).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
+    }
+    /// Sets the assumptions about data-dependent sizes.
+    pub fn assume(&mut self, assumed: Assumed) {
+        self.assumed = assumed;
+    }
+    /// Whether run-time checks are compiled in.
+    pub fn is_checked(&self) -> bool {
+        self.assumed.checks != RuntimeChecks::Off
+    }
+    /// Whether run-time checks that are known to hold are left out.
+    pub fn drops_known_checks(&self) -> bool {
+        self.assumed.checks == RuntimeChecks::Unproven && self.found.is_empty()
+    }
+    /// The data-dependent sizes in the order in which they were met.
+    pub fn data_sizes(&self) -> &[DataSize] {
+        &self.found
+    }
+    /// Data-dependent sizes that values of the innermost open computation determine.
+    pub fn found_here(&self) -> impl Iterator<Item = &DataSize> {
+        let here = OwningComputation::Open(self.open.len());
+        self.found.iter().filter(move |f| f.place == here)
+    }
+    /// Assumes that data-dependent sizes from `first` on differ from their assumed values, to find what depends on them; `None` ends
+    /// that. Returns the previous `first`.
+    pub fn go_astray(&mut self, first: Option<usize>) -> Option<usize> {
+        std::mem::replace(&mut self.perturbed_from, first)
+    }
+    /// Assumes that data-dependent sizes from `first` on equal their upper bounds, to find how much room is needed; `None` ends that.
+    /// Returns the previous `first`.
+    pub fn take_most(&mut self, first: Option<usize>) -> Option<usize> {
+        std::mem::replace(&mut self.maximal_from, first)
+    }
+    /// Records that a constant of the innermost open computation has elements computed from sizes, and their expressions.
+    pub fn tell_size(&mut self, constant: InstId, elements: Vec<D::Signed>) {
+        if let Some(told) = self.recorded_constants.last_mut() {
+            told.insert(constant, elements);
+        }
+    }
+    /// Records that a constant of the innermost open computation has elements computed from sizes that do not vary.
+    pub fn tell_constant(&mut self, constant: InstId) {
+        let Op::Constant(Literal::Array(t)) = &self.current().insts[constant].op else { return };
+        let fixed = t.to_i64s().unwrap_or_default().into_iter().map(D::Signed::from).collect();
+        if self.size_constant_elements(constant).is_none() {
+            self.tell_size(constant, fixed);
+        }
+    }
+    /// The expressions of a constant's elements in row-major order, if they were recorded in the innermost open computation.
+    pub fn size_constant_elements(&self, constant: InstId) -> Option<&[D::Signed]> {
+        self.recorded_constants.last()?.get(&constant).map(Vec::as_slice)
+    }
+    /// A constant of type `dtype` whose elements are expressions of sizes.
+    pub fn size_constant(&mut self, dtype: DType, dims: &[u64], elements: Vec<D::Signed>) -> InstId {
+        let bytes = elements.iter().flat_map(|n| Tensor::scalar_of_int(dtype, n.at_hand()).bytes.to_vec());
+        let constant = self.constant(Tensor::new(dtype, dims.to_vec(), bytes.collect::<Vec<u8>>()));
+        self.tell_size(constant, elements);
+        constant
+    }
+    /// A vector of integers, some of which may be expressions of sizes.
+    pub fn numbers(&mut self, dtype: DType, numbers: &[Dim]) -> InstId
+    where
+        D: SizeRepr<Signed = Dim>,
+    {
+        let count = numbers.len() as u64;
+        if numbers.iter().any(|n| n.varies()) {
+            return self.size_constant(dtype, &[count], numbers.to_vec());
+        }
+        let bytes = numbers.iter().flat_map(|n| Tensor::scalar_of_int(dtype, n.at_hand()).bytes.to_vec());
+        self.constant(Tensor::new(dtype, vec![count], bytes.collect::<Vec<u8>>()))
+    }
+    /// Whether a value of the innermost open computation is computed from sizes.
+    pub fn follows_sizes(&self, id: InstId) -> bool {
+        self.recorded_constants.last().is_some_and(|sizes| !decision::sizes_read(self.current(), sizes, id).is_empty())
+    }
+    /// The upper bound that the caller allows for a data-dependent size at a node, if nothing else bounds it.
+    pub fn bound(&self, node: &str) -> u64 {
+        self.assumed.bounds.of(node)
+    }
+    /// Records a run-time check: calls fail whose value exceeds the claim's bound. Only claims of the entry take effect; those of an
+    /// inner computation must be carried out of it by whoever opened it.
+    pub fn claim(&mut self, claim: Claim) {
+        if let Some(claims) = self.claims.last_mut() {
+            claims.push(claim);
+        }
+    }
+    /// Run-time checks and requested capacities of the innermost open computation, in the order in which they were recorded.
+    pub fn claims(&self) -> &[Claim] {
+        self.claims.last().map_or(&[], Vec::as_slice)
+    }
+    /// Removes the claims that the innermost open computation recorded after its first `before` ones, and returns them.
+    pub fn take_claims(&mut self, before: usize) -> Vec<Claim> {
+        self.claims.last_mut().map_or_else(Vec::new, |own| own.split_off(before.min(own.len())))
+    }
+    /// Whether claims of the innermost open computation reach the entry, so that it may have data-dependent sizes.
+    pub fn carries(&self) -> bool {
+        self.carried_depth == self.open.len()
+    }
+    /// Sets the number of open computations whose claims are carried to the entry, and returns the previous number.
+    pub fn carry(&mut self, count: usize) -> usize {
+        std::mem::replace(&mut self.carried_depth, count)
+    }
+}
+
+impl Builder<Dim> {
+    /// A data-dependent size that is `count` at run time and at most `most`, as its assumed value: `most` if nothing is assumed. `None`
+    /// in a computation whose sizes are fixed.
+    pub fn data_size(&mut self, count: InstId, most: Dim) -> Option<Dim> {
+        if !self.carries() {
+            return None;
+        }
+        let number = self.found.len();
+        let anchor = self.assumed.fixed.iter().find(|(n, _)| *n == number).map(|(_, anchor)| *anchor);
+        let same_as = match anchor {
+            Some(Anchor::Found(other)) => self.found.get(other).copied(),
+            Some(Anchor::Size(_)) | None => None,
+        };
+        let fixed = match anchor {
+            Some(Anchor::Size(size)) => Some(size),
+            Some(Anchor::Found(_)) | None => same_as.map(|other| other.assumed),
+        };
+        let assumed = fixed.unwrap_or_else(|| trace::variable(self.assumed_size(number, most.at_hand()), most));
+        let same_as = same_as.map(|other| other.count);
+        let place = OwningComputation::Open(self.open.len());
+        self.found.push(DataSize { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });
+        Some(assumed)
+    }
+    /// Size assumed for the data-dependent size `number`, which is at most `most` and not fixed by another shape.
+    fn assumed_size(&self, number: usize, most: i64) -> i64 {
+        let varying = self.found.iter().filter(|f| !f.is_fixed).count();
+        let assumed = self.assumed.sizes.get(varying).and_then(|&n| i64::try_from(n).ok());
+        let assumed = assumed.map_or(most, |n| n.min(most));
+        let astray = self.perturbed_from.filter(|first| number >= *first).map(|first| 1 + (number - first) as i64 % 3);
+        match astray {
+            _ if self.maximal_from.is_some_and(|first| number >= first) => most,
+            Some(by) if assumed > by => assumed - by,
+            Some(by) if assumed + by <= most => assumed + by,
+            Some(_) => 0,
+            None => assumed,
+        }
+    }
+}
