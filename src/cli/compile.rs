@@ -150,13 +150,16 @@ fn depends<'a>(
 /// Compiles modules of HLO, each to the files that `--emit` lists; those before a module that is refused are written.
 pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
     let requests = graph::portable_code_requests(&args.target)?;
+    let makes_object = needs_object(&args.emit);
+    let requests = if makes_object { requests } else { oldest(requests) };
     for path in &args.files.files {
         let module = modules::load_whole(path, &args.files.dims)?;
         let name = graph::model_name(None, Path::new(path))?;
         let source = compile::source_name(Path::new(path));
         let built = compile::wrap(module).and_then(|lowered| {
             let functions = Functions { all: vec![(name.clone(), lowered)], init: None };
-            compile::build_all(functions, &name, &source, &requests, Launches::Direct, &mut [])
+            let outputs = Outputs { launches: makes_object.then_some(Launches::Direct), self_test: None };
+            compile::build_outputs(functions, &name, &source, &requests, outputs, &mut [])
         });
         let built = built.map_err(|e| e.in_file(path))?;
         let all = contents(&args.emit, &built, &ClassName::of_model(&name), None)?;

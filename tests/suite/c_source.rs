@@ -103,6 +103,34 @@ fn source_alone_is_for_one_processor_and_no_machine_code_is_made() {
 }
 
 #[test]
+fn source_of_a_module_alone_makes_no_machine_code() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (file, out) = (folder.path().join("m.hlo"), folder.path().display().to_string());
+    let text = "HloModule m\nENTRY e { x = f32[8,8] parameter(0)\n ROOT y = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0} }\n";
+    std::fs::write(&file, text).expect("written");
+    let triple = "x86_64-unknown-linux-gnu";
+    succeed(&["hlo", "compile", &file.display().to_string(), "-o", &out, "--emit", "c,header", "--target", triple]);
+    let header = std::fs::read_to_string(folder.path().join("m.h")).expect("the compiler wrote it");
+    assert!(header.contains("(x86-64-v3)"), "{}", header.lines().next().unwrap_or(""));
+}
+
+/// Loops and conditions are those of C, and loops have their bounds beside them.
+#[test]
+fn loops_are_loops() {
+    for name in GRAPHS {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        compile(name, folder.path(), &["--self-test", "1"]);
+        let source = std::fs::read_to_string(folder.path().join("m.c")).expect("the compiler wrote it");
+        assert!(source.contains("for (;;) {") && source.contains("break;"), "{name}");
+        assert_eq!(source.matches("goto ").count(), 0, "{name}");
+    }
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    compile("conv_net", folder.path(), &[]);
+    let source = std::fs::read_to_string(folder.path().join("m.c")).expect("the compiler wrote it");
+    assert!(source.contains("for (;;) { /* at most 3 rounds */"), "the taps of a filter");
+}
+
+#[test]
 fn the_same_source_comes_again() {
     let read = || {
         let folder = tempfile::tempdir().expect("a scratch folder");

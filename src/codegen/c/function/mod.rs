@@ -1,73 +1,22 @@
 //! A function of the text as a function in C.
+mod control;
+mod signature;
+mod structure;
+
+pub use signature::{CFunction, Names, parameter, result};
+
 use super::instruction;
 use super::liveness::{IrLine, Mention, is_pure, mentions, stored, without_dead};
 use super::text::{IrFunction, IrOperand, Reader, Type};
 use super::types::scalar;
 use super::values::{CValue, CValues, UsedTypes};
 use crate::diag::{Error, Result};
+use control::{Phi, phi};
 use std::collections::{HashMap, HashSet};
+use structure::Line;
 
 /// A hint to bring memory near.
 const PREFETCH: &str = "call void @llvm.prefetch";
-
-/// The names and types that functions of a file see of one another.
-#[derive(Default)]
-pub struct Names {
-    /// The C name, the result and the parameters of each function.
-    pub functions: HashMap<String, CFunction>,
-    /// The C name of each constant.
-    pub globals: HashMap<String, String>,
-}
-
-/// The name and types of a function as its callers see them.
-#[derive(Clone, Debug)]
-pub struct CFunction {
-    pub name: String,
-    pub result: Type,
-    pub parameters: Vec<Type>,
-    /// Whether each parameter is called.
-    pub is_called: Vec<bool>,
-}
-
-impl CFunction {
-    /// The C declaration without what follows it; `names` are those of the parameters.
-    pub fn text(&self, names: &[String]) -> String {
-        let parameter = |i: usize| {
-            let own = names.get(i).map_or(String::new(), |name| format!(" {name}"));
-            format!("{}{own}", parameter(&self.parameters[i], self.is_called[i]))
-        };
-        let list: Vec<String> = (0..self.parameters.len()).map(parameter).collect();
-        let list = if list.is_empty() { "void".to_string() } else { list.join(", ") };
-        format!("{} {}({list})", result(&self.result), self.name)
-    }
-}
-
-/// The C type of a parameter, as headers have it: sizes are signed there.
-pub fn parameter(ty: &Type, is_called: bool) -> String {
-    match ty {
-        Type::Pointer if is_called => "tf_task".to_string(),
-        Type::Pointer => "void *".to_string(),
-        Type::Int(64) => "int64_t".to_string(),
-        Type::Int(32) => "int".to_string(),
-        ty => scalar(ty),
-    }
-}
-
-/// The C type of a result.
-pub fn result(ty: &Type) -> String {
-    match ty {
-        Type::Void => "void".to_string(),
-        Type::Pointer => "void *".to_string(),
-        Type::Int(32) => "int".to_string(),
-        ty => scalar(ty),
-    }
-}
-
-/// A line of C.
-enum Line {
-    Text(String),
-    Label(String),
-}
 
 /// The uses of a value.
 #[derive(Default, Clone)]
@@ -91,11 +40,14 @@ pub struct Writer<'a> {
     /// The block in which each value is made.
     home: HashMap<String, usize>,
     /// The values that each block begins with, by the block that it is entered from.
-    phis: HashMap<String, Vec<(String, Type, Vec<(IrOperand, String)>)>>,
+    phis: HashMap<String, Vec<Phi>>,
+    /// The instructions that make additions and comparisons, from which the rounds of loops follow.
+    counters: HashMap<String, String>,
+    /// The condition under which each block leads to the one behind it.
+    tests: HashMap<String, String>,
     lines: Vec<Line>,
     /// Variables that stand at the begin of the function: their types and names.
     hoisted: Vec<(String, String)>,
-    targets: HashSet<String>,
     /// Variables that nothing reads.
     unread: HashSet<String>,
     /// The block that is being written.
@@ -128,7 +80,8 @@ impl<'a> Writer<'a> {
             phis: HashMap::new(),
             lines: Vec::new(),
             hoisted: Vec::new(),
-            targets: HashSet::new(),
+            counters: HashMap::new(),
+            tests: HashMap::new(),
             unread: HashSet::new(),
             block: "entry".to_string(),
             next: None,
@@ -143,12 +96,8 @@ impl<'a> Writer<'a> {
         let linkage = if function.is_internal { "static " } else { "" };
         let own: Vec<String> = function.parameters.iter().map(|(_, name)| format!("p_{}", local(name))).collect();
         let mut out = format!("{linkage}{} {{\n", signature.text(&own));
-        let body: HashSet<&str> = writer
-            .lines
-            .iter()
-            .filter_map(|line| if let Line::Text(text) = line { Some(text.as_str()) } else { None })
-            .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
-            .collect();
+        let text = structure::text(&writer.lines, control::label);
+        let body: HashSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         for (i, (ty, text)) in writer.values.constants.iter().enumerate() {
             if body.contains(format!("c{i}").as_str()) {
                 out += &format!("  const {ty} c{i} = {text};\n");
@@ -157,14 +106,7 @@ impl<'a> Writer<'a> {
         for (ty, name) in &writer.hoisted {
             out += &format!("  {ty} {name};\n");
         }
-        for line in &writer.lines {
-            match line {
-                Line::Text(text) => out += &format!("  {text}\n"),
-                Line::Label(name) if writer.targets.contains(name) => out += &format!("{}:;\n", local_label(name)),
-                Line::Label(_) => {}
-            }
-        }
-        Ok((out + "}\n", writer.stack))
+        Ok((out + &text + "}\n", writer.stack))
     }
 
     /// Notes uses, blocks and what blocks begin with.
@@ -175,6 +117,9 @@ impl<'a> Writer<'a> {
         let mut numbers: HashMap<String, usize> = HashMap::from([(label.clone(), 0)]);
         for line in &function.lines {
             if let Some(name) = line.strip_suffix(':') {
+                let last = lines.last().map_or("", |line: &IrLine| line.right);
+                let test = last.strip_prefix("br i1 %").and_then(|rest| rest.split_once(&format!(", label %{name},")));
+                self.tests.extend(test.map(|(test, _)| (label.clone(), test.to_string())));
                 block += 1;
                 label = name.to_string();
                 numbers.insert(label.clone(), block);
@@ -191,8 +136,9 @@ impl<'a> Writer<'a> {
             if let Some(name) = name {
                 self.home.insert(name.to_string(), block);
                 if let Some(rest) = right.strip_prefix("phi ") {
-                    let (ty, all) = phi(rest)?;
-                    self.phis.entry(label.clone()).or_default().push((name.to_string(), ty, all));
+                    self.phis.entry(label.clone()).or_default().push(phi(name, rest)?);
+                } else if right.starts_with("add ") || right.starts_with("icmp ") {
+                    self.counters.insert(name.to_string(), right.to_string());
                 }
             }
             lines.push(IrLine { name, right, block });
@@ -204,7 +150,7 @@ impl<'a> Writer<'a> {
             .phis
             .values()
             .flatten()
-            .flat_map(|(_, _, all)| all)
+            .flat_map(|phi| &phi.operands)
             .filter_map(|(operand, from)| match operand {
                 IrOperand::Local(name) => Some((name.clone(), numbers.get(from).copied().unwrap_or(usize::MAX))),
                 _ => None,
@@ -277,7 +223,7 @@ impl<'a> Writer<'a> {
     /// The values that a block begins with.
     fn begin(&mut self, label: &str) {
         let own = self.phis.get(label).cloned().unwrap_or_default();
-        for (name, ty, _) in &own {
+        for Phi { name, ty, .. } in &own {
             let value = CValue { ty: ty.clone(), mask: 0, text: local(name) };
             let c_type = self.values.types.name(&value);
             self.hoisted.push((c_type.clone(), value.text.clone()));
@@ -373,90 +319,6 @@ impl<'a> Writer<'a> {
         self.values.known.insert(name.to_string(), value);
     }
 
-    /// Sets what a block begins with that is entered from here.
-    fn edge(&mut self, to: &str) -> Result<String> {
-        let own = self.phis.get(to).cloned().unwrap_or_default();
-        let mut out = String::new();
-        for (name, ty, all) in &own {
-            let operand = all.iter().find(|(_, from)| *from == self.block).map(|(operand, _)| operand);
-            let operand = operand.ok_or_else(|| Error::internal("C", format!("`{to}` is not entered from here")))?;
-            let value = self.values.operand(ty, operand)?.text;
-            let suffix = if own.len() > 1 { "_in" } else { "" };
-            out += &format!("{}{suffix} = {value}; ", local(name));
-        }
-        Ok(out)
-    }
-
-    /// The jump to a block: empty where the block follows.
-    fn jump(&mut self, to: &str) -> Result<String> {
-        let edge = self.edge(to)?;
-        if self.next.as_deref() == Some(to) {
-            return Ok(edge);
-        }
-        self.targets.insert(to.to_string());
-        Ok(format!("{edge}goto {};", local_label(to)))
-    }
-
-    fn branch(&mut self, reader: &mut Reader) -> Result<()> {
-        if reader.eat("label %") {
-            let jump = self.jump(reader.word())?;
-            if !jump.is_empty() {
-                self.line(jump);
-            }
-            return Ok(());
-        }
-        let (ty, cond) = reader.typed()?;
-        let cond = self.values.operand(&ty, &cond)?.text;
-        reader.expect(", label %")?;
-        let yes = self.jump(reader.word())?;
-        reader.expect(", label %")?;
-        let no = self.jump(reader.word())?;
-        self.line(match (yes.is_empty(), no.is_empty()) {
-            (true, true) => format!("(void){cond};"),
-            (true, false) => format!("if (!{cond}) {{ {no} }}"),
-            (false, true) => format!("if ({cond}) {{ {yes} }}"),
-            (false, false) => format!("if ({cond}) {{ {yes} }} else {{ {no} }}"),
-        });
-        Ok(())
-    }
-
-    fn switch(&mut self, reader: &mut Reader) -> Result<()> {
-        let (ty, value) = reader.typed()?;
-        let value = self.values.operand(&ty, &value)?.text;
-        reader.expect(", label %")?;
-        let other = reader.word();
-        reader.expect("[")?;
-        self.line(format!("switch ({value}) {{"));
-        while !reader.eat("]") {
-            let (ty, case) = reader.typed()?;
-            let case = self.values.constant(&ty, &case, 8)?.text;
-            reader.expect(", label %")?;
-            let to = reader.word();
-            self.targets.insert(to.to_string());
-            self.line(format!("case {case}: goto {};", local_label(to)));
-        }
-        self.targets.insert(other.to_string());
-        self.line(format!("default: goto {};", local_label(other)));
-        self.line("}");
-        Ok(())
-    }
-
-    fn ret(&mut self, reader: &mut Reader) -> Result<()> {
-        let ty = reader.ty()?;
-        if ty == Type::Void {
-            self.line("return;");
-            return Ok(());
-        }
-        let operand = reader.operand()?;
-        let value = match &operand {
-            IrOperand::Global(name) => self.global(name)?,
-            operand => self.values.operand(&ty, operand)?.text,
-        };
-        let cast = if ty == Type::Int(32) { "(int)" } else { "" };
-        self.line(format!("return {cast}{value};"));
-        Ok(())
-    }
-
     /// A constant or a function as a pointer.
     pub fn global(&self, name: &str) -> Result<String> {
         if let Some(signature) = self.names.functions.get(name) {
@@ -502,24 +364,4 @@ impl<'a> Writer<'a> {
         self.values.known.insert(name.to_string(), value);
         Ok(())
     }
-}
-
-/// The name of a block in C.
-fn local_label(name: &str) -> String {
-    format!("at_{}", name.replace(['.', '-'], "_"))
-}
-
-/// The type of a phi, and its operands by the blocks they come from.
-fn phi(text: &str) -> Result<(Type, Vec<(IrOperand, String)>)> {
-    let mut reader = Reader::new(text);
-    let ty = reader.ty()?;
-    let mut all = Vec::new();
-    while reader.eat("[") {
-        let operand = reader.operand()?;
-        reader.expect(", %")?;
-        all.push((operand, reader.word().to_string()));
-        reader.expect("]")?;
-        reader.eat(",");
-    }
-    Ok((ty, all))
 }

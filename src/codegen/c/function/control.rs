@@ -1,0 +1,188 @@
+//! The ends of blocks: jumps with the values that the next block begins with, and returns.
+use super::structure::{Jump, Line, Test};
+use super::{Writer, local};
+use crate::codegen::c::text::{IrOperand, Reader, Type};
+use crate::diag::{Error, Result};
+
+/// A value that a block begins with.
+#[derive(Clone)]
+pub(super) struct Phi {
+    pub name: String,
+    pub ty: Type,
+    /// The values by the blocks that they come from.
+    pub operands: Vec<(IrOperand, String)>,
+}
+
+/// The phi of this name.
+pub(super) fn phi(name: &str, text: &str) -> Result<Phi> {
+    let mut reader = Reader::new(text);
+    let ty = reader.ty()?;
+    let mut operands = Vec::new();
+    while reader.eat("[") {
+        let operand = reader.operand()?;
+        reader.expect(", %")?;
+        operands.push((operand, reader.word().to_string()));
+        reader.expect("]")?;
+        reader.eat(",");
+    }
+    Ok(Phi { name: name.to_string(), ty, operands })
+}
+
+/// The number that an instruction adds to a value or compares it with.
+fn number_behind(instruction: &str, name: &str) -> Option<i64> {
+    let (before, number) = instruction.rsplit_once(", ")?;
+    before.ends_with(&format!(" %{name}")).then(|| number.parse().ok())?
+}
+
+/// The name of a block in C.
+pub(super) fn label(name: &str) -> String {
+    format!("at_{}", name.replace(['.', '-'], "_"))
+}
+
+/// How a block leads to another.
+enum Edge {
+    /// The other follows; its assignments.
+    Falls(String),
+    Jumps(Jump),
+}
+
+impl Writer<'_> {
+    /// Sets what a block begins with that is entered from here.
+    fn edge(&mut self, to: &str) -> Result<String> {
+        let own = self.phis.get(to).cloned().unwrap_or_default();
+        let mut out = String::new();
+        for Phi { name, ty, operands } in &own {
+            let operand = operands.iter().find(|(_, from)| *from == self.block).map(|(operand, _)| operand);
+            let operand = operand.ok_or_else(|| Error::internal("C", format!("`{to}` is not entered from here")))?;
+            let value = self.values.operand(ty, operand)?.text;
+            let suffix = if own.len() > 1 { "_in" } else { "" };
+            out += &format!("{}{suffix} = {value}; ", local(name));
+        }
+        Ok(out)
+    }
+
+    /// The jump to a block, or the assignments alone where the block follows.
+    fn jump(&mut self, to: &str, test: Option<Test>, condition: Option<&str>) -> Result<Edge> {
+        let edge = self.edge(to)?;
+        if self.next.as_deref() == Some(to) {
+            return Ok(Edge::Falls(edge));
+        }
+        Ok(Edge::Jumps(Jump { rounds: self.rounds(to, condition), test, edge, to: to.to_string() }))
+    }
+
+    /// The most rounds of the loop from a block to a jump back to it, where the text has them as numbers: a counter that begins with one
+    /// grows by another and is compared with a third, behind the addition (by `condition`) or at the begin of the loop.
+    fn rounds(&self, to: &str, condition: Option<&str>) -> Option<u64> {
+        let comparison = self.counters.get(condition.or(self.tests.get(to).map(String::as_str))?)?;
+        let is_below = comparison.starts_with("icmp slt ") || comparison.starts_with("icmp ult ");
+        let rounds = |phi: &Phi| {
+            let (begin, _) = phi.operands.iter().find(|(_, from)| *from != self.block)?;
+            let (next, _) = phi.operands.iter().find(|(_, from)| *from == self.block)?;
+            let (IrOperand::Int(begin), IrOperand::Local(next)) = (begin, next) else { return None };
+            let step = number_behind(self.counters.get(next)?, &phi.name).filter(|step| *step > 0)?;
+            let (compared, least) = if condition.is_some() { (next, 1) } else { (&phi.name, 0) };
+            let limit = number_behind(comparison, compared)?;
+            let span = limit.saturating_sub(*begin as i64).max(0).unsigned_abs();
+            Some(span.div_ceil(step.unsigned_abs()).max(least))
+        };
+        self.phis.get(to)?.iter().filter(|_| is_below).find_map(rounds)
+    }
+
+    fn assignments(&mut self, edge: &str) {
+        if !edge.is_empty() {
+            self.line(edge.trim_end());
+        }
+    }
+
+    pub(super) fn branch(&mut self, reader: &mut Reader) -> Result<()> {
+        if reader.eat("label %") {
+            match self.jump(reader.word(), None, None)? {
+                Edge::Falls(edge) => self.assignments(&edge),
+                Edge::Jumps(jump) => self.lines.push(Line::Jump(jump)),
+            }
+            return Ok(());
+        }
+        let (ty, value) = reader.typed()?;
+        let condition = if let IrOperand::Local(name) = &value { Some(name.clone()) } else { None };
+        let value = self.values.operand(&ty, &value)?.text;
+        reader.expect(", label %")?;
+        let test = Test { value: value.clone(), is_negated: false };
+        let yes = self.jump(reader.word(), Some(test), condition.as_deref())?;
+        reader.expect(", label %")?;
+        let test = Test { value: value.clone(), is_negated: true };
+        let no = self.jump(reader.word(), Some(test), None)?;
+        match (yes, no) {
+            (Edge::Falls(yes), Edge::Falls(no)) if yes.is_empty() && no.is_empty() => {
+                self.line(format!("(void){value};"));
+            }
+            (Edge::Falls(yes), Edge::Falls(no)) => self.line(format!("if ({value}) {{ {yes}}} else {{ {no}}}")),
+            (Edge::Jumps(jump), Edge::Falls(edge)) | (Edge::Falls(edge), Edge::Jumps(jump)) => {
+                self.lines.push(Line::Jump(jump));
+                self.assignments(&edge);
+            }
+            (Edge::Jumps(yes), Edge::Jumps(no)) => {
+                self.lines.push(Line::Jump(yes));
+                self.lines.push(Line::Jump(Jump { test: None, ..no }));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn switch(&mut self, reader: &mut Reader) -> Result<()> {
+        let (ty, value) = reader.typed()?;
+        let value = self.values.operand(&ty, &value)?.text;
+        reader.expect(", label %")?;
+        let other = reader.word();
+        reader.expect("[")?;
+        let mut cases = Vec::new();
+        while !reader.eat("]") {
+            let (ty, case) = reader.typed()?;
+            let case = self.values.constant(&ty, &case, 8)?.text;
+            reader.expect(", label %")?;
+            let to = reader.word();
+            cases.push((format!("{value} == {case}"), to.to_string()));
+        }
+        // the case that follows is what is left where all other tests have failed
+        cases.sort_by_key(|(_, to)| self.next.as_ref() == Some(to));
+        for (value, to) in cases {
+            let value_of_test = self.fresh("m");
+            self.line(format!("const int {value_of_test} = {value};"));
+            let test = Test { value: value_of_test, is_negated: false };
+            match self.jump(&to, Some(test.clone()), None)? {
+                Edge::Jumps(jump) => self.lines.push(Line::Jump(jump)),
+                Edge::Falls(edge) => {
+                    let other = Jump {
+                        test: Some(Test { is_negated: true, ..test }),
+                        edge: self.edge(other)?,
+                        to: other.into(),
+                        rounds: None,
+                    };
+                    self.lines.push(Line::Jump(other));
+                    self.assignments(&edge);
+                    return Ok(());
+                }
+            }
+        }
+        match self.jump(other, None, None)? {
+            Edge::Falls(edge) => self.assignments(&edge),
+            Edge::Jumps(jump) => self.lines.push(Line::Jump(jump)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn ret(&mut self, reader: &mut Reader) -> Result<()> {
+        let ty = reader.ty()?;
+        if ty == Type::Void {
+            self.line("return;");
+            return Ok(());
+        }
+        let operand = reader.operand()?;
+        let value = match &operand {
+            IrOperand::Global(name) => self.global(name)?,
+            operand => self.values.operand(&ty, operand)?.text,
+        };
+        let cast = if ty == Type::Int(32) { "(int)" } else { "" };
+        self.line(format!("return {cast}{value};"));
+        Ok(())
+    }
+}
