@@ -61,7 +61,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     let mut compiled = HashSet::new();
     for at in order.into_iter().filter(|&at| is_asked(&args.files.only, &wanted[at].name)) {
         let inside = |id: NodeId| in_part(id) == Some(at as u32);
-        match made(args, &flags, &scene, &inside, &idents[at], &requests) {
+        match compile_cluster(args, &flags, &scene, &inside, &idents[at], &requests) {
             Ok(made) => {
                 compiled.insert(at as u32);
                 chain.pieces.push(piece(&wanted[at], &made));
@@ -87,7 +87,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
         all.push(("main.c".to_string(), clusters::program(&chain).into()));
     }
     let folder = args.files.out.as_deref().unwrap_or(std::path::Path::new("."));
-    verb::told(&files::write_all(folder, &all)?, &needs)?;
+    verb::report_written_files(&files::write_all(folder, &all)?, &needs)?;
     if refused.is_empty() {
         return Ok(ExitStatus::Yes);
     }
@@ -150,7 +150,7 @@ fn identifiers(prefix: Option<&str>, wanted: &[ClusterJob]) -> Result<Vec<String
 }
 
 /// Compiles one cluster. Errors: those of cutting it out, lowering and compiling it.
-fn made(
+fn compile_cluster(
     args: &ClusterArgs,
     flags: &DumpFlags,
     scene: &Analysis,
@@ -158,7 +158,7 @@ fn made(
     name: &str,
     requests: &[CodeRequest],
 ) -> Result<ClusterBuild> {
-    let mut part = report::part(&scene.program, &scene.facts, inside)?;
+    let mut part = report::cluster_border(&scene.program, &scene.facts, inside)?;
     if part.fetches.is_empty() && part.variables.is_empty() {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
     }

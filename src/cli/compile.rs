@@ -35,7 +35,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
         graph::portable_code_requests(&args.target)
     }?;
     let requests = if needs_object(&args.emit) { requests } else { oldest(requests) };
-    let cache = CompileCache::of(args, &requests);
+    let cache = CompileCache::for_compile(args, &requests);
     if let Some(verdict) = cached(args, &name, cache.as_ref())? {
         return Ok(verdict);
     }
@@ -98,7 +98,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     }
     let rule = depends(args, &name, all.iter().map(|f| f.0.as_str()))?;
     all.extend(rule);
-    told(&files::write_all(&args.out, &all)?, &needs)
+    report_written_files(&files::write_all(&args.out, &all)?, &needs)
 }
 
 /// The self-test that the flags ask for, with the answers of the interpreter.
@@ -163,7 +163,7 @@ pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
         });
         let built = built.map_err(|e| e.in_file(path))?;
         let all = contents(&args.emit, &built, &ClassName::of_model(&name), None)?;
-        told(&files::write_all(&args.out, &all)?, &needs(&built))?;
+        report_written_files(&files::write_all(&args.out, &all)?, &needs(&built))?;
     }
     Ok(ExitStatus::Yes)
 }
@@ -178,11 +178,11 @@ fn cached(args: &CompileArgs, name: &str, cache: Option<&CompileCache>) -> Resul
     if !args.graph.quiet {
         found.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
     }
-    told(&written, &found.needs).map(Some)
+    report_written_files(&written, &found.needs).map(Some)
 }
 
 /// Prints the files, and what who links them must define.
-pub fn told(written: &[PathBuf], needs: &[String]) -> Result<ExitStatus> {
+pub fn report_written_files(written: &[PathBuf], needs: &[String]) -> Result<ExitStatus> {
     for path in written {
         out::line(path.display())?;
     }
@@ -236,7 +236,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         Emit::Obj => (format!("{name}.o"), object.clone()),
         Emit::Header => (format!("{name}.h"), header::header(face, &targets).into()),
         Emit::Archive => {
-            (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), &object.joined(), targets[0])?.into())
+            (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), &object.to_bytes(), targets[0])?.into())
         }
         Emit::Shared => {
             let file = format!("lib{name}.{}", shared_library::ending(targets[0]));
@@ -281,7 +281,8 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
 /// The bounds on what calls take.
 fn limits(built: &Compiled) -> Limits {
     let Bundle { face, variants, .. } = &built.bundle;
-    let of_entry = |entry| LoopCounts::of(variants.iter().flat_map(|(programs, _)| &programs[face.programs(entry)]));
+    let of_entry =
+        |entry| LoopCounts::worst_of(variants.iter().flat_map(|(programs, _)| &programs[face.programs(entry)]));
     Limits { stack: built.object.stack.clone(), loops: (0..face.entries.len()).map(of_entry).collect() }
 }
 

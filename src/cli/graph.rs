@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// The flags as a request. Errors: `Code::BadOption` for each flag that can't be read.
 pub fn request(args: &GraphArgs) -> Result<Request> {
-    let mut request = told(&args.feeds, &args.dims)?;
+    let mut request = request_from_flags(&args.feeds, &args.dims)?;
     request.fetches.clone_from(&args.fetches);
     request.signatures.clone_from(&args.signature);
     request.state.clone_from(&args.state);
@@ -51,7 +51,7 @@ fn rounds(text: &str) -> Result<(String, u64)> {
 }
 
 /// The request of the `--feed` and `--dim` flags. Errors: `Code::BadOption` for each that can't be read.
-pub fn told(feed_flags: &[String], dim_flags: &[String]) -> Result<Request> {
+pub fn request_from_flags(feed_flags: &[String], dim_flags: &[String]) -> Result<Request> {
     let mut problems = Vec::new();
     let mut feeds = Vec::new();
     for text in feed_flags {

@@ -22,7 +22,7 @@ pub fn run(args: &HloRun, replicas: u64) -> Result<ExitStatus> {
     verify::verify(&module).map_err(|e| e.in_file(&args.call.file))?;
     compile::write_known_calls(&mut module).map_err(|e| e.in_file(&args.call.file))?;
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
-    let given = given(&args.call, &leaf_infos(&shapes, "p"), replicas)?;
+    let given = arguments_by_rank(&args.call, &leaf_infos(&shapes, "p"), replicas)?;
     let plain = match args.engine.contains(&Engine::Interpreter) {
         true => Some(interpreted(&module, &shapes, &given).map_err(|e| e.in_file(&args.call.file))?),
         false => None,
@@ -58,7 +58,7 @@ fn for_devices(module: &mut Module, count: u64) -> Result<()> {
 
 /// The arguments of each rank: array `K@R` of the file is argument K of rank R, and array `K` that of all others. Random ones differ from
 /// rank to rank.
-fn given(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Result<Vec<Vec<Tensor>>> {
+fn arguments_by_rank(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Result<Vec<Vec<Tensor>>> {
     let Some(path) = &call.inputs else {
         let of = |rank: u64| {
             (0..).zip(infos).map(|(i, info)| arguments::random(info, rank * infos.len() as u64 + i)).collect()

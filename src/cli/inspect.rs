@@ -93,7 +93,7 @@ fn describe(reached: &ReachableProgram, in_file: &InFile, known: &Facts) -> Valu
 }
 
 /// A number of things, and of how many where that is more.
-fn part(some: Option<u64>, all: Option<u64>) -> String {
+fn count_of_all(some: Option<u64>, all: Option<u64>) -> String {
     let (some, all) = (some.unwrap_or(0), all.unwrap_or(0));
     if some < all { format!("{some} of {all}") } else { some.to_string() }
 }
@@ -104,8 +104,8 @@ fn as_text(facts: &Value) -> String {
     let mut text = format!(
         "{}: {} nodes, {} functions, {} parameters ({} bytes of constants), producer {}\n",
         word(facts, "file"),
-        part(facts["nodes"].as_u64(), facts["nodes_in_file"].as_u64()),
-        part(Some(list("functions").len() as u64), facts["functions_in_file"].as_u64()),
+        count_of_all(facts["nodes"].as_u64(), facts["nodes_in_file"].as_u64()),
+        count_of_all(Some(list("functions").len() as u64), facts["functions_in_file"].as_u64()),
         facts["parameters"],
         facts["constant_bytes"],
         facts["producer"],

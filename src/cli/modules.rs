@@ -14,7 +14,7 @@ pub fn load(file: &str, dims: &[String]) -> Result<Module> {
         path => std::fs::read(path).map(|all| bytes = all),
     };
     read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
-    let request = graph::told(&[], dims)?;
+    let request = graph::request_from_flags(&[], dims)?;
     compile::module_for(&bytes.into(), &request).map(|source| source.module).map_err(|e| e.in_file(file))
 }
 

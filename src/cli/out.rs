@@ -85,7 +85,7 @@ pub fn error(error: Error) {
         return each_error(error);
     }
     for group in grouped(error.into_diagnostics()) {
-        raw(&render(&group.told()));
+        raw(&render(&group.to_diagnostic()));
     }
 }
 

@@ -34,7 +34,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
         let _line = Progress::begin("compiling the model", args.graph.quiet);
         if options.entrance == Entrance::Saved {
             report_models::add(args, &code, &mut made)?;
-            made.next = overview::steps(&made, &told(args));
+            made.next = overview::steps(&made, &selection_flags(args));
         }
         let cluster = &made.columns.nodes.cluster;
         report::settle(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());
@@ -60,7 +60,7 @@ fn title(path: &Path) -> String {
 }
 
 /// The file and the flags that say which part of it at which sizes, for commands that the page shows.
-fn told(args: &ReportArgs) -> String {
+fn selection_flags(args: &ReportArgs) -> String {
     let graph = &args.graph;
     let name = graph.graph.file_name().map_or_else(|| "GRAPH".into(), |n| n.to_string_lossy());
     let flags = [
@@ -137,7 +137,7 @@ fn compile_cluster(
     request: &CodeRequest,
 ) -> Result<(report::CodeReport, usize)> {
     let target = &request.target;
-    let part = report::part(program, facts, inside)?;
+    let part = report::cluster_border(program, facts, inside)?;
     let (mut lowered, _) = compile::lowered_part(program, &part)?;
     if !args.profile && !flags.is_on() {
         let (module, loops) = compile::plan(lowered, name, name, request)?;

@@ -26,7 +26,7 @@ pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
     options.checks = if args.drop_assertions { CheckPolicy::Dropped } else { CheckPolicy::Kept };
     let flags = dump::flags(&args.xla)?;
     let in_file = |e: Error| e.in_file(&args.graph);
-    let shapes = graph::told(&args.feeds, &args.dims)?;
+    let shapes = graph::request_from_flags(&args.feeds, &args.dims)?;
     let (format, bytes) = import::load_bytes(&args.graph, args.format.as_deref())?;
     let program = import::load_as_saved(&args.graph, args.format.as_deref())?;
     let feeds = shapes.feeds.iter().map(|f| f.name.clone()).collect();

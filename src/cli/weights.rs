@@ -95,7 +95,7 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     let (folder, file) = (args.out.parent().unwrap_or(Path::new("")), args.out.file_name());
     let file = file.ok_or_else(|| Error::user(Code::BadOption, "-o is the name of a file"))?;
     let written = files::write_all(folder, &[(file.to_string_lossy().into_owned(), content)])?;
-    compiling::told(&written, &[])
+    compiling::report_written_files(&written, &[])
 }
 
 /// The metadata in a file. Errors: `Code::Io`; `Code::OtherWeights` where they are of no object that takes weights from a file.

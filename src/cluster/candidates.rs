@@ -61,7 +61,7 @@ pub fn find<'p>(
 fn marked(flow: &Flow, n: u32, left: ExclusionReason) -> ExclusionReason {
     let called = flow.nodes[n as usize].node.and_then(|node| marked_function(flow.program, node));
     let (Some(function), ExclusionReason::InFunction { .. }) = (called, &left) else { return left };
-    match Compilable::whole(flow.program).node(flow, n) {
+    match Compilable::for_marked_functions(flow.program).node(flow, n) {
         Ok(()) => ExclusionReason::OwnCluster(function),
         Err(why) => ExclusionReason::MarkedInVain(Box::new(why)),
     }

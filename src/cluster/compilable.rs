@@ -68,7 +68,7 @@ impl<'p> Compilable<'p> {
 
     /// For functions that the user marked with `jit_compile=True`: TensorFlow does not choose there, it compiles what it can and
     /// refuses to run the rest.
-    pub fn whole(program: &'p Program) -> Self {
+    pub fn for_marked_functions(program: &'p Program) -> Self {
         Compilable { whole: true, lenient: true, ..Compilable::new(program) }
     }
 

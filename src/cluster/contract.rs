@@ -202,7 +202,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
     }
 
     /// The cluster of a node.
-    pub fn of(&mut self, n: u32) -> Option<&GrowingCluster> {
+    pub fn cluster_of(&mut self, n: u32) -> Option<&GrowingCluster> {
         self.cluster_at(n).map(|c| &self.clusters[c as usize])
     }
 
@@ -354,14 +354,14 @@ impl<'a, 'p> Clusters<'a, 'p> {
             }
             None => {
                 let way = self.cycles.way_around(a.cycle, b.cycle).unwrap_or_default();
-                reason::EdgeReason::Cycle { path: way.into_iter().map(|n| self.told(n)).collect() }
+                reason::EdgeReason::Cycle { path: way.into_iter().map(|n| self.describe_node(n)).collect() }
             }
         }
     }
 
     /// The name of a node of the cycle graph: of the node, of a cluster's first node, or of a loop's frame.
-    fn told(&mut self, n: u32) -> String {
-        let first = self.of(n).map(|c| c.first);
+    fn describe_node(&mut self, n: u32) -> String {
+        let first = self.cluster_of(n).map(|c| c.first);
         match first.unwrap_or(n) {
             n if (n as usize) < self.facts.flow.nodes.len() => self.facts.flow.name(n).to_string(),
             _ => "a loop".to_string(),

@@ -37,7 +37,7 @@ struct Wire {
 /// The nodes that the Slices of clusters become. `clustered`: whether a node is in a cluster.
 pub fn plan(flow: &Flow, clustered: &dyn Fn(u32) -> bool) -> Vec<ReplacementNodes> {
     let slices = flow.op_nodes().filter(|&n| flow.op(n) == "Slice" && clustered(n));
-    slices.filter_map(|n| sizes(flow, n).map(|sizes| Maker::new(flow, n).made(&sizes))).collect()
+    slices.filter_map(|n| sizes(flow, n).map(|sizes| Maker::new(flow, n).build_nodes(&sizes))).collect()
 }
 
 /// The constant sizes of a Slice that is made anew.
@@ -65,7 +65,7 @@ impl Maker {
         Maker { made: ReplacementNodes { slice: n, nodes: Vec::new(), edges: Vec::new() }, slice, index }
     }
 
-    fn made(mut self, sizes: &[i64]) -> ReplacementNodes {
+    fn build_nodes(mut self, sizes: &[i64]) -> ReplacementNodes {
         let begin = self.wide("begin", 1);
         let size = self.wide("size", 2);
         let size = if sizes.iter().all(|&s| s >= 0) { size } else { self.size_at_run_time(sizes, begin) };

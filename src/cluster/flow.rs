@@ -134,7 +134,7 @@ impl<'p> Flow<'p> {
                 let edge = ImportedEdge { from, port: CONTROL, to: n, to_port: CONTROL };
                 flow.connect_imported(edge, &mut back);
             }
-            waiting.made(graph, id);
+            waiting.mark_emitted(graph, id);
         }
         if let Some(id) = graph.nodes.ids().find(|id| flow.numbers[id.0 as usize] == u32::MAX) {
             let node = &graph.nodes[id];
@@ -156,7 +156,7 @@ impl<'p> Flow<'p> {
         let mut order = Vec::with_capacity(self.nodes.len());
         while let Some(id) = waiting.next() {
             order.push(self.numbers[id.0 as usize]);
-            waiting.made(graph, id);
+            waiting.mark_emitted(graph, id);
         }
         order.extend(graph.nodes.ids().skip(appended as usize).map(|id| self.numbers[id.0 as usize]));
         // copies that were made here
@@ -392,7 +392,7 @@ impl ImportQueue {
     fn next(&mut self) -> Option<NodeId> {
         self.ready.pop().map(|Reverse(n)| NodeId(n))
     }
-    fn made(&mut self, graph: &Graph, id: NodeId) {
+    fn mark_emitted(&mut self, graph: &Graph, id: NodeId) {
         let from_loop = builtin_class(&graph.nodes[id].op) == OpClass::NextIteration;
         for user in std::mem::take(&mut self.users[id.0 as usize]) {
             if from_loop && matches!(&*graph.nodes[NodeId(user)].op, "Merge" | "RefMerge") {

@@ -27,7 +27,7 @@ impl Frames {
     /// Follows edges from `_SOURCE`: an Enter opens a frame, what comes after an Exit is in the frame around.
     ///
     /// Errors: `BadGraph` for a node that nothing leads to, as in a loop without an Enter.
-    pub fn of(flow: &Flow) -> Result<Frames> {
+    pub fn find(flow: &Flow) -> Result<Frames> {
         let root = NodeFrame { node: SOURCE, parent: SOURCE, name: 0 };
         let mut of: Vec<Option<NodeFrame>> = vec![None; flow.nodes.len()];
         of[SOURCE as usize] = Some(root);

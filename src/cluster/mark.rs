@@ -27,13 +27,13 @@ pub fn run(program: &Program, graph: &Graph, options: &Options) -> Result<Cluste
     let mut flow = Flow::import(program, graph)?;
     let mut scopes = HashMap::new();
     let mut copies = Vec::new();
-    if options.entrance == Entrance::Saved && NodeDevices::of(&flow, options)?.level_is_on {
+    if options.entrance == Entrance::Saved && NodeDevices::resolve(&flow, options)?.level_is_on {
         flow.fix_ends();
         copies = clone_constants::run(&mut flow)?;
         scopes = scoping::run(&flow);
     }
     flow.fix_ends();
-    let mut seen = options.seen.then(|| GraphSnapshot::of(&flow, graph));
+    let mut seen = options.seen.then(|| GraphSnapshot::capture(&flow, graph));
     let mut clustering = marked(program, graph, options, flow, scopes, &mut seen)?;
     clustering.copies = copies;
     clustering.seen = seen;
@@ -52,12 +52,12 @@ fn marked(
     if let Some(by) = stops_pass(&flow) {
         return Ok(answer(graph, &flow, |_| Err(ExclusionReason::PassStopped(by.clone())), Vec::new()));
     }
-    let placed = NodeDevices::of(&flow, options)?;
+    let placed = NodeDevices::resolve(&flow, options)?;
     let mut args = ConstantArgs::default();
     let order = flow.session_order(graph);
     let candidates = candidates::find(&flow, &order, &placed, options, &mut args, &mut Compilable::new(program))?;
     let taken = flow.op_nodes().filter(|&n| candidates.left[n as usize].is_none()).count() as u64;
-    let frames = Frames::of(&flow)?;
+    let frames = Frames::find(&flow)?;
     let left = |n: u32| candidates.left[n as usize].clone().map_or(Err(ExclusionReason::LoopsCross), Err);
     if taken == 0 {
         return Ok(answer(graph, &flow, left, Vec::new()));
@@ -91,7 +91,7 @@ fn marked(
         let (mut flow, mut placed) = (flow, placed);
         dynamism::apply(&mut flow, &planned, &mut placed, &mut marks)?;
         if seen.is_some() && !planned.is_empty() {
-            clustering.remade = Some(GraphSnapshot::of(&flow, graph).marked(&marks).without_gone(&flow));
+            clustering.remade = Some(GraphSnapshot::capture(&flow, graph).marked(&marks).without_gone(&flow));
         }
         if options.until == Until::Declustered {
             decluster::run(&mut flow, &mut placed, &mut ConstantArgs::default(), &mut marks);
@@ -151,7 +151,7 @@ fn name(
             None => match taken_out(flow, clusters, n) {
                 Some(left) => Err(left),
                 None => {
-                    let Some(cluster) = clusters.of(n) else { continue };
+                    let Some(cluster) = clusters.cluster_of(n) else { continue };
                     let known = number.entry(cluster.first);
                     known.or_insert_with(|| keep(cluster, placed, options, &mut kept)).clone()
                 }
@@ -199,8 +199,8 @@ fn taken_out(flow: &Flow, clusters: &mut Clusters, n: u32) -> Option<ExclusionRe
     if !large && !fill {
         return None;
     }
-    let own = clusters.of(n).map(|c| c.first);
-    let mut outside = flow.outs(n).map(|e| clusters.of(e.dst).map(|c| c.first) != own);
+    let own = clusters.cluster_of(n).map(|c| c.first);
+    let mut outside = flow.outs(n).map(|e| clusters.cluster_of(e.dst).map(|c| c.first) != own);
     if large {
         return outside.any(|out| out).then_some(ExclusionReason::LargeConstant);
     }

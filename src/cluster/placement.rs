@@ -18,7 +18,7 @@ pub struct NodeDevices {
 
 impl NodeDevices {
     /// The devices of `flow`. Errors: `BadGraph` for a node whose device is not a full name.
-    pub fn of(flow: &Flow, options: &Options) -> Result<NodeDevices> {
+    pub fn resolve(flow: &Flow, options: &Options) -> Result<NodeDevices> {
         let mut devices = DeviceTable::default();
         let mut of = Vec::with_capacity(flow.nodes.len());
         // Names are shared by nearly all nodes: the last one is most likely the next one.

@@ -35,7 +35,7 @@ pub struct SnapshotNode {
 
 impl GraphSnapshot {
     /// `flow`, which was imported from `graph`.
-    pub(super) fn of(flow: &Flow, graph: &Graph) -> GraphSnapshot {
+    pub(super) fn capture(flow: &Flow, graph: &Graph) -> GraphSnapshot {
         let places: HashMap<*const _, NodeId> = graph.nodes.iter().map(|(id, n)| (std::ptr::from_ref(n), id)).collect();
         let node = |n: u32| {
             let node = flow.nodes[n as usize].node;

@@ -52,7 +52,7 @@ pub enum Resource {
 
 /// The registration of `op`, if it has one.
 pub fn find(op: &str) -> Option<&'static OpRegistration> {
-    all().get(op)
+    registrations().get(op)
 }
 
 /// The ops of the allow-list group `name`; none for a name that is no group. `FUSIBLE` are all groups together.
@@ -78,7 +78,7 @@ fn lines() -> impl Iterator<Item = &'static str> {
     include_str!("compilability.tsv").lines().filter(|l| !l.starts_with('#'))
 }
 
-fn all() -> &'static HashMap<&'static str, OpRegistration> {
+fn registrations() -> &'static HashMap<&'static str, OpRegistration> {
     static TABLE: OnceLock<HashMap<&'static str, OpRegistration>> = OnceLock::new();
     TABLE.get_or_init(|| lines().filter_map(row).collect())
 }
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn every_line_is_read() {
-        assert_eq!(all().len(), lines().count());
-        assert_eq!(all().len(), 489);
+        assert_eq!(registrations().len(), lines().count());
+        assert_eq!(registrations().len(), 489);
         assert_eq!(numeric().count_ones(), 25);
     }
 

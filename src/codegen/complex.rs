@@ -222,7 +222,7 @@ fn inverse(f: &mut FunctionEmitter, x: &C) -> C {
 }
 
 /// i·x.
-fn turned(f: &mut FunctionEmitter, x: &C) -> C {
+fn multiply_by_i(f: &mut FunctionEmitter, x: &C) -> C {
     C { re: negated(f, &x.im), im: x.re.clone() }
 }
 
@@ -261,7 +261,7 @@ fn function(f: &mut FunctionEmitter, op: ScalarOp, x: &C) -> Option<C> {
         }
         ScalarOp::Tanh => tanh(f, x),
         ScalarOp::Tan => {
-            let t = turned(f, x);
+            let t = multiply_by_i(f, x);
             let t = tanh(f, &t);
             C { im: negated(f, &t.re), re: t.im }
         }
@@ -316,7 +316,7 @@ fn angle(f: &mut FunctionEmitter, y: &C, x: &C) -> C {
     let (xx, yy) = (product(f, x, x), product(f, y, y));
     let below = C { re: add(f, &xx.re, &yy.re), im: add(f, &xx.im, &yy.im) };
     let below = sqrt(f, &below);
-    let up = turned(f, y);
+    let up = multiply_by_i(f, y);
     let above = C { re: add(f, &x.re, &up.re), im: add(f, &x.im, &up.im) };
     let ratio = quotient(f, &above, &below);
     let l = log(f, &ratio);

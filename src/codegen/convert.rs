@@ -38,7 +38,7 @@ pub fn convert(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
         let exact = exact_enough(f, x);
         return small_float::encode(f, &exact, to);
     }
-    plain(f, x, to)
+    convert_native(f, x, to)
 }
 
 /// An f32 that rounds to a float below 32 bits as `x` itself does: from f64 it is rounded to odd, which keeps halves apart.
@@ -62,7 +62,7 @@ fn exact_enough(f: &mut FunctionEmitter, x: &Val) -> Val {
 }
 
 /// Between truth values, integers, f32 and f64.
-fn plain(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
+fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let (a, b) = (x.ty(), value_type(to, x.lanes));
     let text = match (x.dtype.class(), to.class()) {
         (DTypeClass::Float, DTypeClass::Pred) => return fcmp(f, "une", x, &number(x, 0.0)),
@@ -73,7 +73,7 @@ fn plain(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
         // LLVM 22 makes no end of taking vectors of `i1` apart for RISC-V's vectors
         (DTypeClass::Float, _) if to.bits() == 1 => {
             let (wide, least, most) = if to.is_signed() { (DType::S8, -1i64, 0) } else { (DType::U8, 0, 1) };
-            let whole = plain(f, x, wide);
+            let whole = convert_native(f, x, wide);
             let (least, most) = (bits(&whole, least as u64 & 0xff), bits(&whole, most));
             let sign = if to.is_signed() { "s" } else { "u" };
             let above = call(f, &format!("{sign}max"), &[&whole, &least]);

@@ -172,7 +172,7 @@ impl<'a> Driver<'a> {
                     let _ = writeln!(self.out, "join{n}:");
                 }
                 Step::Together(parts) => match self.launches {
-                    Launches::Direct => self.together(parts),
+                    Launches::Direct => self.emit_parallel_steps(parts),
                     // so that the executor sees every kernel
                     Launches::Observed => parts.iter().for_each(|part| self.steps(part)),
                 },
@@ -181,7 +181,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Emits one function that runs a part by its number, and finds the arguments of the call in the closure.
-    fn together(&mut self, parts: &[Vec<Step>]) {
+    fn emit_parallel_steps(&mut self, parts: &[Vec<Step>]) {
         let n = self.fresh();
         let name = self.program.name.clone();
         let (out, is_part) = (std::mem::take(&mut self.out), std::mem::replace(&mut self.is_part, true));

@@ -54,7 +54,7 @@ impl LineTable {
 
 /// Assembly of a function without what tells lines and frames, and the line of each of its own lines, 0 where none is told: what is
 /// between statements, such as copies of registers before a loop.
-pub fn taken(assembly: &str) -> (String, Vec<u32>) {
+pub fn strip_directives(assembly: &str) -> (String, Vec<u32>) {
     let (mut text, mut lines, mut current) = (String::new(), Vec::new(), 0);
     for line in assembly.lines() {
         let mut words = line.split_whitespace();

@@ -68,7 +68,7 @@ mod weights_file;
 pub use backend::Backend;
 pub use c::C;
 pub use info::ABI_VERSION;
-pub use lines::taken as own_lines;
+pub use lines::strip_directives as own_lines;
 pub use llvm::makes;
 pub use module::{E_CALL, E_CPU};
 pub use ranks::E_RANKS;
@@ -157,7 +157,7 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     let widest = bundle.variants.iter().map(|(_, target)| target.vector_bits / 8).max().unwrap_or(0);
     let stack = StackDepths::new(&parts, &frames, target, widest);
     drop(parts);
-    let made = container::joined(objects)?;
+    let made = container::link_objects(objects)?;
     no_strays(&made, target, &bundle.face)?;
     if bundle.face.file.is_some() {
         return Ok(Object { content: made.into(), stack });

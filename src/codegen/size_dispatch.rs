@@ -19,7 +19,7 @@ pub const E_CHECK: u32 = 7;
 pub fn parameters(entry: &EntryPoint, face: &Face) -> String {
     format!(
         "ptr %args, ptr %results, {}{}ptr %workspace, ptr %exec{}",
-        of(!entry.sizes.is_empty(), "sizes"),
+        pointer_parameter(!entry.sizes.is_empty(), "sizes"),
         memory(face),
         tail(face)
     )
@@ -32,10 +32,10 @@ pub fn tail(face: &Face) -> &'static str {
 
 /// The parameters for memory beside arguments, results and the workspace: the state and the weights.
 pub fn memory(face: &Face) -> String {
-    of(!face.state.is_empty(), "state") + &of(face.file.is_some(), "weights")
+    pointer_parameter(!face.state.is_empty(), "state") + &pointer_parameter(face.file.is_some(), "weights")
 }
 
-fn of(is_there: bool, name: &str) -> String {
+fn pointer_parameter(is_there: bool, name: &str) -> String {
     if is_there { format!("ptr %{name}, ") } else { String::new() }
 }
 
@@ -55,7 +55,7 @@ pub fn emit(
     group: usize,
 ) {
     let sizes = &entry.sizes;
-    let given = sizes.given();
+    let given = sizes.count_from_caller();
     let mut driver = Driver { out: String::new(), sizes, memory: memory(face), tail: tail(face), next: 0 };
     driver.allocas(entry.program.args.len(), entry.program.results.len());
     driver.check();
@@ -69,7 +69,7 @@ pub fn emit(
             .enumerate()
             .map(|(s, most)| driver.test("sle", &size(s), *most))
             .collect();
-        let all = driver.all(&held);
+        let all = driver.conjunction(&held);
         match fits {
             Some(_) => driver.line(&format!("br i1 {all}, label %rung{i}, label %pick{}", i + 1)),
             None => driver.line(&format!("br label %rung{i}")),
@@ -125,7 +125,7 @@ impl Driver<'_> {
     }
 
     /// Whether all of some conditions hold.
-    fn all(&mut self, conditions: &[String]) -> String {
+    fn conjunction(&mut self, conditions: &[String]) -> String {
         let mut held = "true".to_string();
         for c in conditions {
             held = if held == "true" { c.clone() } else { self.value(&format!("and i1 {held}, {c}")) };
@@ -149,7 +149,7 @@ impl Driver<'_> {
 
     /// The arrays of pointers that programs are called with, and the numbers behind them.
     fn allocas(&mut self, args: usize, results: usize) {
-        let (given, all) = (self.sizes.given(), self.sizes.all.len());
+        let (given, all) = (self.sizes.count_from_caller(), self.sizes.all.len());
         self.line(&format!("%own_args = alloca [{} x ptr]", (args + given).max(1)));
         self.line(&format!("%own_results = alloca [{} x ptr]", (results + all - given).max(1)));
         self.line(&format!("%numbers = alloca [{} x i32]", all.max(1)));
@@ -157,7 +157,7 @@ impl Driver<'_> {
 
     /// Reads the sizes that the caller says, and refuses those outside of their bounds.
     fn check(&mut self) {
-        let given: Vec<Size> = self.sizes.all[..self.sizes.given()].to_vec();
+        let given: Vec<Size> = self.sizes.all[..self.sizes.count_from_caller()].to_vec();
         let mut held = Vec::new();
         for (s, one) in given.iter().enumerate() {
             let at = self.offset("%sizes", &(8 * s).to_string());
@@ -165,7 +165,7 @@ impl Driver<'_> {
             held.push(self.test("sge", &size(s), one.least));
             held.push(self.test("sle", &size(s), one.most));
         }
-        let all = self.all(&held);
+        let all = self.conjunction(&held);
         self.line(&format!("br i1 {all}, label %numbered, label %refuse"));
         self.out += "refuse:\n";
         self.line(&format!("ret i32 {E_SIZE}"));
@@ -181,7 +181,7 @@ impl Driver<'_> {
     /// Calls one program.
     fn rung(&mut self, program: &Program) {
         let (sizes, padded) = (self.sizes, PaddedOffsets::of_program(self.sizes, program));
-        let given = sizes.given();
+        let given = sizes.count_from_caller();
         for (i, (axes, at)) in sizes.args.iter().zip(&padded.args).enumerate() {
             let theirs = self.pointer("%args", i);
             let mut own = theirs.clone();
@@ -221,7 +221,7 @@ impl Driver<'_> {
         }
         self.call(program);
         self.checked();
-        let found = self.found(program);
+        let found = self.data_sizes_of_call(program);
         for (i, theirs, room, same) in copies {
             let done = self.unless(&same);
             self.copy_sized(&sizes.results[i], &program.results[i], &theirs, &room, false, &found);
@@ -273,7 +273,7 @@ impl Driver<'_> {
             self.line(&format!("store i64 {value}, ptr {to}, align 8"));
         }
         if !held.is_empty() {
-            let (all, n) = (self.all(&held), self.label());
+            let (all, n) = (self.conjunction(&held), self.label());
             let _ = write!(
                 self.out,
                 "  br i1 {all}, label %checked{n}, label %wrong{n}\nwrong{n}:\n  ret i32 {E_CHECK}\nchecked{n}:\n"
@@ -282,8 +282,8 @@ impl Driver<'_> {
     }
 
     /// The values of all sizes behind the call; one beyond its bound ends it.
-    fn found(&mut self, program: &Program) -> Vec<String> {
-        let given = self.sizes.given();
+    fn data_sizes_of_call(&mut self, program: &Program) -> Vec<String> {
+        let given = self.sizes.count_from_caller();
         let mut values: Vec<String> = (0..given).map(size).collect();
         let mut held = Vec::new();
         for s in given..self.sizes.all.len() {
@@ -295,7 +295,7 @@ impl Driver<'_> {
             values.push(value);
         }
         if !held.is_empty() {
-            let (all, n) = (self.all(&held), self.label());
+            let (all, n) = (self.conjunction(&held), self.label());
             let _ = write!(
                 self.out,
                 "  br i1 {all}, label %held{n}, label %beyond{n}\nbeyond{n}:\n  ret i32 {E_BOUND}\nheld{n}:\n"
@@ -313,7 +313,7 @@ impl Driver<'_> {
     fn are_whole(&mut self, axes: &[Option<usize>], dims: &[u64]) -> String {
         let pairs: Vec<(usize, u64)> = axes.iter().zip(dims).filter_map(|(axis, &n)| Some(((*axis)?, n))).collect();
         let same: Vec<String> = pairs.into_iter().map(|(s, n)| self.test("eq", &size(s), n)).collect();
-        self.all(&same)
+        self.conjunction(&same)
     }
 
     /// Begins what is done unless a condition holds; gives the label behind it.

@@ -15,7 +15,7 @@ pub struct StackDepths(HashMap<String, u64>);
 impl StackDepths {
     /// The most bytes of stack that a call of a function takes, its return address included; `None` for unknown symbols and where functions
     /// call each other in a cycle.
-    pub fn of(&self, symbol: &str) -> Option<u64> {
+    pub fn frame_bytes(&self, symbol: &str) -> Option<u64> {
         self.0.get(symbol).copied()
     }
 
@@ -142,16 +142,16 @@ mod tests {
     #[test]
     fn what_is_passed_on_is_called() {
         let all = depths(TEXT);
-        assert_eq!(all.of("slow"), Some(8));
-        assert_eq!(all.of("kernel"), Some(200 + 128 + 8 + 8));
-        assert_eq!(all.of("run"), Some(108 + 32 + 344));
-        assert_eq!(all.of("memcpy"), None);
+        assert_eq!(all.frame_bytes("slow"), Some(8));
+        assert_eq!(all.frame_bytes("kernel"), Some(200 + 128 + 8 + 8));
+        assert_eq!(all.frame_bytes("run"), Some(108 + 32 + 344));
+        assert_eq!(all.frame_bytes("memcpy"), None);
     }
 
     #[test]
     fn cycles_have_no_bound() {
         let text = TEXT.replace("ret float %x", "call float @kernel(float %x)");
         let all = depths(&text);
-        assert_eq!((all.of("run"), all.of("slow")), (None, None));
+        assert_eq!((all.frame_bytes("run"), all.frame_bytes("slow")), (None, None));
     }
 }

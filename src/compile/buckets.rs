@@ -46,7 +46,7 @@ pub fn of(
     precision: Precision,
     schedule: &mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
 ) -> Result<Vec<Bucket>> {
-    let given = &sized.sizes.all[..sized.sizes.given()];
+    let given = &sized.sizes.all[..sized.sizes.count_from_caller()];
     let mut search = Search { lowered, sized, precision, candidates: Vec::new(), schedule };
     let mut buckets = Vec::new();
     let mut below: Vec<u64> = given.iter().map(|s| s.least).collect();

@@ -337,7 +337,7 @@ pub fn with_numbers(lowered: &Lowered, sizes: &Sizes, most: &[u64], results: &[V
         dtype: DType::S32,
         dims: Vec::new(),
     };
-    let (given, found) = sizes.all.split_at(sizes.given());
+    let (given, found) = sizes.all.split_at(sizes.count_from_caller());
     let used = |axes: &Vec<Option<usize>>| {
         let size = |s: usize| match s.checked_sub(given.len()) {
             None => Count::Parameter(lowered.args.len() + s),

@@ -26,7 +26,7 @@ impl Group {
     }
 
     /// The group as one diagnostic: the first, and which nodes have the problem too.
-    pub fn told(&self) -> Diagnostic {
+    pub fn to_diagnostic(&self) -> Diagnostic {
         let mut told = self.first.clone();
         if self.others.is_empty() {
             return told;
@@ -117,10 +117,10 @@ mod tests {
         ];
         let groups = grouped(all);
         assert_eq!(groups.iter().map(Group::nodes).collect::<Vec<_>>(), [4, 1, 1, 1, 1, 1]);
-        let told = groups[0].told();
+        let told = groups[0].to_diagnostic();
         assert_eq!(told.message, "f32[2,3] and f32[4] can't be added (4 nodes)");
         assert_eq!(told.notes, ["so `c` (Op), `d` (Op) and 1 more; `tfaot check --all` lists each"]);
         assert_eq!(told.help.as_deref(), Some("do this"));
-        assert_eq!(groups[1].told(), groups[1].first);
+        assert_eq!(groups[1].to_diagnostic(), groups[1].first);
     }
 }

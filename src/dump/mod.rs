@@ -125,7 +125,7 @@ impl<'a> Dump<'a> {
             texts.collect::<Result<Vec<_>>>().map(|all| all.join("\n"))
         };
         let llvm_ir = [print(TextForm::LlvmIr)?, print(TextForm::LlvmIrOptimized)?];
-        self.after(module, first, llvm_ir, object.joined().to_vec())
+        self.after(module, first, llvm_ir, object.to_bytes().to_vec())
     }
     /// The module in every format that is asked for.
     fn module(&mut self, module: &Module, stem: &str) -> Result<()> {
@@ -157,7 +157,7 @@ impl<'a> Dump<'a> {
     }
     /// A file whose name never has the time.
     fn push_plain(&mut self, suffix: &str, content: Vec<u8>) {
-        self.files.push((self.names.plain(suffix), content));
+        self.files.push((self.names.without_time(suffix), content));
     }
 }
 

@@ -21,7 +21,7 @@ impl DumpNames {
         self.name(&self.stamp, suffix)
     }
     /// The name of a file, without the time.
-    pub fn plain(&self, suffix: &str) -> String {
+    pub fn without_time(&self, suffix: &str) -> String {
         self.name("", suffix)
     }
     /// The module's name is left out where the file's would be too long.

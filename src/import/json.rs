@@ -85,7 +85,7 @@ fn item_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) -
         (FieldType::Text, Value::String(text)) => put_bytes(out, field.number, text.as_bytes()),
         (FieldType::Text | FieldType::Bytes, _) => return Err(Vec::new()),
         (_, Value::String(text)) => put_scalar(out, field, text).ok_or_else(Vec::new)?,
-        (_, Value::Number(number)) => put_scalar(out, field, &whole(number)).ok_or_else(Vec::new)?,
+        (_, Value::Number(number)) => put_scalar(out, field, &number_text(number)).ok_or_else(Vec::new)?,
         (_, Value::Bool(flag)) => put_scalar(out, field, if *flag { "true" } else { "false" }).ok_or_else(Vec::new)?,
         (_, Value::Null | Value::Array(_) | Value::Object(_)) => return Err(Vec::new()),
     }
@@ -93,7 +93,7 @@ fn item_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) -
 }
 
 /// A number's text; `3.0` is `3`, as JSON writers do not tell integers apart.
-fn whole(number: &serde_json::Number) -> String {
+fn number_text(number: &serde_json::Number) -> String {
     let text = number.to_string();
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_string)
 }

@@ -57,7 +57,7 @@ pub struct FieldKind {
 
 impl FieldContainer {
     /// The message type `M`.
-    pub fn of<M: protobuf::MessageFull>() -> FieldContainer {
+    pub fn message<M: protobuf::MessageFull>() -> FieldContainer {
         FieldContainer::Message(M::descriptor())
     }
     /// The field called `name`, as in the `.proto` or in protobuf's JSON.

@@ -30,7 +30,7 @@ pub fn read(file: &Bytes, folder: &Path) -> Result<Program> {
     }
     let weights = read_weights(model.get("weightsManifest").unwrap_or(&Value::Null), folder)?;
     forget_values(&mut topology, &weights);
-    let encoded = json::encode(&topology, &FieldContainer::of::<proto::tensorflow::GraphDef>())?;
+    let encoded = json::encode(&topology, &FieldContainer::message::<proto::tensorflow::GraphDef>())?;
     drop(topology);
     let mut program = graph_def::read(&Bytes::from(encoded))?;
     set_constants(&mut program, weights)?;

@@ -17,7 +17,7 @@ pub(super) struct Types(HashMap<(&'static str, Vec<DType>), Option<TfType>>);
 
 impl Types {
     /// The type of a pointwise op's result: that of its lowering on scalars.
-    pub fn of(&mut self, row: &OpRow, node: &Node, args: &[Fact]) -> Option<TfType> {
+    pub fn pointwise_type(&mut self, row: &OpRow, node: &Node, args: &[Fact]) -> Option<TfType> {
         let types: Option<Vec<DType>> = args.iter().map(|a| a.dtype?.dtype()).collect();
         let types = types?;
         let key = (row.name, types);

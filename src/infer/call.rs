@@ -40,11 +40,11 @@ impl Inference<'_> {
             | Calls::Module => None,
         };
         let outputs = outputs.unwrap_or_else(|| self.unknowns(node, site, Why::Invalid));
-        self.told(node, site, outputs)
+        self.refine_by_output_shapes(node, site, outputs)
     }
 
     /// Outputs made more precise by what `output_shapes` says.
-    fn told(&mut self, node: &Node, site: Site, mut outputs: Vec<Fact>) -> Vec<Fact> {
+    fn refine_by_output_shapes(&mut self, node: &Node, site: Site, mut outputs: Vec<Fact>) -> Vec<Fact> {
         let Some(Attr::Shapes(shapes)) = node.attr("output_shapes").or_else(|| node.attr("_output_shapes")) else {
             return outputs;
         };
@@ -103,13 +103,13 @@ impl Inference<'_> {
             let next = self.call(&branch.name, &branch.attrs, site, args);
             results = Some(match results {
                 None => next,
-                Some(before) => self.joined(site, &mut made, &before, &next),
+                Some(before) => self.join_facts(site, &mut made, &before, &next),
             });
         }
         results
     }
 
-    fn joined(&mut self, site: Site, made: &mut HashSet<DimId>, a: &[Fact], b: &[Fact]) -> Vec<Fact> {
+    fn join_facts(&mut self, site: Site, made: &mut HashSet<DimId>, a: &[Fact], b: &[Fact]) -> Vec<Fact> {
         let mut join = Join { symbols: &mut self.facts.symbols, site, made };
         a.iter().zip(b).map(|(a, b)| join.facts(a, b)).collect()
     }
@@ -123,7 +123,7 @@ impl Inference<'_> {
             if after.len() != state.len() {
                 break;
             }
-            let next = self.joined(site, &mut made, &state, &after);
+            let next = self.join_facts(site, &mut made, &state, &after);
             let settled = next
                 .iter()
                 .zip(&state)

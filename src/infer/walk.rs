@@ -204,7 +204,7 @@ impl<'p> Inference<'p> {
         for arg in &args[1..] {
             dims = cx.broadcast(&dims, &arg.dims)?;
         }
-        let dtype = self.types.of(row, node, args);
+        let dtype = self.types.pointwise_type(row, node, args);
         if let (Some(f), Some(dtype), Some(fixed)) = (row.sizes, dtype, dims.fixed())
             && let Some(values) = sizes(f, &mut cx, args)
         {

@@ -121,7 +121,7 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
     let positions: usize = dims[1..=spatial].iter().product::<u64>() as usize;
     let terms = (windows * ins) as u64;
     let parts =
-        if one_channel(ins, groups) { SumParts::whole(terms) } else { T::parts(terms, (out.len() / groups) as u64) };
+        if one_channel(ins, groups) { SumParts::in_order(terms) } else { T::parts(terms, (out.len() / groups) as u64) };
     let mut sums = Sums::<T>::new(parts, outs);
     let few = (groups == 1 && outs < FEW_OUTPUTS).then(|| by_output(&kernel, outs));
     let mut read = vec![T::zeroed(); if few.is_some() { windows * ins } else { 0 }];

@@ -32,7 +32,7 @@ pub(super) trait Ring: Pod + Send {
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
     /// How each of `outputs` sums of `terms` is made.
     fn parts(terms: u64, _outputs: u64) -> SumParts {
-        SumParts::whole(terms)
+        SumParts::in_order(terms)
     }
 }
 

@@ -116,19 +116,19 @@ impl ClassName {
 /// The text of `NAME.hpp`: a class, or one for each of several functions, whose names end in those of the signatures.
 pub fn header(face: &Face, class: &ClassName) -> String {
     match &face.entries[..] {
-        [only] => one(face, 0, only, class),
+        [only] => entry_class(face, 0, only, class),
         several => {
             let own = |entry: &EntryPoint| {
                 let signature = ClassName::of_model(&entry.function[face.name.len()..]).class;
                 ClassName { class: format!("{}{signature}", class.class), ..class.clone() }
             };
-            several.iter().enumerate().map(|(i, entry)| one(face, i, entry, &own(entry))).collect()
+            several.iter().enumerate().map(|(i, entry)| entry_class(face, i, entry, &own(entry))).collect()
         }
     }
 }
 
 /// The class of function number `number`.
-fn one(face: &Face, number: usize, entry: &EntryPoint, class: &ClassName) -> String {
+fn entry_class(face: &Face, number: usize, entry: &EntryPoint, class: &ClassName) -> String {
     let program = &entry.program;
     let open: String = class.namespaces.iter().map(|n| format!("namespace {n} {{\n")).collect();
     let close: String = class.namespaces.iter().rev().map(|n| format!("}}  // namespace {n}\n")).collect();

@@ -90,7 +90,7 @@ fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<TemporaryPath>)> {
     let missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
     let first = dir.ancestors().take_while(missing).last().map(Path::to_path_buf);
     std::fs::create_dir_all(dir).map_err(|e| unwritten(dir, &e))?;
-    let mark = first.as_ref().map(|first| TemporaryPath::of(first, &mut all));
+    let mark = first.as_ref().map(|first| TemporaryPath::mark(first, &mut all));
     Ok((first, mark))
 }
 

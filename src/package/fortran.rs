@@ -21,7 +21,7 @@ struct OfFile {
 }
 
 impl OfFile {
-    fn of(face: &Face, module: &str) -> OfFile {
+    fn new(face: &Face, module: &str) -> OfFile {
         let Some(file) = &face.file else {
             return OfFile { public: String::new(), bytes: String::new(), interface: String::new() };
         };
@@ -59,7 +59,7 @@ pub fn module(face: &Face) -> Result<String> {
     };
     let name = &face.name;
     let module = clipped(name, LONGEST - "_workspace_bytes".len());
-    let of_file = OfFile::of(face, &module);
+    let of_file = OfFile::new(face, &module);
     let if_file = |text| if face.file.is_some() { text } else { "" };
     let mut taken: HashSet<String> = TAKEN.iter().map(|t| t.to_string()).collect();
     let args = declared(&program.args, "in", &mut taken);

@@ -28,7 +28,7 @@ pub struct KernelLoops {
 
 impl LoopCounts {
     /// Counts of a function that runs one of some programs: those of the program with the most iterations.
-    pub fn of<'a>(programs: impl Iterator<Item = &'a Program>) -> LoopCounts {
+    pub fn worst_of<'a>(programs: impl Iterator<Item = &'a Program>) -> LoopCounts {
         let counts = programs.map(LoopCounts::of_program);
         // nothing is above what has no bound
         counts.max_by_key(|c| (c.iterations.is_none(), c.iterations, c.launches)).unwrap_or_default()
@@ -124,7 +124,7 @@ mod tests {
         let mut program = Program::default();
         let id = program.kernels.push(kernel);
         program.steps = steps(id);
-        LoopCounts::of([&program].into_iter())
+        LoopCounts::worst_of([&program].into_iter())
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub fn metadata(face: &Face, targets: &[&Target], limits: &Limits, request: Opti
             "symbol": symbol,
             "workspace_bytes": bytes,
             "calls": test.calls.len(),
-            "stack_bytes": limits.stack.of(&symbol),
+            "stack_bytes": limits.stack.frame_bytes(&symbol),
         });
     }
     if let Some(count) = face.ranks {
@@ -96,7 +96,7 @@ fn function(entry: &EntryPoint, number: usize, limits: &Limits) -> Value {
         "workspace_bytes": program.workspace_bytes,
         "workspace_align": WORKSPACE_ALIGN,
         "flops": program.flops,
-        "stack_bytes": limits.stack.of(function),
+        "stack_bytes": limits.stack.frame_bytes(function),
         "loops": limits.loops.get(number).map(loops),
     })
 }

@@ -38,7 +38,7 @@ pub struct TemporaryPath(Option<PathBuf>);
 
 impl TemporaryPath {
     /// Marks `path`, which was made while `all` was held.
-    pub fn of(path: &Path, all: &mut CleanupLock) -> TemporaryPath {
+    pub fn mark(path: &Path, all: &mut CleanupLock) -> TemporaryPath {
         // The process may go to another folder.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         all.insert(path.clone());
@@ -73,7 +73,7 @@ impl File {
     pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<File> {
         let mut all = hold();
         let file = builder.tempfile_in(folder)?;
-        let mark = TemporaryPath::of(file.path(), &mut all);
+        let mark = TemporaryPath::mark(file.path(), &mut all);
         Ok(File { file, mark })
     }
     /// Gives it the name `path`; it is finished then.
@@ -129,7 +129,7 @@ impl Folder {
     pub fn new_in(above: &Path) -> std::io::Result<Folder> {
         let mut all = hold();
         let folder = Builder::new().prefix(".tfaot-").tempdir_in(above)?;
-        let _mark = TemporaryPath::of(folder.path(), &mut all);
+        let _mark = TemporaryPath::mark(folder.path(), &mut all);
         Ok(Folder { folder, _mark })
     }
     /// The path of the temporary file.

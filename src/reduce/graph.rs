@@ -40,7 +40,7 @@ pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut FailureTest) -> Re
     loop {
         let before = search.told.kept;
         for kind in 0..KINDS {
-            let known = ReadableNodes::of(&graph);
+            let known = ReadableNodes::read(&graph);
             let changes = changes(&graph, kind, &known);
             let apply = |graph: &RawGraph, chunk: &[Change]| {
                 Ok(applied(graph, chunk, &known).map(|graph| {
@@ -91,7 +91,7 @@ struct ReadableNodes {
 }
 
 impl ReadableNodes {
-    fn of(graph: &RawGraph) -> ReadableNodes {
+    fn read(graph: &RawGraph) -> ReadableNodes {
         let Ok(program) = import::read_graph_def(&graph.write().into()) else { return ReadableNodes::default() };
         let facts = infer::infer(&program, &[]);
         let ids = program.graph.nodes.iter();
@@ -139,7 +139,7 @@ fn applied(graph: &RawGraph, changes: &[Change], known: &ReadableNodes) -> Optio
         let node = |name: &String| places.get(name).copied();
         changed |= match change {
             Change::Remove(name) => node(name).is_some() && gone.insert(name.clone()),
-            Change::Cut(name) => node(name).is_some_and(|at| cut(&mut nodes, at, known)),
+            Change::Cut(name) => node(name).is_some_and(|at| cut_at(&mut nodes, at, known)),
             Change::Pass(name) => node(name).is_some_and(|at| pass(&mut nodes, at, known)),
             Change::Uncontrol(name) => node(name).is_some_and(|at| {
                 let before = nodes[at].inputs.len();
@@ -191,7 +191,7 @@ fn drop_users(nodes: &mut Vec<RawNode>, mut gone: HashSet<String>) {
     nodes.iter_mut().for_each(|n| n.inputs.retain(|i| !gone.contains(split(i).0)));
 }
 
-fn cut(nodes: &mut [RawNode], at: usize, known: &ReadableNodes) -> bool {
+fn cut_at(nodes: &mut [RawNode], at: usize, known: &ReadableNodes) -> bool {
     let Some((number, shape)) = known.placeholder(&nodes[at].name) else { return false };
     let shape = Bytes::from(attr::encode(&Attr::Shape(shape)));
     let attrs = vec![("dtype".to_string(), raw_attr::dtype(number).into()), ("shape".to_string(), shape)];

@@ -108,9 +108,9 @@ impl GraphColumns {
                 reasons.insert_full(reason).0 as u32
             });
             nodes.name.push(node.name.to_string());
-            nodes.op.push(ops.of(&node.op));
-            nodes.device.push(devices.of(&node.device));
-            nodes.attr.push(attrs.of(&told(node)));
+            nodes.op.push(ops.string_index(&node.op));
+            nodes.device.push(devices.string_index(&node.device));
+            nodes.attr.push(attrs.string_index(&node_description(node)));
             nodes.cluster.push(verdict.and_then(|v| v.as_ref().ok()).copied());
             nodes.reason.push(reason);
             nodes.flops.push(flops.get(i).copied().flatten());
@@ -120,7 +120,7 @@ impl GraphColumns {
                     .iter()
                     .map(|fact| {
                         let dtype = fact.dtype.map_or("?".to_string(), |t| t.to_string());
-                        types.of(&format!("{dtype}{}", fact.dims))
+                        types.string_index(&format!("{dtype}{}", fact.dims))
                     })
                     .collect(),
             );
@@ -169,7 +169,7 @@ fn edges(nodes: &Nodes, found: &Clustering) -> Vec<EdgeReport> {
 struct Interned(IndexMap<String, ()>);
 
 impl Interned {
-    fn of(&mut self, text: &str) -> u32 {
+    fn string_index(&mut self, text: &str) -> u32 {
         let at = match self.0.get_index_of(text) {
             Some(at) => at,
             None => self.0.insert_full(text.to_string(), ()).0,
@@ -182,7 +182,7 @@ impl Interned {
 }
 
 /// The attributes of a node that say something: not those that its types and shapes tell already.
-fn told(node: &Node) -> String {
+fn node_description(node: &Node) -> String {
     const KNOWN: &[&str] = &["T", "dtype", "Tidx", "Tshape", "Index", "Tpaddings", "_output_shapes", "_class"];
     let said = node.attrs.iter().filter(|(name, _)| !KNOWN.contains(&&**name));
     let parts: Vec<String> = said.filter_map(|(name, value)| Some(format!("{name}={}", spelled(value)?))).collect();

@@ -40,7 +40,7 @@ pub use graph::with_copies;
 pub use model::{Blocker, ClusterReport, CodeReport, Gain, OpenSize, Refusal, Report, Stop};
 pub use order::in_order;
 pub use overview::FunctionSummary;
-pub use part::{ClusterBorder, part, settle};
+pub use part::{ClusterBorder, cluster_border, settle};
 
 use crate::cluster::Clustering;
 use crate::graph::Program;

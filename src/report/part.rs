@@ -32,7 +32,7 @@ pub struct ClusterBorder {
 /// # Errors
 /// `UnknownDim` for each tensor on the border whose size is open, `UnsupportedType` for one that compiled code can't
 /// hold.
-pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> Result<ClusterBorder> {
+pub fn cluster_border(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> Result<ClusterBorder> {
     let graph = &program.graph;
     let outgoing = outgoing(graph, facts, inside);
     let mut needed = vec![false; graph.nodes.len()];

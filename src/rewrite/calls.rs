@@ -175,7 +175,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
     }
 
     /// Takes the clusters out of `nodes`; their calls are left to be added.
-    pub fn cut(
+    pub fn remove_clusters(
         mut self,
         nodes: &mut Vec<RawNode>,
         function: Option<&mut RawFunction>,

@@ -20,7 +20,7 @@ pub struct JitFunctions {
 
 impl JitFunctions {
     /// Collects the marked functions of a program.
-    pub fn of(program: &Program) -> JitFunctions {
+    pub fn collect(program: &Program) -> JitFunctions {
         let mut marked = JitFunctions::default();
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
         let called = graphs.flat_map(|g| g.nodes.values()).filter_map(|n| cluster::marked_function(program, n));

@@ -59,7 +59,7 @@ impl ExternalNames {
     ///
     /// # Errors
     /// `BadEncoding`.
-    pub fn of(meta: &Message, program: &Program) -> Result<ExternalNames> {
+    pub fn collect(meta: &Message, program: &Program) -> Result<ExternalNames> {
         let names: HashSet<&str> = program.graph.nodes.values().map(|n| &*n.name).collect();
         let mut named = ExternalNames::default();
         for (number, raw) in &meta.fields {

@@ -122,7 +122,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
         fetches.extend(signature.outputs.iter().map(|(_, tensor)| tensor.clone()));
     }
     let mut named = match meta_graph(file, format)? {
-        Some(meta) => ExternalNames::of(&meta, program)?,
+        Some(meta) => ExternalNames::collect(&meta, program)?,
         None => ExternalNames::default(),
     };
     fetches.append(&mut named.tensors);

@@ -105,7 +105,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             unserved: HashSet::new(),
             named: ExternalNames::default(),
             steps: HashMap::new(),
-            marked: JitFunctions::of(program),
+            marked: JitFunctions::collect(program),
             taken: HashSet::new(),
             added: Vec::new(),
         }
@@ -168,7 +168,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             Mode::Annotate => annotate::run(&unit, nodes)?,
             Mode::Xla | Mode::Native(_) => {
                 let calls = self.calls(&unit, &place, nodes, launch::OUTPUT)?;
-                let mut made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
+                let mut made = calls.remove_clusters(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
                 made.iter_mut().for_each(ExtractedCluster::keep_as_saved);
                 nodes.extend(made.iter().map(launch::call));
                 self.added.extend(made.into_iter().map(|made| made.function));
@@ -238,7 +238,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let kept = numbers.iter().enumerate().filter_map(|(cluster, number)| Some((cluster, (*number)?)));
         let kept = kept.map(|(cluster, number)| Ok((number, scene.shapes(&calls.ports(cluster)?))));
         let kept = kept.collect::<Result<Vec<_>>>()?;
-        let made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
+        let made = calls.remove_clusters(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
         if let Some(name) = place.name().filter(|name| self.marked.is_marked(name)) {
             if made.is_empty() {
                 return Ok(Vec::new());

@@ -130,7 +130,13 @@ impl Rank<'_> {
 ///
 /// # Safety
 /// The arguments are those that compiled code calls its communicator with.
-unsafe fn moved(kind: Kind, this: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
+unsafe fn move_blocks(
+    kind: Kind,
+    this: *mut c_void,
+    x: *const AbiExchange,
+    from: *const c_void,
+    to: *mut c_void,
+) -> c_int {
     // SAFETY: `this` is the rank that `call_ranks` made for this thread, and the code hands over one of its tables.
     let (rank, x) = unsafe { (&*this.cast::<Rank<'_>>(), &*x) };
     c_int::from(rank.moves(kind, x, from, to).is_none())
@@ -138,22 +144,22 @@ unsafe fn moved(kind: Kind, this: *mut c_void, x: *const AbiExchange, from: *con
 
 unsafe extern "C" fn all_gather(t: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: as above.
-    unsafe { moved(Kind::Gather, t, x, from, to) }
+    unsafe { move_blocks(Kind::Gather, t, x, from, to) }
 }
 
 unsafe extern "C" fn all_to_all(t: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: as above.
-    unsafe { moved(Kind::ToAll, t, x, from, to) }
+    unsafe { move_blocks(Kind::ToAll, t, x, from, to) }
 }
 
 unsafe extern "C" fn broadcast(t: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: as above.
-    unsafe { moved(Kind::Broadcast, t, x, from, to) }
+    unsafe { move_blocks(Kind::Broadcast, t, x, from, to) }
 }
 
 unsafe extern "C" fn permute(t: *mut c_void, x: *const AbiExchange, from: *const c_void, to: *mut c_void) -> c_int {
     // SAFETY: as above.
-    unsafe { moved(Kind::Permute, t, x, from, to) }
+    unsafe { move_blocks(Kind::Permute, t, x, from, to) }
 }
 
 unsafe extern "C" fn fail(this: *mut c_void) {

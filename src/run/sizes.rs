@@ -8,7 +8,7 @@ use crate::tensor::{Size, Sizes, Tensor, TensorInfo};
 /// # Errors
 /// `Code::BadOption` for a name that no size has, and for a number beyond the bounds.
 pub fn by_name(sizes: &Sizes, values: &[(String, u64)]) -> Result<Vec<Option<u64>>> {
-    let given = &sizes.all[..sizes.given()];
+    let given = &sizes.all[..sizes.count_from_caller()];
     let mut out = vec![None; given.len()];
     for (name, n) in values {
         let named: Vec<usize> = (0..given.len()).filter(|&i| name.is_empty() || given[i].name == *name).collect();
@@ -49,7 +49,7 @@ pub fn resolve<'a>(
 ) -> Result<Vec<u64>> {
     let bad = |told: String| Error::user(Code::BadInputs, told);
     let mut known: Vec<Option<(u64, String)>> = chosen.iter().map(|n| n.map(|n| (n, "--size".to_string()))).collect();
-    known.resize(sizes.given(), None);
+    known.resize(sizes.count_from_caller(), None);
     for (i, (info, axes)) in infos.iter().zip(&sizes.args).enumerate() {
         // arrays of another rank are refused where they are looked at one by one
         let Some(found) = array(i).filter(|a| a.dims.len() == info.dims.len()) else { continue };

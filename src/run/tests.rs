@@ -31,7 +31,7 @@ type Text = Box<dyn Fn(&[u64], bool) -> String + Send + Sync>;
 /// A function whose sizes vary, from texts in which sizes are parameters and results behind the others; the last `state` parameters
 /// are variables that it changes.
 fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Lowered {
-    let (given, found) = (sizes.given(), sizes.all.len() - sizes.given());
+    let (given, found) = (sizes.count_from_caller(), sizes.all.len() - sizes.count_from_caller());
     let make = Arc::new(make);
     let of = {
         let make = make.clone();

@@ -18,7 +18,7 @@ const PRODUCTS_OF_A_THREAD: u64 = 1_600_000;
 
 impl SumParts {
     /// All terms one after another.
-    pub fn whole(units: u64) -> SumParts {
+    pub fn in_order(units: u64) -> SumParts {
         SumParts { groups: std::iter::once(0..units).collect(), most: units.max(1) }
     }
 
@@ -29,7 +29,7 @@ impl SumParts {
     pub fn of_floats(units: u64, unit: u64, outputs: u64) -> SumParts {
         let terms = units.saturating_mul(unit);
         if terms <= MOST_TERMS {
-            return SumParts::whole(units);
+            return SumParts::in_order(units);
         }
         let part = |terms: u64| terms.div_ceil(terms.div_ceil(MOST_TERMS)).next_multiple_of(8);
         let busy = |terms: u64| terms.saturating_mul(outputs) > PRODUCTS_OF_A_THREAD;

@@ -83,7 +83,7 @@ impl PanelSizes {
     }
     /// Panel size recorded for the product named `form`: else that of the same product on another processor, of one with other rows, or of one
     /// split into another number of columns.
-    pub fn of(&self, form: &str) -> Option<PanelSize> {
+    pub fn find(&self, form: &str) -> Option<PanelSize> {
         PanelSizes::names(form).iter().find_map(|name| self.known.get(name)).copied()
     }
     /// Learns of those that a product has, unless it knows of others.
@@ -244,11 +244,11 @@ mod tests {
         let mut panels = PanelSizes::none(true);
         panels.add("x86-64-v4 f32 batch=1 rows=8 width=8 columns=48 sum=384", size(16));
         panels.add("x86-64-v4 f32 batch=1 rows=9 width=9 columns=64 sum=384", size(64));
-        assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=9 width=9 columns=64 sum=384"), Some(size(64)));
-        assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=5 width=5 columns=64 sum=384"), Some(size(64)));
-        assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=5 width=5 columns=192 sum=384"), Some(size(16)));
-        assert_eq!(panels.of("x86-64-v3 f32 batch=1 rows=8 width=8 columns=48 sum=100"), None);
-        assert_eq!(panels.of("x86-64-v3 f64 batch=1 rows=8 width=8 columns=48 sum=384"), None);
+        assert_eq!(panels.find("x86-64-v3 f32 batch=1 rows=9 width=9 columns=64 sum=384"), Some(size(64)));
+        assert_eq!(panels.find("x86-64-v3 f32 batch=1 rows=5 width=5 columns=64 sum=384"), Some(size(64)));
+        assert_eq!(panels.find("x86-64-v3 f32 batch=1 rows=5 width=5 columns=192 sum=384"), Some(size(16)));
+        assert_eq!(panels.find("x86-64-v3 f32 batch=1 rows=8 width=8 columns=48 sum=100"), None);
+        assert_eq!(panels.find("x86-64-v3 f64 batch=1 rows=8 width=8 columns=48 sum=384"), None);
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Bounds {
         largest.clamp(64, 4096)
     }
     /// The bound of a node.
-    pub fn of(&self, node: &str) -> u64 {
+    pub fn of_node(&self, node: &str) -> u64 {
         self.of_nodes.iter().find(|(name, _)| name == node).map_or(self.most, |(_, most)| *most)
     }
 }
@@ -55,7 +55,7 @@ impl Sizes {
         self.all.is_empty()
     }
     /// How many sizes the caller says.
-    pub fn given(&self) -> usize {
+    pub fn count_from_caller(&self) -> usize {
         self.all.iter().take_while(|s| !s.is_result).count()
     }
     /// `dims` with the sizes of a call on the axes that vary; `values` are in the order of `all`.

@@ -49,7 +49,7 @@ impl Pieces {
     }
 
     /// All bytes beside one another: a copy, unless they are one piece.
-    pub fn joined(&self) -> Bytes {
+    pub fn to_bytes(&self) -> Bytes {
         match &self.0[..] {
             [only] => only.clone(),
             several => several.concat().into(),
@@ -94,6 +94,6 @@ mod tests {
         let mut out = Vec::new();
         file.rewind().and_then(|()| file.read_to_end(&mut out)).expect("read");
         assert_eq!((out.len() as u64, &out[..5]), (all.len(), &[1, 2, 0, 0, 7][..]));
-        assert_eq!(all.joined(), out);
+        assert_eq!(all.to_bytes(), out);
     }
 }

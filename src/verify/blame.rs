@@ -71,21 +71,21 @@ impl std::fmt::Display for OpComparison {
 
 impl Blame {
     /// The first tensor whose op departs by itself, else the first that departs.
-    fn found(&self) -> Option<&OpComparison> {
+    fn culprit(&self) -> Option<&OpComparison> {
         let own = self.steps.iter().find(|s| s.own.is_some_and(|own| own > 1.0));
         own.or_else(|| self.steps.iter().find(|s| s.total > 1.0))
     }
     /// The tensor whose op is to blame; none where the expectation is what departs.
     pub fn first(&self) -> Option<&OpComparison> {
-        self.found().filter(|s| !s.expectation)
+        self.culprit().filter(|s| !s.expectation)
     }
     /// The first tensor of the expectation that departs from both engines, where those agree.
     pub fn expectation(&self) -> Option<&OpComparison> {
-        self.found().filter(|s| s.expectation)
+        self.culprit().filter(|s| s.expectation)
     }
     /// The finding, as a sentence.
     pub fn in_words(&self) -> String {
-        match self.found() {
+        match self.culprit() {
             Some(s) if s.expectation => format!(
                 "the code and the interpreter agree, and both depart from the expectation; `{}` is the first of its arrays that they depart from, and the expectation does not have the inputs of its op",
                 s.tensor
@@ -133,7 +133,7 @@ pub(super) fn find(case: &Case, reference: &Arrays, others: &[String]) -> Result
         }
     };
     let whole = prepare(program, case.request)?;
-    let facts = infer::infer(&whole.program, &whole.feeds.iter().map(given).collect::<Vec<_>>());
+    let facts = infer::infer(&whole.program, &whole.feeds.iter().map(feed_facts).collect::<Vec<_>>());
     let fetches = intermediate(&whole, &facts)?;
     let all = Prepared { fetches, called: Vec::new(), ..whole };
     let lowered = compile::lowered(&all)?;
@@ -266,7 +266,7 @@ fn is_constant(program: &Program, facts: &Facts, at: Endpoint) -> bool {
     facts.at(at).is_some_and(|f| f.tensor().is_some()) || &*program.graph.nodes[at.node].op == "Const"
 }
 
-fn given(feed: &crate::lower::Feed) -> FeedFacts {
+fn feed_facts(feed: &crate::lower::Feed) -> FeedFacts {
     let dims = feed.info.dims.iter().copied().map(Some).collect();
     FeedFacts {
         at: feed.at,

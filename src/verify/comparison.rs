@@ -111,7 +111,7 @@ pub struct ElementValue {
 }
 
 impl ElementValue {
-    fn at(t: &Tensor, i: usize) -> ElementValue {
+    fn new(t: &Tensor, i: usize) -> ElementValue {
         let part = |i: usize| json!(t.parts().get_f64(i));
         let json = match (t.dtype.class(), t.get_i64(i)) {
             (DTypeClass::Unsigned, Some(v)) => json!(v as u64),
@@ -185,8 +185,8 @@ pub fn worst(got: &Tensor, want: &Tensor, allowed: Tolerance) -> Option<WorstEle
         let index = part * whole_want.len() / want.len();
         WorstElement {
             index,
-            got: ElementValue::at(whole_got, index),
-            want: ElementValue::at(whole_want, index),
+            got: ElementValue::new(whole_got, index),
+            want: ElementValue::new(whole_want, index),
             excess,
         }
     })

@@ -32,12 +32,12 @@ pub(super) fn tolerances(
     if !interp::rounds_to_16_bits(&functions.all[0].1.module) {
         return Ok(vec![usual; plain.len()]);
     }
-    let samples = moved(functions)?.into_iter().map(|mut engine| engine.call(0, args.to_vec()));
+    let samples = random_roundings(functions)?.into_iter().map(|mut engine| engine.call(0, args.to_vec()));
     Ok(of_samples(plain, &samples.collect::<Result<Vec<_>>>()?, usual))
 }
 
 /// Interpreters that round results of 16 bits at random, one for each sample.
-pub(super) fn moved(functions: &Functions) -> Result<Vec<Interpreter<'_>>> {
+pub(super) fn random_roundings(functions: &Functions) -> Result<Vec<Interpreter<'_>>> {
     (1..=SAMPLES).map(|seed| Ok(Interpreter::new(functions)?.with_random_rounding(seed))).collect()
 }
 

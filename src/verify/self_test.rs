@@ -69,7 +69,7 @@ pub fn self_test(
     let mut engines = Engines {
         plain: Interpreter::new(functions)?,
         moved: match rounds && !precision.is_reduced() {
-            true => rounding::moved(functions)?,
+            true => rounding::random_roundings(functions)?,
             false => Vec::new(),
         },
     };

@@ -237,7 +237,7 @@ fn compiled<'a>(known: &'a Known, machine: &Machine) -> Result<(Job<'a>, Vec<u8>
         return Ok((Job { known, program }, object));
     }
     let object = codegen::compile(&program, target, Launches::Direct).map_err(|e| e.to_string())?;
-    Ok((Job { known, program }, object.content.joined().to_vec()))
+    Ok((Job { known, program }, object.content.to_bytes().to_vec()))
 }
 
 /// The loops for AArch64, run plainly.

@@ -39,7 +39,7 @@ pub fn object(program: &Program, target: &Target, compiler: &str) -> Result<Vec<
     let content = C.code(&Bundle::of_program(program, target), Launches::Direct).map_err(|e| e.to_string())?;
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let file = |name: &str| folder.path().join(name);
-    std::fs::write(file("m.c"), content.joined()).map_err(|e| e.to_string())?;
+    std::fs::write(file("m.c"), content.to_bytes()).map_err(|e| e.to_string())?;
     let mut words = compiler.split(' ');
     let mut build = Command::new(words.next().unwrap_or_default());
     build.args(words).args(FLAGS).arg("-march=native").arg("-c").arg(file("m.c")).arg("-o").arg(file("m.o"));

@@ -144,7 +144,7 @@ fn machines() -> Vec<Machine> {
 fn run(built: &compile::Built, (request, compiler, runner): &Machine, args: &[Tensor]) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
-    write("m.o", &built.object.content.joined());
+    write("m.o", &built.object.content.to_bytes());
     write(
         "m.h",
         tfaot::package::header::header(&tfaot::kernel::Face::of_program(&built.program), &[&request.target]).as_bytes(),

@@ -198,7 +198,7 @@ impl Machine {
             tfaot::compile::build(lowered, "m", "m", &self.target, Launches::Direct, &mut None).expect("it compiles");
         let folder = tempfile::tempdir().expect("a scratch folder");
         let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
-        write("m.o", &built.object.content.joined());
+        write("m.o", &built.object.content.to_bytes());
         write(
             "m.h",
             tfaot::package::header::header(&tfaot::kernel::Face::of_program(&built.program), &[&self.target])

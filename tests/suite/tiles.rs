@@ -271,7 +271,7 @@ fn check(text: Text, machine: Option<&Machine>) {
     }
     let Some(machine) = machine else { return };
     let got =
-        machine.run(&built.object.content.joined(), "m", &built.program, &args, "all").expect("it takes the call");
+        machine.run(&built.object.content.to_bytes(), "m", &built.program, &args, "all").expect("it takes the call");
     for (i, (got, want)) in got.iter().zip(&want).enumerate() {
         assert!(got[..] == want.bytes[..], "result {i}");
     }
@@ -327,7 +327,7 @@ fn a_machine_without_tiles_refuses() {
     let Some(machine) = Machine::here() else { return };
     let (lowered, args) = tiny().finish();
     let built = build(&lowered, &target(""));
-    let object = built.object.content.joined();
+    let object = built.object.content.to_bytes();
     let run = |state| machine.run(&object, "m", &built.program, &args, state);
     assert!(run("all").is_some() && run("none").is_none() && run("refused").is_none());
 }
@@ -339,7 +339,7 @@ fn an_object_for_both_takes_tiles_where_they_are() {
     let targets = [of("znver4", ""), target("")];
     let functions = compile::Functions { all: vec![("m".to_string(), lowered)], init: None };
     let made = compile::build_all(functions, "m", "m", &targets, Launches::Direct, &mut []).expect("it compiles");
-    let object = made.object.content.joined();
+    let object = made.object.content.to_bytes();
     let [tiles, pairs] = &made.bundle.variants[..] else { panic!("two") };
     assert!(tiles.1.bf16_tiles && !pairs.1.bf16_tiles);
     // the weights of all variants lie in one pool, which the bundle has

@@ -37,7 +37,7 @@ pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<ExitStatus> {
             racer.times.push(racer.timer.time(&mut racer.session)?);
         }
         if effort.is_done(racers[0].times.len() as u64, start, models) {
-            return told(racers, args, &code.target);
+            return print_race(racers, args, &code.target);
         }
     }
 }
@@ -64,7 +64,7 @@ fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, code: &CodeRequest) -
     Ok(Racer { name: path.display().to_string(), session, timer, times: Vec::new(), facts })
 }
 
-fn told(racers: Vec<Racer>, args: &BenchArgs, target: &Target) -> Result<ExitStatus> {
+fn print_race(racers: Vec<Racer>, args: &BenchArgs, target: &Target) -> Result<ExitStatus> {
     let rows: Vec<(String, Times, Value)> =
         racers.into_iter().map(|r| (r.name, r.timer.distribution(r.times), r.facts)).collect();
     let median = rows.first().map_or(0.0, |r| r.1.median_ms);

@@ -22,7 +22,7 @@ pub struct Packing {
 }
 
 /// All files of the graph as they are. Errors: `Io` where it isn't there.
-pub fn whole(path: &Path, format: Option<&str>) -> Result<Packing> {
+pub fn pack_whole_graph(path: &Path, format: Option<&str>) -> Result<Packing> {
     let path = std::fs::canonicalize(path).map_err(|e| io_error("read", path, &e))?;
     // What can't be read as a graph is one file.
     let files = import::inputs(&path, format).unwrap_or_else(|_| vec![path.clone()]);
@@ -45,7 +45,7 @@ pub fn reduced(path: &Path, format: Option<&str>) -> Option<Packing> {
         Ok(graph.write())
     };
     let changed = rewrite::with_graph(&bytes, kind, &mut change).ok()??;
-    let Packing { word, entries, .. } = whole(path, format).ok()?;
+    let Packing { word, entries, .. } = pack_whole_graph(path, format).ok()?;
     if kind != FileFormat::SavedModel {
         let word = in_binary(&word);
         let entries = vec![ArchiveMember::bytes(word.clone(), changed)];

@@ -31,7 +31,7 @@ const ENDING: &str = ".tar.gz";
 /// Runs the command, packs it, runs what was packed and writes the archive; the verdict is whether both end in the same way.
 pub fn run(args: &BugArgs) -> Result<ExitStatus> {
     let (path, name) = archive_path(&args.out)?;
-    let whole = graph::whole(&args.graph, args.format.as_deref())?;
+    let whole = graph::pack_whole_graph(&args.graph, args.format.as_deref())?;
     let packed = command::pack(&args.command, &whole.word);
     let original = replay::original(&packed, &whole)?;
     let mut forms: Vec<Packing> = graph::reduced(&args.graph, args.format.as_deref()).into_iter().collect();

@@ -29,7 +29,7 @@ impl PartialEq for Ending {
 
 impl Ending {
     /// How a command in `folder`, whose graph is called `graph`, ended.
-    fn of(output: &Output, folder: &Path, graph: &str) -> Ending {
+    fn classify(output: &Output, folder: &Path, graph: &str) -> Ending {
         let folder = folder.display().to_string();
         let neutral = |text: &str| text.replace(&format!("{folder}/"), "").replace(&folder, ".").replace(graph, "{}");
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -71,7 +71,7 @@ pub fn original(packed: &Packed, whole: &Packing) -> Result<Ending> {
     }
     let mut command = Command::new(program()?);
     command.args(packed.words(&whole.word)).current_dir(&folder);
-    Ok(Ending::of(&output(command)?, &folder, &whole.word))
+    Ok(Ending::classify(&output(command)?, &folder, &whole.word))
 }
 
 fn place(entry: &ArchiveMember, folder: &Path, by: impl Fn(&Path, &Path) -> std::io::Result<()>) -> Result<()> {
@@ -89,7 +89,7 @@ pub fn from_script(folder: &Path, graph: &str) -> Result<Ending> {
     for name in VARIABLES {
         command.env_remove(name);
     }
-    Ok(Ending::of(&output(command)?, &folder, graph))
+    Ok(Ending::classify(&output(command)?, &folder, graph))
 }
 
 /// The script for a command that is spelled for a shell.

@@ -36,7 +36,7 @@ pub struct CompileCache {
 impl CompileCache {
     /// The place of the compile that `args` ask for; nothing where there is no cache, and where the outcome depends on more
     /// than can be read twice (standard input, flags that write dumps).
-    pub fn of(args: &CompileArgs, requests: &[CodeRequest]) -> Option<CompileCache> {
+    pub fn for_compile(args: &CompileArgs, requests: &[CodeRequest]) -> Option<CompileCache> {
         let named = std::env::var_os("TFAOT_CACHE").filter(|v| !v.is_empty() && !args.cache.no_cache);
         let folder = args.cache.cache.clone().or_else(|| named.map(PathBuf::from))?;
         let dumps = args.xla.xla_flags.is_some() || std::env::var_os("XLA_FLAGS").is_some_and(|v| !v.is_empty());
@@ -133,7 +133,7 @@ fn key(args: &CompileArgs, requests: &[CodeRequest]) -> Result<Option<String>> {
     };
     add(entry::MAGIC);
     // the compiler itself: it has no version between releases
-    add(&digest::of([&content(&exe)?[..]]));
+    add(&digest::of_pieces([&content(&exe)?[..]]));
     add(format!("{:?} {requests:?}", codegen::llvm_version()).as_bytes());
     // all options but those that say where to read and write
     let mut options = args.clone();
@@ -144,14 +144,14 @@ fn key(args: &CompileArgs, requests: &[CodeRequest]) -> Result<Option<String>> {
     add(format!("{options:?}").as_bytes());
     add(args.graph.graph.file_name().unwrap_or_default().as_encoded_bytes());
     for path in args.graph.config.iter() {
-        add(&digest::of([&content(path)?[..]]));
+        add(&digest::of_pieces([&content(path)?[..]]));
     }
     add(&(inputs.len() as u64).to_le_bytes());
     let folder = if args.graph.graph.is_dir() { Some(args.graph.graph.as_path()) } else { args.graph.graph.parent() };
     for path in &inputs {
         let name = folder.and_then(|f| path.strip_prefix(f).ok()).unwrap_or(path);
         add(name.as_os_str().as_encoded_bytes());
-        add(&digest::of([&content(path)?[..]]));
+        add(&digest::of_pieces([&content(path)?[..]]));
     }
     Ok(Some(hasher.finalize().to_hex().to_string()))
 }

@@ -1,6 +1,6 @@
 //! Weights in Windows's objects: LLVM leaves a section of zeros without bytes, as uninitialized data, and its header is told where
 //! they lie. Fields and numbers are those of Microsoft's "PE Format".
-use super::{Gap, behind, part, put, word};
+use super::{Gap, behind, bytes_at, put, word};
 
 /// Bytes of the file's header, and where it says how many sections there are, where their names' texts are, and how many symbols
 /// stand before those.
@@ -25,13 +25,13 @@ pub fn section(symbol: &str) -> String {
 
 /// Whether a file is an object for a processor that code is made for.
 pub fn is_coff(made: &[u8]) -> bool {
-    part(made, 0).is_some_and(|bytes| MACHINES.contains(&u16::from_le_bytes(bytes)))
+    bytes_at(made, 0).is_some_and(|bytes| MACHINES.contains(&u16::from_le_bytes(bytes)))
 }
 
 /// Makes a section of weights out of the empty one, whose bytes are behind the file.
 pub fn place(made: &mut [u8], symbol: &str) -> Option<Gap> {
     let wanted = section(symbol);
-    let count = usize::from(u16::from_le_bytes(part(made, SECTIONS)?));
+    let count = usize::from(u16::from_le_bytes(bytes_at(made, SECTIONS)?));
     let texts = word(made, SYMBOLS_AT)?.checked_add(word(made, SYMBOLS)?.checked_mul(SYMBOL_BYTES)?)?;
     let mut headers = (0..count).map(|i| HEADER_BYTES + i * SECTION_BYTES);
     let at = headers.find(|&at| name(made, at, texts).is_some_and(|name| name == wanted.as_bytes()))?;

@@ -1,6 +1,6 @@
 //! Weights in ELF's objects: LLVM leaves their section without bytes, as those of zeros are, and its header is told where they
 //! lie. Fields and numbers are those of the System V ABI, chapter "Object Files".
-use super::{Gap, MOST_NEAR, behind, part, put};
+use super::{Gap, MOST_NEAR, behind, bytes_at, put};
 use crate::diag::{Error, Result};
 use crate::target::Arch;
 use object::{Object as _, ObjectSection};
@@ -43,13 +43,13 @@ pub fn has_far(arch: Arch) -> bool {
 
 /// The global's section and code model as LLVM's text spells them, for weights of `bytes` bytes.
 pub fn global(symbol: &str, bytes: u64, arch: Arch) -> String {
-    let section = Section::of(bytes, arch);
+    let section = Section::for_bytes(bytes, arch);
     format!("\"{}{symbol}\"{}", section.empty_prefix, section.code_model)
 }
 
 impl Section {
     /// The section for so many bytes.
-    pub fn of(bytes: u64, arch: Arch) -> Self {
+    pub fn for_bytes(bytes: u64, arch: Arch) -> Self {
         match bytes > MOST_NEAR {
             true if arch == Arch::X86_64 => LARGE_X86_64,
             true if arch == Arch::Aarch64 => LARGE_AARCH64,
@@ -106,10 +106,10 @@ pub fn place(object: &mut [u8], section: Section, symbol: &str) -> Result<Gap> {
 impl Layout {
     /// Gives section `index` its name, its kind, and its bytes at `offset` of the file.
     fn place(&self, object: &mut [u8], index: usize, section: Section, offset: usize) -> Option<()> {
-        let names = self.header(object, usize::from(u16::from_le_bytes(part(object, self.e_shstrndx)?)))?;
+        let names = self.header(object, usize::from(u16::from_le_bytes(bytes_at(object, self.e_shstrndx)?)))?;
         let names = self.address(object, names + self.sh_offset)?;
         let at = self.header(object, index)?;
-        let own = u32::from_le_bytes(part(object, at + SH_NAME)?) as usize;
+        let own = u32::from_le_bytes(bytes_at(object, at + SH_NAME)?) as usize;
         put(object, names.checked_add(own)?, section.prefix.as_bytes())?;
         put(object, at + SH_TYPE, &SHT_PROGBITS.to_le_bytes())?;
         put(object, at + SH_FLAGS, &u64::from(section.flags).to_le_bytes()[..self.address_bytes])?;
@@ -147,7 +147,7 @@ mod tests {
         let text = super::super::global("m_weights", bytes, &target).expect("it is in reach")
             + "define ptr @f() {\n  ret ptr @m_weights\n}\n";
         let mut made = llvm::object(&text, &target).expect("an object");
-        place(&mut made, Section::of(bytes, target.arch()), "m_weights").expect("placed");
+        place(&mut made, Section::for_bytes(bytes, target.arch()), "m_weights").expect("placed");
         let file = object::File::parse(&*made).expect("an object");
         let found = file.sections().find(|s| s.size() == bytes).expect("the weights");
         let object::SectionFlags::Elf { sh_flags, .. } = found.flags() else { panic!("no ELF") };

@@ -30,7 +30,7 @@ pub fn joins(target: &Target) -> bool {
 /// The object of all `parts`; of one, that as it is.
 ///
 /// Errors: internal, where they are not as LLVM makes them.
-pub fn joined(mut parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
+pub fn link_objects(mut parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
     match parts.len() {
         1 => Ok(parts.remove(0)),
         _ => join(&parts),
@@ -40,7 +40,7 @@ pub fn joined(mut parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
 fn join(parts: &[Vec<u8>]) -> Result<Vec<u8>> {
     let parsed: Vec<File> = parts.iter().map(|part| File::parse(&part[..]).map_err(odd)).collect::<Result<_>>()?;
     let first = parsed.first().ok_or_else(|| odd("there is none"))?;
-    let mut whole = LinkedObject::of(first)?;
+    let mut whole = LinkedObject::new(first)?;
     let mut places = Vec::new();
     for (i, part) in parsed.iter().enumerate() {
         places.push(whole.sections(part, i == 0)?);
@@ -76,7 +76,7 @@ struct LinkedObject {
 }
 
 impl LinkedObject {
-    fn of(first: &File) -> Result<LinkedObject> {
+    fn new(first: &File) -> Result<LinkedObject> {
         let mut object = write::Object::new(first.format(), first.architecture(), first.endianness());
         object.flags = first.flags();
         Ok(LinkedObject { object, sections: HashMap::new(), seen: HashMap::new() })
@@ -101,7 +101,7 @@ impl LinkedObject {
             Some(&id) => id,
             None => {
                 let id = self.object.add_section(Vec::new(), name.into(), section.kind());
-                self.object.section_mut(id).flags = apart(section.flags());
+                self.object.section_mut(id).flags = unmerged_flags(section.flags());
                 self.sections.insert(name.to_string(), id);
                 id
             }
@@ -174,7 +174,7 @@ impl LinkedObject {
 
 /// The flags of a section whose constants linkers leave as they are: to merge them, they would have to know their size, which is not
 /// kept.
-fn apart(flags: SectionFlags) -> SectionFlags {
+fn unmerged_flags(flags: SectionFlags) -> SectionFlags {
     match flags {
         SectionFlags::Elf { sh_type, sh_flags } => {
             let merges = SHF_MERGE.0 | SHF_STRINGS.0;
@@ -242,7 +242,7 @@ mod tests {
     fn what_one_takes_from_another_is_in_the_whole_and_seen_by_nobody_else() {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64"), None).expect("a known target");
         let (parts, _) = llvm::objects(&[CALLER.to_string(), CALLEE.to_string()], &target).expect("objects");
-        let whole = joined(parts).expect("one object");
+        let whole = link_objects(parts).expect("one object");
         let file = File::parse(&whole[..]).expect("an object");
         let seen =
             |name: &str| file.symbols().find(|s| s.name() == Ok(name)).map(|s| (s.is_global(), s.is_undefined()));

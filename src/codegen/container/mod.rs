@@ -12,7 +12,7 @@ use bytes::Bytes;
 use object::{Object as _, ObjectSymbol};
 use std::fmt::Write;
 
-pub use elf_link::{joined, joins};
+pub use elf_link::{joins, link_objects};
 
 /// The alignment of weights in memory and, but for WebAssembly, in the file.
 pub const ALIGN: u64 = 64;
@@ -82,7 +82,7 @@ pub fn filled(
     target: &Target,
 ) -> Result<Pieces> {
     let gap = match target.format() {
-        ObjectFormat::Elf => elf::place(&mut made, elf::Section::of(bytes, target.arch()), symbol)?,
+        ObjectFormat::Elf => elf::place(&mut made, elf::Section::for_bytes(bytes, target.arch()), symbol)?,
         ObjectFormat::Coff => coff::place(&mut made, symbol).ok_or_else(missing)?,
         ObjectFormat::MachO => macho::place(&mut made).ok_or_else(missing)?,
         ObjectFormat::Wasm => wasm::place(&made, symbol).ok_or_else(missing)?,
@@ -130,13 +130,13 @@ fn behind(made: &[u8]) -> Gap {
 }
 
 /// Bytes of a file at `at`, as many as a number has.
-fn part<const N: usize>(file: &[u8], at: usize) -> Option<[u8; N]> {
+fn bytes_at<const N: usize>(file: &[u8], at: usize) -> Option<[u8; N]> {
     file.get(at..)?.first_chunk().copied()
 }
 
 /// A number of 32 bits, least byte first.
 fn word(file: &[u8], at: usize) -> Option<usize> {
-    part(file, at).map(|bytes| u32::from_le_bytes(bytes) as usize)
+    bytes_at(file, at).map(|bytes| u32::from_le_bytes(bytes) as usize)
 }
 
 /// Writes bytes over those of a file.

@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
     /// A number and as many bytes, as a reader of their own.
-    fn part(&mut self) -> Option<(u8, Reader<'a>)> {
+    fn next_section(&mut self) -> Option<(u8, Reader<'a>)> {
         let kind = self.byte()?;
         let count = self.number()?;
         let end = self.at.checked_add(count).filter(|&end| end <= self.end)?;
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
 /// The sections with their numbers.
 fn sections(made: &[u8]) -> impl Iterator<Item = (u8, Reader<'_>)> {
     let mut all = Reader { file: made, at: HEADER_BYTES, end: made.len() };
-    std::iter::from_fn(move || all.part())
+    std::iter::from_fn(move || all.next_section())
 }
 
 /// Where the zeros are that weights are to take the place of.
@@ -91,7 +91,7 @@ fn segments(made: &[u8]) -> Option<Vec<&[u8]>> {
     let linking = sections(made).filter(|section| section.0 == CUSTOM).map(|section| section.1);
     let mut linking = linking.into_iter().find_map(|mut s| (s.bytes()? == b"linking").then_some(s))?;
     linking.number()?;
-    let (_, mut info) = std::iter::from_fn(|| linking.part()).find(|part| part.0 == SEGMENT_INFO)?;
+    let (_, mut info) = std::iter::from_fn(|| linking.next_section()).find(|part| part.0 == SEGMENT_INFO)?;
     let mut names = Vec::new();
     for _ in 0..info.number()? {
         names.push(info.bytes()?);

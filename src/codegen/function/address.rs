@@ -79,21 +79,21 @@ impl FunctionEmitter<'_> {
                         return Err(Error::internal("codegen", format!("v{} is used outside its loop", v.0)));
                     }
                 },
-                Atom::Div(x, n) => match self.whole(x)? {
+                Atom::Div(x, n) => match self.element_offset(x)? {
                     Ok(i) => {
                         constant += i.div_euclid(*n) * c;
                         continue;
                     }
                     Err(name) => self.ins(&format!("udiv i64 {name}, {n}"), DType::S64, 1).text,
                 },
-                Atom::Rem(x, n) => match self.whole(x)? {
+                Atom::Rem(x, n) => match self.element_offset(x)? {
                     Ok(i) => {
                         constant += i.rem_euclid(*n) * c;
                         continue;
                     }
                     Err(name) => self.ins(&format!("urem i64 {name}, {n}"), DType::S64, 1).text,
                 },
-                Atom::Clamp(x, low, high) => match self.whole(x)? {
+                Atom::Clamp(x, low, high) => match self.element_offset(x)? {
                     Ok(i) => {
                         constant += i.clamp(*low, *high) * c;
                         continue;
@@ -121,7 +121,7 @@ impl FunctionEmitter<'_> {
     }
 
     /// The whole index: a constant, or a name.
-    pub(super) fn whole(&mut self, index: &Index) -> Result<Result<i64, String>> {
+    pub(super) fn element_offset(&mut self, index: &Index) -> Result<Result<i64, String>> {
         let (name, constant) = self.sum(index)?;
         Ok(match name {
             None => Ok(constant),

@@ -80,9 +80,9 @@ impl FunctionEmitter<'_> {
             Err(name) => Val { text: name, dtype: DType::S64, lanes: 1 },
         };
         match (self.coefficient(index), self.lane) {
-            (Some(0), _) | (_, None) => Ok(scalar(self.whole(index)?)),
+            (Some(0), _) | (_, None) => Ok(scalar(self.element_offset(index)?)),
             (Some(c), Some((_, lanes))) => {
-                let base = scalar(self.whole(index)?);
+                let base = scalar(self.element_offset(index)?);
                 let base = self.widen(&base, lanes);
                 let steps: Vec<String> = (0..lanes as i64).map(|l| format!("i64 {}", l * c)).collect();
                 Ok(self.ins(
@@ -91,7 +91,7 @@ impl FunctionEmitter<'_> {
                     lanes,
                 ))
             }
-            (None, Some(_)) => self.each_lane(|f| Ok(scalar(f.whole(index)?))),
+            (None, Some(_)) => self.each_lane(|f| Ok(scalar(f.element_offset(index)?))),
         }
     }
 

@@ -63,7 +63,7 @@ impl FunctionEmitter<'_> {
                 Ok(())
             }
             Stmt::Let { var, value, body } => {
-                self.bindings[var.index()] = match self.whole(value)? {
+                self.bindings[var.index()] = match self.element_offset(value)? {
                     Ok(value) => Binding::Constant(value),
                     Err(name) => Binding::Name(name),
                 };

@@ -184,7 +184,7 @@ pub fn erf_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let complement = exp_one_factor(f, &log);
     let square = mul(f, x, x);
     let near = in_pairs(f, &square, &NEAR_F32);
-    joined(f, x, &near, 0.93, &complement)
+    select_by_magnitude(f, x, &near, 0.93, &complement)
 }
 
 /// erf of f64.
@@ -201,11 +201,11 @@ pub fn erf_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     let complement = mul(f, &e, &scaled);
     let square = mul(f, x, x);
     let near = polynomial(f, &square, &NEAR_F64);
-    joined(f, x, &near, 1.0, &complement)
+    select_by_magnitude(f, x, &near, 1.0, &complement)
 }
 
 /// x·`near` below `edge`, beyond it 1 - `complement` with the sign of x.
-fn joined(f: &mut FunctionEmitter, x: &Val, near: &Val, edge: f64, complement: &Val) -> Val {
+fn select_by_magnitude(f: &mut FunctionEmitter, x: &Val, near: &Val, edge: f64, complement: &Val) -> Val {
     let size = magnitude(f, x);
     let near = mul(f, x, near);
     let far = sub(f, &number(x, 1.0), complement);

@@ -27,7 +27,7 @@ struct Reduced {
 fn reduce_f32(f: &mut FunctionEmitter, x: &Val) -> Reduced {
     let biased = fma(f, x, &number(x, std::f64::consts::LOG2_E), &number(x, EXPONENT));
     let n = sub(f, &biased, &number(x, EXPONENT));
-    let r = rest(f, x, &n, 1.0);
+    let r = reduced_argument(f, x, &n, 1.0);
     Reduced { biased, n, r }
 }
 
@@ -64,12 +64,12 @@ fn times_power(f: &mut FunctionEmitter, y: &Val, by: &Reduced) -> Val {
 fn reduce(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
     let scaled = mul(f, x, &number(x, std::f64::consts::LOG2_E));
     let n = round(f, ScalarOp::RoundNearestEven, &scaled);
-    let r = rest(f, x, &n, 1.0);
+    let r = reduced_argument(f, x, &n, 1.0);
     (n, r)
 }
 
 /// x - `sign`·n·ln2.
-fn rest(f: &mut FunctionEmitter, x: &Val, n: &Val, sign: f64) -> Val {
+fn reduced_argument(f: &mut FunctionEmitter, x: &Val, n: &Val, sign: f64) -> Val {
     // ln2 in two parts, the first with zeros at the end, so that n times it is exact.
     let (high, low) = if x.dtype == DType::F32 {
         (0.693_145_75, 1.428_606_8e-6)
@@ -183,7 +183,7 @@ fn one_and_exp(f: &mut FunctionEmitter, x: &Val) -> Val {
     let biased = at_most(f, &biased, EXPONENT + 127.0);
     let n = sub(f, &biased, &number(x, EXPONENT));
     // -r: where n is held back, it is so large that the product overflows
-    let minus = rest(f, &limited, &n, -1.0);
+    let minus = reduced_argument(f, &limited, &n, -1.0);
     let q = polynomial(
         f,
         &minus,

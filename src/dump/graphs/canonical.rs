@@ -11,7 +11,7 @@ const MOST_DEPTH: usize = 64;
 
 /// The bytes of `data`, one message of type `M`, in that form. Errors: `BadEncoding`.
 pub fn encode<M: protobuf::MessageFull>(data: &Bytes) -> Result<Vec<u8>> {
-    message(WireReader::new(data, "message"), &FieldContainer::of::<M>(), 0)
+    message(WireReader::new(data, "message"), &FieldContainer::message::<M>(), 0)
 }
 
 /// One field, or all of a packed list.
@@ -54,7 +54,7 @@ fn message(mut reader: WireReader, scope: &FieldContainer, depth: usize) -> Resu
                 if kind.is_some_and(|k| !k.repeated) {
                     parts.retain(|p| p.number != number);
                 }
-                plain(&field, &mut bytes);
+                write_verbatim(&field, &mut bytes);
                 parts.push(Part { number, key: Vec::new(), bytes });
             }
         }
@@ -99,7 +99,7 @@ fn packed(field: &WireField, kind: &FieldType, out: &mut Vec<u8>) -> Result<()> 
 }
 
 /// A field as it came.
-fn plain(field: &WireField, out: &mut Vec<u8>) {
+fn write_verbatim(field: &WireField, out: &mut Vec<u8>) {
     match field.value {
         WireValue::Varint(v) => put_number(out, field.number, v),
         WireValue::Bytes(v) => put_bytes(out, field.number, v),

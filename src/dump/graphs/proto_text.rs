@@ -16,7 +16,7 @@ const MOST_DEPTH: usize = 64;
 /// `BadEncoding`.
 pub fn print<M: protobuf::MessageFull>(data: &Bytes) -> Result<String> {
     let mut out = String::new();
-    message(WireReader::new(data, "message"), &FieldContainer::of::<M>(), 0, &mut out)?;
+    message(WireReader::new(data, "message"), &FieldContainer::message::<M>(), 0, &mut out)?;
     Ok(out)
 }
 

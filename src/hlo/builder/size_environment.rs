@@ -95,7 +95,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// The upper bound that the caller allows for a data-dependent size at a node, if nothing else bounds it.
     pub fn bound(&self, node: &str) -> u64 {
-        self.assumed.bounds.of(node)
+        self.assumed.bounds.of_node(node)
     }
     /// Records a run-time check: calls fail whose value exceeds the claim's bound. Only claims of the entry take effect; those of an
     /// inner computation must be carried out of it by whoever opened it.

@@ -31,7 +31,7 @@ pub fn module(face: &Face) -> Result<String> {
             return Err(Error::user(Code::BadOption, told));
         }
     };
-    let names = ArgumentNames::of(entry);
+    let names = ArgumentNames::new(entry);
     let mut parts = vec![
         ("{VERSION}", env!("CARGO_PKG_VERSION").to_string()),
         ("{WORKSPACE_ALIGN}", WORKSPACE_ALIGN.to_string()),
@@ -82,7 +82,7 @@ struct ArgumentNames {
 }
 
 impl ArgumentNames {
-    fn of(entry: &EntryPoint) -> ArgumentNames {
+    fn new(entry: &EntryPoint) -> ArgumentNames {
         let (program, sizes) = (&entry.program, &entry.sizes);
         let args = fields(&program.args, sizes, &sizes.args);
         let results = fields(&program.results, sizes, &sizes.results);

@@ -105,7 +105,7 @@ pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
     let sources = values::sources(taken.iter().map(|p| (p.at, &p.dims[..])));
     let mut feeds = Vec::new();
     for port in &mut taken {
-        port.value = scene.fact(port.at).and_then(|fact| values::of(fact, &sources));
+        port.value = scene.fact(port.at).and_then(|fact| values::argument_value(fact, &sources));
         match &port.value {
             Some(value) => values::stand_in(&mut program, port.at, value, &sources),
             None => feeds.push(feed(scene, port)),

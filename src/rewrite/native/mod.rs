@@ -125,16 +125,16 @@ impl<'a> Library<'a> {
         asked: &str,
         dumps: Option<Dumps>,
     ) -> Result<Self> {
-        let mut told = GivenFeeds::of(program, &native.request)?;
+        let mut told = GivenFeeds::collect(program, &native.request)?;
         let assumed = told.assume(program).into_iter().collect();
         let flags = told.flags(program);
         let facts = infer::infer(program, &told.given);
         let untold = Request { feeds: Vec::new(), dims: Vec::new(), ..native.request.clone() };
-        let always = infer::infer(program, &GivenFeeds::of(program, &untold)?.given);
-        let constants = Constants::of(program, variables)?;
+        let always = infer::infer(program, &GivenFeeds::collect(program, &untold)?.given);
+        let constants = Constants::collect(program, variables)?;
         let said = format!("{native:?} {asked} {}", env!("CARGO_PKG_VERSION"));
         let known = constants.hash(hash(hash(BASIS, file), said.as_bytes()));
-        let bounds = OpenSizeBounds::of(&facts, &told.sizes);
+        let bounds = OpenSizeBounds::from_facts(&facts, &told.sizes);
         let prefix = format!("{}_{known:016x}", native.name);
         let (compiled, dumped) = (Vec::new(), Vec::new());
         let contractions = 0;

@@ -25,7 +25,7 @@ pub struct GivenFeeds {
 impl GivenFeeds {
     /// Collects the feeds of `program` as `request` describes them. Errors: `UnknownTensor` for feeds that are not there, `BadOption` for a
     /// size with two bounds.
-    pub fn of(program: &Program, request: &Request) -> Result<GivenFeeds> {
+    pub fn collect(program: &Program, request: &Request) -> Result<GivenFeeds> {
         // this one restores what others use, and takes and gives nothing
         let signatures = program.signatures.iter().filter(|s| s.name != "__saved_model_init_op");
         let mut asked: Vec<Vec<String>> = signatures.map(|s| vec![s.name.clone()]).collect();
@@ -125,7 +125,7 @@ pub struct OpenSizeBounds {
 
 impl OpenSizeBounds {
     /// Bounds of the open sizes in `facts`, which were inferred from feeds with `sizes`. Sizes computed from other sizes grow with them.
-    pub fn of(facts: &Facts, sizes: &[Size]) -> OpenSizeBounds {
+    pub fn from_facts(facts: &Facts, sizes: &[Size]) -> OpenSizeBounds {
         let told = |value: fn(&Size) -> u64| {
             let told = facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number])));
             facts.symbols.values(&told.collect())

@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub fn text(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &Target) -> String {
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     for (number, cluster) in clusters.iter().enumerate() {
-        one(&mut out, number, &super::op(prefix, number), cluster);
+        write_cluster(&mut out, number, &super::op(prefix, number), cluster);
     }
     let all: Vec<String> = (0..clusters.len()).map(|i| format!("ptr @c{i}")).collect();
     let workspace = clusters.iter().map(|c| c.face.workspace_bytes).max().unwrap_or(0).max(64);
@@ -34,7 +34,7 @@ pub fn text(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &T
     out
 }
 
-fn one(out: &mut String, n: usize, op: &str, cluster: &CompiledCluster) {
+fn write_cluster(out: &mut String, n: usize, op: &str, cluster: &CompiledCluster) {
     let name = &cluster.name;
     string(out, &format!("op{n}"), op);
     string(out, &format!("fits{n}"), &super::fits(op));
@@ -67,7 +67,7 @@ fn one(out: &mut String, n: usize, op: &str, cluster: &CompiledCluster) {
         cluster.args.len(),
         cluster.face.results.len(),
         sizes.all.len(),
-        sizes.given(),
+        sizes.count_from_caller(),
         i32::from(cluster.by_rows),
     );
 }

@@ -32,7 +32,7 @@ pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) ->
 }
 
 /// The value that a fact tells, if all of it is known or a size that `sources` have.
-pub fn of(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
+pub fn argument_value(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
     let ints = match fact.value.as_ref()? {
         KnownElements::Tensor(tensor) => return Some(ArgumentValue { tensor: tensor.clone(), sizes: Vec::new() }),
         KnownElements::Ints(ints) => ints,

@@ -17,7 +17,7 @@ pub struct Constants {
 impl Constants {
     /// Values of the `variables` of the program that no call changes. A program without signatures has none: nothing says who else changes
     /// what. Errors: those of [`prepare::served`].
-    pub fn of(program: &Program, variables: &[Variable]) -> Result<Constants> {
+    pub fn collect(program: &Program, variables: &[Variable]) -> Result<Constants> {
         let Some(served) = prepare::served(program, &Request::default())? else {
             return Ok(Constants::default());
         };

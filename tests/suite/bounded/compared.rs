@@ -72,7 +72,7 @@ pub type Reference<'a> = &'a dyn Fn(&[u64], &[Tensor]) -> Vec<Tensor>;
 pub fn compared(lowered: &Lowered, reference: Reference, rounds: usize, seed: u64) -> bool {
     let sized = lowered.sized.as_ref().expect("sizes vary");
     let sizes = &sized.sizes;
-    let given = sizes.given();
+    let given = sizes.count_from_caller();
     let mut numbers = Numbers(seed);
     let whole: Vec<u64> = sizes.all[..given].iter().map(|s| s.most).collect();
     let bounds = std::iter::once((&whole, &lowered.module)).chain(sized.smaller.iter().map(|r| (&r.most, &r.module)));

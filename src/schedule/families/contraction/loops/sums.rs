@@ -12,7 +12,7 @@ pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[Axis], outputs: u64) -
     let steps = sum.first().map_or(1, |x| x.extent);
     match dtype {
         DType::F32 => SumParts::of_floats(steps, product(sum) / steps.max(1), outputs),
-        _ => SumParts::whole(steps),
+        _ => SumParts::in_order(steps),
     }
 }
 

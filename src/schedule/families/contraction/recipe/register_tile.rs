@@ -107,7 +107,7 @@ pub const MOST_ROWS: u64 = 14;
 /// one copy, or could use (a vector if several rows read them).
 pub fn packed_columns(target: &KernelTarget<'_>, tile: &Tile, dtype: DType, form: &str) -> u64 {
     let panels = &target.panels;
-    match panels.of(form).filter(|panel| tile.reads(panel.columns, dtype)) {
+    match panels.find(form).filter(|panel| tile.reads(panel.columns, dtype)) {
         Some(panel) => panel.columns,
         None if panels.are_for_others && tile.high * tile.wide > 1 => tile.lanes,
         None => tile.columns(),
@@ -140,7 +140,7 @@ pub fn best_of(target: &KernelTarget<'_>, mut all: Vec<(f64, Tile)>, dtype: DTyp
     // a stable sort: of equal ones the first
     all.sort_by(|x, y| x.0.total_cmp(&y.0));
     let least = all.first().map_or(0.0, |best| best.0);
-    if let Some(panel) = target.panels.of(form) {
+    if let Some(panel) = target.panels.find(form) {
         let near = || all.iter().filter(|(time, _)| *time < MOST_SHARED * least).map(|(_, tile)| tile);
         // the very same also reads what lies vector by vector
         let mut same = near().filter(|tile| (tile.columns(), tile.lanes) == (panel.columns, panel.lanes));
