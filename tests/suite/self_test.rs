@@ -182,15 +182,21 @@ fn classes_of_cpp_and_modules_of_rust_have_it() {
 
 /// On emulated machines: the driver calls the self-test behind its own call.
 fn passes_on(toolchain: Option<Toolchain>, graphs: &[&str]) {
+    passes_through(toolchain, graphs, &[], |_| ());
+}
+
+/// The same, with an object that `build` makes of what `emit` asks for.
+fn passes_through(toolchain: Option<Toolchain>, graphs: &[&str], emit: &[&str], build: impl Fn(&Path)) {
     let Some(toolchain) = toolchain else { return };
     for name in graphs {
         let folder = tempfile::tempdir().expect("a scratch folder");
         let cpu: Vec<&str> = toolchain.cpu.iter().flat_map(|cpu| ["--cpu", cpu]).collect();
-        let more = [&["--target", toolchain.triple, "--self-test", "1"], &cpu[..]].concat();
+        let more = [&["--target", toolchain.triple, "--self-test", "1"], &cpu[..], emit].concat();
         compile(&format!("testdata/graphs/{name}/graph.pb"), folder.path(), &more);
         for (key, value) in npz(&path(&format!("testdata/graphs/{name}/feeds.npz"))) {
             std::fs::write(folder.path().join(format!("in.{}", key.replace('/', "_"))), &value.bytes).expect("written");
         }
+        build(folder.path());
         toolchain.call(folder.path());
     }
 }
@@ -203,6 +209,17 @@ fn it_passes_on_aarch64() {
 #[test]
 fn it_passes_on_a_microcontroller() {
     passes_on(Toolchain::cortex_m4(), &["attention", "conv_net"]);
+}
+
+/// C source through the compiler that such boards have, without a line of LLVM's code.
+#[test]
+fn source_passes_on_a_microcontroller() {
+    let Some(compiler) = program(&["arm-none-eabi-gcc"]) else { return };
+    let processor = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-ffreestanding"];
+    let flags = ["-std=c99", "-O2", "-fno-math-errno", "-c", "m.c", "-o", "m.o"];
+    passes_through(Toolchain::cortex_m4(), &["attention", "conv_net"], &["--emit", "c,header"], |folder| {
+        ran(Command::new(compiler).args(processor).args(flags).current_dir(folder));
+    });
 }
 
 #[test]
