@@ -1,5 +1,5 @@
 //! Work, borders, texts: what can be told without a browser.
-use super::{flops, part, with_copies};
+use super::{cluster_border, flops, with_copies};
 use crate::cluster::{self, Entrance, GraphCut, JitLevel, Options};
 use crate::graph::Program;
 use crate::infer::{self, Facts};
@@ -41,7 +41,7 @@ fn a_cluster_is_cut_at_its_border() {
     let open = prepare::open(&program, &Request::default()).expect("feeds and fetches");
     let facts = infer::infer(&program, &open.feeds);
     let inside = |id: crate::graph::NodeId| found.nodes[id.0 as usize].cluster.is_ok();
-    let cut = super::cluster_border(&program, &facts, &inside).expect("all sizes are known");
+    let cut = cluster_border(&program, &facts, &inside).expect("all sizes are known");
     let names = |all: Vec<&str>| all.iter().map(|n| n.to_string()).collect::<Vec<_>>();
     assert_eq!(cut.feeds.iter().map(|f| f.info.name.clone()).collect::<Vec<_>>(), names(vec!["image:0"]));
     assert_eq!(cut.fetches.iter().map(|f| f.0.clone()).collect::<Vec<_>>(), names(vec!["Identity:0"]));
