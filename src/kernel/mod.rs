@@ -189,7 +189,7 @@ pub enum Expr {
     Const(DType, u64),
     /// An element of a buffer.
     Load(BufId, Index),
-    /// Neighbouring elements of a buffer of bf16 or bytes as one u32, the first in the low end.
+    /// Neighbouring elements of a buffer of elements of 8 or 16 bits as one u32, the first in the low end.
     Word(BufId, Index),
     /// The products of the elements of two words, and a sum that they are added to.
     DotProduct {
@@ -218,7 +218,7 @@ pub enum Expr {
 
 /// The type of the sums that an instruction for words adds to.
 pub fn dot_type(instruction: DotInstruction) -> DType {
-    if instruction.is_of_bytes() { DType::S32 } else { DType::F32 }
+    if instruction.is_of_integers() { DType::S32 } else { DType::F32 }
 }
 
 impl Expr {

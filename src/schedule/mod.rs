@@ -54,7 +54,7 @@ use plan::demand::Demand;
 use plan::loop_state::Variables;
 use plan::split_level::{SplitLevel, SplitScope};
 use plan::text::{self, PlanText};
-use plan::{Plan, channel_scales, rematerialize, sink, split};
+use plan::{Plan, channel_scales, rematerialize, short_operands, sink, split};
 use search::{Aims, Candidate};
 
 /// By how much constants may grow for speed, at most, beside a twenty-fourth.
@@ -94,6 +94,8 @@ pub fn build_with(
     let module = scaled.as_ref().unwrap_or(module);
     let again = rematerialize::in_readers(module);
     let module = again.as_ref().unwrap_or(module);
+    let widened = short_operands::widened(module, target.machine());
+    let module = widened.as_ref().unwrap_or(module);
     let state = lowered.state.iter().map(|v| (v.info.clone(), v.changed));
     let state = crate::kernel::state::lay_out(state);
     let changed = state.iter().filter(|v| v.changed).map(|v| v.info.bytes());

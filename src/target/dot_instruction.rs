@@ -1,8 +1,8 @@
-//! Instructions that add the products of neighbouring elements to a sum: two of bfloat16 to an f32, four of a byte to an s32.
+//! Instructions that add the products of neighbouring elements to a sum: two of bfloat16 to an f32, four of a byte or two of 16 bits to an s32.
 use super::Level;
 
 /// An instruction that multiplies the elements of two 32-bit words and adds the products to a sum. For bfloat16 an instruction differs in how
-/// `z + x₀·y₀ + x₁·y₁` is rounded, and takes subnormal numbers as zeros; sums of bytes are exact modulo 2^32.
+/// `z + x₀·y₀ + x₁·y₁` is rounded, and takes subnormal numbers as zeros; sums of integers are exact modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DotInstruction {
     /// AVX512-BF16's `vdpbf16ps` (Intel's manual, volume 2C): `z + x₁·y₁`, rounded to nearest, and `x₀·y₀` added to that likewise.
@@ -16,6 +16,10 @@ pub enum DotInstruction {
     Sdot,
     /// AArch64's `udot` (FEAT_DotProd): bytes without a sign.
     Udot,
+    /// `pmaddwd` of SSE2, AVX2 and AVX-512 BW (Intel's manual, volume 2B) and an addition: 16 bits with a sign.
+    Pmaddwd,
+    /// AVX512-VNNI's `vpdpwssd` (Intel's manual, volume 2C): 16 bits with a sign.
+    Vpdpwssd,
 }
 
 impl DotInstruction {
@@ -35,34 +39,58 @@ impl DotInstruction {
             Level::Sse2 | Level::Avx2 | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => None,
         }
     }
-    /// LLVM's name of the feature.
-    pub fn feature(self) -> &'static str {
+    /// The instructions for integers of 16 bits in the instruction set of `level`, the best first, of which not all of its processors have
+    /// the first.
+    pub(super) fn of_shorts(level: Level) -> &'static [DotInstruction] {
+        match level {
+            Level::Avx512 => &[DotInstruction::Vpdpwssd, DotInstruction::Pmaddwd],
+            Level::Avx2 | Level::Sse2 => &[DotInstruction::Pmaddwd],
+            Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => &[],
+        }
+    }
+    /// LLVM's name of the feature; `None`: each machine of the instruction set has it.
+    pub fn feature(self) -> Option<&'static str> {
         match self {
-            DotInstruction::Avx512Bf16 => "avx512bf16",
-            DotInstruction::Bfdot => "bf16",
-            DotInstruction::Vpdpbusd => "avx512vnni",
-            DotInstruction::Sdot | DotInstruction::Udot => "dotprod",
+            DotInstruction::Avx512Bf16 => Some("avx512bf16"),
+            DotInstruction::Bfdot => Some("bf16"),
+            DotInstruction::Vpdpbusd | DotInstruction::Vpdpwssd => Some("avx512vnni"),
+            DotInstruction::Sdot | DotInstruction::Udot => Some("dotprod"),
+            DotInstruction::Pmaddwd => None,
         }
     }
     /// The number of elements in a word.
     pub fn terms(self) -> u64 {
         match self {
-            DotInstruction::Avx512Bf16 | DotInstruction::Bfdot => 2,
+            DotInstruction::Avx512Bf16 | DotInstruction::Bfdot | DotInstruction::Pmaddwd | DotInstruction::Vpdpwssd => {
+                2
+            }
             DotInstruction::Vpdpbusd | DotInstruction::Sdot | DotInstruction::Udot => 4,
         }
     }
-    /// Whether its sums are integers of 32 bits, of bytes; else they are f32, of bfloat16.
-    pub fn is_of_bytes(self) -> bool {
-        self.terms() == 4
+    /// Whether its sums are integers of 32 bits; else they are f32, of bfloat16.
+    pub fn is_of_integers(self) -> bool {
+        !matches!(self, DotInstruction::Avx512Bf16 | DotInstruction::Bfdot)
+    }
+    /// Whether the elements of the first and of the second operand have a sign.
+    pub fn signs(self) -> [bool; 2] {
+        match self {
+            DotInstruction::Vpdpbusd => [false, true],
+            DotInstruction::Udot => [false, false],
+            _ => [true, true],
+        }
     }
     /// The bits of the sum `z` of one element and the products of two words, whose first elements are in the low end.
     pub fn sum(self, x: u32, y: u32, z: u32) -> u32 {
         let halves = |word: u32| [word << 16, word & 0xffff_0000].map(|bits| flushed(f32::from_bits(bits)));
-        let unsigned = |word: u32| word.to_le_bytes().map(i32::from);
-        let signed = |word: u32| word.to_le_bytes().map(|byte| i32::from(byte.cast_signed()));
-        let of_bytes = |x: [i32; 4], y: [i32; 4]| {
-            let products = x.iter().zip(y).map(|(x, y)| (x * y).cast_unsigned());
-            products.fold(z, u32::wrapping_add)
+        let bits = 32 / self.terms() as u32;
+        let element = |word: u32, place: u64, is_signed: bool| {
+            let at_top = word << (32 - bits - bits * place as u32);
+            if is_signed { (at_top.cast_signed() >> (32 - bits)).cast_unsigned() } else { at_top >> (32 - bits) }
+        };
+        let products = || {
+            let [first, second] = self.signs();
+            let all = (0..self.terms()).map(|i| element(x, i, first).wrapping_mul(element(y, i, second)));
+            all.fold(z, u32::wrapping_add)
         };
         let ([x0, x1], [y0, y1], sum) = (halves(x), halves(y), flushed(f32::from_bits(z)));
         match self {
@@ -75,9 +103,7 @@ impl DotInstruction {
                 let products = add_to_odd(flushed(x0 * y0), flushed(x1 * y1));
                 add_to_odd(sum, products).to_bits()
             }
-            DotInstruction::Vpdpbusd => of_bytes(unsigned(x), signed(y)),
-            DotInstruction::Sdot => of_bytes(signed(x), signed(y)),
-            DotInstruction::Udot => of_bytes(unsigned(x), unsigned(y)),
+            _ => products(),
         }
     }
 }

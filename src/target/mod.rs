@@ -53,6 +53,8 @@ pub struct Target {
     pub bf16_dot: Option<DotInstruction>,
     /// The instruction for sums of four products of bytes, where there is one.
     pub byte_dot: Option<DotInstruction>,
+    /// The instruction for sums of two products of 16 bits, where there is one.
+    pub short_dot: Option<DotInstruction>,
     /// Whether blocks of bfloat16 are multiplied by tiles, as [`tiles`] has them.
     pub bf16_tiles: bool,
     /// Sizes of the data caches.
@@ -106,6 +108,7 @@ impl Target {
             fma: level.has_fma(),
             bf16_dot,
             byte_dot: DotInstruction::of_bytes(level).filter(has),
+            short_dot: DotInstruction::of_shorts(level).iter().copied().find(has),
             bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && tiles::has(cpu, here, told),
             caches: Caches::of(cpu.name),
             ports: if level == Level::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
@@ -113,7 +116,9 @@ impl Target {
     }
     /// Adds the feature that code with this instruction needs.
     pub fn require(&mut self, instruction: DotInstruction) {
-        self.switch_on(instruction.feature());
+        if let Some(feature) = instruction.feature() {
+            self.switch_on(feature);
+        }
     }
     /// Adds a feature where it is not on.
     fn switch_on(&mut self, name: &str) {
@@ -134,6 +139,7 @@ impl Target {
             features: String::new(),
             bf16_dot: None,
             byte_dot: None,
+            short_dot: None,
             bf16_tiles: false,
             ..self.clone()
         }
@@ -255,7 +261,7 @@ fn unknown_cpu(arch: Arch, name: &str) -> Diagnostic {
 
 /// Whether a processor has an instruction: as its features say, else as this machine has it, else by its name.
 fn has_instruction(instruction: DotInstruction, cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
-    let feature = instruction.feature();
+    let Some(feature) = instruction.feature() else { return true };
     told(feature).unwrap_or_else(|| (here && machine_has(instruction)) || cpu.has(feature))
 }
 
@@ -263,7 +269,8 @@ fn has_instruction(instruction: DotInstruction, cpu: Cpu, here: bool, told: impl
 fn machine_has(instruction: DotInstruction) -> bool {
     match instruction {
         DotInstruction::Avx512Bf16 => std::is_x86_feature_detected!("avx512bf16"),
-        DotInstruction::Vpdpbusd => std::is_x86_feature_detected!("avx512vnni"),
+        DotInstruction::Vpdpbusd | DotInstruction::Vpdpwssd => std::is_x86_feature_detected!("avx512vnni"),
+        DotInstruction::Pmaddwd => true,
         DotInstruction::Bfdot | DotInstruction::Sdot | DotInstruction::Udot => false,
     }
 }
@@ -273,7 +280,9 @@ fn machine_has(instruction: DotInstruction) -> bool {
     match instruction {
         DotInstruction::Bfdot => std::arch::is_aarch64_feature_detected!("bf16"),
         DotInstruction::Sdot | DotInstruction::Udot => std::arch::is_aarch64_feature_detected!("dotprod"),
-        DotInstruction::Avx512Bf16 | DotInstruction::Vpdpbusd => false,
+        DotInstruction::Avx512Bf16 | DotInstruction::Vpdpbusd | DotInstruction::Pmaddwd | DotInstruction::Vpdpwssd => {
+            false
+        }
     }
 }
 

@@ -58,7 +58,7 @@ pub fn narrow(r: &mut Random) -> Case {
     product(r, [dtype; 3], &sizes)
 }
 
-/// Bytes with and without a sign on either side, and sums of 32 bits.
+/// Bytes with and without a sign on either side, or integers of 16 bits, and sums of 32 bits.
 pub fn byte_products(r: &mut Random) -> Case {
     let step = r.of(&[4, 4, 4, 1]);
     let sum = step * some(r, 120);
@@ -69,7 +69,10 @@ pub fn byte_products(r: &mut Random) -> Case {
         columns: vec![some(r, 90)],
     };
     let bytes = [DType::S8, DType::U8];
-    let types = [r.of(&bytes), r.of(&bytes), DType::S32];
+    let types = match r.below(6) {
+        0 => [DType::S16, DType::S16, DType::S32],
+        _ => [r.of(&bytes), r.of(&bytes), DType::S32],
+    };
     product(r, types, &sizes)
 }
 
@@ -132,9 +135,10 @@ fn product(r: &mut Random, [left_type, right_type, dtype]: [DType; 3], sizes: &S
     t.finish()
 }
 
-/// What arrays of a type are filled with where others of a module are filled with `fill`: bytes with the least and the largest ones among them.
+/// Fill for arrays of a type where others of a module are filled with `fill`: integers of 8 and 16 bits with the least and the largest ones
+/// among them.
 pub fn fill_of(dtype: DType, fill: Fill) -> Fill {
-    if matches!(dtype, DType::S8 | DType::U8) { Fill::Corners } else { fill }
+    if matches!(dtype, DType::S8 | DType::U8 | DType::S16) { Fill::Corners } else { fill }
 }
 
 /// What may follow a product or a convolution, whose last axis is that of its channels.

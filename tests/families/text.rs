@@ -198,6 +198,7 @@ fn literal(r: &mut Random, dtype: DType, dims: &[u64]) -> String {
         None if dtype.is_complex() => format!("({}, {})", quarter(r), quarter(r)),
         None if dtype.is_float() => quarter(r).to_string(),
         None if dtype == DType::S8 => r.of(&[-128, -127, -1, 0, 1, 64, 127, -77]).to_string(),
+        None if dtype == DType::S16 => r.of(&[-32768, -32767, -1, 0, 1, 255, 32767, -7777]).to_string(),
         None if dtype == DType::U8 => r.of(&[255, 254, 1, 0, 128, 64, 127, 77]).to_string(),
         None if dtype.is_signed() => (r.below(9) as i64 - 4).to_string(),
         None => r.below(9).to_string(),

@@ -67,7 +67,7 @@ fn for_any_machine(bundle: &Bundle) -> Result<Bundle> {
 
 /// Whether a kernel has sums that are rounded as an instruction of some processors rounds them.
 fn has_instructions(kernel: &Kernel) -> bool {
-    kernel.dot_instructions().any(|dot| !dot.is_of_bytes()) || has_tiles(&kernel.body)
+    kernel.dot_instructions().any(|dot| !dot.is_of_integers()) || has_tiles(&kernel.body)
 }
 
 fn has_tiles(all: &[Stmt]) -> bool {

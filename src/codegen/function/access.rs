@@ -46,51 +46,63 @@ impl FunctionEmitter<'_> {
         Ok(self.ins(&format!("load {ty}, ptr {at}, align {bytes}"), DType::U32, lanes))
     }
 
-    /// [`crate::kernel::Expr::DotProduct`] by the target's instruction.
+    /// [`crate::kernel::Expr::DotProduct`] by the target's instruction, or where it has none for these integers by others.
     pub(super) fn dot_product(&mut self, instruction: DotInstruction, x: &Val, y: &Val, z: &Val) -> Result<Val> {
         let lanes = x.lanes.max(y.lanes).max(z.lanes);
         let [x, y, z] = [x, y, z].map(|value| self.widen(value, lanes));
-        if self.target.byte_dot.is_none() && instruction.is_of_bytes() {
-            return Ok(self.sum_of_bytes(instruction, &x, &y, &z));
+        let known = [self.target.bf16_dot, self.target.byte_dot, self.target.short_dot];
+        let is_known = known.into_iter().flatten().any(|other| other.feature() == instruction.feature());
+        if !is_known && instruction.is_of_integers() {
+            return Ok(self.sum_of_integers(instruction, &x, &y, &z));
         }
+        let bits = 32 * lanes;
         let callee = match (instruction, lanes) {
-            (DotInstruction::Avx512Bf16, 4 | 8 | 16) => format!("@llvm.x86.avx512bf16.dpbf16ps.{}", 32 * lanes),
+            (DotInstruction::Avx512Bf16, 4 | 8 | 16) => format!("@llvm.x86.avx512bf16.dpbf16ps.{bits}"),
             (DotInstruction::Bfdot, 2 | 4) => format!("@llvm.aarch64.neon.bfdot.v{lanes}f32.v{}bf16", 2 * lanes),
-            (DotInstruction::Vpdpbusd, 4 | 8 | 16) => format!("@llvm.x86.avx512.vpdpbusd.{}", 32 * lanes),
+            (DotInstruction::Vpdpbusd, 4 | 8 | 16) => format!("@llvm.x86.avx512.vpdpbusd.{bits}"),
+            (DotInstruction::Vpdpwssd, 4 | 8 | 16) => format!("@llvm.x86.avx512.vpdpwssd.{bits}"),
+            (DotInstruction::Pmaddwd, 4) => "@llvm.x86.sse2.pmadd.wd".to_string(),
+            (DotInstruction::Pmaddwd, 8) => "@llvm.x86.avx2.pmadd.wd".to_string(),
+            (DotInstruction::Pmaddwd, 16) => "@llvm.x86.avx512.pmaddw.d.512".to_string(),
             (DotInstruction::Sdot, 2 | 4) => format!("@llvm.aarch64.neon.sdot.v{lanes}i32.v{}i8", 4 * lanes),
             (DotInstruction::Udot, 2 | 4) => format!("@llvm.aarch64.neon.udot.v{lanes}i32.v{}i8", 4 * lanes),
             _ => {
-                let what = format!("{} has no sums of {lanes} words", instruction.feature());
+                let what = format!("{instruction:?} has no sums of {lanes} words");
                 return Err(Error::internal("codegen", what));
             }
         };
-        let (part, ty) = match dot_type(instruction) {
-            DType::S32 => (DType::S8, format!("<{} x i8>", 4 * lanes)),
-            _ => (DType::BF16, format!("<{} x bfloat>", 2 * lanes)),
+        let elements = instruction.terms() * lanes;
+        let (part, name) = match (instruction.is_of_integers(), instruction.terms()) {
+            (false, _) => (DType::BF16, "bfloat"),
+            (true, 2) => (DType::S16, "i16"),
+            (true, _) => (DType::S8, "i8"),
         };
+        let ty = format!("<{elements} x {name}>");
         let [x, y] = [x, y].map(|words| {
             let cast = format!("bitcast {} {} to {ty}", words.ty(), words.text);
-            self.ins(&cast, part, instruction.terms() * lanes).text
+            self.ins(&cast, part, elements).text
         });
+        let dtype = dot_type(instruction);
+        if instruction == DotInstruction::Pmaddwd {
+            let products = self.ins(&format!("call {} {callee}({ty} {x}, {ty} {y})", z.ty()), dtype, lanes);
+            return Ok(self.ins(&format!("add {} {}, {}", z.ty(), z.text, products.text), dtype, lanes));
+        }
         let sum = format!("call {} {callee}({} {}", z.ty(), z.ty(), z.text);
-        Ok(self.ins(&format!("{sum}, {ty} {x}, {ty} {y})"), dot_type(instruction), lanes))
+        Ok(self.ins(&format!("{sum}, {ty} {x}, {ty} {y})"), dtype, lanes))
     }
 
-    /// A sum of products of bytes, for targets without the instruction for it.
-    fn sum_of_bytes(&mut self, instruction: DotInstruction, x: &Val, y: &Val, z: &Val) -> Val {
+    /// A sum of products of integers by shifts, multiplications and additions.
+    fn sum_of_integers(&mut self, instruction: DotInstruction, x: &Val, y: &Val, z: &Val) -> Val {
         let (lanes, ty) = (z.lanes, value_type(DType::S32, z.lanes));
-        let is_signed = match instruction {
-            DotInstruction::Sdot => [true, true],
-            DotInstruction::Udot => [false, false],
-            _ => [false, true],
-        };
+        let bits = 32 / instruction.terms();
+        let [first_sign, second_sign] = instruction.signs();
         let mut sum = z.clone();
-        for byte in 0..instruction.terms() {
-            let [first, second] = [(x, is_signed[0]), (y, is_signed[1])].map(|(words, is_signed)| {
-                let to_top = self.constant(DType::S32, 24 - 8 * byte, lanes).text;
+        for place in 0..instruction.terms() {
+            let [first, second] = [(x, first_sign), (y, second_sign)].map(|(words, is_signed)| {
+                let to_top = self.constant(DType::S32, 32 - bits - bits * place, lanes).text;
                 let at_top = self.ins(&format!("shl {ty} {}, {to_top}", words.text), DType::S32, lanes);
-                let (op, by) = (if is_signed { "ashr" } else { "lshr" }, self.constant(DType::S32, 24, lanes).text);
-                self.ins(&format!("{op} {ty} {}, {by}", at_top.text), DType::S32, lanes)
+                let (op, by) = (if is_signed { "ashr" } else { "lshr" }, self.constant(DType::S32, 32 - bits, lanes));
+                self.ins(&format!("{op} {ty} {}, {}", at_top.text, by.text), DType::S32, lanes)
             });
             let product = self.ins(&format!("mul {ty} {}, {}", first.text, second.text), DType::S32, lanes);
             sum = self.ins(&format!("add {ty} {}, {}", sum.text, product.text), DType::S32, lanes);

@@ -79,7 +79,7 @@ impl<'a> BodyVerifier<'a> {
             Expr::Const(t, _) | Expr::Number(_, t) => *t,
             Expr::Load(b, _) => self.program.buffers[*b].dtype,
             Expr::Word(b, _) => match self.program.buffers[*b].dtype {
-                DType::BF16 | DType::S8 | DType::U8 => DType::U32,
+                DType::BF16 | DType::S8 | DType::U8 | DType::S16 => DType::U32,
                 other => return Err(format!("k4: a word of {other}")),
             },
             Expr::DotProduct { instruction, x, y, z } => match [x, y, z].map(|a| self.types[a.index()]) {

@@ -20,6 +20,7 @@ pub mod demand;
 pub mod loop_state;
 pub mod placement;
 pub mod request;
+pub mod short_operands;
 pub mod sink;
 pub mod split;
 pub mod split_level;

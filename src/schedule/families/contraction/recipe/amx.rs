@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn a_block_is_two_tiles_high() {
-        let cover = |height, width, columns| Cover { height, width, columns, sum: 64, stride: 0 };
+        let cover = |height, width, columns| Cover { height, width, columns, sum: 64, stride: 0, adds_apart: false };
         let tile = |height, width, columns, apart| {
             let tile = block(cover(height, width, columns), apart)?;
             Some((tile.high, tile.wide, tile.vectors))

@@ -15,7 +15,7 @@ use crate::schedule::families::contraction::recipe::word_products::WordProducts;
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::schedule::target::KernelTarget;
-use crate::target::{LINE, LoopOrder, MathType};
+use crate::target::{DotInstruction, LINE, LoopOrder, MathType};
 use crate::tensor::DType;
 
 /// Chunks that a kernel should have, so that threads share it evenly.
@@ -149,18 +149,21 @@ impl Product<'_> {
         self.right == DType::BF16 && matches!(self.side, RightSide::Constant | RightSide::Stored { scales: false })
     }
 
-    /// How the terms of each sum of `sum` are multiplied by the word: where factors are bf16 on request, or bytes, and those of a word
+    /// How the terms of each sum of `sum` are multiplied by the word: where factors are bf16 on request, or integers of 8 or 16 bits, and those of a word
     /// neighbours on the left.
     pub fn words(&self, sum: &[Axis], target: &KernelTarget<'_>) -> Option<WordProducts> {
         let machine = target.machine();
         let products = if self.dtype == DType::S32 && self.side == RightSide::Constant {
-            machine.byte_dot.and_then(|dot| WordProducts::of_bytes(dot, self.left.0, self.right))?
+            match (self.left.0, self.right) {
+                (DType::S16, DType::S16) => machine.short_dot.map(WordProducts::of_pairs)?,
+                (left, right) => machine.byte_dot.and_then(|dot| WordProducts::of_bytes(dot, left, right))?,
+            }
         } else {
             let is_asked = target.request.precision.math == MathType::Bf16
                 && self.is_bf16()
                 && self.left.0 == DType::BF16
                 && self.dtype == DType::F32;
-            machine.bf16_dot.filter(|_| is_asked).map(WordProducts::of_bf16)?
+            machine.bf16_dot.filter(|_| is_asked).map(WordProducts::of_pairs)?
         };
         let last = sum.last().filter(|last| last.a == 1 && last.extent.is_multiple_of(products.terms()))?;
         (last.extent > 0 && self.inside.is_none()).then_some(products)
@@ -183,7 +186,8 @@ impl Product<'_> {
         let words = self.words(sum, target);
         let terms = words.map_or(k, |words| k / words.terms());
         let stride = last.map_or(0, |x| x.a.unsigned_abs()) * size;
-        let cover = Cover { height, width, columns: n, sum: terms, stride };
+        let adds_apart = words.is_some_and(|words| words.instruction == DotInstruction::Pmaddwd);
+        let cover = Cover { height, width, columns: n, sum: terms, stride, adds_apart };
         let is_bf16 = words.is_some() && dtype == DType::F32;
         let has_blocks = is_bf16 && target.machine().bf16_tiles && given.is_none();
         let apart = [before.map_or(0, |x| x.a), last.map_or(0, |x| x.a)];

@@ -53,6 +53,8 @@ pub struct Cover {
     pub sum: u64,
     /// Distance of rows of the left side, in bytes.
     pub stride: u64,
+    /// Whether products of integers are added to sums by an instruction of its own.
+    pub adds_apart: bool,
 }
 
 impl Cover {
@@ -116,7 +118,7 @@ pub fn packed_columns(target: &KernelTarget<'_>, tile: &Tile, dtype: DType, form
 
 /// Key of a product in tuned choices.
 pub fn form(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
-    let Cover { height, width, columns, sum, stride } = cover;
+    let Cover { height, width, columns, sum, stride, .. } = cover;
     format!(
         "{} {dtype} batch={batch} rows={rows} height={height} width={width} columns={columns} sum={sum} stride={stride}",
         target.machine().cpu
@@ -202,7 +204,7 @@ pub fn tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64,
         for vectors in 1..=cover.most_vectors(lanes).min(most) {
             // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
             // A product that is added by another instruction needs registers of its own.
-            let apart = if target.machine().fma { 0 } else { 4 };
+            let apart = if target.machine().fma && !cover.adds_apart { 0 } else { 4 };
             let room = target.machine().vector_registers.min(31) - apart;
             // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
             // row uses each vector once, from memory; with 16 registers they all come from there, and a single one

@@ -1,4 +1,4 @@
-//! Products of contractions whose terms an instruction adds by the word: two of bfloat16, four of a byte.
+//! Products of contractions whose terms an instruction adds by the word: two of bfloat16 or 16 bits, four of a byte.
 use crate::kernel::ExprId;
 use crate::target::DotInstruction;
 use crate::tensor::DType;
@@ -19,8 +19,8 @@ pub struct WordProducts {
 }
 
 impl WordProducts {
-    /// Products of bfloat16.
-    pub fn of_bf16(instruction: DotInstruction) -> WordProducts {
+    /// Products of bfloat16 or of integers of 16 bits.
+    pub fn of_pairs(instruction: DotInstruction) -> WordProducts {
         WordProducts { instruction, is_left_second: false, added: 0 }
     }
 
@@ -37,7 +37,7 @@ impl WordProducts {
             (DotInstruction::Vpdpbusd, false) => (instruction, true, true),
             (DotInstruction::Sdot | DotInstruction::Udot, true) => (DotInstruction::Sdot, false, true),
             (DotInstruction::Sdot | DotInstruction::Udot, false) => (DotInstruction::Udot, false, false),
-            (DotInstruction::Avx512Bf16 | DotInstruction::Bfdot, _) => return None,
+            _ => return None,
         };
         let added = match (left, takes_signed) {
             (true, false) => 128,

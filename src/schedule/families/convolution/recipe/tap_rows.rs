@@ -5,7 +5,8 @@ use crate::hlo::{Computation, InstId};
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, tiles, tiles_in_a_row};
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::schedule::target::KernelTarget;
-use crate::target::MathType;
+use crate::target::{MathType, Target};
+use crate::tensor::DType;
 
 /// Most of the predicted time that leaving rows out may leave, to be done.
 const MOST_TIME: f64 = 0.97;
@@ -40,6 +41,15 @@ impl TapRows {
     }
 }
 
+/// Whether a machine has an instruction for words of this type of integers.
+fn is_of_words(dtype: DType, machine: &Target) -> bool {
+    match dtype {
+        DType::S8 | DType::U8 => machine.byte_dot.is_some(),
+        DType::S16 => machine.short_dot.is_some(),
+        _ => false,
+    }
+}
+
 /// Decides whether direct convolution `id`, over several channels, leaves out rows of taps: its rows then have the first spatial axis
 /// behind that of images, and its terms begin with that of the window.
 pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<TapRows> {
@@ -53,7 +63,7 @@ pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_
         && columns > MOST_NARROW_COLUMNS
         // terms are summed by the word in loops of their own
         && target.request.precision.math == MathType::F32
-        && !(input.dtype.bytes() == 1 && target.machine().byte_dot.is_some());
+        && !is_of_words(input.dtype, target.machine());
     if !plain {
         return None;
     }
@@ -67,7 +77,7 @@ pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_
     let sum = features * d.window.iter().map(|w| w.size).product::<u64>();
     let dtype = result.dtype.accumulator();
     let stride = features * d.feature_group_count * d.window[d.window.len() - 1].stride * dtype.bytes() as u64;
-    let cover = Cover { height, width, columns, sum, stride };
+    let cover = Cover { height, width, columns, sum, stride, adds_apart: false };
     let least = |all: Vec<(f64, _)>| all.into_iter().map(|(time, _)| time).min_by(f64::total_cmp);
     let time = least(tiles_in_a_row(target, dtype, cover))? * pairs as f64 / all as f64;
     (time <= MOST_TIME * least(tiles(target, dtype, cover))?).then_some(inside)

@@ -82,7 +82,14 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     // an odd number of lines, so that rows do not meet in the sets of a cache
     let lines = (rows.columns * bytes).div_ceil(LINE) | 1;
     let step = left_step(comp, first, p)? * comp.array(comp[first].operands[0]).dtype.bytes() as u64;
-    let cover = |s: &DotSizes, stride: u64| Cover { height: 1, width: s.rows, columns: s.columns, sum: s.sum, stride };
+    let cover = |s: &DotSizes, stride: u64| Cover {
+        height: 1,
+        width: s.rows,
+        columns: s.columns,
+        sum: s.sum,
+        stride,
+        adds_apart: false,
+    };
     let products = [(first, cover(&made, step)), (anchor, cover(&read, lines * LINE))];
     let candidates = products.map(|(i, cover)| tiles_in_a_row(target, comp.array(i).dtype.accumulator(), cover));
     let is_far = made.batch * made.rows * rows.columns * bytes > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);

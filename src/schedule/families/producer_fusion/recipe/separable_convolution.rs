@@ -63,7 +63,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         return None;
     }
     let pixels = operand.elements() / sum;
-    let cover = Cover { height: 1, width, columns, sum, stride: stride * 4 };
+    let cover = Cover { height: 1, width, columns, sum, stride: stride * 4, adds_apart: false };
     let form = register_tile::form(target, DType::F32, cover, pixels, 1);
     let tile = register_tile::best(target, DType::F32, cover, &form);
     let rows = (pixels / width) as f64;

@@ -60,8 +60,14 @@ fn fit_blocks(
         rows: ProductRows::new(w, &[(made[0], window.stride * line), (made[1], w.inputs)], w.outputs, target),
         sum: vec![(window.size, window.rhs_dilate * line), (along.groups * w.inputs, 1)],
     };
-    let cover =
-        Cover { height: made[0], width: made[1], columns: w.outputs, sum: w.term_count(), stride: 4 * w.inputs };
+    let cover = Cover {
+        height: made[0],
+        width: made[1],
+        columns: w.outputs,
+        sum: w.term_count(),
+        stride: 4 * w.inputs,
+        adds_apart: false,
+    };
     let (points, lanes) = (w.point_count() as f64, target.machine().lanes(4));
     let vectors = piece.tiles[0] * (w.inputs / lanes) + piece.tiles[1] * (w.outputs / lanes);
     let far = if w.has_near_weights(target) { 0.0 } else { w.weight_bytes() as f64 / L3_BYTES };

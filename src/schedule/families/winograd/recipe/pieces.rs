@@ -33,7 +33,14 @@ impl ProductRows {
     fn cover(w: &Winograd, axes: &[Axis], columns: u64) -> Cover {
         let height = axes.len().checked_sub(2).map_or(1, |i| axes[i].extent);
         let last = axes[axes.len() - 1];
-        Cover { height, width: last.extent, columns, sum: w.term_count(), stride: last.a.unsigned_abs() * 4 }
+        Cover {
+            height,
+            width: last.extent,
+            columns,
+            sum: w.term_count(),
+            stride: last.a.unsigned_abs() * 4,
+            adds_apart: false,
+        }
     }
 
     /// Columns per panel.

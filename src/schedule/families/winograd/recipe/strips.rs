@@ -103,7 +103,8 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Kerne
     let cuts = (1..=MOST_TILES.min(w.rows())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
     for (tiles, width) in cuts {
         let rows = ProductRows::new(w, &[(tiles, w.inputs)], width, target);
-        let cover = Cover { height: 1, width: tiles, columns: width, sum: w.inputs, stride: 4 * w.inputs };
+        let cover =
+            Cover { height: 1, width: tiles, columns: width, sum: w.inputs, stride: 4 * w.inputs, adds_apart: false };
         let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;
         let products =
