@@ -1,5 +1,5 @@
 //! The ends of blocks: jumps with the values that the next block begins with, and returns.
-use super::structure::{Jump, Line, Test};
+use super::structure::{Jump, JumpCondition, SourceLine};
 use super::{Writer, local};
 use crate::codegen::c::text::{IrOperand, Reader, Type};
 use crate::diag::{Error, Result};
@@ -62,7 +62,7 @@ impl Writer<'_> {
     }
 
     /// The jump to a block, or the assignments alone where the block follows.
-    fn jump(&mut self, to: &str, test: Option<Test>, condition: Option<&str>) -> Result<Edge> {
+    fn jump(&mut self, to: &str, test: Option<JumpCondition>, condition: Option<&str>) -> Result<Edge> {
         let edge = self.edge(to)?;
         if self.next.as_deref() == Some(to) {
             return Ok(Edge::Falls(edge));
@@ -98,7 +98,7 @@ impl Writer<'_> {
         if reader.eat("label %") {
             match self.jump(reader.word(), None, None)? {
                 Edge::Falls(edge) => self.assignments(&edge),
-                Edge::Jumps(jump) => self.lines.push(Line::Jump(jump)),
+                Edge::Jumps(jump) => self.lines.push(SourceLine::Jump(jump)),
             }
             return Ok(());
         }
@@ -106,10 +106,10 @@ impl Writer<'_> {
         let condition = if let IrOperand::Local(name) = &value { Some(name.clone()) } else { None };
         let value = self.values.operand(&ty, &value)?.text;
         reader.expect(", label %")?;
-        let test = Test { value: value.clone(), is_negated: false };
+        let test = JumpCondition { value: value.clone(), is_negated: false };
         let yes = self.jump(reader.word(), Some(test), condition.as_deref())?;
         reader.expect(", label %")?;
-        let test = Test { value: value.clone(), is_negated: true };
+        let test = JumpCondition { value: value.clone(), is_negated: true };
         let no = self.jump(reader.word(), Some(test), None)?;
         match (yes, no) {
             (Edge::Falls(yes), Edge::Falls(no)) if yes.is_empty() && no.is_empty() => {
@@ -117,12 +117,12 @@ impl Writer<'_> {
             }
             (Edge::Falls(yes), Edge::Falls(no)) => self.line(format!("if ({value}) {{ {yes}}} else {{ {no}}}")),
             (Edge::Jumps(jump), Edge::Falls(edge)) | (Edge::Falls(edge), Edge::Jumps(jump)) => {
-                self.lines.push(Line::Jump(jump));
+                self.lines.push(SourceLine::Jump(jump));
                 self.assignments(&edge);
             }
             (Edge::Jumps(yes), Edge::Jumps(no)) => {
-                self.lines.push(Line::Jump(yes));
-                self.lines.push(Line::Jump(Jump { test: None, ..no }));
+                self.lines.push(SourceLine::Jump(yes));
+                self.lines.push(SourceLine::Jump(Jump { test: None, ..no }));
             }
         }
         Ok(())
@@ -147,17 +147,17 @@ impl Writer<'_> {
         for (value, to) in cases {
             let value_of_test = self.fresh("m");
             self.line(format!("const int {value_of_test} = {value};"));
-            let test = Test { value: value_of_test, is_negated: false };
+            let test = JumpCondition { value: value_of_test, is_negated: false };
             match self.jump(&to, Some(test.clone()), None)? {
-                Edge::Jumps(jump) => self.lines.push(Line::Jump(jump)),
+                Edge::Jumps(jump) => self.lines.push(SourceLine::Jump(jump)),
                 Edge::Falls(edge) => {
                     let other = Jump {
-                        test: Some(Test { is_negated: true, ..test }),
+                        test: Some(JumpCondition { is_negated: true, ..test }),
                         edge: self.edge(other)?,
                         to: other.into(),
                         rounds: None,
                     };
-                    self.lines.push(Line::Jump(other));
+                    self.lines.push(SourceLine::Jump(other));
                     self.assignments(&edge);
                     return Ok(());
                 }
@@ -165,7 +165,7 @@ impl Writer<'_> {
         }
         match self.jump(other, None, None)? {
             Edge::Falls(edge) => self.assignments(&edge),
-            Edge::Jumps(jump) => self.lines.push(Line::Jump(jump)),
+            Edge::Jumps(jump) => self.lines.push(SourceLine::Jump(jump)),
         }
         Ok(())
     }

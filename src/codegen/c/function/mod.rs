@@ -13,7 +13,7 @@ use super::values::{CValue, CValues, UsedTypes};
 use crate::diag::{Error, Result};
 use control::{Phi, phi};
 use std::collections::{HashMap, HashSet};
-use structure::Line;
+use structure::SourceLine;
 
 /// A hint to bring memory near.
 const PREFETCH: &str = "call void @llvm.prefetch";
@@ -45,7 +45,7 @@ pub struct Writer<'a> {
     counters: HashMap<String, String>,
     /// The condition under which each block leads to the one behind it.
     tests: HashMap<String, String>,
-    lines: Vec<Line>,
+    lines: Vec<SourceLine>,
     /// Variables that stand at the begin of the function: their types and names.
     hoisted: Vec<(String, String)>,
     /// Variables that nothing reads.
@@ -203,7 +203,7 @@ impl<'a> Writer<'a> {
         for line in &function.lines {
             if let Some(name) = line.strip_suffix(':') {
                 if name == "entry"
-                    && self.lines.iter().all(|line| matches!(line, Line::Text(_)))
+                    && self.lines.iter().all(|line| matches!(line, SourceLine::Text(_)))
                     && self.block == "entry"
                 {
                     self.next = next.next().cloned();
@@ -211,7 +211,7 @@ impl<'a> Writer<'a> {
                 }
                 self.block = name.to_string();
                 self.next = next.next().cloned();
-                self.lines.push(Line::Label(name.to_string()));
+                self.lines.push(SourceLine::Label(name.to_string()));
                 self.begin(name);
                 continue;
             }
@@ -278,7 +278,7 @@ impl<'a> Writer<'a> {
     }
 
     pub fn line(&mut self, text: impl Into<String>) {
-        self.lines.push(Line::Text(text.into()));
+        self.lines.push(SourceLine::Text(text.into()));
     }
 
     /// A new variable of this type, which text behind this gives its value.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A line of a function.
 #[derive(Debug)]
-pub enum Line {
+pub enum SourceLine {
     Text(String),
     Label(String),
     Jump(Jump),
@@ -18,7 +18,7 @@ pub enum Line {
 #[derive(Clone, Debug)]
 pub struct Jump {
     /// The condition; `None` where it is always taken.
-    pub test: Option<Test>,
+    pub test: Option<JumpCondition>,
     /// Assignments to what the block begins with.
     pub edge: String,
     pub to: String,
@@ -28,37 +28,32 @@ pub struct Jump {
 
 /// A condition.
 #[derive(Clone, Debug)]
-pub struct Test {
+pub struct JumpCondition {
     pub value: String,
     /// Whether the jump is taken where the value is false.
     pub is_negated: bool,
 }
 
-impl Test {
+impl JumpCondition {
     fn text(&self, is_negated: bool) -> String {
         if self.is_negated == is_negated { self.value.clone() } else { format!("!{}", self.value) }
     }
 }
 
 /// The text of the lines, each with the indentation of a function's body.
-pub fn text(lines: &[Line], name: impl Fn(&str) -> String) -> String {
-    let mut places = HashMap::new();
+pub fn text(lines: &[SourceLine], name: impl Fn(&str) -> String) -> String {
+    let (mut places, mut first) = (HashMap::new(), 0);
     for (i, line) in lines.iter().enumerate() {
-        if let Line::Label(label) = line {
-            places.insert(label.as_str(), i);
-        }
-    }
-    // labels that follow one another are one place
-    for i in (1..lines.len()).rev() {
-        if let (Line::Label(before), Line::Label(label)) = (&lines[i - 1], &lines[i]) {
-            let aliases: Vec<&str> = places.iter().filter(|(_, at)| **at == i).map(|(name, _)| *name).collect();
-            debug_assert!(aliases.contains(&label.as_str()) && places.contains_key(before.as_str()));
-            places.extend(aliases.into_iter().map(|alias| (alias, i - 1)));
+        if let SourceLine::Label(label) = line {
+            // labels that follow one another are one place
+            let is_alias = i > 0 && matches!(lines[i - 1], SourceLine::Label(_));
+            first = if is_alias { first } else { i };
+            places.insert(label.as_str(), first);
         }
     }
     let mut last_back = HashMap::new();
     for (i, line) in lines.iter().enumerate() {
-        if let Line::Jump(jump) = line
+        if let SourceLine::Jump(jump) = line
             && let Some(&at) = places.get(jump.to.as_str())
             && at < i
         {
@@ -72,13 +67,13 @@ pub fn text(lines: &[Line], name: impl Fn(&str) -> String) -> String {
         match line {
             OutLine::Text(text) => out += &format!("{}{text}\n", "  ".repeat(*depth)),
             OutLine::Label(at) if writer.targets.contains(at) => {
-                if let Line::Label(label) = &lines[*at] {
+                if let SourceLine::Label(label) = &lines[*at] {
                     out += &format!("{}:;\n", name(label));
                 }
             }
             OutLine::Label(_) => {}
             OutLine::Goto(before, at) => {
-                if let Line::Label(label) = &lines[*at] {
+                if let SourceLine::Label(label) = &lines[*at] {
                     let after = if before.ends_with("{ ") || before.contains(" { ") { " }" } else { "" };
                     out += &format!("{}{before}goto {};{after}\n", "  ".repeat(*depth), name(label));
                 }
@@ -98,7 +93,7 @@ enum OutLine {
 }
 
 struct StructuredText<'l> {
-    lines: &'l [Line],
+    lines: &'l [SourceLine],
     /// The place of each label.
     places: HashMap<&'l str, usize>,
     /// The last jump back to the label at each place.
@@ -130,27 +125,27 @@ impl StructuredText<'_> {
         let mut i = range.start;
         while i < range.end {
             i = match &lines[i] {
-                Line::Text(text) => {
+                SourceLine::Text(text) => {
                     self.line(depth, text.as_str());
                     i + 1
                 }
-                Line::Label(_) => {
+                SourceLine::Label(_) => {
                     self.out.push((depth, OutLine::Label(i)));
                     match self.last_back.get(&i).copied().filter(|last| *last < range.end) {
                         Some(last) => self.write_loop(i, last, depth),
                         None => i + 1,
                     }
                 }
-                Line::Jump(jump) => self.write_jump(jump, i, range.end, behind, depth),
+                SourceLine::Jump(jump) => self.write_jump(jump, i, range.end, behind, depth),
             };
         }
     }
 
     /// Writes the loop from the label at `from` to the jump back at `last`; returns the place behind it.
     fn write_loop(&mut self, from: usize, last: usize, depth: usize) -> usize {
-        let Line::Jump(jump) = &self.lines[last] else { return from + 1 };
+        let SourceLine::Jump(jump) = &self.lines[last] else { return from + 1 };
         let jump = jump.clone();
-        let behind = matches!(self.lines.get(last + 1), Some(Line::Label(_))).then_some(last + 1);
+        let behind = matches!(self.lines.get(last + 1), Some(SourceLine::Label(_))).then_some(last + 1);
         let bound = jump.rounds.map_or(String::new(), |n| format!(" /* at most {n} rounds */"));
         self.line(depth, format!("for (;;) {{{bound}"));
         self.write(from + 1..last, behind, depth + 1);
@@ -187,7 +182,7 @@ impl StructuredText<'_> {
         self.line(depth, format!("if ({}) {{", test.text(true)));
         // a jump over what stands behind the label is the end of one of two branches
         let over = match &self.lines[to - 1] {
-            Line::Jump(last) if last.test.is_none() && to - 1 > i => Some(last.clone()),
+            SourceLine::Jump(last) if last.test.is_none() && to - 1 > i => Some(last.clone()),
             _ => None,
         };
         let over = over.map(|last| (self.place(&last), last)).filter(|(at, _)| (to + 1..=end).contains(at));
@@ -219,22 +214,23 @@ impl StructuredText<'_> {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Line {
-        let jump =
-            |test: Option<Test>, to: &str| Line::Jump(Jump { test, edge: String::new(), to: to.into(), rounds: None });
+    fn line(text: &str) -> SourceLine {
+        let jump = |test: Option<JumpCondition>, to: &str| {
+            SourceLine::Jump(Jump { test, edge: String::new(), to: to.into(), rounds: None })
+        };
         match text.split(' ').collect::<Vec<_>>()[..] {
             ["goto", to] => jump(None, to),
             ["if", value, to] => {
                 let is_negated = value.starts_with('!');
-                jump(Some(Test { value: value.trim_start_matches('!').into(), is_negated }), to)
+                jump(Some(JumpCondition { value: value.trim_start_matches('!').into(), is_negated }), to)
             }
-            [label] if label.ends_with(':') => Line::Label(label.trim_end_matches(':').into()),
-            _ => Line::Text(format!("{text};")),
+            [label] if label.ends_with(':') => SourceLine::Label(label.trim_end_matches(':').into()),
+            _ => SourceLine::Text(format!("{text};")),
         }
     }
 
     fn structured(lines: &[&str]) -> String {
-        let lines: Vec<Line> = lines.iter().map(|text| line(text)).collect();
+        let lines: Vec<SourceLine> = lines.iter().map(|text| line(text)).collect();
         text(&lines, |label| label.to_string()).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
