@@ -55,7 +55,7 @@ impl<'a> Driver<'a> {
             run,
             supported,
             face,
-            shared: kernel::shared(program),
+            shared: kernel::parallel_kernels(program),
             launches,
             linkage,
             out: String::new(),

@@ -253,7 +253,7 @@ pub struct Assembly {
 pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
     let lines = Some(lines::LineTable::default());
     let (text, functions) = module::emit(&Bundle::of_program(program, target), Launches::Direct, lines)?;
-    Ok(Assembly { text: llvm::assembly(&text.whole(), target)?, functions: functions.symbols })
+    Ok(Assembly { text: llvm::assembly(&text.single_module(), target)?, functions: functions.symbols })
 }
 
 /// The code of a program in one of the textual forms, without weights.
@@ -261,7 +261,7 @@ pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
 /// # Errors
 /// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn print(program: &Program, target: &Target, what: TextForm) -> Result<String> {
-    let text = module::emit(&Bundle::of_program(program, target), Launches::Direct, None)?.0.whole();
+    let text = module::emit(&Bundle::of_program(program, target), Launches::Direct, None)?.0.single_module();
     match what {
         TextForm::LlvmIr => Ok(text),
         TextForm::LlvmIrOptimized => llvm::optimized(&text, target),

@@ -39,7 +39,7 @@ pub struct ModelIr {
 
 impl ModelIr {
     /// One module of all.
-    pub fn whole(&self) -> String {
+    pub fn single_module(&self) -> String {
         let kernels: String = self.kernels.iter().map(|(symbol, text)| defined("internal", symbol, text)).collect();
         self.module(&[&kernels, &self.shell])
     }
@@ -49,7 +49,7 @@ impl ModelIr {
     pub fn parts(&self) -> Vec<String> {
         let bytes = self.kernels.iter().map(|(_, text)| text.len()).sum::<usize>();
         if !self.joins || bytes < 2 * PART_BYTES {
-            return vec![self.whole()];
+            return vec![self.single_module()];
         }
         let declared = |(symbol, _): &(String, String)| format!("declare hidden void @{symbol}(ptr, i64, i64)\n");
         let declared: String = self.kernels.iter().map(declared).collect();
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn little_text_is_one_module() {
         let source = source(16);
-        assert_eq!(source.parts(), [source.whole()]);
+        assert_eq!(source.parts(), [source.single_module()]);
     }
 
     #[test]

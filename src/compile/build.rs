@@ -263,7 +263,7 @@ fn face(
         reduced: first.reduced,
         file: None,
         calls: kernel::callees(variants.iter().flat_map(|(programs, _)| programs)),
-        ranks: kernel::ranks(variants.iter().flat_map(|(programs, _)| programs)),
+        ranks: kernel::rank_count(variants.iter().flat_map(|(programs, _)| programs)),
         self_test: None,
     }
 }

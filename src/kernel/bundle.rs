@@ -1,6 +1,6 @@
 //! The content of one object: the functions of a model for some targets, over one state and one copy of the constants.
 use super::self_test::SelfTest;
-use super::{Callee, Kernel, Program, VariableSlot, WeightsFile, callees, ranks, state};
+use super::{Callee, Kernel, Program, VariableSlot, WeightsFile, callees, rank_count, state};
 use crate::target::{Reduced, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
@@ -87,7 +87,7 @@ impl Face {
             reduced: program.reduced,
             file: None,
             calls: callees([program]),
-            ranks: ranks([program]),
+            ranks: rank_count([program]),
             self_test: None,
         }
     }

@@ -88,7 +88,7 @@ impl Movement {
 }
 
 /// Number of ranks that run these programs; `None` if they exchange nothing.
-pub fn ranks<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Option<u32> {
+pub fn rank_count<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Option<u32> {
     let of = |called: &CallTarget| match called {
         CallTarget::Ranks(exchange) => Some(exchange.ranks),
         CallTarget::Function(_) => None,

@@ -28,7 +28,7 @@ pub use access::BufferAccess;
 pub use bundle::{Bundle, EntryPoint, Face, Start};
 pub use call::{Call, CallTarget, Callee, callees};
 pub use eval::{evaluate, evaluate_on};
-pub use exchange::{Exchange, Movement, ranks};
+pub use exchange::{Exchange, Movement, rank_count};
 pub use index::{Atom, Index};
 pub use memory_traffic::MemoryTraffic;
 pub use padded_arrays::PaddedOffsets;
@@ -38,7 +38,7 @@ pub use text::{lines, print};
 pub use tiles::{Span, TileRows, TileSums};
 pub use verify::{for_operands, for_values, verify};
 pub use weights_file::{HEADER_BYTES, KEY_BYTES, WeightsFile, WeightsLayout};
-pub use work::shared;
+pub use work::parallel_kernels;
 
 use crate::scalar::ScalarOp;
 use crate::target::{DotInstruction, Reduced};
@@ -59,7 +59,7 @@ crate::ids! {
     pub struct KernelId;
 }
 
-/// Where a buffer lies.
+/// Memory in which a buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferLocation {
     /// The caller's argument.
@@ -68,7 +68,7 @@ pub enum BufferLocation {
     Result(usize),
     /// At this byte of the model's constants.
     Weights(u64),
-    /// At this byte of the caller's state: one variable, its value before the call and in the end the one behind it.
+    /// At this byte of the caller's state: one variable, its old value before the call and its next value at the end.
     State(u64),
     /// At this byte of the caller's workspace.
     Workspace(u64),
@@ -94,7 +94,7 @@ impl Buffer {
     }
 }
 
-/// How a loop runs.
+/// Execution of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopKind {
     /// One iteration after another.
@@ -103,8 +103,8 @@ pub enum LoopKind {
     Unroll,
     /// All iterations at once, one a vector lane; holds no other `Vector` loop.
     Vector,
-    /// The same, but only this many of the lanes, from the first on, are elements: the others touch no memory, and what
-    /// they hold does not matter.
+    /// Vectorized, with only the first lanes, as many as given, being elements: the others touch no memory, and their values do not
+    /// matter.
     Masked(u64),
 }
 
@@ -129,17 +129,17 @@ pub enum Stmt {
         /// The value stored.
         value: ExprId,
     },
-    /// Asks for an element's line of memory to be brought near; reads nothing, and the index may lie outside of the buffer.
+    /// Prefetches the cache line of an element; reads nothing, and the index may lie outside the buffer.
     Prefetch {
-        /// Of this buffer.
+        /// The buffer to prefetch from.
         buf: BufId,
         /// The element; it may lie outside of the buffer.
         index: Index,
     },
     /// Writes a block of sums, outside of vector loops.
     Tiles(Box<TileSums>),
-    /// No vector stays in a register from before to behind this: what follows makes its constants itself, rather than that they
-    /// take registers which loops before it need.
+    /// Ends the lives of vectors in registers: code after it makes its constants anew, so that they take no registers that loops before
+    /// it need.
     Release,
     /// Writes a register; `at` is a constant once loops are unrolled.
     Set {
@@ -150,7 +150,7 @@ pub enum Stmt {
         /// The value.
         value: ExprId,
     },
-    /// Gives a loop variable a value of its range, which does not differ from lane to lane, for the body.
+    /// Gives a loop variable a value in its range, uniform across lanes, for the body.
     Let {
         /// The variable.
         var: VarId,
@@ -166,7 +166,7 @@ pub enum Stmt {
         /// The body.
         body: Vec<Stmt>,
     },
-    /// Runs the body again and again while a uniform `pred`, computed before each round, holds.
+    /// Repeats the body while a uniform `pred`, computed before each iteration, holds.
     While {
         /// The condition.
         cond: ExprId,
@@ -182,12 +182,12 @@ impl Stmt {
     }
 }
 
-/// An expression. In a `Vector` loop it has a value a lane, or one for all.
+/// An expression. In a `Vector` loop it has a value for each lane, or one for all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
     /// A number, its bits in the low end.
     Const(DType, u64),
-    /// An element of a buffer.
+    /// Loads an element of a buffer.
     Load(BufId, Index),
     /// Neighbouring elements of a buffer of elements of 8 or 16 bits as one u32, the first in the low end.
     Word(BufId, Index),
@@ -204,15 +204,15 @@ pub enum Expr {
     },
     /// A scalar op; the result's type is given.
     Op(ScalarOp, Vec<ExprId>, DType),
-    /// An index as a number.
+    /// An index converted to a number.
     Number(Index, DType),
-    /// Whether `low <= index < high`.
+    /// The condition `low <= index < high`.
     Within(Index, i64, i64),
     /// A register.
     Reg(RegId, Index),
-    /// Lanes of a register, from the first number as many as the second: one, or those of the `Vector` loop that is open.
+    /// Some lanes of a register, from the first number on as many as the second: one, or those of the open `Vector` loop.
     Lanes(RegId, Index, u64, u64),
-    /// All lanes of a register combined by an associative op, in a fixed tree.
+    /// All lanes of a register combined by an associative op in a fixed tree.
     Fold(ScalarOp, RegId, Index),
 }
 
@@ -222,7 +222,7 @@ pub fn dot_type(instruction: DotInstruction) -> DType {
 }
 
 impl Expr {
-    /// The index in it.
+    /// The index that the expression contains.
     pub fn index(&self) -> Option<&Index> {
         match self {
             Expr::Load(_, x) | Expr::Word(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
@@ -231,7 +231,7 @@ impl Expr {
         }
     }
 
-    /// The index in the expression, to be changed.
+    /// The index that the expression contains, to be changed.
     pub fn index_mut(&mut self) -> Option<&mut Index> {
         match self {
             Expr::Load(_, x) | Expr::Word(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
@@ -246,37 +246,37 @@ impl Expr {
 pub struct Reg {
     /// The element type.
     pub dtype: DType,
-    /// Lanes of each; 1 is a scalar.
+    /// Lanes of each register; 1 for scalars.
     pub lanes: u64,
-    /// How many.
+    /// Number of registers.
     pub count: u64,
 }
 
-/// One function of the object.
+/// A loop nest that becomes one function of the object.
 #[derive(Clone, Debug, Default)]
 pub struct Kernel {
-    /// TensorFlow's names for the computation, shown to people.
+    /// TensorFlow's names of the computation, for people.
     pub label: String,
-    /// The names of the HLO instructions that are computed in it, for people.
+    /// The names of the HLO instructions that the kernel computes, for people.
     pub insts: Vec<String>,
     /// The extents of the loop variables.
     pub vars: IdVec<VarId, u64>,
-    /// Registers.
+    /// The register arrays.
     pub regs: IdVec<RegId, Reg>,
-    /// Expressions.
+    /// The expressions.
     pub exprs: IdVec<ExprId, Expr>,
-    /// The outermost loop, which chunks are ranges of.
+    /// The outermost loop, whose iterations are the chunks.
     pub chunks: Option<VarId>,
-    /// Variables that are the first and the last chunk of the range that is being done, for kernels whose chunks find on the
-    /// stack what the one before them left there.
+    /// Variables for the first and the last chunk of the current range, for kernels whose chunks reuse what the chunk before left on the
+    /// stack.
     pub range: Option<[VarId; 2]>,
-    /// Where a call says how many chunks there are to do, at most as many as the loop has: this element of an `s32` buffer.
+    /// Element of an `s32` buffer that holds the number of chunks that a call needs, at most the extent of the chunk loop.
     pub limit: Option<(BufId, u64)>,
     /// The body of the outermost loop.
     pub body: Vec<Stmt>,
     /// Floating-point operations of one launch.
     pub flops: u64,
-    /// Constants that it reads once from the first to the last, and from far away where nothing asked for them before.
+    /// Constants that the kernel streams once from first to last, from far memory unless they were prefetched.
     pub streamed: Option<BufId>,
     /// Decisions that led to the kernel, where there were any. No code depends on them.
     pub provenance: Option<Box<Provenance>>,
@@ -291,41 +291,41 @@ pub enum Step {
     Call(Box<Call>),
     /// Runs `cond`, and while its `pred` is true `body` and `cond` again.
     While {
-        /// Computes `pred`.
+        /// The steps that compute `pred`.
         cond: Vec<Step>,
-        /// One element: whether to go on.
+        /// A buffer of one element: whether to go on.
         pred: BufId,
-        /// One round.
+        /// The steps of one iteration.
         body: Vec<Step>,
     },
-    /// Runs one branch: for a `pred` selector branch 0 when true; for `s32` branch `selector`, the last where it is out of range.
+    /// Runs one branch: for a `pred` selector branch 0 if it is true; for `s32` branch `selector`, the last if it is out of range.
     Branch {
-        /// One element.
+        /// A buffer of one element: the branch to run.
         selector: BufId,
         /// The branches.
         branches: Vec<Vec<Step>>,
     },
-    /// Runs lists of steps of which none writes what another touches: at once, where the executor has several threads. Each
-    /// list runs on one thread.
+    /// Runs independent lists of steps, none of which writes a buffer that another accesses: at the same time, if the executor has
+    /// several threads. Each list runs on one thread.
     Together(Vec<Vec<Step>>),
 }
 
 /// A compiled function before it is machine code.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The model's C name; prefix of every symbol.
+    /// The model's C name, the prefix of every symbol.
     pub name: String,
-    /// Where it came from, for `NAME_info()->source`.
+    /// The file that the model came from, for `NAME_info()->source`.
     pub source: String,
-    /// Arguments.
+    /// The arguments.
     pub args: Vec<TensorInfo>,
-    /// Results.
+    /// The results.
     pub results: Vec<TensorInfo>,
-    /// Variables that keep their values between calls.
+    /// The variables that keep their values between calls.
     pub state: Vec<VariableSlot>,
-    /// All buffers.
+    /// The buffers.
     pub buffers: IdVec<BufId, Buffer>,
-    /// All kernels.
+    /// The kernels.
     pub kernels: IdVec<KernelId, Kernel>,
     /// The steps of a call, in order.
     pub steps: Vec<Step>,
@@ -335,16 +335,16 @@ pub struct Program {
     pub weights_bytes: u64,
     /// Bytes of workspace that a call needs.
     pub workspace_bytes: u64,
-    /// Floating-point operations of a call (loops counted once).
+    /// Floating-point operations of a call, with one iteration of each loop.
     pub flops: u64,
-    /// Constants and products that were rounded to fewer bits on request.
+    /// Counts of constants and products that were rounded to fewer bits on request.
     pub reduced: Reduced,
-    /// How it was planned, as text.
+    /// The plan of the program, as text.
     pub plan: String,
 }
 
 impl Program {
-    /// Gives its constants, in their order, other places.
+    /// Moves the constants, in their order, to the offsets `to`.
     fn move_weights(&mut self, to: &[u64]) {
         for buffer in self.buffers.values_mut() {
             if let BufferLocation::Weights(at) = &mut buffer.place {
@@ -374,7 +374,7 @@ impl Program {
 }
 
 impl Kernel {
-    /// Whether an expression differs from lane to lane of the loop over `lane`.
+    /// Whether an expression differs between lanes of the loop over `lane`.
     pub fn varies(&self, id: ExprId, lane: VarId) -> bool {
         match &self.exprs[id] {
             Expr::Const(..) | Expr::Fold(..) => false,
@@ -387,7 +387,7 @@ impl Kernel {
             Expr::Lanes(_, _, _, count) => *count > 1,
         }
     }
-    /// Gives back the memory that was set aside for more expressions and statements.
+    /// Releases memory reserved for further expressions and statements.
     pub fn shrink_to_fit(&mut self) {
         self.exprs.shrink_to_fit();
         shrink_to_fit(&mut self.body);
@@ -403,13 +403,13 @@ impl Kernel {
     pub fn count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
     }
-    /// The elements that the kernel reads, by each load and each tile.
+    /// The elements that the kernel reads, for each load and each tile.
     fn loads(&self) -> impl Iterator<Item = Span<'_>> {
         let loads = self.exprs.values().filter_map(|e| match e {
-            Expr::Load(b, index) | Expr::Word(b, index) => Some(Span::one(*b, index)),
+            Expr::Load(b, index) | Expr::Word(b, index) => Some(Span::of_element(*b, index)),
             _ => None,
         });
-        let tiles = self.leaves().into_iter().filter_map(|s| match s {
+        let tiles = self.leaf_statements().into_iter().filter_map(|s| match s {
             Stmt::Tiles(sums) => Some(sums.reads()),
             _ => None,
         });
@@ -418,19 +418,19 @@ impl Kernel {
     /// The elements that the kernel's statements write.
     pub fn stores(&self) -> Vec<Span<'_>> {
         let writes = |s| match s {
-            &Stmt::Store { buf, ref index, .. } => Some(Span::one(buf, index)),
+            &Stmt::Store { buf, ref index, .. } => Some(Span::of_element(buf, index)),
             Stmt::Tiles(sums) => Some(sums.writes()),
             _ => None,
         };
-        self.leaves().into_iter().filter_map(writes).collect()
+        self.leaf_statements().into_iter().filter_map(writes).collect()
     }
     /// The statements without a body, at any depth.
-    fn leaves(&self) -> Vec<&Stmt> {
+    fn leaf_statements(&self) -> Vec<&Stmt> {
         let mut all = Vec::new();
-        leaves(&self.body, &mut all);
+        push_leaf_statements(&self.body, &mut all);
         all
     }
-    /// The buffers that it reads or writes, each once.
+    /// The buffers that the kernel reads or writes, each once.
     pub fn buffers(&self) -> Vec<BufId> {
         let mut all: Vec<BufId> = self.loads().chain(self.stores()).map(|span| span.buf).collect();
         all.extend(self.limit.map(|(buf, _)| buf));
@@ -438,27 +438,27 @@ impl Kernel {
         all.dedup();
         all
     }
-    /// A new loop variable.
+    /// Adds a loop variable.
     pub fn var(&mut self, extent: u64) -> VarId {
         self.vars.push(extent)
     }
-    /// A new expression, or the equal one that is there among the last few.
+    /// Adds an expression, unless an equal one is among the last few.
     pub fn expr(&mut self, expr: Expr) -> ExprId {
         self.exprs.push(expr)
     }
-    /// A scalar op on expressions.
+    /// Adds a scalar op on expressions.
     pub fn op(&mut self, op: ScalarOp, args: &[ExprId], dtype: DType) -> ExprId {
         self.expr(Expr::Op(op, args.to_vec(), dtype))
     }
-    /// An element of a buffer.
+    /// Adds the load of an element.
     pub fn load(&mut self, buf: BufId, index: Index) -> ExprId {
         self.expr(Expr::Load(buf, index))
     }
-    /// Register number `at` of an array.
+    /// Adds the read of register `at` of an array.
     pub fn get(&mut self, reg: RegId, at: u64) -> ExprId {
         self.expr(Expr::Reg(reg, Index::constant(at as i64)))
     }
-    /// A new register array.
+    /// Adds a register array.
     pub fn reg(&mut self, dtype: DType, lanes: u64, count: u64) -> RegId {
         self.regs.push(Reg { dtype, lanes, count })
     }
@@ -476,11 +476,11 @@ fn shrink_to_fit(stmts: &mut Vec<Stmt>) {
     }
 }
 
-fn leaves<'k>(all: &'k [Stmt], out: &mut Vec<&'k Stmt>) {
+fn push_leaf_statements<'k>(all: &'k [Stmt], out: &mut Vec<&'k Stmt>) {
     for s in all {
         match s {
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
-                leaves(body, out)
+                push_leaf_statements(body, out)
             }
             Stmt::Store { .. } | Stmt::Tiles(_) | Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {
                 out.push(s)

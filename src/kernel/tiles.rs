@@ -56,7 +56,7 @@ pub struct Span<'k> {
 
 impl<'k> Span<'k> {
     /// The span of one element.
-    pub fn one(buf: BufId, first: &'k Index) -> Span<'k> {
+    pub fn of_element(buf: BufId, first: &'k Index) -> Span<'k> {
         Span { buf, first, last: 0, count: 1 }
     }
 }

@@ -16,7 +16,7 @@ const BYTES_MOVED: u64 = 8;
 
 /// Whether each kernel offers its chunks to other threads: little work is not worth the hand-over. Memory traffic counts as work, except
 /// in a loop, where the iteration before has brought the data near.
-pub fn shared(program: &Program) -> IdVec<KernelId, bool> {
+pub fn parallel_kernels(program: &Program) -> IdVec<KernelId, bool> {
     let mut again = vec![false; program.kernels.len()];
     in_loops(&program.steps, false, &mut again);
     let mut shared = IdVec::new();

@@ -119,7 +119,7 @@ pub fn kernel_times(
     seconds: f64,
 ) -> Result<(Vec<KernelTime>, u64)> {
     let mut least: Vec<KernelTime> = Vec::new();
-    let shared = crate::kernel::shared(program);
+    let shared = crate::kernel::parallel_kernels(program);
     let (start, mut calls) = (Instant::now(), 0);
     loop {
         let mut times = vec![KernelTime::default(); program.kernels.len()];

@@ -57,18 +57,19 @@ use plan::text::{self, PlanText};
 use plan::{Plan, channel_scales, rematerialize, short_operands, sink, split};
 use search::{Aims, Candidate};
 
-/// By how much constants may grow for speed, at most, beside a twenty-fourth.
+/// Upper limit of the growth of constants for speed, in bytes; the other limit is a twenty-fourth of the constants.
 const MOST_SPARE: u64 = 128 << 10;
-/// Bytes by which code may be larger than tfcompile's, which has constants twice, so that no object is.
+/// Bytes by which code may be larger than tfcompile's without the object being larger, as tfcompile stores constants twice.
 const MOST_CODE: u64 = 48 << 10;
-/// The part of what is beyond that by which constants may grow where the workspace shrinks.
+/// Fraction of the remaining margin (constants minus `MOST_CODE`) that constants may grow by if the workspace shrinks, as numerator and
+/// denominator.
 const MOST_GROWN: (u64, u64) = (3, 4);
 
-/// Schedules an optimised module.
+/// Schedules an optimized module.
 ///
 /// # Errors
-/// `Code::TooLarge` for sizes that no code can compute with, `Code::HloUnsupported` for what no kernel does, an internal
-/// error where the program breaks a rule of `kernel::verify`.
+/// `Code::TooLarge` for sizes that no code can compute with, `Code::HloUnsupported` for an op without a kernel, an internal error if the
+/// program breaks a rule of `kernel::verify`.
 pub fn build(lowered: &Lowered, name: &str, source: &str, request: &CodeRequest) -> Result<Program> {
     let target = KernelTarget { request, panels: &PanelSizes::default() };
     build_with(lowered, name, source, target, &Packings::default())
@@ -88,7 +89,7 @@ pub fn build_with(
 ) -> Result<Program> {
     let target = &target;
     sizes::check(&lowered.module)?;
-    let apart = sink::apart(&lowered.module);
+    let apart = sink::unshare_broadcasts(&lowered.module);
     let module = apart.as_ref().unwrap_or(&lowered.module);
     let scaled = channel_scales::into_weights(module);
     let module = scaled.as_ref().unwrap_or(module);
@@ -100,7 +101,7 @@ pub fn build_with(
     let state = crate::kernel::state::lay_out(state);
     let changed = state.iter().filter(|v| v.changed).map(|v| v.info.bytes());
     let given: u64 = lowered.results.iter().map(TensorInfo::bytes).chain(changed).sum();
-    let workspace = split::dense(module, target).saturating_sub(given);
+    let workspace = split::dense_peak_bytes(module, target).saturating_sub(given);
     let variables = Variables {
         args: lowered.args.len(),
         results: lowered.results.len(),
@@ -119,35 +120,40 @@ pub fn build_with(
     let maker = ProgramBuilder { lowered, target, variables, empty, packings, workspace, detail };
     let given = target.request.plans.as_deref().map(|text| PlanText::find(text, name)).transpose()?;
     let wanted = given.as_ref().map_or(Ok(SplitLevel::Once), PlanText::halves)?;
-    let halved = if wanted == SplitLevel::None { None } else { split::cut(module, SplitScope::Once, target) };
+    let halved = if wanted == SplitLevel::None { None } else { split::split_pairs(module, SplitScope::Once, target) };
     let halves = if halved.is_some() { SplitLevel::Once } else { SplitLevel::None };
     let module = halved.as_ref().unwrap_or(module);
-    let once = maker.base(module, halves);
-    let twice = || split::cut(module, SplitScope::Twice, target);
+    let once = maker.plan_input(module, halves);
+    let twice = || split::split_pairs(module, SplitScope::Twice, target);
     let program = match given {
         Some(given) => {
             let more = twice().filter(|_| wanted == SplitLevel::Twice);
-            let base = more.as_ref().map_or(once, |module| maker.base(module, SplitLevel::Twice));
+            let base = more.as_ref().map_or(once, |module| maker.plan_input(module, SplitLevel::Twice));
             let choices = given.choices(base.module)?;
-            let program = maker.whole(&base, &choices, maker.made(&base, &choices, Detail::Whole)?, Detail::Whole)?;
+            let program = maker.complete_program(
+                &base,
+                &choices,
+                maker.build_candidate(&base, &choices, Detail::Whole)?,
+                Detail::Whole,
+            )?;
             given.check(&program.plan)?;
             program
         }
         None => {
-            let found = maker.searched(&once)?;
+            let found = maker.search_choices(&once)?;
             let more = if found.1.program.workspace_bytes > workspace { twice() } else { None };
-            let more = more.as_ref().map(|module| maker.base(module, SplitLevel::Twice));
-            let other = more.as_ref().map(|base| Ok::<_, Error>((base, maker.searched(base)?))).transpose()?;
+            let more = more.as_ref().map(|module| maker.plan_input(module, SplitLevel::Twice));
+            let other = more.as_ref().map(|base| Ok::<_, Error>((base, maker.search_choices(base)?))).transpose()?;
             let other = other.filter(|(_, other)| search::spares_much(&found.1.program, &other.1.program));
             let (base, (choices, made)) = other.unwrap_or((&once, found));
-            maker.whole(base, &choices, made, detail)?
+            maker.complete_program(base, &choices, made, detail)?
         }
     };
     crate::kernel::verify(&program)?;
     Ok(program)
 }
 
-/// A module, and what is decided for it before any plan.
+/// Inputs of a plan: a module and the decisions about it that precede all plans.
 struct PlanInput<'m> {
     module: &'m Module,
     halves: SplitLevel,
@@ -155,30 +161,35 @@ struct PlanInput<'m> {
     needed: Demand,
 }
 
-/// Makes programs from plans of one function.
+/// Builds the programs of one function from alternative plans.
 struct ProgramBuilder<'l> {
     lowered: &'l Lowered,
     target: &'l KernelTarget<'l>,
     variables: Variables,
-    /// The program without kernels.
+    /// The program's name, arguments and results, without kernels.
     empty: Program,
     packings: &'l Packings,
-    /// Bytes of workspace that are aimed at.
+    /// Target size of the workspace in bytes.
     workspace: u64,
-    /// How much a search writes of each program.
+    /// Detail in which the search emits candidate programs.
     detail: Detail,
 }
 
 impl ProgramBuilder<'_> {
-    fn base<'m>(&self, module: &'m Module, halves: SplitLevel) -> PlanInput<'m> {
-        let methods = Methods::of(module, self.target);
-        let needed = Demand::of(module, &methods, &self.lowered.used);
+    fn plan_input<'m>(&self, module: &'m Module, halves: SplitLevel) -> PlanInput<'m> {
+        let methods = Methods::choose(module, self.target);
+        let needed = Demand::compute(module, &methods, &self.lowered.used);
         PlanInput { module, halves, methods, needed }
     }
 
-    /// Plans `base` with these choices and emits the program.
-    fn made<'b>(&'b self, base: &'b PlanInput<'_>, choices: &Choices, detail: Detail) -> Result<Candidate<'b>> {
-        let plan = Plan::of(
+    /// Plans `base` with the given choices and emits the program.
+    fn build_candidate<'b>(
+        &'b self,
+        base: &'b PlanInput<'_>,
+        choices: &Choices,
+        detail: Detail,
+    ) -> Result<Candidate<'b>> {
+        let plan = Plan::build(
             base.module,
             &self.variables,
             self.target,
@@ -187,11 +198,11 @@ impl ProgramBuilder<'_> {
             choices,
             families::recipe,
         )?;
-        let (program, found) = self.emitted(base, &plan, choices, detail)?;
+        let (program, found) = self.emit_program(base, &plan, choices, detail)?;
         Ok(Candidate { plan, program, found })
     }
 
-    fn emitted(
+    fn emit_program(
         &self,
         base: &PlanInput<'_>,
         plan: &Plan<'_>,
@@ -203,15 +214,21 @@ impl ProgramBuilder<'_> {
         emit::emit(base.module, plan, self.target, start, families::FAMILIES)
     }
 
-    /// The choices of the search, and what comes of them.
-    fn searched<'b>(&'b self, base: &'b PlanInput<'_>) -> Result<(Choices, Candidate<'b>)> {
+    /// Runs the search for a plan with little memory; returns its choices and the program they lead to.
+    fn search_choices<'b>(&'b self, base: &'b PlanInput<'_>) -> Result<(Choices, Candidate<'b>)> {
         let aims = Aims { workspace: self.workspace, constants: most_constants(base.module) };
         let order = plan::lower_order(base.module, self.target, &base.methods);
-        search::least(&aims, order, |choices| self.made(base, choices, self.detail))
+        search::minimize_memory(&aims, order, |choices| self.build_candidate(base, choices, self.detail))
     }
 
-    /// The whole program of what was `made` in some detail.
-    fn whole(&self, base: &PlanInput<'_>, choices: &Choices, made: Candidate<'_>, detail: Detail) -> Result<Program> {
+    /// Completes a candidate: emits its program in full if only a sketch of it was emitted.
+    fn complete_program(
+        &self,
+        base: &PlanInput<'_>,
+        choices: &Choices,
+        made: Candidate<'_>,
+        detail: Detail,
+    ) -> Result<Program> {
         let Candidate { plan, program, .. } = made;
         let drawn = program.workspace_bytes;
         let program = match detail {
@@ -219,7 +236,7 @@ impl ProgramBuilder<'_> {
             Detail::Sketch => {
                 // two programs of a large graph are the most memory that compiling it takes
                 drop(program);
-                self.emitted(base, &plan, choices, Detail::Whole)?.0
+                self.emit_program(base, &plan, choices, Detail::Whole)?.0
             }
         };
         debug_assert!(drawn == program.workspace_bytes || !base.needed.is_empty(), "a sketch takes what it is one of");
@@ -233,7 +250,7 @@ fn has_loops(module: &Module) -> bool {
     all.any(|inst| matches!(inst.op, Op::While { .. }))
 }
 
-/// How many bytes of constants a search for little memory aims at.
+/// Target size in bytes of all constants, for the search for little memory.
 fn most_constants(module: &Module) -> u64 {
     let all = constant_bytes(module);
     all + all / 24 + all.saturating_sub(MOST_CODE) * MOST_GROWN.0 / MOST_GROWN.1
@@ -257,7 +274,7 @@ fn constant_bytes(module: &Module) -> u64 {
     constants.sum()
 }
 
-fn refuse(comp: &Computation, id: InstId, why: &str) -> Error {
+fn unsupported_error(comp: &Computation, id: InstId, why: &str) -> Error {
     let inst = &comp[id];
     let error =
         Error::user(Code::HloUnsupported, format!("native code has no `{}` of {}{why}", inst.op.name(), inst.shape));

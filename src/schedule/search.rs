@@ -47,7 +47,7 @@ pub struct Candidate<'p> {
 
 /// Searches the choices whose program takes the least memory, and returns them with that program; `order` is an execution order of the
 /// entry that may need less memory than post order.
-pub fn least<'p>(
+pub fn minimize_memory<'p>(
     aims: &Aims,
     order: Option<Vec<InstId>>,
     schedule: impl Fn(&Choices) -> Result<Candidate<'p>>,

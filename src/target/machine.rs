@@ -1,6 +1,6 @@
 //! Machine model of the schedules: capacities of caches, throughput of a cycle, and costs of going to a cache farther away.
 //!
-//! Sizes of caches are a processor's own, by its name ([`Caches::of`]). Costs are those that were measured on one processor with
+//! Sizes of caches are a processor's own, by its name ([`Caches::for_cpu`]). Costs are those that were measured on one processor with
 //! AVX-512, 32 KiB of first level and 1 MiB of second level (the one of `docs/performance.md`); they are taken for all others too.
 
 /// The data caches of one core.
@@ -31,7 +31,7 @@ const ROWS: &[(&[&str], u64, u64)] = &[
 
 impl Caches {
     /// Cache sizes of the processor with LLVM's name `cpu`: 32 KiB and 1 MiB where there is no row for it.
-    pub fn of(cpu: &str) -> Caches {
+    pub fn for_cpu(cpu: &str) -> Caches {
         let row = ROWS.iter().find(|(names, ..)| names.contains(&cpu));
         row.map_or(DEFAULT, |&(_, l1d, l2)| Caches { l1d: l1d << 10, l2: l2 << 10 })
     }
@@ -94,10 +94,10 @@ mod tests {
     #[test]
     fn caches_have_a_default() {
         for cpu in ["x86-64-v3", "x86-64-v4", "neoverse-n1", "nobody"] {
-            assert_eq!(Caches::of(cpu), Caches { l1d: 32768, l2: 1_048_576 }, "{cpu}");
+            assert_eq!(Caches::for_cpu(cpu), Caches { l1d: 32768, l2: 1_048_576 }, "{cpu}");
         }
-        assert_eq!(Caches::of("znver3").l2, 512 << 10);
-        assert_eq!(Caches::of("sapphirerapids"), Caches { l1d: 48 << 10, l2: 2 << 20 });
-        assert_eq!(Caches::of("haswell").l2_sixteenths(5), 80 << 10);
+        assert_eq!(Caches::for_cpu("znver3").l2, 512 << 10);
+        assert_eq!(Caches::for_cpu("sapphirerapids"), Caches { l1d: 48 << 10, l2: 2 << 20 });
+        assert_eq!(Caches::for_cpu("haswell").l2_sixteenths(5), 80 << 10);
     }
 }

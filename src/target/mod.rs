@@ -81,8 +81,8 @@ impl Target {
     /// `Code::UnknownTarget`.
     pub fn resolve(triple: Option<&str>, cpu: Option<&str>, features: Option<&str>) -> Result<Target> {
         let triple = triple.unwrap_or(HOST_TRIPLE);
-        let arch = Arch::of(triple)?;
-        let host = Arch::of(HOST_TRIPLE)? == arch;
+        let arch = Arch::from_triple(triple)?;
+        let host = Arch::from_triple(HOST_TRIPLE)? == arch;
         let named = cpu.filter(|&name| name != "native");
         let name = named.unwrap_or(if host { host_level() } else { default_cpu(arch) });
         let cpu = cpus::find(arch.name(), name).ok_or_else(|| unknown_cpu(arch, name))?;
@@ -110,7 +110,7 @@ impl Target {
             byte_dot: DotInstruction::of_bytes(level).filter(has),
             short_dot: DotInstruction::of_shorts(level).iter().copied().find(has),
             bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && tiles::has(cpu, here, told),
-            caches: Caches::of(cpu.name),
+            caches: Caches::for_cpu(cpu.name),
             ports: if level == Level::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
         })
     }
@@ -156,7 +156,7 @@ impl Target {
     }
     /// The kind of its object files.
     pub fn format(&self) -> ObjectFormat {
-        ObjectFormat::of(&self.triple)
+        ObjectFormat::from_triple(&self.triple)
     }
     /// LLVM's names of the vector registers.
     pub fn vector_names(&self) -> impl Iterator<Item = String> + use<> {
@@ -232,7 +232,7 @@ fn default_cpu(arch: Arch) -> &'static str {
 /// `Code::UnknownTarget`.
 pub fn portable_cpus(triple: Option<&str>) -> Result<Vec<&'static str>> {
     let triple = triple.unwrap_or(HOST_TRIPLE);
-    Ok(match Arch::of(triple)? {
+    Ok(match Arch::from_triple(triple)? {
         Arch::X86_64 => vec!["x86-64-v3", "x86-64-v4"],
         Arch::Aarch64 if triple.contains("linux") => vec!["cortex-a76"],
         arch => vec![default_cpu(arch)],

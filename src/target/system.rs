@@ -38,7 +38,7 @@ impl Arch {
     ///
     /// # Errors
     /// `Code::UnknownTarget`.
-    pub fn of(triple: &str) -> Result<Arch> {
+    pub fn from_triple(triple: &str) -> Result<Arch> {
         let arch = match triple.split('-').next().unwrap_or("") {
             "x86_64" => Arch::X86_64,
             "aarch64" | "arm64" => Arch::Aarch64,
@@ -87,7 +87,7 @@ impl Arch {
 
 impl ObjectFormat {
     /// The object format of a triple.
-    pub fn of(triple: &str) -> ObjectFormat {
+    pub fn from_triple(triple: &str) -> ObjectFormat {
         let has =
             |words: &[&str]| triple.split('-').skip(1).any(|part| words.iter().any(|word| part.starts_with(word)));
         match triple.starts_with("wasm32") {
@@ -114,8 +114,8 @@ mod tests {
             ("x86_64-apple-macosx11.0.0", ObjectFormat::MachO),
             ("wasm32-unknown-unknown", ObjectFormat::Wasm),
         ] {
-            assert_eq!(ObjectFormat::of(triple), format, "{triple}");
+            assert_eq!(ObjectFormat::from_triple(triple), format, "{triple}");
         }
-        assert!(Arch::of("mips-unknown-linux-gnu").is_err());
+        assert!(Arch::from_triple("mips-unknown-linux-gnu").is_err());
     }
 }

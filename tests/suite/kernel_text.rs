@@ -187,7 +187,8 @@ fn a_product_of_one_row_is_shared_by_threads() {
 
 #[test]
 fn only_kernels_with_work_for_two_are_shared() {
-    let shared = |entry: &str| tfaot::kernel::shared(&program(entry)).values().copied().collect::<Vec<bool>>();
+    let shared =
+        |entry: &str| tfaot::kernel::parallel_kernels(&program(entry)).values().copied().collect::<Vec<bool>>();
     let layer = |inputs: u64, outputs: u64| {
         shared(&format!(
             "x = f32[1,{inputs}] parameter(0)\n w = f32[{inputs},{outputs}] constant({{...}})\n\

@@ -35,7 +35,7 @@ pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchAr
 
 fn print_json(built: &Built, profile: &Profile, totals: &Totals, args: &BenchArgs) -> Result<()> {
     let peak = profile.peak_gflops;
-    let shared = crate::kernel::shared(&built.program);
+    let shared = crate::kernel::parallel_kernels(&built.program);
     let kernel = |k: &KernelProfile| {
         json!({
             "kernel": k.id.0, "name": k.kernel.label, "nodes": k.nodes, "ms": k.ms, "launches": k.launches,

@@ -39,7 +39,7 @@ impl Backend for C {
         super::one_prototype_each(&bundle.face)?;
         let bundle = for_any_machine(bundle)?;
         let ir = module::emit(&bundle, launches, None)?.0;
-        let own = ir.whole();
+        let own = ir.single_module();
         let own = without_wide(&own);
         let (head, kernels) = (head(&bundle), comments(&bundle));
         Ok((head + &source(&bundle, &own, &kernels)?).into())

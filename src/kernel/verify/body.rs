@@ -22,7 +22,7 @@ pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
         round: 0,
     };
     for (id, expr) in kernel.exprs.iter() {
-        c.earlier(id, expr)?;
+        c.check_order(id, expr)?;
         let dtype = c.type_of(expr)?;
         c.types.push(dtype);
     }
@@ -46,14 +46,14 @@ pub(super) struct BodyVerifier<'a> {
     pub(super) lane: Option<(VarId, u64)>,
     /// The extents of the variables; in a masked loop, its elements.
     extents: Extents,
-    /// The last round that visited each expression: one round a statement.
+    /// The last statement for which each expression was visited.
     seen: Vec<usize>,
     round: usize,
 }
 
 impl<'a> BodyVerifier<'a> {
-    /// k1.
-    fn earlier(&self, id: ExprId, expr: &Expr) -> Result<(), Fault> {
+    /// Checks rule k1: operands come before their expression.
+    fn check_order(&self, id: ExprId, expr: &Expr) -> Result<(), Fault> {
         let mut bad = None;
         for_operands(expr, &mut |e| {
             if e >= id {
@@ -72,7 +72,7 @@ impl<'a> BodyVerifier<'a> {
         if there { Ok(()) } else { Err(format!("k1: expression {} reads what is not there", id.0)) }
     }
 
-    /// k4.
+    /// Checks rule k4 and returns the type of an expression.
     fn type_of(&self, expr: &Expr) -> Result<DType, Fault> {
         let reg = |r: RegId| self.kernel.regs[r].dtype;
         Ok(match expr {
@@ -102,10 +102,10 @@ impl<'a> BodyVerifier<'a> {
     }
 
     fn stmts(&mut self, all: &[Stmt]) -> Result<(), Fault> {
-        all.iter().try_for_each(|s| self.stmt(s))
+        all.iter().try_for_each(|s| self.check_stmt(s))
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> Result<(), Fault> {
+    fn check_stmt(&mut self, stmt: &Stmt) -> Result<(), Fault> {
         self.round += 1;
         match stmt {
             Stmt::For { var, kind, body } => self.body_of(*var, *kind, body),
@@ -114,25 +114,25 @@ impl<'a> BodyVerifier<'a> {
                 self.index(index)?;
                 self.bounds(*buf, index)?;
                 self.may_store(*buf)?;
-                self.same(self.program.buffers[*buf].dtype, *value, &format!("b{}", buf.0))
+                self.check_dtype(self.program.buffers[*buf].dtype, *value, &format!("b{}", buf.0))
             }
             Stmt::Prefetch { index, .. } => self.index(index),
-            Stmt::Tiles(sums) => self.tiles(sums),
+            Stmt::Tiles(sums) => self.check_tiles(sums),
             Stmt::Release => Ok(()),
             Stmt::Set { reg, at, value } => {
                 self.value(*value)?;
-                self.register(*reg, at)?;
+                self.check_register(*reg, at)?;
                 let info = self.kernel.regs[*reg];
                 if info.lanes == 1 && self.varies(*value) {
                     return Err(format!("k7: r{} has one lane and gets a vector", reg.0));
                 }
-                self.same(info.dtype, *value, &format!("r{}", reg.0))
+                self.check_dtype(info.dtype, *value, &format!("r{}", reg.0))
             }
             Stmt::Let { var, value, body } => {
                 self.index(value)?;
                 let most = self.kernel.vars[*var].max(1) as i64 - 1;
                 let inside = |(low, high): (i64, i64)| low >= 0 && high <= most;
-                if !inside(value.range(&self.extents)) && !exact(value, &self.extents).is_some_and(inside) {
+                if !inside(value.range(&self.extents)) && !exact_range(value, &self.extents).is_some_and(inside) {
                     return Err(format!("k2: v{} gets {value:?}, which is not in 0..={most}", var.0));
                 }
                 if self.lane.is_some_and(|l| value.depends_on(l.0, &|e| self.varies(e))) {
@@ -178,7 +178,7 @@ impl<'a> BodyVerifier<'a> {
         Ok(())
     }
 
-    /// k8.
+    /// Checks rule k8: the buffer may be stored to.
     pub(super) fn may_store(&self, buf: BufId) -> Result<(), Fault> {
         match self.program.buffers[buf].place {
             BufferLocation::Arg(_) | BufferLocation::Weights(_) => Err(format!("k8: b{} is stored to", buf.0)),
@@ -192,12 +192,12 @@ impl<'a> BodyVerifier<'a> {
         }
     }
 
-    fn same(&self, want: DType, value: ExprId, place: &str) -> Result<(), Fault> {
+    fn check_dtype(&self, want: DType, value: ExprId, place: &str) -> Result<(), Fault> {
         let got = self.types[value.index()];
         if got == want { Ok(()) } else { Err(format!("k4: {place} of {want} gets {got}")) }
     }
 
-    /// Everything below `id`.
+    /// Checks an expression and everything it is computed from.
     fn value(&mut self, id: ExprId) -> Result<(), Fault> {
         if self.seen[id.index()] == self.round {
             return Ok(());
@@ -223,14 +223,14 @@ impl<'a> BodyVerifier<'a> {
             Expr::DotProduct { x, y, z, .. } => [*x, *y, *z].iter().try_for_each(|&a| self.value(a))?,
             Expr::Number(x, _) | Expr::Within(x, _, _) => self.index(x)?,
             Expr::Reg(r, at) => {
-                self.register(*r, at)?;
+                self.check_register(*r, at)?;
                 let lanes = kernel.regs[*r].lanes;
                 if lanes > 1 && self.lane.map(|l| l.1) != Some(lanes) {
                     return Err(format!("k7: r{} of {lanes} lanes is read whole outside such a loop", r.0));
                 }
             }
             Expr::Lanes(r, at, first, count) => {
-                self.register(*r, at)?;
+                self.check_register(*r, at)?;
                 if first + count > kernel.regs[*r].lanes {
                     return Err(format!("k6: lanes {first} to {} of r{}", first + count, r.0));
                 }
@@ -238,12 +238,12 @@ impl<'a> BodyVerifier<'a> {
                     return Err(format!("k7: {count} lanes of r{} are read outside such a loop", r.0));
                 }
             }
-            Expr::Fold(_, r, at) => self.register(*r, at)?,
+            Expr::Fold(_, r, at) => self.check_register(*r, at)?,
         }
         Ok(())
     }
 
-    /// k2 and k5 for the parts of an index.
+    /// Checks rules k2 and k5 for the parts of an index.
     pub(super) fn index(&mut self, x: &Index) -> Result<(), Fault> {
         for (atom, _) in &x.terms {
             match atom {
@@ -264,19 +264,19 @@ impl<'a> BodyVerifier<'a> {
         Ok(())
     }
 
-    /// k3, by the bounds of the sum; where these are too wide for terms that hang together, value by value.
+    /// Checks rule k3 by the bounds of the index; if these are too wide because terms depend on each other, by trying all values.
     pub(super) fn bounds(&self, buf: BufId, x: &Index) -> Result<(), Fault> {
         let elements = i64::try_from(self.program.buffers[buf].elements).unwrap_or(i64::MAX);
         let inside = |(low, high): (i64, i64)| low >= 0 && high < elements;
-        if inside(x.range(&self.extents)) || exact(x, &self.extents).is_some_and(inside) {
+        if inside(x.range(&self.extents)) || exact_range(x, &self.extents).is_some_and(inside) {
             return Ok(());
         }
         let (low, high) = x.range(&self.extents);
         Err(format!("k3: {x:?} of b{} lies in {low}..={high} of {elements}", buf.0))
     }
 
-    /// k6.
-    fn register(&mut self, reg: RegId, at: &Index) -> Result<(), Fault> {
+    /// Checks rule k6: the register exists.
+    fn check_register(&mut self, reg: RegId, at: &Index) -> Result<(), Fault> {
         self.index(at)?;
         let constant = |v: VarId| match self.open[v.index()] {
             Some(LoopKind::Unroll) => true,
@@ -293,7 +293,7 @@ impl<'a> BodyVerifier<'a> {
         Ok(())
     }
 
-    /// Whether a value differs from lane to lane here.
+    /// Whether a value differs between lanes here.
     fn varies(&self, id: ExprId) -> bool {
         self.lane.is_some_and(|(lane, _)| self.kernel.varies(id, lane))
     }
@@ -326,12 +326,12 @@ pub fn for_values(x: &Index, f: &mut impl FnMut(ExprId)) {
     }
 }
 
-/// Most values of all variables of an index together that are tried.
+/// Upper limit of combinations of variable values that are tried for one index.
 const MOST_TRIES: u64 = 1 << 16;
 
-/// The least and greatest value of an index, by trying all values of its variables; `None` where there are too many or
-/// where it has run-time numbers.
-fn exact(x: &Index, extents: &Extents) -> Option<(i64, i64)> {
+/// The least and greatest value of an index, by trying all values of its variables; `None` if there are too many or if it has run-time
+/// numbers.
+fn exact_range(x: &Index, extents: &Extents) -> Option<(i64, i64)> {
     let mut vars = Vec::new();
     variables(x, &mut vars)?;
     vars.sort_unstable();

@@ -11,7 +11,7 @@ const MOST: u64 = 2;
 
 impl BodyVerifier<'_> {
     /// Checks the shape and the types of a block of sums.
-    pub(super) fn tiles(&mut self, sums: &TileSums) -> Result<(), Fault> {
+    pub(super) fn check_tiles(&mut self, sums: &TileSums) -> Result<(), Fault> {
         let types = [sums.left, sums.right, sums.to].map(|b| self.program.buffers[b].dtype);
         if types != [DType::BF16, DType::BF16, DType::F32] {
             return Err(format!("k12: tiles of {types:?}"));

@@ -4,7 +4,7 @@ use crate::diag::Result;
 use crate::hlo::{CompId, InstId};
 use crate::kernel::Step;
 use crate::schedule::plan::{Params, loop_state};
-use crate::schedule::refuse;
+use crate::schedule::unsupported_error;
 
 impl<'a> Emitter<'a> {
     /// Emits a loop. Its state has buffers of its own; next values that an iteration could not write in place are copied at its end.
@@ -22,7 +22,7 @@ impl<'a> Emitter<'a> {
             }
         }
         let (pred, cond) = self.collect_steps(|s| s.emit_computation(cond, vec![state.clone()], Params::Borrowed))?;
-        let pred = *pred.leaves.first().ok_or_else(|| refuse(self.scope.comp, id, ""))?;
+        let pred = *pred.leaves.first().ok_or_else(|| unsupported_error(self.scope.comp, id, ""))?;
         let ((), body) = self.collect_steps(|s| {
             let next = s.emit_computation(body, vec![state.clone()], Params::Owned)?;
             s.move_all(&next.leaves, &state.leaves);
@@ -36,7 +36,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn conditional(&mut self, id: InstId, branches: &[CompId]) -> Result<ValueBuffers> {
         let operands = self.scope.comp[id].operands.clone();
         let selector = self.value(operands[0])?;
-        let selector = *selector.leaves.first().ok_or_else(|| refuse(self.scope.comp, id, ""))?;
+        let selector = *selector.leaves.first().ok_or_else(|| unsupported_error(self.scope.comp, id, ""))?;
         let out = self.allocate(&self.scope.comp[id].shape);
         let mut all = Vec::new();
         for (i, &branch) in branches.iter().enumerate() {

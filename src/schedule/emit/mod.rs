@@ -26,8 +26,8 @@ use crate::schedule::passes::{self, PassContext};
 use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::placement::Placement;
 use crate::schedule::plan::{ComputationPlan, Params, Plan};
-use crate::schedule::refuse;
 use crate::schedule::target::KernelTarget;
+use crate::schedule::unsupported_error;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 pub use value::ValueBuffers;
@@ -90,7 +90,7 @@ pub fn emit(
         found: SearchFacts::default(),
         regions: regions::Regions::default(),
         depth: 0,
-        scope: EmitScope::new(module, module.entry, plan.stages(module.entry, Params::Borrowed)?),
+        scope: EmitScope::new(module, module.entry, plan.computation_plan(module.entry, Params::Borrowed)?),
         steps: Vec::new(),
     };
     let mut args = Vec::new();
@@ -111,7 +111,7 @@ pub fn emit(
     let context = PassContext {
         first_level: target.machine().caches.l1d,
         regions: &s.regions,
-        amounts: &s.plan.needed().amounts,
+        amounts: &s.plan.demand().amounts,
     };
     passes::run(&mut s.program, detail, &context);
     workspace::plan(&mut s.program, in_results)?;
@@ -200,7 +200,7 @@ impl<'a> Emitter<'a> {
         params: Vec<ValueBuffers>,
         owner: Params,
     ) -> Result<ValueBuffers> {
-        let (comp, stages) = (&self.module.comps[id], self.plan.stages(id, owner)?);
+        let (comp, stages) = (&self.module.comps[id], self.plan.computation_plan(id, owner)?);
         let states = match (owner, &params[..]) {
             (Params::Owned, [state]) => operand_reuse::next_value_buffers(comp, state),
             _ => self.update_targets(comp, stages, &params),
@@ -286,7 +286,7 @@ impl<'a> Emitter<'a> {
             Op::Constant(literal) => self.literal(literal),
             Op::Tuple => ValueBuffers { leaves: self.leaf_buffers(&inst.operands)?, layout: None },
             Op::GetTupleElement(index) => {
-                let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| refuse(comp, id, ""))?;
+                let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| unsupported_error(comp, id, ""))?;
                 let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
                 let count = parts[*index].leaves().len();
                 let whole = self.value(inst.operands[0])?;
@@ -330,7 +330,7 @@ impl<'a> Emitter<'a> {
 
     /// Records the demand of the results on a value, if they need less than all of it.
     pub(in crate::schedule) fn note_needed(&mut self, id: InstId, value: &ValueBuffers) {
-        let needed = self.plan.needed();
+        let needed = self.plan.demand();
         if !needed.is_empty() {
             self.regions.add_need(&self.scope.comp[id].shape, value, needed.get(self.scope.id, id));
         }

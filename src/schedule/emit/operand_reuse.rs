@@ -15,7 +15,7 @@ pub fn next_value_buffers(comp: &Computation, state: &ValueBuffers) -> HashMap<I
     let Some(parts) = comp.params.first().and_then(|&p| comp[p].shape.as_tuple()) else { return HashMap::new() };
     let first = |part: usize| parts[..part].iter().map(|p| p.leaves().len()).sum::<usize>();
     let leaf = |(id, part): (InstId, usize)| Some((id, *state.leaves.get(first(part))?));
-    loop_state::updates(comp).into_iter().filter_map(leaf).collect()
+    loop_state::next_values(comp).into_iter().filter_map(leaf).collect()
 }
 
 impl<'a> Emitter<'a> {
@@ -97,7 +97,7 @@ impl<'a> Emitter<'a> {
     /// Whether the same elements of the result of `id` and of `buf` are needed: if they shared a buffer, all elements that either needs
     /// would be computed.
     fn is_needed_alike(&self, id: InstId, buf: BufId) -> bool {
-        let needed = self.plan.needed();
+        let needed = self.plan.demand();
         let Some(shape) = self.scope.comp[id].shape.as_array().filter(|_| !needed.is_empty()) else { return true };
         let layout = self.scope.values.layout(buf).flatten().cloned().unwrap_or_else(|| Layout::dense(&shape.dims));
         self.regions.is_as_needed(buf, &shape.dims, &layout, needed.get(self.scope.id, id))

@@ -22,7 +22,7 @@ pub const FAMILY: Family = Family {
 impl<'a> Emitter<'a> {
     fn custom_call(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let comp = self.scope.comp;
-        let Op::Foreign(call) = &comp[id].op else { return Err(refuse(comp, id, "")) };
+        let Op::Foreign(call) = &comp[id].op else { return Err(unsupported_error(comp, id, "")) };
         let operands = &comp[id].operands;
         let args = tensor_infos("x", operands.iter().map(|&o| (comp[o].name.as_str(), &comp[o].shape)));
         let results = tensor_infos("y", std::iter::once((comp[id].name.as_str(), &comp[id].shape)));

@@ -48,7 +48,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn product(&mut self, id: InstId, left: BufId) -> Result<DotProduct> {
         let comp = self.scope.comp;
         let inst = &comp[id];
-        let Op::Dot(d) = &inst.op else { return Err(refuse(comp, id, "")) };
+        let Op::Dot(d) = &inst.op else { return Err(unsupported_error(comp, id, "")) };
         let (x, y) = (comp.array(inst.operands[0]).clone(), comp.array(inst.operands[1]).clone());
         let (xs, ys) = (x.strides(), y.strides());
         let pairs = |a: &[usize], b: &[usize]| -> Vec<Axis> {

@@ -26,7 +26,7 @@ impl<'a> Emitter<'a> {
             Op::ReplicaId => Movement::Rank { divisor: devices.partitions, modulus: devices.replicas },
             Op::PartitionId => Movement::Rank { divisor: 1, modulus: devices.partitions },
             Op::Foreign(f) => block_movement(f, devices)?,
-            _ => return Err(refuse(comp, id, "")),
+            _ => return Err(unsupported_error(comp, id, "")),
         };
         let operands = &inst.operands;
         let block = |shape: &Shape| shape.as_array().map_or(0, |a| a.bytes());

@@ -22,7 +22,7 @@ pub mod winograd;
 use super::emit::Family;
 use super::plan::Planner;
 use super::plan::recipe::Recipe;
-use super::refuse;
+use super::unsupported_error;
 use crate::diag::Result;
 use crate::schedule::plan::request::RecipeRequest;
 
@@ -61,5 +61,5 @@ pub fn recipe(planner: &mut Planner<'_>, request: &RecipeRequest<'_>) -> Result<
             return Ok(Recipe { family: family.name, setup, is_looped: request.has_long_epilogue() });
         }
     }
-    Err(refuse(request.context.comp, request.id, " yet"))
+    Err(unsupported_error(request.context.comp, request.id, " yet"))
 }

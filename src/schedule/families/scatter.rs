@@ -15,7 +15,7 @@ impl<'a> Emitter<'a> {
     /// Emits a scatter. Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
     pub(in crate::schedule) fn scatter(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let comp = self.scope.comp;
-        let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(refuse(comp, id, "")) };
+        let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(unsupported_error(comp, id, "")) };
         let n = comp[id].operands.len() / 2;
         let (operands, indices, updates) = (&comp[id].operands[..n], comp[id].operands[n], &comp[id].operands[n + 1..]);
         let dims = comp.array(operands[0]).dims.clone();

@@ -66,7 +66,7 @@ impl<'a> Emitter<'a> {
     fn load(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
         let value = self.value(id)?;
         let (false, Some(shape)) = (value.leaves.is_empty(), self.scope.comp[id].shape.as_array()) else {
-            return Err(refuse(self.scope.comp, id, " inside a kernel"));
+            return Err(unsupported_error(self.scope.comp, id, " inside a kernel"));
         };
         Ok(value.view(&shape.dims)?.load(&mut e.k, at))
     }
@@ -86,7 +86,7 @@ impl<'a> Emitter<'a> {
             }
             Op::Map { comp: applied, .. } => {
                 let args = inst.operands.iter().map(|&o| self.element(e, o, at)).collect::<Result<Vec<_>>>()?;
-                self.apply(e, *applied, &args)?.first().copied().ok_or_else(|| refuse(comp, id, ""))
+                self.apply(e, *applied, &args)?.first().copied().ok_or_else(|| unsupported_error(comp, id, ""))
             }
             Op::Broadcast(map) => {
                 let sizes = dims(0);
@@ -135,7 +135,7 @@ impl<'a> Emitter<'a> {
                 self.element(e, inst.operands[0], &from)
             }
             Op::Gather(g) => self.gather_element(e, inst, g, at),
-            _ => Err(refuse(comp, id, " inside a kernel")),
+            _ => Err(unsupported_error(comp, id, " inside a kernel")),
         }
     }
 
@@ -257,7 +257,7 @@ impl<'a> Emitter<'a> {
         for inst in comp.post_order() {
             let i = &comp[inst];
             let of = |k: usize| values.get(&i.operands[k]).and_then(|v| v.first()).copied();
-            let missing = || refuse(comp, inst, " inside a scalar computation");
+            let missing = || unsupported_error(comp, inst, " inside a scalar computation");
             let value = match &i.op {
                 Op::Parameter(n) => {
                     let from = *first.get(*n).ok_or_else(missing)?;

@@ -129,7 +129,7 @@ pub struct MemoryDemand {
 
 impl MemoryDemand {
     /// Computes the memory of `comp` for an execution `order`.
-    pub fn of(
+    pub fn compute(
         comp: &Computation,
         fusion: &Fusion,
         placements: &IdVec<InstId, Placement>,

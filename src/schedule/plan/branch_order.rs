@@ -198,7 +198,7 @@ ENTRY e {
         let comp = module.entry();
         let convolutions = algorithm::choose_algorithms(comp, &target);
         let context = PlanContext { module, comp, users: &comp.users(), convolutions: &convolutions, target: &target };
-        let planned = |order| crate::schedule::plan::planned(&context, order);
+        let planned = |order| crate::schedule::plan::forecast_memory(&context, order);
         let order = lower(comp, planned)?;
         let mut left: IdVec<InstId, usize> = comp.insts.ids().map(|id| comp[id].operands.len()).collect();
         let users = comp.users();

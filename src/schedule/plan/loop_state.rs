@@ -9,7 +9,7 @@ use crate::util::id_vec::{Id, IdVec};
 use std::collections::{HashMap, HashSet};
 
 /// The instructions of `comp` that make the next value of one array of a loop's state, with the index of that array.
-pub fn updates(comp: &Computation) -> Vec<(InstId, usize)> {
+pub fn next_values(comp: &Computation) -> Vec<(InstId, usize)> {
     let root = &comp[comp.root];
     if comp.params.len() != 1 || root.op != Op::Tuple {
         return Vec::new();
@@ -45,7 +45,7 @@ pub struct Variables {
 
 impl Variables {
     /// The instructions that make the next value of a variable, each with the parameter that holds the old one.
-    pub fn updates(&self, entry: &Computation) -> Vec<(InstId, InstId)> {
+    pub fn next_values(&self, entry: &Computation) -> Vec<(InstId, InstId)> {
         let root = &entry[entry.root];
         let Some(next) = root.operands.get(self.results..).filter(|_| root.op == Op::Tuple) else { return Vec::new() };
         let old = entry.params.iter().skip(self.args).zip(&self.changed).filter(|(_, changed)| **changed);
@@ -59,7 +59,12 @@ impl Variables {
 }
 
 /// Reorders the execution order `plain` of an entry so that as many of `updates` as possible follow all readers of the old values.
-pub fn updated(comp: &Computation, fusion: &Fusion, plain: Vec<InstId>, updates: &[(InstId, InstId)]) -> Vec<InstId> {
+pub fn order_updates_last(
+    comp: &Computation,
+    fusion: &Fusion,
+    plain: Vec<InstId>,
+    updates: &[(InstId, InstId)],
+) -> Vec<InstId> {
     if updates.is_empty() {
         return plain;
     }
@@ -84,12 +89,12 @@ pub fn invariant_elements(body: &Computation) -> HashSet<usize> {
 
 /// An execution order of a loop body in which as many next values as possible follow all readers of the old ones. Cost: one walk of the
 /// body for each array of the state.
-pub fn order(comp: &Computation, fusion: &Fusion) -> Vec<InstId> {
+pub fn body_order(comp: &Computation, fusion: &Fusion) -> Vec<InstId> {
     let plain = comp.post_order();
     let mut o = OrderConstraints::new(comp);
     let is_part =
         |id: InstId, part: usize| comp[id].op == Op::GetTupleElement(part) && comp[id].operands == comp.params;
-    for (next, part) in updates(comp) {
+    for (next, part) in next_values(comp) {
         let old: Vec<InstId> = plain.iter().copied().filter(|&id| is_part(id, part)).collect();
         o.behind_readers(fusion, next, old);
     }

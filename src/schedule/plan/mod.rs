@@ -40,8 +40,8 @@ use crate::schedule::families::plane_sums::recipe as plane_sums;
 use crate::schedule::families::producer_fusion::recipe::{self as producer_fusion, FusedProducer};
 use crate::schedule::memory::liveness::{Lifetimes, MemoryDemand, Sharing};
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::refuse;
 use crate::schedule::target::KernelTarget;
+use crate::schedule::unsupported_error;
 use crate::util::id_vec::IdVec;
 use channel_scales::Scaled;
 use choices::Choices;
@@ -52,23 +52,23 @@ use placement::Placement;
 use recipe::{Families, Recipe};
 use std::collections::{HashMap, HashSet};
 
-/// Most bytes of an array on the stack: of a row, a block, a panel of weights, a strip.
+/// Upper limit, in bytes, of an array on the stack: a row, a block, a panel of weights, a strip.
 pub const MOST_STACK: u64 = 64 << 10;
-/// Most columns of a contraction whose lanes may run along its sums.
+/// Most columns of a contraction that may be vectorized along its sums.
 pub const MOST_NARROW_COLUMNS: u64 = 8;
-/// Most computations that call one another.
+/// Upper limit of nested computations.
 const MOST_DEPTH: usize = 64;
 
 /// Ownership of the memory that holds the parameters of a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Params {
-    /// The computation's: nobody reads it again.
+    /// The computation owns the memory: nobody reads it again.
     Owned,
-    /// The caller's.
+    /// The caller owns the memory.
     Borrowed,
 }
 
-/// The plan of a module: that of each computation which is more than an element's or a fold's.
+/// The plan of a module: a plan for each computation, except those applied to scalars.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     methods: &'a Methods,
@@ -81,30 +81,30 @@ pub struct Plan<'a> {
 pub struct ComputationPlan {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
-    /// How the kernels of each root are made.
+    /// The recipe of each root's kernels.
     pub recipes: HashMap<InstId, Recipe>,
-    /// Where arrays lie.
+    /// The placement of each array.
     pub placements: IdVec<InstId, Placement>,
-    /// Operands before their readers.
+    /// The execution order, which is topological.
     pub order: Vec<InstId>,
-    /// Lifetimes of values in the order.
+    /// Lifetimes of values in that order.
     pub lifetimes: Lifetimes,
-    /// Constants in fewer bits that their readers widen: they have no array of their own.
+    /// Narrow constants that their readers widen, and that therefore have no array of their own.
     pub stored: HashSet<InstId>,
     /// Constant weights whose array stays in memory for other kernels that read it.
     pub kept: HashSet<InstId>,
-    /// Weights times one factor a feature, which their convolutions scale themselves.
+    /// Weights times one factor a feature, which their convolutions apply themselves.
     pub scaled: HashMap<InstId, Scaled>,
-    /// The results of depthwise windows whose pixels are all summed.
+    /// Results of depthwise convolutions whose pixels are all summed.
     pub summed: HashSet<InstId>,
-    /// In the entry, the instructions that make the next values of variables, with the parameters that have the old ones.
+    /// Instructions of the entry that make the next values of variables, with the parameters that hold the old ones.
     pub updates: Vec<(InstId, InstId)>,
 }
 
 impl<'a> Plan<'a> {
-    /// The plan of `module`, whose entry has these variables and whose convolutions are done as `methods` says. Errors: `Code::HloUnsupported` for what no kernel does,
-    /// `Code::TooLarge` for computations that are nested too deep.
-    pub fn of(
+    /// Plans `module`, whose entry has `variables` and whose convolutions use the algorithms in `methods`. Errors: `Code::HloUnsupported`
+    /// for an op without a kernel, `Code::TooLarge` for computations nested too deeply.
+    pub fn build(
         module: &'a Module,
         variables: &Variables,
         target: &'a KernelTarget<'a>,
@@ -115,42 +115,42 @@ impl<'a> Plan<'a> {
     ) -> Result<Plan<'a>> {
         let comps = HashMap::new();
         let spare_bytes = super::spare_bytes(module);
-        let updates = variables.updates(module.entry());
+        let updates = variables.next_values(module.entry());
         let mut planner = Planner { module, updates, target, families, methods, choices, spare_bytes, depth: 0, comps };
-        planner.computation(module.entry, Params::Borrowed)?;
+        planner.plan_computation(module.entry, Params::Borrowed)?;
         Ok(Plan { methods, needed, comps: planner.comps })
     }
 
     /// The plan of a computation.
-    pub fn stages(&self, id: CompId, owner: Params) -> Result<&ComputationPlan> {
+    pub fn computation_plan(&self, id: CompId, owner: Params) -> Result<&ComputationPlan> {
         self.comps.get(&(id, owner)).ok_or_else(|| Error::internal("schedule", "a computation has no plan"))
     }
 
-    /// The elements of arrays that the results need.
-    pub fn needed(&self) -> &'a Demand {
+    /// The needed elements of arrays.
+    pub fn demand(&self) -> &'a Demand {
         self.needed
     }
 
-    /// The convolutions of a computation.
+    /// The algorithms of a computation's convolutions.
     pub fn convolutions(&self, id: CompId) -> &'a Convolutions {
         self.methods.comp(id)
     }
 }
 
-/// The fusion decisions and the placements of arrays of one computation.
+/// Fusion decisions and placements of one computation.
 pub struct FusionPlan {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
-    /// Weights times factors.
+    /// Weights times one factor a feature.
     pub scaled: HashMap<InstId, Scaled>,
-    /// Kernels that make what they read.
+    /// Kernels that compute their own operands.
     pub producers: HashMap<InstId, FusedProducer>,
-    /// Where arrays lie.
+    /// The placement of each array.
     pub placements: IdVec<InstId, Placement>,
 }
 
-/// Decides fusion and placements of a computation in `order`, which has operands before their readers.
-fn fused(context: &PlanContext<'_>, order: &[InstId]) -> FusionPlan {
+/// Decides fusion and placements of a computation for a topological `order`.
+fn plan_fusion(context: &PlanContext<'_>, order: &[InstId]) -> FusionPlan {
     let mut fusion = fuse::fuse(context.module, context.comp, order);
     let scaled = channel_scales::take_in(context.comp, &mut fusion);
     let producers = producer_fusion::choose(context, &mut fusion);
@@ -159,29 +159,29 @@ fn fused(context: &PlanContext<'_>, order: &[InstId]) -> FusionPlan {
     FusionPlan { fusion, scaled, producers, placements }
 }
 
-/// The order and the memory of a plan, before its recipes.
+/// Execution order and memory of a computation, before its recipes.
 pub struct MemoryForecast {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
     /// The order in which instructions run.
     pub order: Vec<InstId>,
-    /// The most memory that values need at once in this order.
+    /// The memory that values need in this order.
     pub need: MemoryDemand,
 }
 
-/// Plans the order and the memory of a computation from `plain`, an order that has operands before their readers.
-fn planned(context: &PlanContext<'_>, plain: Vec<InstId>) -> MemoryForecast {
-    let FusionPlan { fusion, placements, .. } = fused(context, &plain);
-    let order = sink::order(context.comp, plain);
-    let need = MemoryDemand::of(context.comp, &fusion, &placements, &order, Sharing::Planned);
+/// Plans the order and the memory of a computation, starting from `plain`, a topological order.
+fn forecast_memory(context: &PlanContext<'_>, plain: Vec<InstId>) -> MemoryForecast {
+    let FusionPlan { fusion, placements, .. } = plan_fusion(context, &plain);
+    let order = sink::sink_order(context.comp, plain);
+    let need = MemoryDemand::compute(context.comp, &fusion, &placements, &order, Sharing::Planned);
     MemoryForecast { fusion, order, need }
 }
 
-/// An order of the entry that takes less memory than post order; `None` where none was found.
+/// An execution order of the entry that takes less memory than post order; `None` if none was found.
 pub fn lower_order(module: &Module, target: &KernelTarget<'_>, methods: &Methods) -> Option<Vec<InstId>> {
     let comp = module.entry();
     let context = PlanContext { module, comp, users: &comp.users(), convolutions: methods.comp(module.entry), target };
-    branch_order::lower(comp, |order| planned(&context, order))
+    branch_order::lower(comp, |order| forecast_memory(&context, order))
 }
 
 /// The state of planning a module.
@@ -189,21 +189,21 @@ pub struct Planner<'a> {
     pub(in crate::schedule) module: &'a Module,
     /// Parameters of the entry that hold variables, and the instructions that make their next values.
     updates: Vec<(InstId, InstId)>,
-    /// The machine that kernels are made for.
+    /// The target of the kernels.
     pub target: &'a KernelTarget<'a>,
-    /// The function that asks the families for the recipe of a root.
+    /// Function that asks the families for the recipe of a root.
     families: Families,
     methods: &'a Methods,
     pub(in crate::schedule) choices: &'a Choices,
-    /// By how much constants may still grow for speed.
+    /// Bytes by which constants may still grow for speed.
     spare_bytes: u64,
     depth: usize,
     comps: HashMap<(CompId, Params), ComputationPlan>,
 }
 
 impl Planner<'_> {
-    /// Plans a computation and those that it calls, in the order in which they run.
-    fn computation(&mut self, id: CompId, owner: Params) -> Result<()> {
+    /// Plans a computation and the computations that it runs, in the order in which they run.
+    fn plan_computation(&mut self, id: CompId, owner: Params) -> Result<()> {
         if self.comps.contains_key(&(id, owner)) {
             return Ok(());
         }
@@ -224,24 +224,26 @@ impl Planner<'_> {
         let is_entry = id == self.module.entry;
         let chosen = self.choices.order.as_ref().filter(|_| is_entry);
         let plain = chosen.cloned().unwrap_or_else(|| comp.post_order());
-        let mut fused = fused(&context, &plain);
-        let mut summed = plane_sums::summed(&context, &fused.fusion);
+        let mut fused = plan_fusion(&context, &plain);
+        let mut summed = plane_sums::summed_planes(&context, &fused.fusion);
         if is_entry {
-            placement::choose(&mut fused.placements, self.choices);
+            placement::apply_choices(&mut fused.placements, self.choices);
         }
         let updates = if is_entry { self.updates.clone() } else { Vec::new() };
         let order = match owner {
-            Params::Owned => loop_state::order(comp, &fused.fusion),
-            Params::Borrowed => loop_state::updated(comp, &fused.fusion, sink::order(comp, plain), &updates),
+            Params::Owned => loop_state::body_order(comp, &fused.fusion),
+            Params::Borrowed => {
+                loop_state::order_updates_last(comp, &fused.fusion, sink::sink_order(comp, plain), &updates)
+            }
         };
         let lifetimes = Lifetimes::new(comp, &fused.fusion, &order);
         let stored = compressed_constants::widened_by_readers(comp);
         let mut recipes = HashMap::new();
         for &inst in &order {
             if comp[inst].shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {
-                return Err(refuse(comp, inst, ": sizes must be known at compile time"));
+                return Err(unsupported_error(comp, inst, ": sizes must be known at compile time"));
             }
-            self.called(comp, inst)?;
+            self.plan_called(comp, inst)?;
             let is_root = fused.fusion.is_made(inst) && !stored.contains(&inst);
             if is_root && has_kernels(comp, inst) {
                 let recipe = self.recipe(&context, &fused, &summed, id, inst)?;
@@ -260,21 +262,21 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Plans what an instruction calls to be run as steps.
-    fn called(&mut self, comp: &Computation, id: InstId) -> Result<()> {
+    /// Plans the computations that an instruction runs as steps.
+    fn plan_called(&mut self, comp: &Computation, id: InstId) -> Result<()> {
         match &comp[id].op {
-            Op::Call(callee) | Op::Fusion { comp: callee, .. } => self.computation(*callee, Params::Borrowed),
+            Op::Call(callee) | Op::Fusion { comp: callee, .. } => self.plan_computation(*callee, Params::Borrowed),
             Op::While { cond, body } => {
-                self.computation(*cond, Params::Borrowed)?;
-                self.computation(*body, Params::Owned)
+                self.plan_computation(*cond, Params::Borrowed)?;
+                self.plan_computation(*body, Params::Owned)
             }
-            Op::Conditional(branches) => branches.iter().try_for_each(|&b| self.computation(b, Params::Borrowed)),
+            Op::Conditional(branches) => branches.iter().try_for_each(|&b| self.plan_computation(b, Params::Borrowed)),
             _ => Ok(()),
         }
     }
 }
 
-/// Whether kernels make `id`, where it is a root, and not steps, a view, or nothing.
+/// Whether root `id` has kernels, and is not steps, a view, or nothing.
 fn has_kernels(comp: &Computation, id: InstId) -> bool {
     match comp[id].op {
         Op::Parameter(_)
@@ -353,8 +355,8 @@ ENTRY e {
     fn stages(module: &Module, cpu: &str, choices: &Choices, comp: CompId, params: Params) -> ComputationPlan {
         let request = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
-        let (methods, demand) = (Methods::of(module, &target), Demand::default());
-        let plan = Plan::of(module, &Variables::default(), &target, &methods, &demand, choices, families::recipe);
+        let (methods, demand) = (Methods::choose(module, &target), Demand::default());
+        let plan = Plan::build(module, &Variables::default(), &target, &methods, &demand, choices, families::recipe);
         plan.expect("a plan").comps.remove(&(comp, params)).expect("a plan of the computation")
     }
 

@@ -17,7 +17,7 @@ use crate::schedule::families::winograd::recipe as winograd;
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::plan::{FusionPlan, Planner};
-use crate::schedule::refuse;
+use crate::schedule::unsupported_error;
 use std::collections::HashSet;
 
 /// The way in which the kernels of a root are made. Instructions inlined before or after the anchor are computed on the way.
@@ -109,7 +109,7 @@ impl Planner<'_> {
         let setup = match &within {
             FusedProducer::Pooling(pooled) => {
                 let setup = self.winograd_setup(request.context, (request.comp, pooled.convolution));
-                Some(setup.ok_or_else(|| refuse(request.context.comp, request.id, ""))?)
+                Some(setup.ok_or_else(|| unsupported_error(request.context.comp, request.id, ""))?)
             }
             FusedProducer::DepthwiseChain(_) | FusedProducer::Attention(_) | FusedProducer::Separable(_) => None,
         };

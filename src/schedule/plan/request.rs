@@ -7,7 +7,7 @@ use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::is_inlineable;
 use crate::schedule::plan::{FusionPlan, epilogue};
-use crate::schedule::refuse;
+use crate::schedule::unsupported_error;
 use std::collections::HashSet;
 
 /// A request for the recipe of a root.
@@ -41,7 +41,7 @@ impl RecipeRequest<'_> {
     pub fn convolution(&self) -> Result<Option<(&Convolution, &ConvDims)>> {
         let Op::Convolution(d) = self.op() else { return Ok(None) };
         if d.batch_group_count != 1 {
-            return Err(refuse(self.context.comp, self.id, " with batch groups"));
+            return Err(unsupported_error(self.context.comp, self.id, " with batch groups"));
         }
         Ok(Some((&self.context.convolutions[&self.anchor], d)))
     }

@@ -5,7 +5,7 @@ use crate::util::id_vec::IdVec;
 
 /// Gives each part of a tuple that is a broadcast constant a broadcast of its own; `None` if none is shared. Memory that nothing else
 /// reads becomes a loop's state, while the shared initial value of several loops would be copied for each.
-pub fn apart(module: &Module) -> Option<Module> {
+pub fn unshare_broadcasts(module: &Module) -> Option<Module> {
     let mut out = None;
     for (id, comp) in module.comps.iter() {
         let users = comp.users();
@@ -27,7 +27,7 @@ pub fn apart(module: &Module) -> Option<Module> {
 }
 
 /// Sinks values without parameters: the execution order `plain`, except that such a value comes right before its first reader.
-pub fn order(comp: &Computation, plain: Vec<InstId>) -> Vec<InstId> {
+pub fn sink_order(comp: &Computation, plain: Vec<InstId>) -> Vec<InstId> {
     let mut free: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();
     for &id in &plain {
         let inst = &comp[id];

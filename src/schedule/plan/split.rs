@@ -34,7 +34,7 @@ const SMALL_BYTES: u64 = 64 << 10;
 const LEAST_ROWS_PER_REPEATED_ROW: u64 = 8;
 
 /// Splits pairs of kernels of the entry into halves to lower the peak of memory; `None` if nothing is gained.
-pub fn cut(module: &Module, cuts: SplitScope, target: &KernelTarget<'_>) -> Option<Module> {
+pub fn split_pairs(module: &Module, cuts: SplitScope, target: &KernelTarget<'_>) -> Option<Module> {
     let mut peak = Peak::measure(module, module.entry(), target);
     let mut done = None;
     for _ in 0..MOST_CUTS {
@@ -57,12 +57,12 @@ pub fn cut(module: &Module, cuts: SplitScope, target: &KernelTarget<'_>) -> Opti
 
 /// The peak of live bytes if all arrays of the entry were dense, concatenations separate from their parts, and kernels needed no scratch
 /// memory.
-pub fn dense(module: &Module, target: &KernelTarget<'_>) -> u64 {
+pub fn dense_peak_bytes(module: &Module, target: &KernelTarget<'_>) -> u64 {
     let comp = module.entry();
     let order = comp.post_order();
     let fusion = fuse::fuse(module, comp, &order);
     let placements = placement::placements(comp, &fusion, &choose_algorithms(comp, target));
-    MemoryDemand::of(comp, &fusion, &placements, &order, Sharing::Views).bytes
+    MemoryDemand::compute(comp, &fusion, &placements, &order, Sharing::Views).bytes
 }
 
 /// The peak of memory, as far as it is known before there are kernels.
@@ -79,7 +79,8 @@ impl Peak {
     fn measure(module: &Module, comp: &Computation, target: &KernelTarget<'_>) -> Peak {
         let convolutions = choose_algorithms(comp, target);
         let context = PlanContext { module, comp, users: &comp.users(), convolutions: &convolutions, target };
-        let MemoryForecast { fusion, order, need } = crate::schedule::plan::planned(&context, comp.post_order());
+        let MemoryForecast { fusion, order, need } =
+            crate::schedule::plan::forecast_memory(&context, comp.post_order());
         Peak { bytes: need.bytes, at: need.at.map(|i| order[i]), fusion, convolutions }
     }
 }
@@ -366,7 +367,7 @@ ENTRY e {
         let request =
             Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
-        let halves = cut(&module, SplitScope::Once, &target).expect("halves");
+        let halves = split_pairs(&module, SplitScope::Once, &target).expect("halves");
         let comp = halves.entry();
         let last = comp[comp.root].operands[0];
         assert_eq!(comp[last].op, Op::Concatenate(3));

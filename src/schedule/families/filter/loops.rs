@@ -29,7 +29,7 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(root.anchor)?;
         let [input, gradient] = comp[root.anchor].operands[..] else {
-            return Err(refuse(comp, root.anchor, ""));
+            return Err(unsupported_error(comp, root.anchor, ""));
         };
         let (left, right) = (comp.array(input).clone(), comp.array(gradient).clone());
         let mut margins = [vec![0; right.rank()], vec![0; right.rank()]];

@@ -22,7 +22,7 @@ impl<'a> Emitter<'a> {
     /// definite all elements are NaN.
     pub(in crate::schedule) fn emit_cholesky(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let Op::Cholesky { lower } = self.scope.comp[id].op else {
-            return Err(refuse(self.scope.comp, id, ""));
+            return Err(unsupported_error(self.scope.comp, id, ""));
         };
         let (a, shape) = (self.scope.comp[id].operands[0], self.scope.comp.array(id));
         if shape.dims.contains(&0) {

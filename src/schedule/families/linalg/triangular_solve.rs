@@ -94,9 +94,9 @@ impl<'a> Emitter<'a> {
     fn triangular_solve(&mut self, Root { id, out, .. }: Root<'_>, Solve { vectors, lanes }: Solve) -> Result<()> {
         let comp = self.scope.comp;
         let Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } = comp[id].op else {
-            return Err(refuse(comp, id, ""));
+            return Err(unsupported_error(comp, id, ""));
         };
-        let [a, b] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
+        let [a, b] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
         let dims = comp.array(id).dims.clone();
         let n = comp.array(a).dims.last().copied().unwrap_or(1);
         if dims.contains(&0) {

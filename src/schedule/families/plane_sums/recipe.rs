@@ -47,7 +47,7 @@ impl Planes {
 }
 
 /// The results of depthwise convolutions of the computation whose pixels are all summed.
-pub fn summed(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<InstId> {
+pub fn summed_planes(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<InstId> {
     let PlanContext { module, comp, convolutions, .. } = *context;
     let mut summed = HashSet::new();
     for anchor in comp.post_order() {

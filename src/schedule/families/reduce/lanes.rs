@@ -17,7 +17,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Vec<Stmt>> {
         let input = f.inputs[0];
         let (array, op) = (self.scope.comp.array(input), f.recipe.simple);
-        let op = op.ok_or_else(|| refuse(self.scope.comp, f.root.anchor, ""))?;
+        let op = op.ok_or_else(|| unsupported_error(self.scope.comp, f.root.anchor, ""))?;
         let (dtype, (&n, outer)) = (e.k.regs[reg].dtype, array.dims.split_last().unwrap_or((&1, &[])));
         let (loops, from) = term_coordinates(&mut e.k, outer, axes, at);
         let term = |s: &mut Self, e: &mut Elements, from: &[Index], x: Index| {

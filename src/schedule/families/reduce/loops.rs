@@ -214,7 +214,7 @@ impl<'a> Emitter<'a> {
                 (loops, from) = term_coordinates(&mut e.k, &dims, axes, at);
             }
             Op::ReduceWindow { window, .. } => (loops, from, inside) = window::window_taps(&mut e.k, window, &dims, at),
-            _ => return Err(refuse(self.scope.comp, f.root.anchor, "")),
+            _ => return Err(unsupported_error(self.scope.comp, f.root.anchor, "")),
         }
         let slot = vectors.register_index();
         let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, slot.clone()))).collect();

@@ -6,8 +6,8 @@ use crate::schedule::families::plane_sums::recipe::Planes;
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{FEW_COLUMNS, FusionDecision};
 use crate::schedule::plan::request::RecipeRequest;
-use crate::schedule::refuse;
 use crate::schedule::target::KernelTarget;
+use crate::schedule::unsupported_error;
 use std::fmt;
 
 /// Parameters of a reduction or window.
@@ -58,7 +58,8 @@ impl Reduction {
         if !matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. }) {
             return Ok(None);
         }
-        let called = op.called_computations().first().copied().ok_or_else(|| refuse(comp, request.id, ""))?;
+        let called =
+            op.called_computations().first().copied().ok_or_else(|| unsupported_error(comp, request.id, ""))?;
         let operands = &comp[anchor].operands;
         let simple = simple_fold(&request.context.module.comps[called]).filter(|_| operands.len() == 2);
         let planes = Planes::recognize(comp, anchor).filter(|_| simple == Some(ScalarOp::Add));

@@ -176,7 +176,7 @@ impl<'a> Emitter<'a> {
         for &m in &k.passes.members {
             let Op::Reduce { comp: folder, .. } = &comp[m].op else { continue };
             if k.passes.passes_before(m) == pass + 1 {
-                let op = simple_fold(&self.module.comps[*folder]).ok_or_else(|| refuse(comp, m, ""))?;
+                let op = simple_fold(&self.module.comps[*folder]).ok_or_else(|| unsupported_error(comp, m, ""))?;
                 // sums of small floats are kept in f32
                 let acc = k.e.k.reg(comp.array(m).dtype.computed(), k.cut.lanes, side);
                 folds.push(Folding { id: m, input: comp[m].operands[0], op, acc });

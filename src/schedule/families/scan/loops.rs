@@ -27,7 +27,7 @@ impl<'a> Emitter<'a> {
     /// Emits a scan; the root is the anchor itself or its epilogue.
     pub(in crate::schedule) fn scan(&mut self, root @ Root { id, anchor, .. }: Root<'_>, scan: Scan) -> Result<()> {
         let Op::ReduceWindow { comp, .. } = self.scope.comp[anchor].op else {
-            return Err(refuse(self.scope.comp, id, ""));
+            return Err(unsupported_error(self.scope.comp, id, ""));
         };
         let operands = self.scope.comp[anchor].operands.clone();
         let (inputs, inits) = operands.split_at(operands.len() / 2);

@@ -19,9 +19,9 @@ impl<'a> Emitter<'a> {
         let Root { id, out, .. } = root;
         let comp = self.scope.comp;
         let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else {
-            return Err(refuse(comp, id, ""));
+            return Err(unsupported_error(comp, id, ""));
         };
-        let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
+        let [x, source, init] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
         let (dims, source_dims) = (&comp.array(x).dims, &comp.array(source).dims);
         let windows = Windows { window, dims, counts: source_dims };
         match selected {

@@ -106,7 +106,7 @@ impl<'a> Emitter<'a> {
         covers: bool,
     ) -> Result<()> {
         let comp = self.scope.comp;
-        let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
+        let [x, source, init] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
         if !covers {
             self.emit_splat(id, init, windows.dims, out)?;
         }
@@ -174,7 +174,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let numbers = self.selected_taps(id, windows, keeps)?;
         let comp = self.scope.comp;
-        let [_, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
+        let [_, source, init] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
         let (buf, dtype) = (out.dense_buffer()?, comp.array(source).dtype);
         let mut e = self.elements(id);
         let (vars, at) = over_several(&mut e.k, windows.dims);

@@ -74,7 +74,7 @@ impl<'a> Emitter<'a> {
     /// Emits a sort of several operands together along one dimension.
     pub(in crate::schedule) fn sort(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let Op::Sort { dim, comp, .. } = self.scope.comp[id].op else {
-            return Err(refuse(self.scope.comp, id, ""));
+            return Err(unsupported_error(self.scope.comp, id, ""));
         };
         let operands = self.scope.comp[id].operands.clone();
         let lines = Lines { dims: self.scope.comp.array(operands[0]).dims.clone(), axis: dim };

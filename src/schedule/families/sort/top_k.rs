@@ -101,7 +101,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn top_k(&mut self, root: Root<'_>) -> Result<()> {
         let Root { id, out, .. } = root;
         let Op::TopK { k, largest, kind } = self.scope.comp[id].op else {
-            return Err(refuse(self.scope.comp, id, ""));
+            return Err(unsupported_error(self.scope.comp, id, ""));
         };
         let operand = self.scope.comp[id].operands[0];
         let shape = self.scope.comp.array(operand).clone();

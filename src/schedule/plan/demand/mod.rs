@@ -46,7 +46,7 @@ const MOST_ROUNDS: usize = 4;
 impl Demand {
     /// Propagates the demand of a module's results backwards, given the size of each axis of each result. Without sized results the
     /// demand is unknown, as no sizes vary.
-    pub fn of(module: &Module, methods: &Methods, results: &[Vec<Option<Count>>]) -> Demand {
+    pub fn compute(module: &Module, methods: &Methods, results: &[Vec<Option<Count>>]) -> Demand {
         let mut walk = DemandWalk { methods, needed: Demand::default() };
         if results.is_empty() {
             return walk.needed;
@@ -269,8 +269,8 @@ mod tests {
         let module = text::parse(of).expect("sound HLO");
         let request = Target::resolve(None, None, None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
-        let methods = Methods::of(&module, &target);
-        let needed = Demand::of(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
+        let methods = Methods::choose(&module, &target);
+        let needed = Demand::compute(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
         let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
         let (id, _) = found.expect("an instruction of that opcode");
         needed.get(module.entry, id).expect("it is known").to_vec()

@@ -2,7 +2,7 @@
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
 use crate::kernel::{Buffer, BufferLocation};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
-use crate::schedule::families::contraction::recipe::axis::{Axis, merged, offset_of, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, offset_of, product};
 use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
 use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
@@ -43,7 +43,7 @@ impl<'a> Emitter<'a> {
         right: &Tensor,
         place: Coordinates<'_>,
     ) -> Result<()> {
-        let (rows, sum) = (self.row_axes(root, c, place)?, merged(&c.sum));
+        let (rows, sum) = (self.row_axes(root, c, place)?, merge_axes(&c.sum));
         let n = product(&c.columns);
         let packed = self.by_column(c, &sum, right);
         let run = sum.last().map_or(1, |x| x.extent);

@@ -20,7 +20,7 @@ use crate::schedule::families::contraction::loops::local_rows::{LocalRows, Local
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
 use crate::schedule::families::contraction::loops::pack::RightPanels;
 use crate::schedule::families::contraction::loops::tiling::Tiling;
-use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::contraction::recipe::{Product, ProductMethod, Read, RightSide, TileConstraint};
 use crate::schedule::loops::grid::{Grid, guard_by_shares, set_chunked_body, split_shares};
@@ -46,7 +46,9 @@ fn note_work(k: &mut Kernel, c: &Contraction, rows: &[Axis], sum: &[Axis]) {
     let all = product(rows) * product(&c.batch);
     let terms = match c.inside {
         Some(inside) => {
-            inside.pairs(rows[1].extent, sum[0].extent) * (all / rows[1].extent) * (product(sum) / sum[0].extent)
+            inside.reading_pairs(rows[1].extent, sum[0].extent)
+                * (all / rows[1].extent)
+                * (product(sum) / sum[0].extent)
         }
         None => all * product(sum),
     };
@@ -100,7 +102,7 @@ impl<'a> Emitter<'a> {
         let width = rows.last().map_or(1, |x| x.extent);
         let given =
             strip.map(|s| TileConstraint { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
-        let method = self.product_facts(c).method(&rows, &sum, given.as_ref(), self.target);
+        let method = self.product_facts(c).choose_method(&rows, &sum, given.as_ref(), self.target);
         let batch = e.k.var(product(&c.batch));
         let (packed, packs) = self.right_panels(&mut e.k, c, &sum, &method, batch)?;
         let may_loop = strip.is_none_or(|s| !matches!(s.held, LocalSide::Pixels(_))) && c.sums_apart.is_none();
@@ -145,13 +147,13 @@ impl<'a> Emitter<'a> {
     ) -> Result<(Vec<Axis>, Vec<Axis>)> {
         let sum = match c.inside {
             // the loop whose steps are left out stays apart, around others
-            Some(_) => [&c.sum[..1], &one_axis(merged(&c.sum[1..]))].concat(),
-            None => merged(&c.sum),
+            Some(_) => [&c.sum[..1], &one_axis(merge_axes(&c.sum[1..]))].concat(),
+            None => merge_axes(&c.sum),
         };
         let rows = match (strip, c.sums_apart) {
             (Some(_), _) => c.rows.clone(),
             _ if c.inside.is_some() => c.rows.clone(),
-            (None, Some(_)) => merged(&c.rows),
+            (None, Some(_)) => merge_axes(&c.rows),
             (None, None) => self.row_axes(root, c, place)?,
         };
         Ok((rows, sum))
@@ -228,7 +230,7 @@ impl<'a> Emitter<'a> {
         place: Coordinates<'_>,
     ) -> Result<Vec<Axis>> {
         let apart: Vec<Axis> = c.rows.iter().copied().filter(|x| x.extent != 1).collect();
-        let rows = merged(&c.rows);
+        let rows = merge_axes(&c.rows);
         if rows.len() == apart.len() {
             return Ok(one_axis(rows));
         }

@@ -12,7 +12,7 @@ pub struct Axis {
 }
 
 /// Merges neighboring axes that step through memory without a gap.
-pub fn merged(axes: &[Axis]) -> Vec<Axis> {
+pub fn merge_axes(axes: &[Axis]) -> Vec<Axis> {
     let mut out: Vec<Axis> = Vec::new();
     for axis in axes.iter().filter(|x| x.extent != 1) {
         match out.last_mut() {

@@ -8,7 +8,7 @@ pub mod panel_order;
 pub mod register_tile;
 pub mod word_products;
 
-use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, one_axis, product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile, tiles_in_a_row};
 use crate::schedule::families::contraction::recipe::word_products::WordProducts;
@@ -18,24 +18,24 @@ use crate::schedule::target::KernelTarget;
 use crate::target::{DotInstruction, LINE, LoopOrder, MathType};
 use crate::tensor::DType;
 
-/// Chunks that a kernel should have, so that threads share it evenly.
+/// Number of chunks that a kernel should have for threads to share it evenly.
 pub const ENOUGH_CHUNKS: u64 = 16;
 /// Fewest lanes of a vector of words.
 const FEWEST_WORDS: u64 = 4;
 /// The part of the first level that the right side of a batch may have.
 const OF_FIRST_LEVEL: u64 = 2;
 
-/// Fewest terms of a sum that pay for folding the lanes along it.
+/// Fewest terms of a sum for which reducing its lanes pays.
 const FEWEST_NARROW_TERMS: u64 = 32;
-/// Fewest terms of a sum that pay for folding the lanes along it where the columns fill half a vector, which takes as long as a whole one
-/// or half as long, as processors go.
+/// Fewest terms of a sum for which reducing its lanes pays if the columns fill half a vector, which takes as long as a full one or half
+/// as long, depending on the processor.
 const FEWEST_FOR_HALF: u64 = 128;
-/// Rows from which on half a vector of columns is summed fast enough: of fewer, sums wait for one another.
+/// Fewest rows for which a half vector of columns is summed fast enough: with fewer, sums wait for one another.
 const FEW_ROWS: u64 = 8;
 
-/// Most rows that read a right side that lies turned: a number that is packed serves each of them.
+/// Most rows for which a transposed right side is read in place: a packed element serves each of them.
 const MOST_TURNED_ROWS: u64 = 8;
-/// Fewest terms for each row of such a product: each sum is folded at its end.
+/// Fewest terms per row of such a product: each sum is reduced at its end.
 const FEWEST_TURNED_TERMS: u64 = 8;
 
 /// Compile-time knowledge about the elements of a right side.
@@ -43,91 +43,91 @@ const FEWEST_TURNED_TERMS: u64 = 8;
 pub enum RightSide {
     /// The elements are known at compile time.
     Constant,
-    /// The elements are known at compile time, in fewer bits than the products have.
+    /// The elements are known at compile time, in a narrower type than that of the products.
     Stored {
         /// Whether each column has a scale.
         scales: bool,
     },
-    /// All but one factor a term.
+    /// The elements are constants times one factor a term.
     Scaled,
-    /// The elements are computed.
+    /// The elements are computed at run time.
     Computed,
 }
 
-/// A contraction, but for its memory.
+/// The facts about a contraction that decide its method; they don't include its buffers.
 #[derive(Clone, Copy, Debug)]
 pub struct Product<'c> {
-    /// The type of its results.
+    /// The element type of the results.
     pub dtype: DType,
-    /// The type of the left side, and the elements of its memory.
+    /// The element type of the left side, and the size of its buffer in elements.
     pub left: (DType, u64),
-    /// The type of the right side.
+    /// The element type of the right side.
     pub right: DType,
     /// Compile-time knowledge about the right side.
     pub side: RightSide,
     /// The first element of the right side.
     pub b0: i64,
-    /// Loops over both sides.
+    /// Loops that index both sides.
     pub batch: &'c [Axis],
-    /// Loops over the left side.
+    /// Loops that index the left side.
     pub rows: &'c [Axis],
-    /// Loops over the right side.
+    /// Loops that index the right side.
     pub columns: &'c [Axis],
-    /// Loops that are summed over.
+    /// The contracted loops.
     pub sum: &'c [Axis],
-    /// The steps of the first summed loop that are left out, where any are.
+    /// Map of the steps of the first contracted loop that are left out, if any are.
     pub inside: Option<TapRows>,
-    /// Whether the sums are stored as they are.
+    /// Whether the sums are stored without an epilogue.
     pub is_bare: bool,
 }
 
-/// A contraction inside a kernel that makes its left side or reads its result at once: what has been decided for it.
+/// Decisions already made for a contraction inside a kernel that computes its left side or consumes its result at once.
 #[derive(Clone, Debug)]
 pub struct TileConstraint<'s> {
     /// The register tile.
     pub tile: Tile,
-    /// The name of the contraction in tuned choices, if they have a say.
+    /// Key of the contraction in tuned choices, if they apply.
     pub form: Option<&'s str>,
-    /// Rows of a block, of which there is one after another; `None` where they are pixels that panels pass.
+    /// Rows per block, if the kernel goes block by block; `None` if panels pass over rows of pixels.
     pub rows: Option<u64>,
 }
 
-/// How it is made.
+/// The method of a contraction.
 #[derive(Clone, Debug)]
 pub struct ProductMethod {
-    /// The name of the contraction in tuned choices.
+    /// Key of the contraction in tuned choices.
     pub form: String,
     /// The register tile.
     pub tile: Tile,
-    /// How the numbers of a panel of the right side lie.
+    /// Order of elements in a panel of the right side.
     pub numbers: PanelOrder,
-    /// Columns of the panels of a right side that is packed: those of the tile, a part of them or several times as many.
+    /// Columns of the panels of a packed right side: those of the tile, a fraction or a multiple of them.
     pub panel: u64,
-    /// The place from which the right side is read.
+    /// Memory from which the right side is read.
     pub read: Read,
-    /// The loop that is outermost.
+    /// The outermost loop.
     pub order: LoopOrder,
-    /// Whether threads had better have bands of rows each.
+    /// Whether each thread should have a band of rows of its own.
     pub is_in_bands: bool,
 }
 
-/// Where the right side is read.
+/// Memory from which the right side is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// The operand itself: terms are as far apart as the loops of the sum have them, batches `batch` elements.
+    /// The operand in place: terms have the distances of the contracted loops, batches are `batch` elements apart.
     InPlace { batch: u64 },
-    /// The operand itself, the terms of a column side by side: `panel` elements from a panel to the next.
+    /// The operand in place, transposed: the terms of a column are contiguous, panels are `panel` elements apart.
     Transposed { panel: u64, batch: u64 },
-    /// In panels of one batch, on the stack.
+    /// Panels of one batch, on the stack.
     Stack,
-    /// In panels.
+    /// Panels in the workspace or in constants.
     Panels,
 }
 
 impl Product<'_> {
-    /// Whether lanes run along the sum, the columns being few and the left side contiguous.
+    /// Whether the contraction is vectorized along the sum: columns are few and the left side is contiguous.
     pub fn is_inner_product(&self, target: &KernelTarget<'_>) -> bool {
-        let sum = merged(self.sum);
+        let sum = merge_axes(self.sum);
         let Some(last) = sum.last() else { return false };
         let whole = target.machine().lanes(self.dtype.bytes() as u64);
         let (n, lanes) = (product(self.columns), lanes_along(last.extent, whole));
@@ -139,12 +139,12 @@ impl Product<'_> {
         is_plain && product(self.batch) == 1 && fits && product(&sum) >= fewest
     }
 
-    /// Whether the left side has the type in which floats are summed.
+    /// Whether the left side has the type in which its floats are summed.
     fn is_plain_left(&self) -> bool {
         self.left.0 == self.dtype && self.dtype.accumulator() == self.dtype && self.dtype.is_float()
     }
 
-    /// Whether the right side is a constant of bf16 without scales.
+    /// Whether the right side is a bf16 constant without scales.
     fn is_bf16(&self) -> bool {
         self.right == DType::BF16 && matches!(self.side, RightSide::Constant | RightSide::Stored { scales: false })
     }
@@ -169,8 +169,8 @@ impl Product<'_> {
         (last.extent > 0 && self.inside.is_none()).then_some(products)
     }
 
-    /// Chooses the method of the contraction for these loops over rows and sums; `given` holds what has been decided before.
-    pub fn method(
+    /// Chooses the method of the contraction for these loops over rows and sums; `given` holds decisions made before.
+    pub fn choose_method(
         &self,
         rows: &[Axis],
         sum: &[Axis],
@@ -195,13 +195,13 @@ impl Product<'_> {
         let (form, tile) = match given {
             Some(given) => (given.form.unwrap_or_default().to_string(), given.tile),
             None => {
-                let form = register_tile::form(target, dtype, cover, product(rows), product(self.batch));
+                let form = register_tile::tuning_key(target, dtype, cover, product(rows), product(self.batch));
                 let tile = match (block, self.inside) {
                     (Some(block), _) => block,
                     (None, Some(_)) => {
                         register_tile::best_of(target, tiles_in_a_row(target, dtype, cover), dtype, &form)
                     }
-                    (None, None) => register_tile::best(target, dtype, cover, &form),
+                    (None, None) => register_tile::best_tile(target, dtype, cover, &form),
                 };
                 (form, tile)
             }
@@ -215,8 +215,8 @@ impl Product<'_> {
             None => PanelOrder::Plain,
         };
         let panel = tile.vectors * tile.lanes;
-        let turned = if words.is_none() { self.turned(sum, panel, target) } else { None };
-        let lying = || self.lying(sum, &tile, target).filter(|_| words.is_none());
+        let turned = if words.is_none() { self.transposed_right_in_place(sum, panel, target) } else { None };
+        let lying = || self.right_in_place(sum, &tile, target).filter(|_| words.is_none());
         let is_near = || given.is_none() && !self.is_bare && self.is_near(sum, panel, target);
         let (numbers, read) = match turned {
             Some(turned) => turned,
@@ -226,7 +226,7 @@ impl Product<'_> {
         let at_once = given.and_then(|given| given.rows).unwrap_or(product(rows));
         // a strided window reads only a part of its memory
         let left = self.left.1.min(product(self.sum).saturating_mul(at_once)) * size;
-        let order = register_tile::order(target, &tile, at_once, left, right, n, &form);
+        let order = register_tile::choose_loop_order(target, &tile, at_once, left, right, n, &form);
         // what a thread then writes it has near when it shares the rows of the next kernel, and what it reads is from the one before
         let is_worth_bands = right < product(rows) * (k + n) * size;
         let is_in_bands = read != Read::Stack && (order == LoopOrder::Panels || self.is_bare) && is_worth_bands;
@@ -236,14 +236,20 @@ impl Product<'_> {
         ProductMethod { form, tile, numbers, panel, read, order, is_in_bands }
     }
 
-    /// Whether the right side is best read where it lies, if it is in memory: column after column, by few rows.
+    /// Whether the right side is best read in place, column after column, by few rows.
     pub fn is_read_in_columns(&self, target: &KernelTarget<'_>) -> bool {
-        Product { side: RightSide::Computed, ..*self }.turned(&merged(self.sum), 1, target).is_some()
+        Product { side: RightSide::Computed, ..*self }
+            .transposed_right_in_place(&merge_axes(self.sum), 1, target)
+            .is_some()
     }
 
-    /// The right side where it lies, if that is turned and rows are few: packed for lanes along columns, all of it would be read and
-    /// written for few multiply-adds.
-    fn turned(&self, sum: &[Axis], panel: u64, target: &KernelTarget<'_>) -> Option<(PanelOrder, Read)> {
+    /// The right side in place, if it is transposed and rows are few: packing would read and write all of it for few multiply-adds.
+    fn transposed_right_in_place(
+        &self,
+        sum: &[Axis],
+        panel: u64,
+        target: &KernelTarget<'_>,
+    ) -> Option<(PanelOrder, Read)> {
         let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
         let (batch, column) = (u64::try_from(batch.b).ok()?, u64::try_from(columns.b).ok()?);
         let is_plain = self.side == RightSide::Computed
@@ -255,14 +261,15 @@ impl Product<'_> {
         let lanes = target.machine().lanes(self.dtype.bytes() as u64);
         let is_along = sum.last().is_some_and(|x| x.a == 1 && x.b == 1 && x.extent >= lanes);
         let is_few = product(self.rows) <= MOST_TURNED_ROWS.min(product(sum) / FEWEST_TURNED_TERMS);
-        let fits = is_plain && is_along && is_few && merged(self.rows).len() <= 1 && has_columns_apart(self.columns);
+        let fits =
+            is_plain && is_along && is_few && merge_axes(self.rows).len() <= 1 && has_columns_apart(self.columns);
         let panel = panel.checked_mul(column)?;
         fits.then_some((PanelOrder::Transposed(column), Read::Transposed { panel, batch }))
     }
 
-    /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
-    /// stays in the first-level cache, or has terms that overlap, of which panels would be copies.
-    fn lying(&self, sum: &[Axis], tile: &Tile, target: &KernelTarget<'_>) -> Option<Read> {
+    /// The right side in place, if its columns are contiguous in full vectors and packing gains nothing: it has the layout of panels, is
+    /// read once, stays in the first-level cache, or has overlapping terms that panels would copy.
+    fn right_in_place(&self, sum: &[Axis], tile: &Tile, target: &KernelTarget<'_>) -> Option<Read> {
         let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
         let (term, batch) = (u64::try_from(sum.last()?.b).ok()?, u64::try_from(batch.b).ok()?);
         let (size, panel) = (self.right.bytes() as u64, tile.vectors * tile.lanes);
@@ -275,7 +282,7 @@ impl Product<'_> {
         (fits && is_worth).then_some(Read::InPlace { batch })
     }
 
-    /// Whether each batch packs a small right side of its own, batches being enough for threads.
+    /// Whether each batch packs a small right side of its own, with enough batches for threads.
     fn is_near(&self, sum: &[Axis], panel: u64, target: &KernelTarget<'_>) -> bool {
         let panels = product(self.columns).div_ceil(panel);
         let elements = panels.checked_mul(product(sum)).and_then(|n| n.checked_mul(panel));
@@ -287,26 +294,26 @@ impl Product<'_> {
     }
 }
 
-/// Lanes of the vectors along a sum of `run` terms: half of `whole` where those come out even and whole ones do not.
+/// Lanes of the vectors along a sum of `run` terms: half of `whole` if only that divides the sum.
 pub fn lanes_along(run: u64, whole: u64) -> u64 {
     let half = (whole / 2).max(1);
     if !run.is_multiple_of(whole) && run.is_multiple_of(half) { half } else { whole }
 }
 
-/// Whether each of the batches has a right side of its own.
+/// Whether each batch has a right side of its own.
 pub fn has_own(batch: &[Axis]) -> bool {
     batch.iter().any(|x| x.b != 0 && x.extent > 1)
 }
 
-/// Whether columns lie apart, so that each has a line of terms.
+/// Whether columns are not contiguous, so that each has a cache line of terms.
 pub fn has_columns_apart(columns: &[Axis]) -> bool {
     columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
 }
 
-/// `axes` as the right side has them, if they are one there.
+/// `axes` merged by their strides in the right side, if that gives one axis.
 fn one_on_the_right(axes: &[Axis]) -> Option<Axis> {
     let on_the_right: Vec<Axis> = axes.iter().map(|x| Axis { a: 0, ..*x }).collect();
-    <[Axis; 1]>::try_from(one_axis(merged(&on_the_right))).ok().map(|[axis]| axis)
+    <[Axis; 1]>::try_from(one_axis(merge_axes(&on_the_right))).ok().map(|[axis]| axis)
 }
 
 #[cfg(test)]
@@ -342,11 +349,11 @@ mod tests {
 
     fn read(sizes: [u64; 4], turned: bool, side: RightSide) -> Read {
         let axes = axes(sizes, turned);
-        on_avx512(|target| product_of(&axes, side).method(&merged_or_one(&axes[1]), &axes[3], None, target).read)
+        on_avx512(|target| product_of(&axes, side).choose_method(&merged_or_one(&axes[1]), &axes[3], None, target).read)
     }
 
     fn merged_or_one(axes: &[Axis]) -> Vec<Axis> {
-        one_axis(merged(axes))
+        one_axis(merge_axes(axes))
     }
 
     #[test]
@@ -387,7 +394,7 @@ mod tests {
         let is_in_bands = |rows| {
             let axes = axes([1, rows, 512, 64], false);
             on_avx512(|target| {
-                product_of(&axes, RightSide::Constant).method(&axes[1], &axes[3], None, target).is_in_bands
+                product_of(&axes, RightSide::Constant).choose_method(&axes[1], &axes[3], None, target).is_in_bands
             })
         };
         assert!(is_in_bands(20_000));

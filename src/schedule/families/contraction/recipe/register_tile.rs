@@ -117,7 +117,7 @@ pub fn packed_columns(target: &KernelTarget<'_>, tile: &Tile, dtype: DType, form
 }
 
 /// Key of a product in tuned choices.
-pub fn form(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
+pub fn tuning_key(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
     let Cover { height, width, columns, sum, stride, .. } = cover;
     format!(
         "{} {dtype} batch={batch} rows={rows} height={height} width={width} columns={columns} sum={sum} stride={stride}",
@@ -126,8 +126,8 @@ pub fn form(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u64, ba
 }
 
 /// The tile with the least predicted time, unless a measured choice says otherwise.
-pub fn best(target: &KernelTarget<'_>, dtype: DType, cover: Cover, form: &str) -> Tile {
-    best_of(target, tiles(target, dtype, cover), dtype, form)
+pub fn best_tile(target: &KernelTarget<'_>, dtype: DType, cover: Cover, form: &str) -> Tile {
+    best_of(target, candidate_tiles(target, dtype, cover), dtype, form)
 }
 
 /// The tile of `all` with the least predicted time, unless a measured choice says otherwise.
@@ -160,11 +160,11 @@ pub fn best_of(target: &KernelTarget<'_>, mut all: Vec<(f64, Tile)>, dtype: DTyp
 
 /// Predicted time of the best tile, in cycles.
 pub fn predicted_cycles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> f64 {
-    tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
+    candidate_tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
 /// Chooses the outermost loop with the least traffic from far memory, unless a measured choice says otherwise.
-pub fn order(
+pub fn choose_loop_order(
     target: &KernelTarget<'_>,
     tile: &Tile,
     rows: u64,
@@ -191,11 +191,11 @@ pub fn order(
 
 /// The tiles along one axis of rows, with their predicted times.
 pub fn tiles_in_a_row(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
-    tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
+    candidate_tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
 }
 
 /// All tiles with their predicted times, from port throughput and the distance of panels; a tile has a fixed cost to begin and end.
-pub fn tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
     let mut all = Vec::new();
     // panels of few columns hold no more than those
     let mut lanes = target.machine().lanes(dtype.bytes() as u64).min(cover.columns.next_power_of_two());

@@ -56,7 +56,7 @@ impl<'a> Emitter<'a> {
         let comp: &'a crate::hlo::Computation = self.scope.comp;
         match (self.plan.convolutions(self.scope.id).get(&id), &comp[id].op) {
             (Some(convolution), Op::Convolution(d)) => Ok((convolution, d)),
-            _ => Err(refuse(comp, id, "")),
+            _ => Err(unsupported_error(comp, id, "")),
         }
     }
 
@@ -274,7 +274,7 @@ impl<'a> Emitter<'a> {
             let spread = (dims[axis].max(1) - 1) * w.lhs_dilate + 1;
             let size = spread as i64 + w.pad_low + w.pad_high;
             dims[axis] = u64::try_from(size)
-                .map_err(|_| refuse(self.scope.comp, id, " with padding that removes everything"))?;
+                .map_err(|_| unsupported_error(self.scope.comp, id, " with padding that removes everything"))?;
         }
         let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
         let (vars, at) = loop_variables(&mut k, &dims);

@@ -52,7 +52,7 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Convolution {
+    fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Convolution {
         let (algorithm, named) = choose_algorithm(comp, id, d, target);
         let mut of =
             Convolution { margins: required_margins(comp, id, d, &algorithm), at_edges: None, algorithm, named };
@@ -98,7 +98,7 @@ pub struct Methods(IdVec<CompId, Convolutions>);
 
 impl Methods {
     /// Chooses algorithms for all convolutions of `module`.
-    pub fn of(module: &Module, target: &KernelTarget<'_>) -> Methods {
+    pub fn choose(module: &Module, target: &KernelTarget<'_>) -> Methods {
         Methods(module.comps.values().map(|comp| choose_algorithms(comp, target)).collect())
     }
 
@@ -111,7 +111,7 @@ impl Methods {
 /// Chooses algorithms for the convolutions of `comp`.
 pub fn choose_algorithms(comp: &Computation, target: &KernelTarget<'_>) -> Convolutions {
     let one = |id: InstId| match &comp[id].op {
-        Op::Convolution(d) => Some((id, Convolution::of(comp, id, d, target))),
+        Op::Convolution(d) => Some((id, Convolution::choose(comp, id, d, target))),
         _ => None,
     };
     comp.post_order().into_iter().filter_map(one).collect()

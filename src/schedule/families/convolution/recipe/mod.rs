@@ -7,7 +7,7 @@ use crate::diag::Result;
 use crate::schedule::plan::Planner;
 use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::request::RecipeRequest;
-use crate::schedule::refuse;
+use crate::schedule::unsupported_error;
 use phases::Phase;
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Planner<'_> {
         let (comp, id) = (request.context.comp, request.anchor);
         if d.feature_group_count > MOST_GROUPS {
             let why = format!(" in {} groups of several channels each (at most {MOST_GROUPS})", d.feature_group_count);
-            return Err(refuse(comp, request.id, &why));
+            return Err(unsupported_error(comp, request.id, &why));
         }
         let is_asked = request.comp == self.module.entry && self.choices.in_parts.contains(&comp[id].operands[0]);
         let at_edges = convolution.at_edges.clone().filter(|_| is_asked);

@@ -2,13 +2,13 @@
 //! taps, and the operand needs no rows of zeros before its first and behind its last one. A tile lies in one row of results then.
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
-use crate::schedule::families::contraction::recipe::register_tile::{Cover, tiles, tiles_in_a_row};
+use crate::schedule::families::contraction::recipe::register_tile::{Cover, candidate_tiles, tiles_in_a_row};
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::schedule::target::KernelTarget;
 use crate::target::{MathType, Target};
 use crate::tensor::DType;
 
-/// Most of the predicted time that leaving rows out may leave, to be done.
+/// Largest fraction of the predicted time that may remain for leaving taps out to be worth it.
 const MOST_TIME: f64 = 0.97;
 
 /// A linear map from a row of results and a row of taps to the row of the operand that they read, along the first axis of a window.
@@ -16,11 +16,11 @@ const MOST_TIME: f64 = 0.97;
 pub struct TapRows {
     /// The row that the first tap of the first result reads.
     pub first: i64,
-    /// How far the next result reads from it, and the next tap.
+    /// Distance of the rows read by the next result, and by the next tap.
     pub steps: [i64; 2],
-    /// Rows of the operand.
+    /// Number of rows of the operand.
     pub rows: i64,
-    /// How far they are apart.
+    /// Distance of rows of the operand, in elements.
     pub apart: i64,
 }
 
@@ -29,8 +29,8 @@ impl TapRows {
         TapRows { first: -w.pad_low, steps: [w.stride as i64, w.rhs_dilate as i64], rows: rows as i64, apart: 0 }
     }
 
-    /// Pairs of one of `results` rows and one of `taps` that read a row of the operand.
-    pub fn pairs(&self, results: u64, taps: u64) -> u64 {
+    /// Number of pairs of a result row and a tap row that read a row of the operand.
+    pub fn reading_pairs(&self, results: u64, taps: u64) -> u64 {
         let ends = |row: i64| {
             let first = row * self.steps[0] + self.first;
             let before =
@@ -69,7 +69,7 @@ pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_
     }
     let inside = TapRows::new(&d.window[0], input.dims[d.input_spatial[0]]);
     let (high, taps) = (result.dims[d.output_spatial[0]], d.window[0].size);
-    let (pairs, all) = (inside.pairs(high, taps), high * taps);
+    let (pairs, all) = (inside.reading_pairs(high, taps), high * taps);
     let [.., height, width] = d.output_spatial.iter().map(|&a| result.dims[a]).collect::<Vec<u64>>()[..] else {
         return None;
     };
@@ -80,5 +80,5 @@ pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_
     let cover = Cover { height, width, columns, sum, stride, adds_apart: false };
     let least = |all: Vec<(f64, _)>| all.into_iter().map(|(time, _)| time).min_by(f64::total_cmp);
     let time = least(tiles_in_a_row(target, dtype, cover))? * pairs as f64 / all as f64;
-    (time <= MOST_TIME * least(tiles(target, dtype, cover))?).then_some(inside)
+    (time <= MOST_TIME * least(candidate_tiles(target, dtype, cover))?).then_some(inside)
 }

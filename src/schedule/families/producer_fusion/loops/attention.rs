@@ -2,7 +2,7 @@
 use crate::schedule::families::contraction::loops::Nest;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::recipe::axis::{Axis, merged, one_axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, one_axis, product};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::producer_fusion::recipe::Attention;
 use crate::schedule::families::rows::loops as rows;
@@ -21,7 +21,7 @@ impl<'a> Emitter<'a> {
         let first = self.scope.fusion.anchor[block.scores].unwrap_or(block.scores);
         let source = self.value(comp[first].operands[0])?.dense_buffer()?;
         let mut made = self.product(first, source)?;
-        made.c.rows = one_axis(merged(&made.c.rows));
+        made.c.rows = one_axis(merge_axes(&made.c.rows));
         let in_block = |e: &mut Elements, tile: Tile| e.k.var(block.height / tile.wide);
         let number = in_block(&mut e, block.tiles[0]);
         let strip =

@@ -6,7 +6,7 @@
 //! Rows are whole, and each element is added up as the three kernels alone do it: the bits are the same.
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{Computation, InstId, Literal, Op, Users};
-use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes};
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::{Fusion, Move, RowRole, Rows, operand_role};
@@ -171,7 +171,7 @@ fn left_step(comp: &Computation, id: InstId, d: &DotDims) -> Option<u64> {
     let free = |i: &usize| !d.lhs_batch.contains(i) && !d.lhs_contracting.contains(i);
     let (dims, steps) = (&x.dims, x.strides());
     let axis = |i: usize| Axis { extent: dims[i], a: steps[i] as i64, b: 0 };
-    match merged(&(0..x.rank()).filter(free).map(axis).collect::<Vec<_>>())[..] {
+    match merge_axes(&(0..x.rank()).filter(free).map(axis).collect::<Vec<_>>())[..] {
         [] => Some(0),
         [rows] => Some(rows.a.unsigned_abs()),
         _ => None,

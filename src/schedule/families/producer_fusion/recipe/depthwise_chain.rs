@@ -97,8 +97,8 @@ fn choose_panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &Con
     }
     let stride = input.dims[p.input_feature] * p.window[1].stride * 4;
     let cover = Cover { height: 1, width, columns, sum: terms_per_sum(comp, first, p), stride, adds_apart: false };
-    let form = register_tile::form(target, DType::F32, cover, operand.elements() / all, 1);
-    let tile = register_tile::best(target, DType::F32, cover, &form);
+    let form = register_tile::tuning_key(target, DType::F32, cover, operand.elements() / all, 1);
+    let tile = register_tile::best_tile(target, DType::F32, cover, &form);
     Some(Panels { count: all.div_ceil(tile.vectors * tile.lanes), tile, form })
 }
 

@@ -64,8 +64,8 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     }
     let pixels = operand.elements() / sum;
     let cover = Cover { height: 1, width, columns, sum, stride: stride * 4, adds_apart: false };
-    let form = register_tile::form(target, DType::F32, cover, pixels, 1);
-    let tile = register_tile::best(target, DType::F32, cover, &form);
+    let form = register_tile::tuning_key(target, DType::F32, cover, pixels, 1);
+    let tile = register_tile::best_tile(target, DType::F32, cover, &form);
     let rows = (pixels / width) as f64;
     let by_row = rows
         * (register_tile::predicted_cycles(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);

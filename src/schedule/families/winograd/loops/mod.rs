@@ -9,7 +9,7 @@ use crate::kernel::{BufferLocation, ProductChoice};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
-use crate::schedule::families::contraction::recipe::axis::{Axis, merged};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::families::winograd::recipe::points::point_stride;
@@ -129,7 +129,7 @@ impl<'a> Emitter<'a> {
         let numbers = Tensor::new(DType::F32, vec![w.point_count(), w.term_count(), w.outputs], conv.transform()?);
         let right = Right::Constant(numbers);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
-        let c = point_products(w, memory, merged(&rows), w.outputs, &inputs.term_axes(conv.d, w));
+        let c = point_products(w, memory, merge_axes(&rows), w.outputs, &inputs.term_axes(conv.d, w));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
         self.emit_contraction(Root { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
     }
@@ -215,7 +215,7 @@ impl<'a> Emitter<'a> {
             let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), high, wide);
             let part = RegisterBlock { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
             let root = Root { id: conv.ids.0, anchor: conv.ids.1, out: sums };
-            let one = self.tile_body(e, root, c, &merged(&c.sum), part, &nowhere)?;
+            let one = self.tile_body(e, root, c, &merge_axes(&c.sum), part, &nowhere)?;
             body.extend(guard_by_shares(&mut e.k, &[&row], one));
         }
         for &v in outer.iter().chain([&number]).rev() {

@@ -1,7 +1,7 @@
 //! Pieces: the rows of tiles that a kernel of Winograd's method transforms, multiplies and transforms back before the next piece begins.
 use super::{Winograd, point_stride};
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::recipe::axis::{Axis, merged, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, product};
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
 use crate::schedule::target::KernelTarget;
 use crate::tensor::DType;
@@ -21,13 +21,13 @@ impl ProductRows {
     /// Rows of products with so many columns: number and distance along each axis.
     pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &KernelTarget<'_>) -> ProductRows {
         let all: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
-        let mut axes = merged(&all);
+        let mut axes = merge_axes(&all);
         if axes.is_empty() {
             axes.push(Axis { extent: 1, a: 0, b: 0 });
         }
         let cover = ProductRows::cover(w, &axes, columns);
-        let form = register_tile::form(target, DType::F32, cover, product(&axes), w.point_count());
-        ProductRows { tile: register_tile::best(target, DType::F32, cover, &form), axes, form }
+        let form = register_tile::tuning_key(target, DType::F32, cover, product(&axes), w.point_count());
+        ProductRows { tile: register_tile::best_tile(target, DType::F32, cover, &form), axes, form }
     }
 
     fn cover(w: &Winograd, axes: &[Axis], columns: u64) -> Cover {
