@@ -41,7 +41,7 @@ pub fn convert(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     convert_native(f, x, to)
 }
 
-/// An f32 that rounds to a float below 32 bits as `x` itself does: from f64 it is rounded to odd, which keeps halves apart.
+/// An f32 that rounds to a float below 32 bits as `x` itself does: an f64 is rounded to odd, which keeps ties distinct.
 fn exact_enough(f: &mut FunctionEmitter, x: &Val) -> Val {
     let narrow = matches!(x.dtype.class(), DTypeClass::Pred) || x.dtype.is_integer() && x.dtype.bits() <= 16;
     if x.dtype == DType::F32 || narrow {
@@ -61,7 +61,7 @@ fn exact_enough(f: &mut FunctionEmitter, x: &Val) -> Val {
     reinterpret(f, &odd, DType::F32)
 }
 
-/// Between truth values, integers, f32 and f64.
+/// Converts between truth values, integers, f32 and f64.
 fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let (a, b) = (x.ty(), value_type(to, x.lanes));
     let text = match (x.dtype.class(), to.class()) {

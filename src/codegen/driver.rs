@@ -12,10 +12,10 @@ use std::fmt::Write;
 /// `tfaot_executor` of the headers.
 const EXECUTOR: &str = "{ ptr, i32, ptr }";
 
-/// Most steps that follow one another in one function: LLVM's allocator of registers takes time quadratic in the calls of a function.
+/// Upper limit of consecutive steps in one function: LLVM's register allocation takes time quadratic in the calls of a function.
 const MOST_STEPS: usize = 2048;
 
-/// A driver that is being written.
+/// A driver being emitted: the function that runs the steps of a call.
 pub(super) struct Driver<'a> {
     program: &'a Program,
     functions: &'a KernelFunctions,
@@ -23,7 +23,7 @@ pub(super) struct Driver<'a> {
     run: String,
     /// The symbol of the function that says whether the machine supports the code.
     supported: &'a str,
-    /// The model's C interface: names, functions, state, and the file of constants where the object has none.
+    /// The model's C interface: names, functions, state, and the weights file if the object has no constants.
     face: &'a Face,
     /// Whether each kernel offers its chunks to other threads.
     shared: IdVec<KernelId, bool>,
@@ -31,15 +31,15 @@ pub(super) struct Driver<'a> {
     linkage: Linkage,
     /// The driver's text.
     out: String,
-    /// Functions beside it.
+    /// Further functions that the driver calls.
     functions_out: String,
-    /// Whether steps are written that another thread may run, which has no executor.
+    /// Whether the steps being emitted may run on another thread, which has no executor.
     is_part: bool,
     next: usize,
 }
 
 impl<'a> Driver<'a> {
-    /// The driver of `program` as function `run`, which asks function `supported` first; empty so far.
+    /// Starts the driver of `program` as function `run`, which asks function `supported` first.
     pub(super) fn new(
         program: &'a Program,
         functions: &'a KernelFunctions,
@@ -65,7 +65,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Writes all of it.
+    /// Emits the whole driver.
     pub(super) fn finish(mut self, out: &mut String, target: &Target) {
         let name = self.program.name.clone();
         let Linkage { visibility, attributes, is_only: _ } = self.linkage;
@@ -108,7 +108,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Writes steps as a function of their own, and its call; where a step fails, the function returns its code.
+    /// Emits steps as a function of their own, and its call; if a step fails, the function returns its code.
     fn called(&mut self, steps: &[Step]) {
         let (n, name) = (self.fresh(), &self.program.name);
         let out = std::mem::take(&mut self.out);
@@ -133,7 +133,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Writes steps one behind the other.
+    /// Emits steps one after the other.
     fn written_here(&mut self, all: &[Step]) {
         for step in all {
             match step {
@@ -262,7 +262,7 @@ impl<'a> Driver<'a> {
         };
     }
 
-    /// Calls a function of the user; where it says that it failed the call of the program ends.
+    /// Emits a call of a user's function; if it reports a failure the program's call ends.
     fn call_user(&mut self, call: &Call, to: &Callee) {
         let all: Vec<String> = call.buffers().collect::<Vec<_>>().into_iter().map(|b| self.address(b)).collect();
         let arrays: String = all.iter().map(|at| format!("ptr {at}, ")).collect();
@@ -279,7 +279,7 @@ impl<'a> Driver<'a> {
         );
     }
 
-    /// Emits an exchange with other ranks; where one of them fails the call of the program ends.
+    /// Emits an exchange with other ranks; if one of them fails the program's call ends.
     fn exchange(&mut self, call: &Call, to: &Exchange) {
         let args: Vec<String> = call.args.iter().map(|&b| self.address(b)).collect();
         let results: Vec<String> = call.results.iter().map(|&b| self.address(b)).collect();
@@ -289,7 +289,7 @@ impl<'a> Driver<'a> {
         self.functions_out += &tables;
     }
 
-    /// The number of chunks that a call says.
+    /// Emits the load of the number of chunks that a call needs.
     fn limit(&mut self, buf: BufId, at: u64) -> String {
         let (from, n) = (self.address(buf), self.fresh());
         let _ = writeln!(

@@ -11,17 +11,17 @@ use std::sync::LazyLock;
 /// A code generator that computes an expression's value from the value of its single argument.
 pub type Idiom = fn(&mut FunctionEmitter, &Val) -> Val;
 
-/// A part of a formula.
+/// A node of a formula's expression tree.
 enum FormulaNode {
     /// The argument of the formula.
     Argument,
     /// The bits of a constant.
     Number(u64),
-    /// An op of earlier parts.
+    /// An op on earlier nodes.
     Op(ScalarOp, Vec<usize>),
 }
 
-/// A formula, its parts before what is made of them.
+/// A formula as nodes, operands before their users.
 #[derive(Default)]
 struct FormulaNodes(Vec<FormulaNode>);
 
@@ -56,7 +56,7 @@ static ERFC: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::erfc));
 static SOFTPLUS: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::softplus));
 static MISH: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::mish));
 
-/// A shorter form of an op, with the expression that it is applied to; `tables` says whether [`math::is_table`].
+/// A cheaper form of an op, with the expression that it applies to; `tables` is the value of [`math::is_table`].
 pub fn shorter(kernel: &Kernel, tables: bool, op: ScalarOp, args: &[ExprId]) -> Option<(Idiom, ExprId)> {
     match op {
         ScalarOp::Multiply => match swish_of(kernel, args) {
@@ -106,7 +106,7 @@ fn mish_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
     is_last(kernel, &MISH, args, x).then_some(x)
 }
 
-/// Whether an op of these arguments that is named as the last one of a formula is the formula's.
+/// Whether an op with these arguments, of the kind of a formula's last node, matches the formula.
 fn is_last(kernel: &Kernel, of: &FormulaNodes, args: &[ExprId], x: ExprId) -> bool {
     matches!(of.0.last(), Some(FormulaNode::Op(op, parts)) if are_parts_in_any_order(kernel, of, op, parts, args, x))
 }
@@ -127,12 +127,12 @@ fn are_parts_in_any_order(
     are_parts(kernel, of, parts, args, x) || turned()
 }
 
-/// Whether expressions are these parts of a formula of `x`, one for one.
+/// Whether expressions match these nodes of a formula of `x`, one by one.
 fn are_parts(kernel: &Kernel, of: &FormulaNodes, parts: &[usize], exprs: &[ExprId], x: ExprId) -> bool {
     parts.len() == exprs.len() && parts.iter().zip(exprs).all(|(&part, &expr)| is_part(kernel, of, part, expr, x))
 }
 
-/// Whether an expression is a part of a formula of `x`, in f32.
+/// Whether an expression matches a node of a formula of `x`, in f32.
 fn is_part(kernel: &Kernel, of: &FormulaNodes, part: usize, expr: ExprId, x: ExprId) -> bool {
     match (&of.0[part], &kernel.exprs[expr]) {
         (FormulaNode::Argument, _) => expr == x,

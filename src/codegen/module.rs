@@ -18,34 +18,34 @@ pub const E_CPU: u32 = 1;
 /// Returned by `NAME_run` where a function of the user says that it failed: `TFAOT_E_CALL`.
 pub const E_CALL: u32 = 5;
 
-/// Bytes of text that are worth a module of their own, half a second's work of LLVM at most.
+/// Size in bytes of text from which it is split into modules: half a second's work of LLVM at most.
 const PART_BYTES: usize = 512 << 10;
 
-/// The text of a model. Nothing but drivers name the functions of kernels, and those name nothing of the rest, so that LLVM may take
+/// The LLVM text of a model. Only drivers name the functions of kernels, and kernels name nothing of the rest, so that LLVM can compile
 /// them module by module.
 pub struct ModelIr {
     /// The kind of machine.
     triple: String,
-    /// All but kernels.
+    /// Everything except kernels.
     shell: String,
     /// Each function with its symbol: its definition from the parameters on.
     kernels: Vec<(String, String)>,
     /// The groups of attributes, which each module has.
     attributes: String,
     arch: Arch,
-    /// Whether several objects can be joined.
+    /// Whether several objects can be linked into one.
     joins: bool,
 }
 
 impl ModelIr {
-    /// One module of all.
+    /// The whole text as one module.
     pub fn single_module(&self) -> String {
         let kernels: String = self.kernels.iter().map(|(symbol, text)| defined("internal", symbol, text)).collect();
         self.module(&[&kernels, &self.shell])
     }
 
-    /// The modules of an object that is put together of several: first that of what callers see. How many there are follows from the
-    /// text alone, so that every machine makes the same object.
+    /// The modules of an object that is linked from several, first the one with what callers see. Their number follows from the text
+    /// alone, so that every machine makes the same object.
     pub fn parts(&self) -> Vec<String> {
         let bytes = self.kernels.iter().map(|(_, text)| text.len()).sum::<usize>();
         if !self.joins || bytes < 2 * PART_BYTES {
@@ -81,11 +81,11 @@ fn defined(linkage: &str, symbol: &str, text: &str) -> String {
     format!("define {linkage} void @{symbol}{text}")
 }
 
-/// The text of a model; constants stay zeros that take no place in the object, to be put behind it. Also the functions of the first
-/// program.
+/// Emits the text of a model, and the functions of the first program; constants are zeros without space in the object, to be filled in
+/// later.
 ///
-/// For several targets a function calls the first that the machine supports; only then programs have no symbols that callers see.
-/// Instructions say of which line of their kernel they are where `lines` takes that.
+/// For several targets a function calls the first one that the machine supports; only then programs have no symbols that callers see.
+/// Instructions carry the lines of their kernel if `lines` is given.
 pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -> Result<(ModelIr, KernelFunctions)> {
     let Bundle { face, variants, .. } = bundle;
     let (_, target) = variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
@@ -126,7 +126,7 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -
     Ok((source, first.unwrap_or_default()))
 }
 
-/// The functions that callers see, which ask one variant after the other.
+/// Emits the functions that callers see, which try one variant after the other.
 fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
     let mut supported = String::new();
     let ask = |i: usize, programs: &[Program]| {
@@ -158,12 +158,12 @@ fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
     let _ = writeln!(out, "define i32 @{name}_supported() #1 {{\nentry:\n{supported}  ret i32 0\n}}");
 }
 
-/// The symbol of what says whether the machine supports one of several variants.
+/// The symbol of the function that says whether the machine supports one of several variants.
 fn supported_symbol(programs: &[Program]) -> String {
     format!("{}_supported", programs.first().map_or("", |p| &p.name))
 }
 
-/// The symbol of a program's driver where callers do not see it.
+/// The symbol of a program's driver if callers do not see it.
 fn run_symbol(program: &Program) -> String {
     format!("{}_run", program.name)
 }
@@ -171,9 +171,9 @@ fn run_symbol(program: &Program) -> String {
 /// The differences in linkage between the only program of an object and one of several.
 #[derive(Clone, Copy)]
 pub(super) struct Linkage {
-    /// `internal ` where a function of another name is what callers see.
+    /// `internal ` if callers see a function of another name.
     pub(super) visibility: &'static str,
-    /// Whether it has the name that callers see, or that without the suffix of a rank.
+    /// Whether the driver has the name that callers see, or that without the suffix of a rank.
     pub(super) is_only: bool,
     /// The number of the first of the two attribute groups.
     pub(super) attributes: usize,
@@ -189,8 +189,8 @@ pub struct KernelFunctions {
 }
 
 impl KernelFunctions {
-    /// Adds one function for all kernels that differ in nothing but where their memory is, those among them that are `known` of
-    /// other programs of the target.
+    /// Emits one function for all kernels that differ only in their buffers' addresses, including those `known` from other programs of
+    /// the target.
     fn emit(
         kernels: &mut Vec<(String, String)>,
         program: &Program,
@@ -275,7 +275,7 @@ fn groups(target: &Target, first: usize) -> String {
     )
 }
 
-/// A target in a line, as `NAME_info()->target` has it.
+/// A line that describes a target, as in `NAME_info()->target`.
 fn described(target: &Target) -> String {
     format!("{} {} {}", target.triple, target.cpu, target.features)
 }

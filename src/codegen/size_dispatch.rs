@@ -8,11 +8,11 @@ use crate::kernel::{EntryPoint, Face, PaddedOffsets, Program};
 use crate::tensor::{Size, Sizes, TensorInfo};
 use std::fmt::Write;
 
-/// Returned where a size that the caller says is outside of its bounds: `TFAOT_E_SIZE`.
+/// Returned if a size that the caller gives is out of bounds: `TFAOT_E_SIZE`.
 pub const E_SIZE: u32 = 2;
-/// Returned where a size that the call says is beyond its bound: `TFAOT_E_BOUND`.
+/// Returned if a data-dependent size exceeds its bound: `TFAOT_E_BOUND`.
 pub const E_BOUND: u32 = 3;
-/// Returned where a run-time check fails: `TFAOT_E_CHECK`.
+/// Returned if a run-time check fails: `TFAOT_E_CHECK`.
 pub const E_CHECK: u32 = 7;
 
 /// The parameters of a function in C.
@@ -25,7 +25,7 @@ pub fn parameters(entry: &EntryPoint, face: &Face) -> String {
     )
 }
 
-/// The parameters behind the executor.
+/// The parameters after the executor.
 pub fn tail(face: &Face) -> &'static str {
     if face.ranks.is_some() { ", ptr %ranks" } else { "" }
 }
@@ -39,12 +39,12 @@ fn pointer_parameter(is_there: bool, name: &str) -> String {
     if is_there { format!("ptr %{name}, ") } else { String::new() }
 }
 
-/// The symbol of a function's driver beside those of other targets.
+/// The symbol of a function's size dispatch if there are several targets.
 pub fn symbol(programs: &[Program]) -> String {
     format!("{}_sized", programs.first().map_or("", |p| &p.name))
 }
 
-/// Adds the driver of `entry` as `run`; `programs` are those of one target, with drivers of their own.
+/// Emits the size dispatch of `entry` as `run`; `programs` are those of one target, which have drivers of their own.
 pub fn emit(
     out: &mut String,
     entry: &EntryPoint,
@@ -86,14 +86,14 @@ fn size(number: usize) -> String {
     format!("%size{number}")
 }
 
-/// A loop around the copy of a run of bytes.
+/// A loop around the copy of a contiguous run of bytes.
 #[derive(Debug, PartialEq, Eq)]
 struct Level {
-    /// How often: a number or a register.
+    /// Number of iterations: a number or a register.
     extent: String,
-    /// Bytes from one to the next in the dense array.
+    /// Distance in bytes in the dense array.
     dense: String,
-    /// Bytes from one to the next in the padded array.
+    /// Distance in bytes in the padded array.
     padded: u64,
 }
 
@@ -112,7 +112,7 @@ impl Driver<'_> {
         let _ = writeln!(self.out, "  {text}");
     }
 
-    /// A new register with the value of an instruction.
+    /// Emits an instruction and returns its register.
     fn value(&mut self, instruction: &str) -> String {
         self.next += 1;
         let register = format!("%x{}", self.next);
@@ -124,7 +124,7 @@ impl Driver<'_> {
         self.value(&format!("icmp {how} i64 {value}, {bound}"))
     }
 
-    /// Whether all of some conditions hold.
+    /// Emits the conjunction of conditions.
     fn conjunction(&mut self, conditions: &[String]) -> String {
         let mut held = "true".to_string();
         for c in conditions {
@@ -133,7 +133,7 @@ impl Driver<'_> {
         held
     }
 
-    /// `a * b` of numbers and registers.
+    /// Emits `a * b` of numbers and registers.
     fn product(&mut self, a: &str, b: &str) -> String {
         match (a.parse::<u64>(), b.parse::<u64>()) {
             (Ok(a), Ok(b)) => a.saturating_mul(b).to_string(),
@@ -147,7 +147,7 @@ impl Driver<'_> {
         self.value(&format!("getelementptr i8, ptr {from}, i64 {bytes}"))
     }
 
-    /// The arrays of pointers that programs are called with, and the numbers behind them.
+    /// Emits the arrays of pointers that programs are called with, and of the sizes.
     fn allocas(&mut self, args: usize, results: usize) {
         let (given, all) = (self.sizes.count_from_caller(), self.sizes.all.len());
         self.line(&format!("%own_args = alloca [{} x ptr]", (args + given).max(1)));
@@ -155,7 +155,7 @@ impl Driver<'_> {
         self.line(&format!("%numbers = alloca [{} x i32]", all.max(1)));
     }
 
-    /// Reads the sizes that the caller says, and refuses those outside of their bounds.
+    /// Emits the reading of the sizes that the caller gives, and the refusal of those out of bounds.
     fn check(&mut self) {
         let given: Vec<Size> = self.sizes.all[..self.sizes.count_from_caller()].to_vec();
         let mut held = Vec::new();
@@ -178,7 +178,7 @@ impl Driver<'_> {
         self.line("br label %pick0");
     }
 
-    /// Calls one program.
+    /// Emits the call of the program for one size bucket.
     fn rung(&mut self, program: &Program) {
         let (sizes, padded) = (self.sizes, PaddedOffsets::of_program(self.sizes, program));
         let given = sizes.count_from_caller();
@@ -245,7 +245,7 @@ impl Driver<'_> {
         self.line(&format!("store ptr {pointer}, ptr {at}"));
     }
 
-    /// The program's own driver; what it refuses is refused.
+    /// Emits the call of the program's own driver, whose failure is passed on.
     fn call(&mut self, program: &Program) {
         let (memory, tail) = (self.memory.clone(), self.tail);
         let code = self.value(&format!(
@@ -260,7 +260,7 @@ impl Driver<'_> {
         );
     }
 
-    /// Ends a call in which a check fails, with the values of the checks in the caller's sizes.
+    /// Ends a call in which a check fails, after storing the values of the checks in the caller's sizes.
     fn checked(&mut self) {
         let checks: Vec<usize> = (0..self.sizes.all.len()).filter(|&s| self.sizes.all[s].is_check).collect();
         let mut held = Vec::new();
@@ -281,7 +281,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The values of all sizes behind the call; one beyond its bound ends it.
+    /// Emits the values of all sizes after the call; one beyond its bound ends the call.
     fn data_sizes_of_call(&mut self, program: &Program) -> Vec<String> {
         let given = self.sizes.count_from_caller();
         let mut values: Vec<String> = (0..given).map(size).collect();
@@ -316,7 +316,7 @@ impl Driver<'_> {
         self.conjunction(&same)
     }
 
-    /// Begins what is done unless a condition holds; gives the label behind it.
+    /// Starts code that is skipped if a condition holds; returns the label after it.
     fn unless(&mut self, condition: &str) -> String {
         let n = self.label();
         let _ = write!(self.out, "  br i1 {condition}, label %after{n}, label %copy{n}\ncopy{n}:\n");
@@ -327,13 +327,13 @@ impl Driver<'_> {
         let _ = write!(self.out, "  br label %{label}\n{label}:\n");
     }
 
-    /// Copies the actual elements of an array that has the sizes of the caller alone.
+    /// Emits the copy of the actual elements of an array whose sizes the caller gave.
     fn copy(&mut self, axes: &[Option<usize>], info: &TensorInfo, dense: &str, padded: &str, is_in: bool) {
         let values: Vec<String> = (0..self.sizes.all.len()).map(size).collect();
         self.copy_sized(axes, info, dense, padded, is_in, &values);
     }
 
-    /// Copies the actual elements from the dense array to the padded one, which is of `info`, or back.
+    /// Emits the copy of the actual elements between the dense array and the padded one, which is of `info`.
     fn copy_sized(
         &mut self,
         axes: &[Option<usize>],
@@ -368,8 +368,8 @@ impl Driver<'_> {
         }
     }
 
-    /// The bytes that lie behind one another in both arrays, and the loops around them, innermost first: what is inside of the
-    /// last axis that varies is one run, and axes that do not vary are one loop with the next one outside.
+    /// The contiguous run of bytes in both arrays and the loops around it, innermost first: everything inside the last varying axis is
+    /// one run, and fixed axes are merged with the next one outside.
     fn levels(&mut self, axes: &[Option<usize>], info: &TensorInfo, values: &[String]) -> (String, Vec<Level>) {
         let last = axes.iter().rposition(Option::is_some).unwrap_or(0);
         let inner: u64 = info.dims[last + 1..].iter().product::<u64>() * info.dtype.bytes() as u64;
@@ -395,7 +395,7 @@ impl Driver<'_> {
     }
 }
 
-/// How large a size that a call says may be in a program: its bound, and what the arrays have room for.
+/// Upper bound of a data-dependent size in a program: its own bound, and the room in arrays.
 fn room_for(sizes: &Sizes, program: &Program, number: usize) -> u64 {
     let arrays = sizes.results.iter().zip(&program.results);
     let dims = arrays.flat_map(|(axes, info)| axes.iter().zip(&info.dims));

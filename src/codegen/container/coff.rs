@@ -18,17 +18,17 @@ const CHARACTERISTICS: usize = 36;
 /// Initialized data, aligned to 64 bytes, read only.
 const READ_ONLY: u32 = 0x40 | 0x0070_0000 | 0x4000_0000;
 
-/// The section of a model's weights: linkers put it among the constants, and what is behind `$` away.
+/// The section of a model's weights: linkers put it among the constants and remove the suffix after `$`.
 pub fn section(symbol: &str) -> String {
     format!(".rdata${symbol}")
 }
 
-/// Whether a file is an object for a processor that code is made for.
+/// Whether a file is an object for a supported processor.
 pub fn is_coff(made: &[u8]) -> bool {
     bytes_at(made, 0).is_some_and(|bytes| MACHINES.contains(&u16::from_le_bytes(bytes)))
 }
 
-/// Makes a section of weights out of the empty one, whose bytes are behind the file.
+/// Turns the empty section into one of weights, whose bytes follow the file.
 pub fn place(made: &mut [u8], symbol: &str) -> Option<Gap> {
     let wanted = section(symbol);
     let count = usize::from(u16::from_le_bytes(bytes_at(made, SECTIONS)?));
@@ -41,7 +41,7 @@ pub fn place(made: &mut [u8], symbol: &str) -> Option<Gap> {
     Some(gap)
 }
 
-/// The name of a section: in its header, or, where that is too short, `/` and a number: where it begins among the texts.
+/// The name of a section, from its header or, for longer names (`/` and an offset), from the string table.
 fn name(made: &[u8], header: usize, texts: usize) -> Option<&[u8]> {
     let short = made.get(header..header + NAME_BYTES)?;
     let until_zero = |bytes: &'_ [u8]| bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());

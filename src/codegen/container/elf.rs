@@ -11,7 +11,7 @@ pub const MAGIC: &[u8] = b"\x7fELF";
 /// The section of a model's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Prefix of the section's name while it has no bytes; LLVM gives `.bss` none.
+    /// Prefix of the section's name while it is empty; LLVM gives `.bss` no bytes.
     empty_prefix: &'static str,
     /// Prefix of the section's name in the finished object.
     prefix: &'static str,
@@ -48,7 +48,7 @@ pub fn global(symbol: &str, bytes: u64, arch: Arch) -> String {
 }
 
 impl Section {
-    /// The section for so many bytes.
+    /// The section for weights of so many bytes.
     pub fn for_bytes(bytes: u64, arch: Arch) -> Self {
         match bytes > MOST_NEAR {
             true if arch == Arch::X86_64 => LARGE_X86_64,
@@ -71,7 +71,7 @@ const SHF_X86_64_LARGE: u32 = 0x1000_0000;
 
 /// Offsets and widths of the fields that depend on the width of addresses.
 struct Layout {
-    /// Where the header of the file says where the headers of sections begin, and which of them has the names.
+    /// Offset of the file header's field with the offset of section headers, and of the index of the names' section.
     e_shoff: usize,
     e_shstrndx: usize,
     section_header_bytes: usize,
@@ -84,9 +84,9 @@ const OF_32_BITS: Layout =
 const OF_64_BITS: Layout =
     Layout { e_shoff: 40, e_shstrndx: 62, section_header_bytes: 64, sh_offset: 24, address_bytes: 8 };
 
-/// Makes a section of weights out of the empty one of `symbol`: its bytes are only read, and are behind the file.
+/// Turns the empty section of `symbol` into one of read-only weights, whose bytes follow the file.
 ///
-/// Errors: an internal error where the object is not as LLVM makes them.
+/// Errors: an internal error if the object is not as LLVM makes them.
 pub fn place(object: &mut [u8], section: Section, symbol: &str) -> Result<Gap> {
     let odd = |why: &str| Error::internal("codegen", format!("the section of the weights {why}"));
     let parsed = object::File::parse(&*object).map_err(|e| odd(&e.to_string()))?;
@@ -116,7 +116,7 @@ impl Layout {
         put(object, at + self.sh_offset, &(offset as u64).to_le_bytes()[..self.address_bytes])
     }
 
-    /// Where the header of section `index` is, whole.
+    /// The offset of the header of section `index`, if all of it is there.
     fn header(&self, object: &[u8], index: usize) -> Option<usize> {
         let at = self.address(object, self.e_shoff)?.checked_add(index.checked_mul(self.section_header_bytes)?)?;
         (at.checked_add(self.section_header_bytes)? <= object.len()).then_some(at)

@@ -11,7 +11,7 @@ use object::{
 use std::collections::HashMap;
 use std::fmt::Display;
 
-/// The position of a section of a part in the joined object.
+/// The position of an input section in the linked object.
 #[derive(Clone, Copy)]
 struct SectionPosition {
     section: SectionId,
@@ -21,15 +21,14 @@ struct SectionPosition {
 /// A symbol of an input object as a symbol of the joined object, and an offset in bytes from that.
 type SymbolOffset = (SymbolId, u64);
 
-/// Whether objects for a target can be joined: ELF's whose relocations have their offsets beside them, not in the code, and name a
-/// symbol each.
+/// Whether objects for a target can be linked here: ELF, with relocations that have explicit addends and name a symbol each.
 pub fn joins(target: &Target) -> bool {
     target.format() == ObjectFormat::Elf && matches!(target.arch(), Arch::X86_64 | Arch::Aarch64)
 }
 
-/// The object of all `parts`; of one, that as it is.
+/// Links `parts` into one object; a single one is returned unchanged.
 ///
-/// Errors: internal, where they are not as LLVM makes them.
+/// Errors: internal, if they are not as LLVM makes them.
 pub fn link_objects(mut parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
     match parts.len() {
         1 => Ok(parts.remove(0)),
@@ -67,11 +66,11 @@ fn join(parts: &[Vec<u8>]) -> Result<Vec<u8>> {
     whole.object.write().map_err(odd)
 }
 
-/// The joined object under construction.
+/// The linked object under construction.
 struct LinkedObject {
     object: write::Object<'static>,
     sections: HashMap<String, SectionId>,
-    /// Symbols that one object may take from another.
+    /// Symbols that one input may take from another.
     seen: HashMap<String, SymbolId>,
 }
 
@@ -114,7 +113,7 @@ impl LinkedObject {
         Ok(SectionPosition { section: id, offset })
     }
 
-    /// The symbol of the joined object that stands for `symbol`; `None` where no relocation needs it.
+    /// The symbol of the linked object for an input symbol; `None` if no relocation needs it.
     fn symbol(
         &mut self,
         symbol: &Symbol,
@@ -172,8 +171,7 @@ impl LinkedObject {
     }
 }
 
-/// The flags of a section whose constants linkers leave as they are: to merge them, they would have to know their size, which is not
-/// kept.
+/// The flags of a section without merging of constants by the linker, for which their size would have to be known.
 fn unmerged_flags(flags: SectionFlags) -> SectionFlags {
     match flags {
         SectionFlags::Elf { sh_type, sh_flags } => {

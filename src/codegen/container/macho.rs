@@ -21,7 +21,7 @@ const SECTION_BYTES: usize = 80;
 const OFFSET: usize = 48;
 const FLAGS: usize = 64;
 
-/// Makes a section of weights out of the empty one, whose bytes are behind the file.
+/// Turns the empty section into one of weights, whose bytes follow the file.
 pub fn place(made: &mut [u8]) -> Option<Gap> {
     let at = header(made)?;
     let gap = behind(made);

@@ -17,15 +17,15 @@ pub use elf_link::{joins, link_objects};
 /// The alignment of weights in memory and, but for WebAssembly, in the file.
 pub const ALIGN: u64 = 64;
 
-/// Weights of more bytes lie in a section behind all others: code and unwind tables name other memory by offsets of 32 bits, which
-/// reach 2 GiB, and a program may link several models.
+/// Size of weights from which they get a section after all others: code and unwind tables use 32-bit offsets, which reach 2 GiB, and a
+/// program may link several models.
 const MOST_NEAR: u64 = 1 << 30;
 
-/// Where in the file weights lie.
+/// The place of weights in the file.
 struct Gap {
     /// The first byte.
     at: usize,
-    /// The first byte of LLVM's file behind them: that of the end where they are behind everything.
+    /// The first byte of LLVM's file after them: the end of the file if they follow everything.
     rest: usize,
 }
 
@@ -61,7 +61,7 @@ pub fn global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
     Ok(text)
 }
 
-/// Whether LLVM made a file of the kind that the triple tells of.
+/// Whether LLVM made a file of the format that belongs to the triple.
 pub fn is_of_kind(made: &[u8], format: ObjectFormat) -> bool {
     match format {
         ObjectFormat::Elf => made.starts_with(elf::MAGIC),
@@ -71,9 +71,9 @@ pub fn is_of_kind(made: &[u8], format: ObjectFormat) -> bool {
     }
 }
 
-/// The file with `weights`, each piece with its offset, in the place of the `bytes` of zeros of `symbol`.
+/// Inserts `weights`, each piece with its offset, in place of the `bytes` zeros of `symbol`.
 ///
-/// Errors: an internal error where the object is not as LLVM makes them.
+/// Errors: an internal error if the object is not as LLVM makes them.
 pub fn filled(
     mut made: Vec<u8>,
     symbol: &str,
@@ -107,7 +107,7 @@ pub fn filled(
     Ok(content)
 }
 
-/// The names that the object takes from elsewhere.
+/// The symbols that the object needs from elsewhere.
 pub fn undefined(made: &[u8], format: ObjectFormat) -> Result<Vec<String>> {
     if format == ObjectFormat::Wasm {
         return wasm::imports(made).ok_or_else(missing);
@@ -124,12 +124,12 @@ fn missing() -> Error {
     Error::internal("codegen", "the section of the weights is missing")
 }
 
-/// Where weights begin that are put behind a file.
+/// The place of weights that are appended to a file.
 fn behind(made: &[u8]) -> Gap {
     Gap { at: made.len().next_multiple_of(ALIGN as usize), rest: made.len() }
 }
 
-/// Bytes of a file at `at`, as many as a number has.
+/// The `N` bytes of a file at offset `at`.
 fn bytes_at<const N: usize>(file: &[u8], at: usize) -> Option<[u8; N]> {
     file.get(at..)?.first_chunk().copied()
 }

@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         self.at += count;
         Some(bytes)
     }
-    /// A number and as many bytes, as a reader of their own.
+    /// Reads a section: its number and content.
     fn next_section(&mut self) -> Option<(u8, Reader<'a>)> {
         let kind = self.byte()?;
         let count = self.number()?;
@@ -66,7 +66,7 @@ fn sections(made: &[u8]) -> impl Iterator<Item = (u8, Reader<'_>)> {
     std::iter::from_fn(move || all.next_section())
 }
 
-/// Where the zeros are that weights are to take the place of.
+/// The place of the zeros that weights replace.
 pub fn place(made: &[u8], symbol: &str) -> Option<Gap> {
     let wanted = section(symbol);
     let number = segments(made)?.into_iter().position(|name| name == wanted.as_bytes())?;
@@ -102,7 +102,7 @@ fn segments(made: &[u8]) -> Option<Vec<&[u8]>> {
     Some(names)
 }
 
-/// The names of functions that come from elsewhere.
+/// The names of imported functions.
 pub fn imports(made: &[u8]) -> Option<Vec<String>> {
     let Some((_, mut all)) = sections(made).find(|section| section.0 == IMPORTS) else { return Some(Vec::new()) };
     let mut names = Vec::new();

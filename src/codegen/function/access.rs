@@ -24,7 +24,7 @@ impl FunctionEmitter<'_> {
         }
     }
 
-    /// How many lanes side by side have the same index, where the next ones have the next; and the index of the first.
+    /// Number of neighboring lanes with the same index, if the following ones have the next; and the index of the first.
     pub(super) fn runs(&self, index: &Index, lane: VarId) -> Option<(u64, Index)> {
         let differs = |atom: &Atom| Index::atom(atom.clone()).depends_on(lane, &|e| self.varies(e));
         let (of_lane, rest): (Vec<_>, Vec<_>) = index.terms.iter().cloned().partition(|(atom, _)| differs(atom));
@@ -33,7 +33,7 @@ impl FunctionEmitter<'_> {
         alone.then_some((*run as u64, Index { terms: rest, constant: index.constant }))
     }
 
-    /// Neighbouring elements that fill a word: the same for all lanes, or word after word.
+    /// Loads neighboring elements that fill a word: one word for all lanes, or consecutive words.
     pub(super) fn word(&mut self, buf: BufId, index: &Index) -> Result<Val> {
         let bytes = self.dtype_of(buf).bytes() as i64;
         let lanes = match (self.coefficient(index), self.lane) {
@@ -206,7 +206,7 @@ impl FunctionEmitter<'_> {
     }
 }
 
-/// The type of memory that holds an element: a byte for those below it.
+/// The type in memory of an element: a byte for smaller types.
 fn stored_as(dtype: DType) -> DType {
     if dtype == DType::Pred || dtype.bits() < 8 { DType::U8 } else { dtype }
 }

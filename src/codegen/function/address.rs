@@ -60,7 +60,7 @@ impl FunctionEmitter<'_> {
         Ok(at)
     }
 
-    /// An index as a run-time part and a constant part; the lane variable counts as 0.
+    /// Splits an index into a run-time part and a constant part; the lane variable counts as 0.
     pub(super) fn sum(&mut self, index: &Index) -> Result<(Option<String>, i64)> {
         let mut constant = index.constant;
         let mut total: Option<String> = None;
@@ -120,7 +120,7 @@ impl FunctionEmitter<'_> {
         Ok((total, constant))
     }
 
-    /// The whole index: a constant, or a name.
+    /// The index in elements: a constant, or the name of a register.
     pub(super) fn element_offset(&mut self, index: &Index) -> Result<Result<i64, String>> {
         let (name, constant) = self.sum(index)?;
         Ok(match name {

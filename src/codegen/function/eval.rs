@@ -8,7 +8,7 @@ use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
 impl FunctionEmitter<'_> {
-    /// The value of an expression: one for all lanes, or one a lane.
+    /// Emits the value of an expression: one for all lanes, or one for each.
     pub fn eval(&mut self, id: ExprId) -> Result<Val> {
         if let Some(v) = self.memo.get(&id) {
             return Ok(v.clone());
@@ -73,7 +73,7 @@ impl FunctionEmitter<'_> {
         Ok(value)
     }
 
-    /// An index as `s64`, one a lane where it varies.
+    /// Emits an index as `s64`, one for each lane if it varies.
     pub(super) fn number(&mut self, index: &Index) -> Result<Val> {
         let scalar = |x: Result<i64, String>| match x {
             Ok(i) => Val { text: i.to_string(), dtype: DType::S64, lanes: 1 },
@@ -95,7 +95,7 @@ impl FunctionEmitter<'_> {
         }
     }
 
-    /// A vector made lane by lane; `make` sees the lane variable as a constant.
+    /// Builds a vector lane by lane; `make` sees the lane variable as a constant.
     pub(super) fn each_lane(&mut self, mut make: impl FnMut(&mut Self) -> Result<Val>) -> Result<Val> {
         let Some((var, lanes)) = self.lane.take() else { return make(self) };
         let memo = std::mem::take(&mut self.memo);

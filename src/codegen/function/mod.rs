@@ -13,13 +13,13 @@ use crate::tensor::DType;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
 
-/// Rows, and bytes of a row, of each register; none of those that are not used.
+/// Rows, and bytes of a row, of each tile register; zeros for unused ones.
 pub(super) type RegisterShapes = [(u64, u64); 8];
 
 /// The value bound to a loop variable at the current point of the text.
 #[derive(Clone, Debug)]
 enum Binding {
-    /// Not in its loop.
+    /// The variable is not bound here.
     Unbound,
     /// An `i64` name.
     Name(String),
@@ -37,33 +37,33 @@ pub struct FunctionEmitter<'a> {
     pub target: &'a Target,
     allocas: String,
     body: String,
-    /// The lines of statements, where instructions say of which they are.
+    /// The line number of each statement, if instructions carry them.
     lines: Option<HashMap<*const Stmt, u32>>,
     /// The line of the statement that is being written.
     at: u32,
     next: usize,
     bindings: Vec<Binding>,
     pub(super) lane: Option<(VarId, u64)>,
-    /// In a masked loop, how many of the lanes are elements.
+    /// In a masked loop, the number of lanes that are elements.
     pub(super) valid: Option<u64>,
     memo: HashMap<ExprId, Val>,
     bases: HashMap<BufId, String>,
     base_text: String,
     slots: Vec<BufId>,
-    /// The shapes that tiles have, each by its number.
+    /// The configurations of tile registers, by number.
     pub(super) shapes: Vec<RegisterShapes>,
 }
 
-/// A kernel as a function that finds its memory in the closure, so that kernels of one form can share it.
+/// A kernel as a function that takes its buffers' addresses from the closure, so that similar kernels can share it.
 pub struct Emitted {
-    /// LLVM's text from the parameters on: all but the name.
+    /// The text from the parameters on: everything but the name.
     pub text: String,
     /// Buffers in the order of the closure's words that hold their addresses, from the second word on.
     pub slots: Vec<BufId>,
 }
 
 impl<'a> FunctionEmitter<'a> {
-    /// Kernel `kernel` as a function with the attributes of number `group`; `marked` instructions say of which line they are.
+    /// Emits `kernel` as a function with attribute group `group`; instructions carry lines if `marked`.
     pub fn emit(
         program: &'a Program,
         kernel: &'a Kernel,

@@ -110,7 +110,7 @@ impl FunctionEmitter<'_> {
         Ok(())
     }
 
-    /// The rounds of a loop, one after another.
+    /// Emits the iterations of a loop, one after another.
     pub(in crate::codegen) fn rounds(
         &mut self,
         var: VarId,
@@ -128,7 +128,7 @@ impl FunctionEmitter<'_> {
         }
     }
 
-    /// A loop of at least one round: the test stands at its end, so that sums stay in registers from round to round.
+    /// Emits a loop of at least one iteration: the test is at its end, so that sums stay in registers between iterations.
     pub(super) fn repeated(
         &mut self,
         var: VarId,
@@ -155,7 +155,7 @@ impl FunctionEmitter<'_> {
         Ok(())
     }
 
-    /// The loop over the chunks, which may be none.
+    /// Emits the loop over the chunks, which may have none.
     pub(super) fn counted(&mut self, var: VarId, begin: &str, end: &str, body: &[Stmt]) -> Result<()> {
         let (pre, head, inside, done) = (self.label(), self.label(), self.label(), self.label());
         let (iv, next) = (self.fresh(), self.fresh());

@@ -63,7 +63,7 @@ fn parse_fields(s: &mut TextCursor) -> Result<OpSharding> {
     Ok(p)
 }
 
-/// `={op_name="a"}` or `={{op_name="a"}, {op_name="b"}}`.
+/// Parses `={op_name="a"}` or `={{op_name="a"}, {op_name="b"}}`.
 fn metadata(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     s.expect('=')?;
     s.expect('{')?;
@@ -123,7 +123,7 @@ fn last_tile_dims(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     Ok(())
 }
 
-/// `=[2,2]0,1,2,3` or `=[2,2]<=[4]T(1,0)`.
+/// Parses `=[2,2]0,1,2,3` or `=[2,2]<=[4]T(1,0)`.
 fn devices(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     p.type_ = OTHER;
     s.expect('=')?;

@@ -161,7 +161,7 @@ fn schedule(module: &Module, fused: &HashSet<CompId>, p: &mut HloModuleProto) {
     }
 }
 
-/// `{ {0}: (1, {}, may-alias), ... }`.
+/// Parses `{ {0}: (1, {}, may-alias), ... }`.
 fn aliases(value: &str) -> Result<HloInputOutputAliasProto> {
     let mut s = TextCursor::new(value);
     let mut out = HloInputOutputAliasProto::new();
@@ -183,7 +183,7 @@ fn aliases(value: &str) -> Result<HloInputOutputAliasProto> {
     Ok(out)
 }
 
-/// `{ (0, {1}), ... }`.
+/// Parses `{ (0, {1}), ... }`.
 fn donors(value: &str) -> Result<HloBufferDonorProto> {
     let mut s = TextCursor::new(value);
     let mut out = HloBufferDonorProto::new();

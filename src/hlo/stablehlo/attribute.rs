@@ -29,7 +29,7 @@ fn unescaped(text: &str) -> Option<Vec<u8>> {
 }
 
 impl<'a> TextReader<'a> {
-    /// `{a = 1, b}` behind its `{`.
+    /// Parses `{a = 1, b}` behind its `{`.
     pub fn dictionary(&mut self, close: &str) -> Result<Vec<(String, MlirAttr)>> {
         self.list(close, |r| {
             let name = if r.is_next("\"") { r.string()? } else { r.word()? };
@@ -132,7 +132,7 @@ impl<'a> TextReader<'a> {
             _ => self.balanced().map(|_| MlirAttr::Other),
         }
     }
-    /// `loc(...)`: the name in `loc("x"...)`, or the `#loc3` that stands for one; nothing where there is no location.
+    /// Parses `loc(...)`: the name in `loc("x"...)`, or the `#loc3` that stands for one; nothing where there is no location.
     pub fn location(&mut self) -> Result<Option<String>> {
         if !self.eat_word("loc") {
             return Ok(None);
@@ -150,7 +150,7 @@ impl<'a> TextReader<'a> {
         // `loc("file.py":3:4)` is a place in a file and no name.
         Ok(Some(name).filter(|_| !inside.is_next(":")))
     }
-    /// `array<i64: 1, 2>`.
+    /// Parses `array<i64: 1, 2>`.
     fn array(&mut self) -> Result<MlirAttr> {
         self.take_bytes("array".len());
         self.expect("<")?;
@@ -161,7 +161,7 @@ impl<'a> TextReader<'a> {
         }
         self.list(">", TextReader::attribute).map(MlirAttr::List)
     }
-    /// `dense<[1, 2]> : tensor<2xi32>`.
+    /// Parses `dense<[1, 2]> : tensor<2xi32>`.
     pub fn dense(&mut self) -> Result<Tensor> {
         if !self.eat_word("dense") && self.peek_word() != "dense_resource" {
             return Err(self.error("expects `dense<...>`"));

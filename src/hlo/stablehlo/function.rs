@@ -77,7 +77,7 @@ pub(super) fn device_count(name: String, value: MlirAttr) -> Option<(String, Str
     }
 }
 
-/// `public @main(%a: T {...}) -> (U {...}) attributes {...} {...}`.
+/// Parses `public @main(%a: T {...}) -> (U {...}) attributes {...} {...}`.
 fn function(r: &mut TextReader, out: &mut ModuleTree) -> Result<()> {
     let _ = r.eat_word("public") || r.eat_word("private") || r.eat_word("nested");
     r.expect("@")?;
@@ -114,7 +114,7 @@ fn function(r: &mut TextReader, out: &mut ModuleTree) -> Result<()> {
 }
 
 impl TextReader<'_> {
-    /// `T {...}`.
+    /// Parses `T {...}`.
     fn result(&mut self) -> Result<Port> {
         self.ty()?;
         let attrs = if self.eat("{") { self.dictionary("}")? } else { Vec::new() };

@@ -28,11 +28,11 @@ impl<'a> TextReader<'a> {
         self.leave();
         Ok(region)
     }
-    /// `%a: tensor<f32>` of a region.
+    /// Parses `%a: tensor<f32>` of a region.
     fn block_argument(&mut self) -> Result<(String, Shape)> {
         self.argument().map(|(name, shape, _)| (name, shape))
     }
-    /// `%a: tensor<f32> {x = 1} loc("a")` of a function.
+    /// Parses `%a: tensor<f32> {x = 1} loc("a")` of a function.
     pub fn argument(&mut self) -> Result<(String, Shape, Port)> {
         self.expect("%")?;
         let name = self.suffix()?.to_string();
@@ -47,7 +47,7 @@ impl<'a> TextReader<'a> {
         let index = if self.eat("#") { self.int()? as usize } else { 0 };
         Ok(ValueRef { name, index })
     }
-    /// `%r:2 = op ...`.
+    /// Parses `%r:2 = op ...`.
     pub fn operation(&mut self) -> Result<Operation> {
         let place = Some(self.line_and_column());
         let mut results = Vec::new();
@@ -82,7 +82,7 @@ impl<'a> TextReader<'a> {
         self.location()?;
         Ok(op)
     }
-    /// `(%a, %b) <{...}> ({...}, {...}) {...} : (T, U) -> V`.
+    /// Parses `(%a, %b) <{...}> ({...}, {...}) {...} : (T, U) -> V`.
     fn generic(&mut self, op: &mut Operation) -> Result<()> {
         self.expect("(")?;
         op.operands = self.list(")", TextReader::value)?;
@@ -189,7 +189,7 @@ impl<'a> TextReader<'a> {
         }
         Ok(())
     }
-    /// `keyword = value`, where some keywords have forms of their own.
+    /// Parses `keyword = value`, where some keywords have forms of their own.
     fn keyword(&mut self, op: &mut Operation, word: String) -> Result<()> {
         let value = match word.as_str() {
             "dim_numbers" => {
@@ -216,7 +216,7 @@ impl<'a> TextReader<'a> {
         op.attrs.push((word, value));
         Ok(())
     }
-    /// `0:2:1, 4:8` of a slice, or the index of a tuple's part.
+    /// Parses `0:2:1, 4:8` of a slice, or the index of a tuple's part.
     fn brackets(&mut self, op: &mut Operation) -> Result<()> {
         if op.name != "stablehlo.slice" {
             let all = self.list("]", TextReader::int)?;
@@ -236,7 +236,7 @@ impl<'a> TextReader<'a> {
         }
         Ok(())
     }
-    /// `(%x init: %z) applies stablehlo.add across dimensions = [1] : ...`, or with `reducer(...) {...}` at the end.
+    /// Parses `(%x init: %z) applies stablehlo.add across dimensions = [1] : ...`, or with `reducer(...) {...}` at the end.
     fn reduce(&mut self, op: &mut Operation) -> Result<()> {
         let mut inits = Vec::new();
         loop {
@@ -282,7 +282,7 @@ impl<'a> TextReader<'a> {
         op.regions.push(RegionBlock { args, ops: vec![apply, end] });
         Ok(())
     }
-    /// `reducer(%a: T, %b: T) (%c: U, %d: U) {...}`: a pair for each operand; the left ones come first.
+    /// Parses `reducer(%a: T, %b: T) (%c: U, %d: U) {...}`: a pair for each operand; the left ones come first.
     fn reducer(&mut self, op: &mut Operation) -> Result<()> {
         if !self.eat_word("reducer") {
             return Err(self.error("expects `reducer`"));
@@ -299,7 +299,7 @@ impl<'a> TextReader<'a> {
         op.regions.push(self.block(lhs)?);
         Ok(())
     }
-    /// `(%0) in_shardings=[...] out_shardings=[...] manual_axes={...} (%a: T) {...} : (U) -> V`.
+    /// Parses `(%0) in_shardings=[...] out_shardings=[...] manual_axes={...} (%a: T) {...} : (U) -> V`.
     fn manual_computation(&mut self, op: &mut Operation) -> Result<()> {
         self.expect("(")?;
         op.operands = self.list(")", TextReader::value)?;
@@ -317,7 +317,7 @@ impl<'a> TextReader<'a> {
         op.types = self.signature()?.results;
         Ok(())
     }
-    /// `(%a = %0, %b = %1) : T, U cond {...} do {...}`.
+    /// Parses `(%a = %0, %b = %1) : T, U cond {...} do {...}`.
     fn while_loop(&mut self, op: &mut Operation) -> Result<()> {
         self.expect("(")?;
         let pairs = self.list(")", |r| {

@@ -113,7 +113,7 @@ impl<'a> Converter<'a, '_> {
         results
     }
 
-    /// `Sharding`, `SPMDFullToShardShape` or `SPMDShardToFullShape` of one array; `None` for other calls.
+    /// Converts `Sharding`, `SPMDFullToShardShape` or `SPMDShardToFullShape` of one array; `None` for other calls.
     pub(super) fn convert_sharding_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Vec<InstId>>> {
         let (&[x], [shape]) = (operands, &op.types[..]) else { return Ok(None) };
         match target(op) {

@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
             }
         })
     }
-    /// `s32[2] {1, 2}`, or several in parentheses.
+    /// Parses `s32[2] {1, 2}`, or several in parentheses.
     fn shaped_literal(&mut self) -> Result<()> {
         if !self.next_is(b'(') {
             let shape = self.shape()?;
@@ -261,7 +261,7 @@ impl<'a> Parser<'a> {
         self.advance();
         Ok(all)
     }
-    /// `{size=3x3 stride=2x2 pad=1_1x1_1 lhs_dilate=1x1 rhs_dilate=1x1 rhs_reversal=0x0}`.
+    /// Parses `{size=3x3 stride=2x2 pad=1_1x1_1 lhs_dilate=1x1 rhs_dilate=1x1 rhs_reversal=0x0}`.
     pub(super) fn window(&mut self) -> Result<Vec<WindowDim>> {
         self.expect(b'{', "expected '{' to start window attribute")?;
         let mut parts: Vec<(&str, Vec<Vec<i64>>)> = Vec::new();

@@ -51,7 +51,7 @@ impl Parser<'_> {
         self.module.extra.push((name.to_string(), self.src[start..self.last_end].to_string()));
         Ok(())
     }
-    /// `{(f32[2]{0})->f32[]}`.
+    /// Parses `{(f32[2]{0})->f32[]}`.
     pub(super) fn entry_layout(&mut self) -> Result<(Vec<Shape>, Shape)> {
         self.expect(b'{', "expects '{' at the start of an entry computation layout")?;
         self.expect(b'(', "expects '(' in front of parameter shapes")?;

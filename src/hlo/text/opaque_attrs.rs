@@ -4,7 +4,7 @@ use super::parser::Parser;
 use crate::diag::Result;
 
 impl Parser<'_> {
-    /// `{mode=highest}` or `{tolerance={atol=.. rtol=.. ulps=..}}`.
+    /// Parses `{mode=highest}` or `{tolerance={atol=.. rtol=.. ulps=..}}`.
     pub(super) fn accuracy(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of result_accuracy")?;
         if self.tok.kind != TokenKind::AttrName {
@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
         self.expect(b'}', "expects '}' at the end of result_accuracy")
     }
-    /// `{ (0, {1}), (2, {}) }`: parameters and places in their shapes.
+    /// Parses `{ (0, {1}), (2, {}) }`: parameters and places in their shapes.
     pub(super) fn donors(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of buffer_donor")?;
         while !self.next_is(b'}') {
@@ -85,7 +85,7 @@ impl Parser<'_> {
         }
         self.fail("a dictionary does not end")
     }
-    /// `{}`, `{0, 1}`: a place in a shape.
+    /// Parses `{}`, `{0, 1}`: a place in a shape.
     pub(super) fn shape_index(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of ShapeIndex")?;
         if !self.next_is(b'}') {
@@ -96,7 +96,7 @@ impl Parser<'_> {
         }
         self.expect(b'}', "expects '}' at the end of ShapeIndex")
     }
-    /// `{ {0}: (1, {}, may-alias), ... }`; the kind only in a module's header.
+    /// Parses `{ {0}: (1, {}, may-alias), ... }`; the kind only in a module's header.
     pub(super) fn aliasing(&mut self, with_kind: bool) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of aliasing description")?;
         while !self.next_is(b'}') {

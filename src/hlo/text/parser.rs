@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         }
         Ok(id)
     }
-    /// `(a: f32[], b: f32[]) -> f32[]`; the result's shape.
+    /// Parses `(a: f32[], b: f32[]) -> f32[]`; the result's shape.
     fn signature(&mut self) -> Result<Shape> {
         self.advance();
         let mut first = true;
@@ -207,7 +207,7 @@ impl<'a> Parser<'a> {
         }
         Ok(())
     }
-    /// `[shape] opcode(operands), attributes`.
+    /// Parses `[shape] opcode(operands), attributes`.
     fn rhs(&mut self, name: Option<&str>, shape: Option<Shape>, with_attributes: bool) -> Result<InstId> {
         self.enter(DEPTH)?;
         let mut shape = match shape {

@@ -144,7 +144,7 @@ fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Kerne
     if let Some(filter) = Filter::choose(comp, id, d, target) {
         return Algorithm::Filter(Box::new(filter));
     }
-    Algorithm::Direct { inside: tap_rows::of(comp, id, d, target) }
+    Algorithm::Direct { inside: tap_rows::choose(comp, id, d, target) }
 }
 
 /// Whether `id` makes one channel (or as many as [`ConvDims::repeats_along_lanes`] allows) of each channel, with channels as the last

@@ -52,7 +52,7 @@ fn is_of_words(dtype: DType, machine: &Target) -> bool {
 
 /// Decides whether direct convolution `id`, over several channels, leaves out rows of taps: its rows then have the first spatial axis
 /// behind that of images, and its terms begin with that of the window.
-pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<TapRows> {
+pub fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<TapRows> {
     let [input, kernel] = comp[id].operands[..] else { return None };
     let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
     let columns = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
