@@ -118,7 +118,7 @@ pub fn as_dtype(array: &Tensor, dtype: DType) -> Tensor {
     Tensor::new(dtype, array.dims.clone(), bytes)
 }
 
-/// Makes random values, a function of `info` and `seed`: floats uniform in [0, 1), integers in 0..4, booleans.
+/// Makes random values, a function of `info` and `seed`: floats uniform in [0, 1), integers in 0..4 that the type has, booleans.
 ///
 /// # Errors
 /// `Code::TooLarge` above 2^34 bytes.
@@ -138,7 +138,10 @@ pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
         let word = splitmix64(&mut state);
         let value = match dtype.class() {
             DTypeClass::Pred => (word & 1) as f64,
-            DTypeClass::Signed | DTypeClass::Unsigned => (word >> (66 - dtype.bits().min(4))) as f64,
+            DTypeClass::Signed | DTypeClass::Unsigned => {
+                let positive_bits = dtype.bits().saturating_sub(u32::from(dtype.is_signed()));
+                ((word >> 62) & ((1 << positive_bits.min(2)) - 1)) as f64
+            }
             DTypeClass::Float | DTypeClass::Complex => (word >> 40) as f64 / (1u64 << 24) as f64,
         };
         match dtype.real_part() {

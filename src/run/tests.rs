@@ -5,7 +5,7 @@ use crate::hlo::text;
 use crate::kernel::Program;
 use crate::lower::{Exact, Lowered, Rung, Sized, StateVariable};
 use crate::target::Target;
-use crate::tensor::{DType, Size, Sizes, Tensor};
+use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -297,5 +297,17 @@ fn arrays_of_any_axes_come_and_go_whole() {
             calls.push(arrays.iter().map(|(t, dims, axes)| counted(*t, &Sizes::actual(axes, dims, &values))).collect());
         }
         agree(lowered, &calls, 1);
+    }
+}
+
+#[test]
+fn integers_of_few_bits_are_drawn() {
+    for (dtype, most) in
+        [(DType::U1, 1), (DType::S2, 1), (DType::U2, 3), (DType::S4, 3), (DType::U4, 3), (DType::S8, 3)]
+    {
+        let info = TensorInfo { name: "x".into(), called: None, field: "x".into(), dtype, dims: vec![64] };
+        let drawn = super::arguments::random(&info, 7).expect("it is small");
+        let all: Vec<i64> = (0..64).filter_map(|i| drawn.get_i64(i)).collect();
+        assert_eq!((all.iter().min(), all.iter().max()), (Some(&0), Some(&most)), "{dtype}");
     }
 }

