@@ -11,7 +11,7 @@
 //!
 //! let target = Target::resolve(Some("aarch64-unknown-linux-gnu"), None, None)?;
 //! let compiled = ModelFile::open("testdata/graphs/attention/graph.pb").compile(&Request::default(), &target)?;
-//! std::fs::write(std::env::temp_dir().join("attention.o"), compiled.object.content.joined()).expect("it is written");
+//! std::fs::write(std::env::temp_dir().join("attention.o"), compiled.object.content.to_bytes()).expect("it is written");
 //! # Ok::<(), tfaot::Error>(())
 //! ```
 //!

@@ -10,7 +10,7 @@ use super::form::{Departure, Form, Varying, numbers, order};
 use super::refusal;
 use super::steps::Steps;
 use crate::diag::Result;
-use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Resized, Shape, open};
+use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, SizeMapping, open};
 use crate::lower::{Lowered, OpenLowered, Traced};
 use crate::symbolic::trace::{Guard, Record, Relation, SizeNumber, TraceId};
 use crate::symbolic::{Dim, Interval};
@@ -296,7 +296,7 @@ impl Once {
             n.unwrap_or(d.at_hand())
         };
         let size = |d: Dim| u64::try_from(signed(d)).unwrap_or(0);
-        let module = self.open.module.resized(Resized { size: &size, signed: &signed });
+        let module = self.open.module.resized(SizeMapping { size: &size, signed: &signed });
         if failed.get() {
             return None;
         }

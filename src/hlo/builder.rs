@@ -226,7 +226,7 @@ impl<D: SizeRepr> Builder<D> {
         comp.insts[id].name = name;
     }
     /// Sets the opaque attributes of an instruction of the open computation.
-    pub fn annotate(&mut self, id: InstId, extra: Vec<(String, String)>) {
+    pub fn set_opaque_attributes(&mut self, id: InstId, extra: Vec<(String, String)>) {
         let comp = self.open.last_mut().expect("a computation is open");
         comp.insts[id].extra = extra;
     }

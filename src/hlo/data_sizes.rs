@@ -54,7 +54,7 @@ pub struct Claim {
     pub is_allowed: bool,
 }
 
-/// Quantity that the number of a [`Claim`] counts.
+/// The kind of number that a run-time check ([`Claim`]) limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimQuantity {
     /// Elements along an axis.

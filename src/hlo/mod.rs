@@ -31,7 +31,7 @@ pub use fold::Fold;
 pub use op::{Arity, ElementMapping, Literal, Op};
 pub use shape::{ArrayShape, Shape, XlaLayout};
 pub use size::{SizeRepr, are_same};
-pub use size_substitution::Resized;
+pub use size_substitution::SizeMapping;
 pub use source::{Source, SourceContent, read};
 pub use symbolic_arrays::SymbolicArray;
 

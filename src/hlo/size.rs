@@ -40,7 +40,7 @@ pub trait SizeRepr: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> 
     fn is_same(self, other: Self) -> bool;
 }
 
-/// Whether sizes are the same in every call, as far as their expressions tell; nothing is recorded.
+/// Whether two lists of sizes are equal in every call, as far as their expressions tell; no comparison is recorded.
 pub fn are_same<D: SizeRepr>(a: &[D], b: &[D]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a.is_same(b))
 }

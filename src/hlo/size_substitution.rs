@@ -8,27 +8,27 @@ use std::cell::RefCell;
 
 /// Functions that map sizes to another type.
 #[derive(Clone, Copy)]
-pub struct Resized<'a, D: SizeRepr, E: SizeRepr> {
+pub struct SizeMapping<'a, D: SizeRepr, E: SizeRepr> {
     /// The new value of a size that is not negative.
     pub size: &'a dyn Fn(D) -> E,
     /// The new value of a size that may be negative.
     pub signed: &'a dyn Fn(D::Signed) -> E::Signed,
 }
 
-impl<D: SizeRepr, E: SizeRepr> Resized<'_, D, E> {
+impl<D: SizeRepr, E: SizeRepr> SizeMapping<'_, D, E> {
     fn resize_all(self, sizes: &[D]) -> Vec<E> {
         sizes.iter().map(|&d| (self.size)(d)).collect()
     }
 }
 
-fn at_hand<D: SizeRepr>() -> Resized<'static, D, u64> {
-    Resized { size: &D::at_hand, signed: &D::Signed::at_hand }
+fn at_hand<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
+    SizeMapping { size: &D::at_hand, signed: &D::Signed::at_hand }
 }
 
 /// Maps integers to sizes that do not vary.
-const FIXED: Resized<u64, Dim> = Resized { size: &Dim::from, signed: &Dim::from };
+const FIXED: SizeMapping<u64, Dim> = SizeMapping { size: &Dim::from, signed: &Dim::from };
 
-fn resize_windows<D: SizeRepr, E: SizeRepr>(all: &[WindowDim<D>], to: Resized<D, E>) -> Vec<WindowDim<E>> {
+fn resize_windows<D: SizeRepr, E: SizeRepr>(all: &[WindowDim<D>], to: SizeMapping<D, E>) -> Vec<WindowDim<E>> {
     let one = |w: &WindowDim<D>| WindowDim {
         size: (to.size)(w.size),
         stride: (to.size)(w.stride),
@@ -42,7 +42,7 @@ fn resize_windows<D: SizeRepr, E: SizeRepr>(all: &[WindowDim<D>], to: Resized<D,
 }
 
 impl<D: SizeRepr> ArrayShape<D> {
-    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> ArrayShape<E> {
+    fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> ArrayShape<E> {
         let ArrayShape { dtype, dims, dynamic, layout } = self;
         ArrayShape { dtype: *dtype, dims: to.resize_all(dims), dynamic: dynamic.clone(), layout: layout.clone() }
     }
@@ -53,7 +53,7 @@ impl<D: SizeRepr> ArrayShape<D> {
 }
 
 impl<D: SizeRepr> Shape<D> {
-    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> Shape<E> {
+    fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> Shape<E> {
         match self {
             Shape::Array(a) => Shape::Array(a.resized(to)),
             Shape::Tuple(parts) => Shape::Tuple(parts.iter().map(|part| part.resized(to)).collect()),
@@ -68,8 +68,8 @@ impl<D: SizeRepr> Shape<D> {
     }
 }
 
-fn pinned<D: SizeRepr>() -> Resized<'static, D, u64> {
-    Resized { size: &|d| d.into().known(), signed: &|d| d.into().pinned() }
+fn pinned<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
+    SizeMapping { size: &|d| d.into().known(), signed: &|d| d.into().pinned() }
 }
 
 impl Shape<Dim> {
@@ -87,19 +87,19 @@ impl Shape {
 }
 
 impl<D: SizeRepr> SliceDim<D> {
-    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> SliceDim<E> {
+    fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> SliceDim<E> {
         SliceDim { start: (to.size)(self.start), limit: (to.size)(self.limit), stride: (to.size)(self.stride) }
     }
 }
 
 impl<D: SizeRepr> PadDim<D> {
-    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> PadDim<E> {
+    fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> PadDim<E> {
         PadDim { low: (to.signed)(self.low), high: (to.signed)(self.high), interior: (to.size)(self.interior) }
     }
 }
 
 impl<D: SizeRepr> GatherDims<D> {
-    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> GatherDims<E> {
+    fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> GatherDims<E> {
         let d = self.clone();
         GatherDims {
             slice_sizes: to.resize_all(&d.slice_sizes),
@@ -115,7 +115,7 @@ impl<D: SizeRepr> GatherDims<D> {
 }
 
 impl<D: SizeRepr> ConvDims<D> {
-    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> ConvDims<E> {
+    fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> ConvDims<E> {
         let input = (self.input_batch, self.input_feature, self.input_spatial.clone());
         let kernel = (self.kernel_input_feature, self.kernel_output_feature, self.kernel_spatial.clone());
         let output = (self.output_batch, self.output_feature, self.output_spatial.clone());
@@ -144,10 +144,10 @@ impl<D: SizeRepr> Op<D> {
                 known.len() - 1
             })
         };
-        let to = Resized { size: &|d: D| number(d.into()) as u64, signed: &|d: D::Signed| number(d.into()) as i64 };
+        let to = SizeMapping { size: &|d: D| number(d.into()) as u64, signed: &|d: D::Signed| number(d.into()) as i64 };
         self.resized(to) == other.resized(to)
     }
-    fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> Op<E> {
+    fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> Op<E> {
         match self.clone() {
             Op::Slice(dims) => Op::Slice(dims.iter().map(|d| d.resized(to)).collect()),
             Op::Pad(dims) => Op::Pad(dims.iter().map(|d| d.resized(to)).collect()),
@@ -218,7 +218,7 @@ impl Op {
 
 impl<D: SizeRepr> Inst<D> {
     /// The instruction with other sizes.
-    pub fn resized<E: SizeRepr>(&self, to: Resized<D, E>) -> Inst<E> {
+    pub fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> Inst<E> {
         Inst {
             name: self.name.clone(),
             op: self.op.resized(to),
@@ -239,7 +239,7 @@ impl<D: SizeRepr> Computation<D> {
     pub fn at_hand(&self) -> Computation {
         self.resized(at_hand())
     }
-    fn resized(&self, to: Resized<D, u64>) -> Computation {
+    fn resized(&self, to: SizeMapping<D, u64>) -> Computation {
         let mut insts: Vec<Inst> = self.insts.values().map(|inst| inst.resized(to)).collect();
         for i in 0..insts.len() {
             if let Op::Foreign(call) = &insts[i].op {
@@ -266,7 +266,7 @@ impl<D: SizeRepr> Module<D> {
         self.resized(at_hand())
     }
     /// The module with other sizes.
-    pub fn resized(&self, to: Resized<D, u64>) -> Module {
+    pub fn resized(&self, to: SizeMapping<D, u64>) -> Module {
         Module {
             name: self.name.clone(),
             comps: self.comps.values().map(|comp| comp.resized(to)).collect(),

@@ -16,7 +16,7 @@ pub struct Source {
 /// The content of a file.
 #[derive(Debug)]
 pub enum SourceContent {
-    /// A module.
+    /// A module whose sizes are all fixed.
     Fixed(Source),
     /// A module that depends on sizes of its arguments.
     Open(Box<OpenModule>),

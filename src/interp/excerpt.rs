@@ -1,5 +1,5 @@
 //! The part of a computation under construction that one of its values needs.
-use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, Resized, SizeRepr};
+use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, SizeMapping, SizeRepr};
 use crate::symbolic::Dim;
 use crate::util::id_vec::IdVec;
 use std::cell::Cell;
@@ -73,7 +73,7 @@ fn varies<D: SizeRepr>(inst: &Inst<D>) -> bool {
         any.set(any.get() || d.into().varies());
         d
     };
-    drop(inst.resized(Resized { size: &size, signed: &signed }));
+    drop(inst.resized(SizeMapping { size: &size, signed: &signed }));
     any.get()
 }
 

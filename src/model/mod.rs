@@ -105,7 +105,7 @@ impl ModelFile {
     ///
     /// let target = Target::resolve(Some("aarch64-unknown-linux-gnu"), None, None)?;
     /// let compiled = ModelFile::open("testdata/graphs/attention/graph.pb").compile(&Request::default(), &target)?;
-    /// let object: Vec<u8> = compiled.object.content.joined().to_vec();
+    /// let object: Vec<u8> = compiled.object.content.to_bytes().to_vec();
     /// let header: String = header(&compiled.bundle.face, &[&target]);
     /// # assert!(object.starts_with(b"\x7fELF") && header.contains("_run("));
     /// # Ok::<(), tfaot::Error>(())

@@ -124,7 +124,7 @@ fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let named = format!("{{group_assignment=\"{}\"}}", format_groups(&groups.members));
     let both = [count, 0].map(|value| {
         let id = cx.b.constant(Tensor::scalar(value));
-        cx.b.annotate(id, vec![(ASSIGNED.to_string(), named.clone())]);
+        cx.b.set_opaque_attributes(id, vec![(ASSIGNED.to_string(), named.clone())]);
         Value::Array(id)
     });
     Ok(both.to_vec())

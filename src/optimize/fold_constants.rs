@@ -43,7 +43,7 @@ fn fold(editor: &mut Editor, id: InstId) -> Option<InstId> {
     let args = operands.iter().map(|&o| constant::value(editor, o, MAX_BYTES)).collect::<Option<Vec<_>>>()?;
     let args: Vec<Literal> = args.into_iter().map(Literal::Array).collect();
     let scratch = single_instruction_computation(&editor.comp()[id], editor.comp());
-    let value = editor.with_scratch(scratch, |module, comp| interp::evaluate(module, comp, &args)).ok()?;
+    let value = editor.with_scratch_computation(scratch, |module, comp| interp::evaluate(module, comp, &args)).ok()?;
     match value {
         Literal::Array(t) if t.dtype == shape.dtype && t.dims == shape.dims => Some(editor.add_constant(t)),
         _ => None,

@@ -16,7 +16,7 @@ mod blocks;
 mod rows;
 
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify_loops::{TupleLoop, bare_instruction, part_read, tuple_loop};
+use super::simplify_loops::{TupleLoop, bare_instruction, state_part_read, tuple_loop};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
@@ -58,7 +58,7 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
         return Ok(None);
     };
     let invariant: Vec<bool> =
-        (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
+        (0..shapes.len()).map(|i| state_part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let products: Vec<HoistedProduct> =
         body.post_order().into_iter().filter_map(|dot| product(&body, dot, &invariant)).collect();
     if products.is_empty() {
@@ -164,7 +164,7 @@ fn at_once(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedProduct) {
 fn product(body: &Computation, dot: InstId, invariant: &[bool]) -> Option<HoistedProduct> {
     let Op::Dot(d) = &body[dot].op else { return None };
     let [left, right] = body[dot].operands[..] else { return None };
-    let unchanged = |id: InstId| part_read(body, id).filter(|&i| invariant[i]);
+    let unchanged = |id: InstId| state_part_read(body, id).filter(|&i| invariant[i]);
     let mut source = left;
     while matches!(body[source].op, Op::Reshape | Op::Bitcast | Op::Copy) {
         source = body[source].operands[0];

@@ -7,7 +7,7 @@
 //!   change, is that value repeated, and no state of the loop.
 //! - What a loop does not change and starts as a repeated value is carried as the value, and repeated where it is read.
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify_loops::{TupleLoop, bare_instruction, part_read, tuple_loop};
+use super::simplify_loops::{TupleLoop, bare_instruction, state_part_read, tuple_loop};
 use crate::diag::Result;
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
@@ -36,12 +36,12 @@ impl WhileLoop {
     }
 
     fn is_invariant(&self, i: usize) -> bool {
-        part_read(&self.body, self.next_value(i)) == Some(i)
+        state_part_read(&self.body, self.next_value(i)) == Some(i)
     }
 
     /// The state element that instruction `id` of the body is, if the loop does not change it.
     fn invariant_state_index(&self, id: InstId) -> Option<usize> {
-        part_read(&self.body, id).filter(|&i| self.is_invariant(i))
+        state_part_read(&self.body, id).filter(|&i| self.is_invariant(i))
     }
 }
 
@@ -91,7 +91,7 @@ struct List {
     part: usize,
     /// The instruction of the body that reads the list.
     read: InstId,
-    /// Index in the state of the value that all its elements have.
+    /// Index in the loop state of the value that all elements of the list have.
     value: usize,
     /// The list's dimensions.
     dims: Vec<u64>,
@@ -110,12 +110,12 @@ fn uniform_list(editor: &Editor, l: &WhileLoop, part: usize, rounds: u64) -> Opt
     let dims = l.state[part].as_array()?.dims.clone();
     let (&count, element) = dims.split_first()?;
     let of_one = l.body.array(update).dims.split_first() == Some((&1, element));
-    let is_update = part_read(&l.body, read) == Some(part) && of_one;
+    let is_update = state_part_read(&l.body, read) == Some(part) && of_one;
     let is_read = is_read_otherwise(l, part, l.next_value(part)) || is_read_in_round(l, part);
     if !is_update || count != rounds || count < 2 || is_read {
         return None;
     }
-    let counter = part_read(&l.body, at)?;
+    let counter = state_part_read(&l.body, at)?;
     let from_zero = integer_constant(editor, l.starts[counter]) == Some(0) && is_counted(l, counter);
     let value = match l.body[update].op {
         Op::Reshape => l.body[update].operands[0],
@@ -131,7 +131,7 @@ fn is_read_otherwise(l: &WhileLoop, i: usize, reader: InstId) -> bool {
         let live = comp.post_order();
         live.into_iter()
             .filter(|&id| Some(id) != but)
-            .any(|id| comp[id].operands.iter().any(|&o| part_read(comp, o) == Some(i)))
+            .any(|id| comp[id].operands.iter().any(|&o| state_part_read(comp, o) == Some(i)))
     };
     reads(&l.cond, None) || reads(&l.body, Some(reader))
 }
@@ -152,7 +152,7 @@ fn rounds(editor: &Editor, l: &WhileLoop) -> Option<u64> {
         match inst.op {
             Op::Elementwise(ScalarOp::And) => open.extend([x, y]),
             Op::Elementwise(ScalarOp::Compare(Direction::Lt, _)) => {
-                let counter = part_read(&l.cond, x).filter(|&i| is_counted(l, i))?;
+                let counter = state_part_read(&l.cond, x).filter(|&i| is_counted(l, i))?;
                 let Op::Constant(Literal::Array(limit)) = &l.cond[y].op else { return None };
                 let left = limit.get_i64(0)?.checked_sub(integer_constant(editor, l.starts[counter])?)?;
                 let left = u64::try_from(left.max(0)).ok()?;
@@ -173,7 +173,7 @@ fn is_counted(l: &WhileLoop, i: usize) -> bool {
     };
     match next.operands[..] {
         [x, y] if next.op == Op::Elementwise(ScalarOp::Add) => {
-            part_read(&l.body, x) == Some(i) && is_one(y) || part_read(&l.body, y) == Some(i) && is_one(x)
+            state_part_read(&l.body, x) == Some(i) && is_one(y) || state_part_read(&l.body, y) == Some(i) && is_one(x)
         }
         _ => false,
     }
@@ -207,7 +207,7 @@ fn carry_once(editor: &Editor, l: &mut WhileLoop, i: usize) {
     let (number, shape) = (l.state.len(), editor.shape(source).clone());
     let root = l.body.root;
     for (comp, root) in [(&mut l.cond, None), (&mut l.body, Some(root))] {
-        let reads: Vec<InstId> = comp.insts.ids().filter(|&id| part_read(comp, id) == Some(i)).collect();
+        let reads: Vec<InstId> = comp.insts.ids().filter(|&id| state_part_read(comp, id) == Some(i)).collect();
         let readers: Vec<InstId> = comp.insts.ids().filter(|&id| Some(id) != root).collect();
         let read = bare_instruction("once", Op::GetTupleElement(number), vec![comp.params[0]], shape.clone());
         let read = comp.insts.push(read);

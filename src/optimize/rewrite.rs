@@ -113,7 +113,7 @@ impl<'m> Editor<'m> {
         self.module
     }
     /// Runs `f` on the module with `scratch` in place of the computation being edited.
-    pub fn with_scratch<T>(&mut self, scratch: Computation, f: impl FnOnce(&Module, CompId) -> T) -> T {
+    pub fn with_scratch_computation<T>(&mut self, scratch: Computation, f: impl FnOnce(&Module, CompId) -> T) -> T {
         self.module.comps[self.id] = scratch;
         let result = f(self.module, self.id);
         self.module.comps[self.id] = placeholder();
@@ -181,7 +181,7 @@ impl<'m> Editor<'m> {
         self.comp.insts.push(Inst { name, op, operands: operands.to_vec(), shape, metadata, extra: Vec::new() })
     }
     /// Adds an instruction of another computation, with operands of this one.
-    pub fn add_copy(&mut self, inst: &Inst, operands: &[InstId]) -> InstId {
+    pub fn add_instruction_of(&mut self, inst: &Inst, operands: &[InstId]) -> InstId {
         let id = self.add_shaped(inst.op.clone(), operands, inst.shape.clone());
         self.comp.insts[id].metadata = inst.metadata.clone();
         self.comp.insts[id].extra = inst.extra.clone();

@@ -24,7 +24,7 @@ pub fn simplify_loops(module: &mut Module) -> Result<Changed> {
 fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
     let Some(TupleLoop { shapes, starts, cond, body }) = tuple_loop(editor, id, cond, body) else { return Ok(None) };
     let invariant: Vec<bool> =
-        (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
+        (0..shapes.len()).map(|i| state_part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let constants: Vec<Option<Vec<Inst>>> =
         (0..shapes.len()).map(|i| invariant[i].then(|| constant_chain(editor, starts[i])).flatten()).collect();
     let mut live = read_behind(editor, id, shapes.len());
@@ -92,7 +92,7 @@ fn is_plain(comp: &Computation) -> bool {
 }
 
 /// The part of the loop state that this instruction reads from the parameter, if it reads one.
-pub(super) fn part_read(comp: &Computation, id: InstId) -> Option<usize> {
+pub(super) fn state_part_read(comp: &Computation, id: InstId) -> Option<usize> {
     match comp[id].op {
         Op::GetTupleElement(index) if comp.params.contains(&comp[id].operands[0]) => Some(index),
         _ => None,
@@ -136,7 +136,7 @@ fn keep_what_is_read(cond: &Computation, body: &Computation, constants: &[Option
             if std::mem::replace(&mut seen[id.index()], true) {
                 continue;
             }
-            match part_read(comp, id) {
+            match state_part_read(comp, id) {
                 Some(i) => live[i] |= constants[i].is_none(),
                 None => work.extend(&comp[id].operands),
             }
@@ -174,7 +174,7 @@ impl Narrow<'_> {
         let mut new: Vec<Option<InstId>> = vec![None; self.old.insts.len()];
         for id in self.post_order(wanted) {
             let inst = &self.old[id];
-            let value = match part_read(self.old, id) {
+            let value = match state_part_read(self.old, id) {
                 Some(i) => self.state_element(&mut comp, i, inst)?,
                 None => {
                     let operands = inst.operands.iter().map(|o| new[o.index()]).collect::<Option<Vec<_>>>()?;

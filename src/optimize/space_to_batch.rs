@@ -73,7 +73,7 @@ fn is_plain_depthwise(dims: &ConvDims, input: &[u64]) -> bool {
 
 /// A transpose between two reshapes.
 struct Regrouped {
-    /// The axes that it moves.
+    /// The axes that space-to-batch moves into the batch.
     axes: Vec<u64>,
     /// For each axis of its result, that of its operand.
     order: Vec<usize>,
@@ -142,7 +142,7 @@ impl Axes<'_> {
 struct Phases {
     /// For each spatial dimension, into how many.
     of_spatial: Vec<u64>,
-    /// Parts of the batch of the smaller planes, ones left out: phases, then the batch of the whole planes.
+    /// Factors of the batch of the smaller planes, without those of 1: the phases, then the batch of the whole planes.
     batch: Vec<AxisRole>,
 }
 

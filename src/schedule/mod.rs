@@ -50,8 +50,8 @@ pub use emit::Packings;
 use emit::{Detail, EmitInputs, SearchFacts};
 use families::convolution::recipe::algorithm::Methods;
 use plan::choices::Choices;
-use plan::demand::Demand;
-use plan::loop_state::Variables;
+use plan::demand::ElementDemand;
+use plan::loop_state::EntryVariables;
 use plan::split_level::{SplitLevel, SplitScope};
 use plan::text::{self, PlanText};
 use plan::{Plan, channel_scales, rematerialize, short_operands, sink, split};
@@ -102,7 +102,7 @@ pub fn build_with(
     let changed = state.iter().filter(|v| v.changed).map(|v| v.info.bytes());
     let given: u64 = lowered.results.iter().map(TensorInfo::bytes).chain(changed).sum();
     let workspace = split::dense_peak_bytes(module, target).saturating_sub(given);
-    let variables = Variables {
+    let variables = EntryVariables {
         args: lowered.args.len(),
         results: lowered.results.len(),
         changed: state.iter().map(|v| v.changed).collect(),
@@ -118,7 +118,7 @@ pub fn build_with(
     // how loops run side by side, and what they do in one kernel, is read off kernels
     let detail = if has_loops(module) { Detail::Whole } else { Detail::Sketch };
     let maker = ProgramBuilder { lowered, target, variables, empty, packings, workspace, detail };
-    let given = target.request.plans.as_deref().map(|text| PlanText::find(text, name)).transpose()?;
+    let given = target.request.plans.as_deref().map(|text| PlanText::find_program(text, name)).transpose()?;
     let wanted = given.as_ref().map_or(Ok(SplitLevel::Once), PlanText::halves)?;
     let halved = if wanted == SplitLevel::None { None } else { split::split_pairs(module, SplitScope::Once, target) };
     let halves = if halved.is_some() { SplitLevel::Once } else { SplitLevel::None };
@@ -158,14 +158,14 @@ struct PlanInput<'m> {
     module: &'m Module,
     halves: SplitLevel,
     methods: Methods,
-    needed: Demand,
+    needed: ElementDemand,
 }
 
 /// Builds the programs of one function from alternative plans.
 struct ProgramBuilder<'l> {
     lowered: &'l Lowered,
     target: &'l KernelTarget<'l>,
-    variables: Variables,
+    variables: EntryVariables,
     /// The program's name, arguments and results, without kernels.
     empty: Program,
     packings: &'l Packings,
@@ -178,7 +178,7 @@ struct ProgramBuilder<'l> {
 impl ProgramBuilder<'_> {
     fn plan_input<'m>(&self, module: &'m Module, halves: SplitLevel) -> PlanInput<'m> {
         let methods = Methods::choose(module, self.target);
-        let needed = Demand::compute(module, &methods, &self.lowered.used);
+        let needed = ElementDemand::compute(module, &methods, &self.lowered.used);
         PlanInput { module, halves, methods, needed }
     }
 

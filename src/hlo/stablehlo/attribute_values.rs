@@ -27,7 +27,7 @@ pub(super) fn flag(op: &Operation, name: &str) -> bool {
     matches!(op.attr(&[name]), Some(MlirAttr::Bool(true)))
 }
 
-/// The word of an enumeration.
+/// The keyword of an enumeration attribute.
 pub(super) fn word(op: &Operation, names: &[&str]) -> Option<String> {
     match op.attr(names) {
         Some(MlirAttr::Text(word)) => Some(word.clone()),

@@ -74,7 +74,7 @@ pub(super) fn root(
             _ => shape.fixed(),
         };
         let shape = given.at_hand();
-        let part = shards::part_of(function, name, &shape).clone();
+        let part = shards::shard_shape(function, name, &shape).clone();
         let b = host.builder();
         let id = b.parameter(if part == shape { given } else { part.fixed() });
         b.rename(id, argument_name(port, i));
@@ -217,7 +217,7 @@ impl<'a, 'h> Converter<'a, 'h> {
             scope.checked.extend(operands);
             return Ok(Vec::new());
         }
-        self.wants_whole(op, &operands)?;
+        self.refuse_shards(op, &operands)?;
         match op.name.as_str() {
             shards::CAST => Ok(operands),
             "sdy.manual_computation" => self.convert_manual_computation(op, &operands, scope),
@@ -310,7 +310,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         {
             return Ok(vec![part]);
         }
-        if let Some(StaticOperation { op, operands, comps: own, numbers }) = self.with_static_sizes(op, &operands)? {
+        if let Some(StaticOperation { op, operands, comps: own, numbers }) = self.as_static_operation(op, &operands)? {
             return self.convert_single(&op, operands, &numbers, own.as_deref().unwrap_or(comps), scope);
         }
         self.convert_single(op, operands, &[], comps, scope)
@@ -372,7 +372,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         };
         let id = known.unwrap_or_else(|| {
             let id = self.b().push(own, &operands, shape.clone());
-            self.b().annotate(id, extra);
+            self.b().set_opaque_attributes(id, extra);
             id
         });
         if op.types.len() != 1 {

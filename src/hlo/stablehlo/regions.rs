@@ -126,7 +126,7 @@ impl<'a> Converter<'a, '_> {
                 continue;
             }
             for &id in all {
-                if self.is_part(id) {
+                if self.is_shard(id) {
                     return Err(computed_with(op));
                 }
             }

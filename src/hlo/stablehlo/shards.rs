@@ -24,7 +24,7 @@ pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {
 }
 
 /// The part of an entry argument that each device has, judging by the computations that use it; its whole type if there is none.
-pub(super) fn part_of<'f>(function: &'f FuncOp, name: &str, whole: &'f Shape) -> &'f Shape {
+pub(super) fn shard_shape<'f>(function: &'f FuncOp, name: &str, whole: &'f Shape) -> &'f Shape {
     let mut names = vec![name];
     for op in &function.body.ops {
         let is_arg = |v: &ValueRef| names.contains(&v.name.as_str());
@@ -72,8 +72,8 @@ pub(super) fn computed_with(op: &Operation) -> Error {
 
 impl<'a> Converter<'a, '_> {
     /// Refuses an operation on parts of arrays that is written for whole ones.
-    pub(super) fn wants_whole(&mut self, op: &Operation, operands: &[InstId]) -> Result<()> {
-        if passes_parts(op) || !operands.iter().any(|id| self.is_part(*id)) {
+    pub(super) fn refuse_shards(&mut self, op: &Operation, operands: &[InstId]) -> Result<()> {
+        if passes_parts(op) || !operands.iter().any(|id| self.is_shard(*id)) {
             return Ok(());
         }
         Err(computed_with(op))
@@ -117,7 +117,7 @@ impl<'a> Converter<'a, '_> {
     pub(super) fn convert_sharding_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Vec<InstId>>> {
         let (&[x], [shape]) = (operands, &op.types[..]) else { return Ok(None) };
         match target(op) {
-            Some("Sharding") if self.is_part(x) => {}
+            Some("Sharding") if self.is_shard(x) => {}
             Some("SPMDFullToShardShape") => {
                 self.has_part(op, x, shape)?;
                 // the argument itself stays a part of an array for what stands outside
@@ -131,7 +131,7 @@ impl<'a> Converter<'a, '_> {
     }
 
     /// Whether a value of the open computation is a part of an array.
-    pub(super) fn is_part(&mut self, id: InstId) -> bool {
+    pub(super) fn is_shard(&mut self, id: InstId) -> bool {
         let depth = self.b().depth();
         self.parts_of_arrays.contains(&(depth, id))
     }

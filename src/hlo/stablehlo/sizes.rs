@@ -69,7 +69,7 @@ impl Converter<'_, '_> {
         known.ok_or_else(|| error_at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
     }
     /// Converts size operands to attributes, if the operation has such operands or is in a custom call.
-    pub fn with_static_sizes(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<StaticOperation>> {
+    pub fn as_static_operation(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<StaticOperation>> {
         let (name, taken, names): (&str, usize, &[&str]) = match (op.name.as_str(), target(op)) {
             ("stablehlo.dynamic_pad", _) => {
                 ("stablehlo.pad", 2, &["edge_padding_low", "edge_padding_high", "interior_padding"])

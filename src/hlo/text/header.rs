@@ -91,7 +91,7 @@ pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
     Ok(out)
 }
 
-/// `s32[2] {1, 2}`.
+/// Parses a shape and elements, `s32[2] {1, 2}`.
 pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
     let mut p = Parser::at_start(text);
     let shape = p.shape()?;

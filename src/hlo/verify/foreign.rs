@@ -303,7 +303,7 @@ fn wrapper_chain(comp: &Computation, inst: &Inst) -> CheckResult {
     }
 }
 
-/// Rule 10; the name of the instruction that is alone, and why.
+/// Checks rule 10, that starts and ends of asynchronous operations come in pairs; the name of an instruction without its partner, and why.
 pub(super) fn check_async_pairs(comp: &Computation) -> Result<(), (String, String)> {
     for (id, inst) in comp.insts.iter() {
         let opcode = inst.op.name();

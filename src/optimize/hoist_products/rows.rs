@@ -33,7 +33,7 @@ impl RowComputation<'_, '_> {
         self.rows_of_data_movement(id, axis, first, depth).unwrap_or_else(|| self.slice(id, axis, first))
     }
 
-    /// Reads the outer array `id`.
+    /// Reads `id`, an array from outside of the loop.
     pub fn whole_array(&mut self, id: InstId) -> InstId {
         let id = self.editor.resolve(id);
         let shape = self.editor.shape(id).clone();

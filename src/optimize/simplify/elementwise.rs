@@ -201,7 +201,7 @@ fn is_known(editor: &Editor, id: InstId) -> bool {
     }
 }
 
-/// f(x, x)
+/// Simplifies f(x, x).
 fn same_operands(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, dtype: DType) -> Option<InstId> {
     let discrete = dtype.is_integer() || dtype == DType::Pred;
     let filled = |editor: &mut Editor, value: f64| {

@@ -3,7 +3,7 @@ use super::{Emitter, ValueBuffers};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId};
 use crate::kernel::Step;
-use crate::schedule::plan::{Params, loop_state};
+use crate::schedule::plan::{ParameterOwnership, loop_state};
 use crate::schedule::unsupported_error;
 
 impl<'a> Emitter<'a> {
@@ -21,10 +21,11 @@ impl<'a> Emitter<'a> {
                 state.leaves[i] = self.allocate_copy(from);
             }
         }
-        let (pred, cond) = self.collect_steps(|s| s.emit_computation(cond, vec![state.clone()], Params::Borrowed))?;
+        let (pred, cond) =
+            self.collect_steps(|s| s.emit_computation(cond, vec![state.clone()], ParameterOwnership::Borrowed))?;
         let pred = *pred.leaves.first().ok_or_else(|| unsupported_error(self.scope.comp, id, ""))?;
         let ((), body) = self.collect_steps(|s| {
-            let next = s.emit_computation(body, vec![state.clone()], Params::Owned)?;
+            let next = s.emit_computation(body, vec![state.clone()], ParameterOwnership::Owned)?;
             s.move_all(&next.leaves, &state.leaves);
             Ok(())
         })?;
@@ -42,7 +43,7 @@ impl<'a> Emitter<'a> {
         for (i, &branch) in branches.iter().enumerate() {
             let arg = self.value(operands[i + 1])?;
             let ((), steps) = self.collect_steps(|s| {
-                let result = s.emit_computation(branch, vec![arg], Params::Borrowed)?;
+                let result = s.emit_computation(branch, vec![arg], ParameterOwnership::Borrowed)?;
                 result.leaves.iter().zip(&out.leaves).for_each(|(&from, &to)| s.copy(from, to));
                 Ok(())
             })?;

@@ -3,7 +3,7 @@ use super::{Emitter, ValueBuffers};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::schedule::plan::Planner;
-use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::recipe::RecipeSetup;
 use crate::schedule::plan::request::RecipeRequest;
 
 /// A family of kernels: how a root is planned and emitted.
@@ -12,9 +12,9 @@ pub struct Family {
     pub name: &'static str,
     /// Decides whether the family makes a root that no family before it has taken, and with which parameters. Errors:
     /// `Code::HloUnsupported`.
-    pub recipe: fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Option<Setup>>,
+    pub recipe: fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Option<RecipeSetup>>,
     /// Emits the kernels for the parameters that `recipe` returned.
-    pub emit: for<'a> fn(&mut Emitter<'a>, Root<'_>, &Setup) -> Result<()>,
+    pub emit: for<'a> fn(&mut Emitter<'a>, Root<'_>, &RecipeSetup) -> Result<()>,
 }
 
 /// An instruction that has kernels of its own, with the memory of its result.

@@ -25,7 +25,7 @@ use crate::schedule::passes::limits::regions;
 use crate::schedule::passes::{self, PassContext};
 use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::placement::Placement;
-use crate::schedule::plan::{ComputationPlan, Params, Plan};
+use crate::schedule::plan::{ComputationPlan, ParameterOwnership, Plan};
 use crate::schedule::target::KernelTarget;
 use crate::schedule::unsupported_error;
 use std::cell::OnceCell;
@@ -90,7 +90,7 @@ pub fn emit(
         found: SearchFacts::default(),
         regions: regions::Regions::default(),
         depth: 0,
-        scope: EmitScope::new(module, module.entry, plan.computation_plan(module.entry, Params::Borrowed)?),
+        scope: EmitScope::new(module, module.entry, plan.computation_plan(module.entry, ParameterOwnership::Borrowed)?),
         steps: Vec::new(),
     };
     let mut args = Vec::new();
@@ -100,7 +100,7 @@ pub fn emit(
     }
     let state = s.variables();
     args.extend(state.iter().map(|&buf| ValueBuffers { leaves: vec![buf], layout: None }));
-    let mut root = s.emit_computation(module.entry, args, Params::Borrowed)?;
+    let mut root = s.emit_computation(module.entry, args, ParameterOwnership::Borrowed)?;
     let next = s.next_values(&mut root, &state)?;
     s.results(&root)?;
     s.move_all(&next.0, &next.1);
@@ -193,21 +193,21 @@ impl<'a> EmitScope<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    /// Emits the steps of a computation, which may write to the memory of its parameters if they are `Params::Owned`.
+    /// Emits the steps of a computation, which may write to the memory of its parameters if they are `ParameterOwnership::Owned`.
     pub(in crate::schedule) fn emit_computation(
         &mut self,
         id: CompId,
         params: Vec<ValueBuffers>,
-        owner: Params,
+        owner: ParameterOwnership,
     ) -> Result<ValueBuffers> {
         let (comp, stages) = (&self.module.comps[id], self.plan.computation_plan(id, owner)?);
         let states = match (owner, &params[..]) {
-            (Params::Owned, [state]) => operand_reuse::next_value_buffers(comp, state),
+            (ParameterOwnership::Owned, [state]) => operand_reuse::next_value_buffers(comp, state),
             _ => self.update_targets(comp, stages, &params),
         };
         let borrowed = match owner {
-            Params::Owned => HashSet::new(),
-            Params::Borrowed => {
+            ParameterOwnership::Owned => HashSet::new(),
+            ParameterOwnership::Borrowed => {
                 let all = params.iter().flat_map(|p| p.leaves.iter().copied());
                 all.filter(|&buf| !self.is_entry(comp) || !self.is_updated(buf)).collect()
             }
@@ -295,7 +295,7 @@ impl<'a> Emitter<'a> {
             Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => self.value(inst.operands[0])?,
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
                 let args = inst.operands.iter().map(|&o| self.value(o)).collect::<Result<Vec<_>>>()?;
-                self.emit_computation(*callee, args, Params::Borrowed)?
+                self.emit_computation(*callee, args, ParameterOwnership::Borrowed)?
             }
             Op::While { cond, body } => self.while_loop(id, *cond, *body)?,
             Op::Conditional(branches) => self.conditional(id, branches)?,

@@ -13,7 +13,7 @@ use crate::tensor::TensorInfo;
 pub const FAMILY: Family = Family {
     name: "custom-call",
     recipe: |_, request| match request.op() {
-        Op::Foreign(call) if call.opcode == "custom-call" => Ok(Some(Setup::Plain)),
+        Op::Foreign(call) if call.opcode == "custom-call" => Ok(Some(RecipeSetup::Plain)),
         _ => Ok(None),
     },
     emit: |s, root, _| s.custom_call(root),

@@ -28,7 +28,7 @@ impl DotProduct {
 /// The family of dots, as contractions over strides.
 pub const FAMILY: Family = Family {
     name: "product",
-    recipe: |_, request| Ok(matches!(request.op(), Op::Dot(_)).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::Dot(_)).then_some(RecipeSetup::Plain)),
     emit: |s, root, _| s.dot(root),
 };
 
@@ -40,12 +40,12 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let left = self.value(self.scope.comp[anchor].operands[0])?.dense_buffer()?;
-        let p = self.product(anchor, left)?;
+        let p = self.dot_contraction(anchor, left)?;
         self.emit_contraction(root, &p.c, &|k, b, r, c| p.result_coordinates(k, b, r, c))
     }
 
     /// The dot `id` as a contraction of the left side in buffer `left`.
-    pub(in crate::schedule) fn product(&mut self, id: InstId, left: BufId) -> Result<DotProduct> {
+    pub(in crate::schedule) fn dot_contraction(&mut self, id: InstId, left: BufId) -> Result<DotProduct> {
         let comp = self.scope.comp;
         let inst = &comp[id];
         let Op::Dot(d) = &inst.op else { return Err(unsupported_error(comp, id, "")) };
@@ -85,7 +85,7 @@ impl<'a> Emitter<'a> {
             inside: None,
         };
         let is_kept = self.scope.stages.kept.contains(&inst.operands[1]);
-        if is_kept && self.product_facts(&c).is_read_in_columns(self.target) {
+        if is_kept && self.product_facts(&c).reads_right_in_place(self.target) {
             c.right = Right::Buffer(self.value(inst.operands[1])?.dense_buffer()?);
         }
         Ok(DotProduct { c, batch: dims.0, rows: dims.1, columns: dims.2 })

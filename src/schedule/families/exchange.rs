@@ -10,8 +10,8 @@ use crate::schedule::loops::prelude::*;
 pub const FAMILY: Family = Family {
     name: "exchange",
     recipe: |_, request| match request.op() {
-        Op::Foreign(f) if is_collective(&f.opcode) => Ok(Some(Setup::Plain)),
-        Op::ReplicaId | Op::PartitionId => Ok(Some(Setup::Plain)),
+        Op::Foreign(f) if is_collective(&f.opcode) => Ok(Some(RecipeSetup::Plain)),
+        Op::ReplicaId | Op::PartitionId => Ok(Some(RecipeSetup::Plain)),
         _ => Ok(None),
     },
     emit: |s, root, _| s.emit_exchange(root),

@@ -7,7 +7,7 @@ use crate::schedule::loops::scalar_loops::Local;
 /// The family of scatters: a copy of the operands, unless they may be overwritten, and loops over the updates one after another.
 pub const FAMILY: Family = Family {
     name: "scatter",
-    recipe: |_, request| Ok(matches!(request.op(), Op::Scatter { .. }).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::Scatter { .. }).then_some(RecipeSetup::Plain)),
     emit: |s, root, _| s.scatter(root),
 };
 

@@ -22,6 +22,6 @@ pub(in crate::schedule) use crate::schedule::loops::idioms::select;
 pub(in crate::schedule) use crate::schedule::loops::idioms::small_constant;
 pub(in crate::schedule) use crate::schedule::loops::view::View;
 
-pub(in crate::schedule) use crate::schedule::plan::recipe::Setup;
+pub(in crate::schedule) use crate::schedule::plan::recipe::RecipeSetup;
 pub(in crate::schedule) use crate::schedule::unsupported_error;
 pub(in crate::schedule) use crate::tensor::DType;

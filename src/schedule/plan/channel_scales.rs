@@ -105,7 +105,7 @@ fn find(comp: &Computation, fusion: &Fusion, conv: InstId) -> Option<Scaled> {
 }
 
 /// Fuses products of weights and factors into the kernels of their convolutions; returns them by the product.
-pub fn take_in(comp: &Computation, fusion: &mut Fusion) -> HashMap<InstId, Scaled> {
+pub fn fuse_channel_scales(comp: &Computation, fusion: &mut Fusion) -> HashMap<InstId, Scaled> {
     let users = comp.users();
     let mut taken = HashMap::new();
     for conv in comp.post_order() {

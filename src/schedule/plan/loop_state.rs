@@ -34,7 +34,7 @@ fn count_occurrences(all: &[InstId]) -> HashMap<InstId, usize> {
 /// The variables of the entry. The entry has their values as parameters after the arguments, and the next values of those that change in
 /// the root after the results.
 #[derive(Clone, Debug, Default)]
-pub struct Variables {
+pub struct EntryVariables {
     /// Number of arguments.
     pub args: usize,
     /// Number of results.
@@ -43,7 +43,7 @@ pub struct Variables {
     pub changed: Vec<bool>,
 }
 
-impl Variables {
+impl EntryVariables {
     /// The instructions that make the next value of a variable, each with the parameter that holds the old one.
     pub fn next_values(&self, entry: &Computation) -> Vec<(InstId, InstId)> {
         let root = &entry[entry.root];

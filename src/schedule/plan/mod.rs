@@ -45,9 +45,9 @@ use crate::schedule::unsupported_error;
 use crate::util::id_vec::IdVec;
 use channel_scales::Scaled;
 use choices::Choices;
-use demand::Demand;
+use demand::ElementDemand;
 use fuse::Fusion;
-use loop_state::Variables;
+use loop_state::EntryVariables;
 use placement::Placement;
 use recipe::{Families, Recipe};
 use std::collections::{HashMap, HashSet};
@@ -61,7 +61,7 @@ const MOST_DEPTH: usize = 64;
 
 /// Ownership of the memory that holds the parameters of a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Params {
+pub enum ParameterOwnership {
     /// The computation owns the memory: nobody reads it again.
     Owned,
     /// The caller owns the memory.
@@ -72,8 +72,8 @@ pub enum Params {
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     methods: &'a Methods,
-    needed: &'a Demand,
-    comps: HashMap<(CompId, Params), ComputationPlan>,
+    needed: &'a ElementDemand,
+    comps: HashMap<(CompId, ParameterOwnership), ComputationPlan>,
 }
 
 /// The plan of one computation.
@@ -106,10 +106,10 @@ impl<'a> Plan<'a> {
     /// for an op without a kernel, `Code::TooLarge` for computations nested too deeply.
     pub fn build(
         module: &'a Module,
-        variables: &Variables,
+        variables: &EntryVariables,
         target: &'a KernelTarget<'a>,
         methods: &'a Methods,
-        needed: &'a Demand,
+        needed: &'a ElementDemand,
         choices: &Choices,
         families: Families,
     ) -> Result<Plan<'a>> {
@@ -117,17 +117,17 @@ impl<'a> Plan<'a> {
         let spare_bytes = super::spare_bytes(module);
         let updates = variables.next_values(module.entry());
         let mut planner = Planner { module, updates, target, families, methods, choices, spare_bytes, depth: 0, comps };
-        planner.plan_computation(module.entry, Params::Borrowed)?;
+        planner.plan_computation(module.entry, ParameterOwnership::Borrowed)?;
         Ok(Plan { methods, needed, comps: planner.comps })
     }
 
     /// The plan of a computation.
-    pub fn computation_plan(&self, id: CompId, owner: Params) -> Result<&ComputationPlan> {
+    pub fn computation_plan(&self, id: CompId, owner: ParameterOwnership) -> Result<&ComputationPlan> {
         self.comps.get(&(id, owner)).ok_or_else(|| Error::internal("schedule", "a computation has no plan"))
     }
 
     /// The needed elements of arrays.
-    pub fn demand(&self) -> &'a Demand {
+    pub fn demand(&self) -> &'a ElementDemand {
         self.needed
     }
 
@@ -152,7 +152,7 @@ pub struct FusionPlan {
 /// Decides fusion and placements of a computation for a topological `order`.
 fn plan_fusion(context: &PlanContext<'_>, order: &[InstId]) -> FusionPlan {
     let mut fusion = fuse::fuse(context.module, context.comp, order);
-    let scaled = channel_scales::take_in(context.comp, &mut fusion);
+    let scaled = channel_scales::fuse_channel_scales(context.comp, &mut fusion);
     let producers = producer_fusion::choose(context, &mut fusion);
     placement::leave_apart(context.comp, &mut fusion, context.convolutions, context.target);
     let placements = placement::placements(context.comp, &fusion, context.convolutions);
@@ -198,12 +198,12 @@ pub struct Planner<'a> {
     /// Bytes by which constants may still grow for speed.
     spare_bytes: u64,
     depth: usize,
-    comps: HashMap<(CompId, Params), ComputationPlan>,
+    comps: HashMap<(CompId, ParameterOwnership), ComputationPlan>,
 }
 
 impl Planner<'_> {
     /// Plans a computation and the computations that it runs, in the order in which they run.
-    fn plan_computation(&mut self, id: CompId, owner: Params) -> Result<()> {
+    fn plan_computation(&mut self, id: CompId, owner: ParameterOwnership) -> Result<()> {
         if self.comps.contains_key(&(id, owner)) {
             return Ok(());
         }
@@ -227,12 +227,12 @@ impl Planner<'_> {
         let mut fused = plan_fusion(&context, &plain);
         let mut summed = plane_sums::summed_planes(&context, &fused.fusion);
         if is_entry {
-            placement::apply_choices(&mut fused.placements, self.choices);
+            placement::apply_placement_choices(&mut fused.placements, self.choices);
         }
         let updates = if is_entry { self.updates.clone() } else { Vec::new() };
         let order = match owner {
-            Params::Owned => loop_state::body_order(comp, &fused.fusion),
-            Params::Borrowed => {
+            ParameterOwnership::Owned => loop_state::body_order(comp, &fused.fusion),
+            ParameterOwnership::Borrowed => {
                 loop_state::order_updates_last(comp, &fused.fusion, sink::sink_order(comp, plain), &updates)
             }
         };
@@ -265,12 +265,16 @@ impl Planner<'_> {
     /// Plans the computations that an instruction runs as steps.
     fn plan_called(&mut self, comp: &Computation, id: InstId) -> Result<()> {
         match &comp[id].op {
-            Op::Call(callee) | Op::Fusion { comp: callee, .. } => self.plan_computation(*callee, Params::Borrowed),
-            Op::While { cond, body } => {
-                self.plan_computation(*cond, Params::Borrowed)?;
-                self.plan_computation(*body, Params::Owned)
+            Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
+                self.plan_computation(*callee, ParameterOwnership::Borrowed)
             }
-            Op::Conditional(branches) => branches.iter().try_for_each(|&b| self.plan_computation(b, Params::Borrowed)),
+            Op::While { cond, body } => {
+                self.plan_computation(*cond, ParameterOwnership::Borrowed)?;
+                self.plan_computation(*body, ParameterOwnership::Owned)
+            }
+            Op::Conditional(branches) => {
+                branches.iter().try_for_each(|&b| self.plan_computation(b, ParameterOwnership::Borrowed))
+            }
             _ => Ok(()),
         }
     }
@@ -299,7 +303,7 @@ mod tests {
     use crate::hlo::{Module, text};
     use crate::schedule::families;
     use crate::target::{PanelSizes, Target};
-    use recipe::Setup;
+    use recipe::RecipeSetup;
 
     const LOOP: &str = "HloModule t
 body {
@@ -352,21 +356,28 @@ ENTRY e {
     }
 
     /// The plan of a computation for a processor of that name.
-    fn stages(module: &Module, cpu: &str, choices: &Choices, comp: CompId, params: Params) -> ComputationPlan {
+    fn stages(
+        module: &Module,
+        cpu: &str,
+        choices: &Choices,
+        comp: CompId,
+        params: ParameterOwnership,
+    ) -> ComputationPlan {
         let request = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
-        let (methods, demand) = (Methods::choose(module, &target), Demand::default());
-        let plan = Plan::build(module, &Variables::default(), &target, &methods, &demand, choices, families::recipe);
+        let (methods, demand) = (Methods::choose(module, &target), ElementDemand::default());
+        let plan =
+            Plan::build(module, &EntryVariables::default(), &target, &methods, &demand, choices, families::recipe);
         plan.expect("a plan").comps.remove(&(comp, params)).expect("a plan of the computation")
     }
 
     /// Whether the operand of the window is made in its kernel, of a processor of that name.
     fn is_chain(module: &Module, cpu: &str) -> bool {
-        let stages = stages(module, cpu, &Choices::default(), module.entry, Params::Borrowed);
+        let stages = stages(module, cpu, &Choices::default(), module.entry, ParameterOwnership::Borrowed);
         stages
             .recipes
             .values()
-            .any(|recipe| matches!(recipe.setup, Setup::FusedProducer(FusedProducer::DepthwiseChain(_), _)))
+            .any(|recipe| matches!(recipe.setup, RecipeSetup::FusedProducer(FusedProducer::DepthwiseChain(_), _)))
     }
 
     #[test]
@@ -384,9 +395,9 @@ ENTRY e {
         let mut all = module.comps.iter().flat_map(|(id, comp)| comp.insts.ids().map(move |inst| (id, comp, inst)));
         let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
         let known = |choices: &Choices| {
-            let stages = stages(&module, "x86-64-v4", choices, body, Params::Owned);
+            let stages = stages(&module, "x86-64-v4", choices, body, ParameterOwnership::Owned);
             match &stages.recipes[&convolution].setup {
-                Setup::Winograd(setup) => setup.is_known,
+                RecipeSetup::Winograd(setup) => setup.is_known,
                 other => panic!("{other:?}"),
             }
         };

@@ -94,7 +94,7 @@ pub fn placements(comp: &Computation, fusion: &Fusion, convolutions: &Convolutio
 
 /// Applies the choices of a plan: parts of some concatenations get memory of their own, windows read copies of some arrays, which are
 /// made without margins, and others have none (windows that need margins nevertheless read copies).
-pub fn apply_choices(placements: &mut IdVec<InstId, Placement>, choices: &Choices) {
+pub fn apply_placement_choices(placements: &mut IdVec<InstId, Placement>, choices: &Choices) {
     for id in placements.ids() {
         match &mut placements[id] {
             Placement::Part { whole, .. } if choices.apart.contains(whole) => placements[id] = Placement::Dense,

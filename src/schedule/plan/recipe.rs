@@ -26,14 +26,14 @@ pub struct Recipe {
     /// Name of the family of kernels.
     pub family: &'static str,
     /// The parameters of the kernels.
-    pub setup: Setup,
+    pub setup: RecipeSetup,
     /// Whether the epilogue is so long that it is a loop over a tile's sums.
     pub is_looped: bool,
 }
 
 /// The parameters of kernels, by family.
 #[derive(Clone, Debug)]
-pub enum Setup {
+pub enum RecipeSetup {
     /// No parameters.
     Plain,
     /// The axis of a concatenation.
@@ -60,11 +60,11 @@ pub enum Setup {
     FusedProducer(FusedProducer, Option<winograd::WinogradSetup>),
 }
 
-impl Setup {
-    /// The convolution that decides the method, if it is not the anchor.
+impl RecipeSetup {
+    /// The convolution whose shape decides the recipe, if that is another instruction than the anchor.
     pub fn convolution(&self) -> Option<InstId> {
         match self {
-            Setup::FusedProducer(FusedProducer::Pooling(pooled), _) => Some(pooled.convolution),
+            RecipeSetup::FusedProducer(FusedProducer::Pooling(pooled), _) => Some(pooled.convolution),
             _ => None,
         }
     }
@@ -72,8 +72,8 @@ impl Setup {
     /// Whether such kernels can leave partial sums of their results, by tiles of pixels or bands of rows.
     pub fn makes_partial_sums(&self) -> bool {
         let pixels = match self {
-            Setup::Depthwise(window) => window.tile.min(window.wide.extent),
-            Setup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => chain.window.wide.extent,
+            RecipeSetup::Depthwise(window) => window.tile.min(window.wide.extent),
+            RecipeSetup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => chain.window.wide.extent,
             _ => 0,
         };
         pixels >= FEWEST_PIXELS
@@ -103,8 +103,8 @@ impl Planner<'_> {
         (self.families)(self, &RecipeRequest { context, fused, summed, comp, id, anchor })
     }
 
-    /// The recipe of a root whose kernel also computes its producer, if it does. Errors: none if the plan is sound.
-    pub fn fused_producer(&mut self, request: &RecipeRequest<'_>) -> Result<Option<Setup>> {
+    /// The recipe of a root whose kernel also computes one of its operands; `None` for other roots. Errors: none if the plan is sound.
+    pub fn fused_producer(&mut self, request: &RecipeRequest<'_>) -> Result<Option<RecipeSetup>> {
         let Some(within) = request.fused.producers.get(&request.id).cloned() else { return Ok(None) };
         let setup = match &within {
             FusedProducer::Pooling(pooled) => {
@@ -113,7 +113,7 @@ impl Planner<'_> {
             }
             FusedProducer::DepthwiseChain(_) | FusedProducer::Attention(_) | FusedProducer::Separable(_) => None,
         };
-        Ok(Some(Setup::FusedProducer(within, setup)))
+        Ok(Some(RecipeSetup::FusedProducer(within, setup)))
     }
 
     /// Parameters of Winograd's method for convolution `key`; `None` if it uses another algorithm. Weights are transformed at compile

@@ -10,7 +10,8 @@ const TERMS: u64 = 2;
 /// Terms of a word of bytes.
 const BYTE_TERMS: u64 = 4;
 
-/// The module with such products of integers of 16 bits; `None` where there are none, or the machine multiplies bytes as well.
+/// The module with products of bytes as products of integers of 16 bits; `None` where there are none, or the machine multiplies bytes as
+/// well.
 pub fn widened(module: &Module, target: &Target) -> Option<Module> {
     target.short_dot?;
     let mut out = None;

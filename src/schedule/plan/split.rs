@@ -211,7 +211,7 @@ struct SplitComputation<'a> {
     comp: Computation,
     fusion: &'a Fusion,
     pair: &'a SplitPair,
-    /// The parts added for this half.
+    /// The instructions added for this half of the rows.
     made: HashMap<(InstId, usize, Range<u64>), InstId>,
 }
 

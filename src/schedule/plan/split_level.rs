@@ -5,7 +5,7 @@
 pub enum SplitScope {
     /// Pairs with large arrays of which no element is computed twice.
     Once,
-    /// Pairs with small arrays too, and windows some of whose rows are computed twice.
+    /// Splits pairs of kernels with small arrays too, and windows some of whose rows are computed twice then.
     Twice,
 }
 

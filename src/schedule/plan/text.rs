@@ -12,8 +12,8 @@
 //! Instructions and computations have the names of the module's text. A line that begins with `#` is a comment.
 use super::choices::{Choices, Key};
 use super::fuse::{Fusion, FusionDecision};
-use super::recipe::{Recipe, Setup};
-use super::{ComputationPlan, Params, Plan};
+use super::recipe::{Recipe, RecipeSetup};
+use super::{ComputationPlan, ParameterOwnership, Plan};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::text::unique_names;
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
@@ -68,12 +68,12 @@ pub fn print(
     let sizes = format!("workspace {}, constants {}", program.workspace_bytes, program.weights_bytes);
     let mut out = format!("{HEAD}{} for {}: {sizes}\nhalves {}\n", program.name, target.machine().cpu, halves.name());
     print_choices(module, &names, choices, &mut out);
-    let mut all: Vec<(&(CompId, Params), &ComputationPlan)> = plan.comps.iter().collect();
+    let mut all: Vec<(&(CompId, ParameterOwnership), &ComputationPlan)> = plan.comps.iter().collect();
     all.sort_by_key(|(key, _)| **key);
     for (&(id, owner), stages) in all {
         let owner = match owner {
-            Params::Owned => "own",
-            Params::Borrowed => "borrowed",
+            ParameterOwnership::Owned => "own",
+            ParameterOwnership::Borrowed => "borrowed",
         };
         let _ = writeln!(out, "{}, parameters {owner}", names.comp(id));
         let inlined = inlined(&module.comps[id], &stages.fusion);
@@ -147,18 +147,18 @@ fn inlined(comp: &Computation, fusion: &Fusion) -> HashMap<InstId, Vec<InstId>> 
 /// The family and its parameters.
 fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
     let parameters = match &recipe.setup {
-        Setup::Plain => return recipe.family.to_string(),
-        Setup::Concatenate(axis) => format!("along {axis}"),
-        Setup::Rows(rows) => format!("{} of {}", rows.rows, rows.columns),
-        Setup::Scan(scan) => scan.to_string(),
-        Setup::Reduce(reduction) => reduction.to_string(),
-        Setup::Solve(solve) => solve.to_string(),
-        Setup::SelectMethod(selected) => selected.to_string(),
-        Setup::Direct(direct) => direct.to_string(),
-        Setup::Filter(filter) => filter.to_string(),
-        Setup::Depthwise(window) => window.to_string(),
-        Setup::Winograd(setup) => setup.to_string(),
-        Setup::FusedProducer(producer, setup) => {
+        RecipeSetup::Plain => return recipe.family.to_string(),
+        RecipeSetup::Concatenate(axis) => format!("along {axis}"),
+        RecipeSetup::Rows(rows) => format!("{} of {}", rows.rows, rows.columns),
+        RecipeSetup::Scan(scan) => scan.to_string(),
+        RecipeSetup::Reduce(reduction) => reduction.to_string(),
+        RecipeSetup::Solve(solve) => solve.to_string(),
+        RecipeSetup::SelectMethod(selected) => selected.to_string(),
+        RecipeSetup::Direct(direct) => direct.to_string(),
+        RecipeSetup::Filter(filter) => filter.to_string(),
+        RecipeSetup::Depthwise(window) => window.to_string(),
+        RecipeSetup::Winograd(setup) => setup.to_string(),
+        RecipeSetup::FusedProducer(producer, setup) => {
             let setup = setup.as_ref().map_or(String::new(), |setup| format!(", {setup}"));
             format!("{}{setup}", producer.text(name))
         }
@@ -174,7 +174,7 @@ pub struct PlanText<'t> {
 
 impl<'t> PlanText<'t> {
     /// Finds the plan of program `name` in a file, or the only plan. Errors: `Code::BadOption` if there is none.
-    pub fn find(text: &'t str, name: &str) -> Result<PlanText<'t>> {
+    pub fn find_program(text: &'t str, name: &str) -> Result<PlanText<'t>> {
         let told = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim_end()));
         let lines: Vec<_> = told.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
         let plans: Vec<&[(usize, &str)]> = match lines.first() {

@@ -155,7 +155,7 @@ fn custom_call_text(name: &str, p: &HloInstructionProto) -> Result<Option<String
     })
 }
 
-/// Axes of products, as [`read`].
+/// Parses the axes of a dot product; errors as for [`read`].
 fn dot_text(name: &str, p: &HloInstructionProto) -> Option<String> {
     let dot = match p.opcode.as_str() {
         "ragged-dot" => p.ragged_dot_dimension_numbers.as_ref().and_then(|r| r.dot_dimension_numbers.as_ref()),

@@ -44,7 +44,12 @@ impl Depthwise<'_> {
     }
 
     /// Divides the loop `number` over tiles of `pixels` pixels into shares.
-    pub(in crate::schedule) fn tile_shares(&self, k: &mut Kernel, number: VarId, pixels: u64) -> Vec<(Share, Run)> {
+    pub(in crate::schedule) fn split_into_shares(
+        &self,
+        k: &mut Kernel,
+        number: VarId,
+        pixels: u64,
+    ) -> Vec<(Share, Run)> {
         let runs = self.window.unrolled_axis().row_tiles(pixels).into_iter();
         runs.map(|run| (share(k, number, run.numbers.clone(), run.pixels), run)).collect()
     }
@@ -169,10 +174,10 @@ pub const FAMILY: Family = Family {
     name: "depthwise",
     recipe: |_, request| {
         let depthwise = request.convolution()?.filter(|(c, _)| c.is_depthwise());
-        Ok(depthwise.map(|(_, d)| Setup::Depthwise(Window::choose(request.context, request.anchor, d))))
+        Ok(depthwise.map(|(_, d)| RecipeSetup::Depthwise(Window::choose(request.context, request.anchor, d))))
     },
     emit: |s, root, setup| match setup {
-        Setup::Depthwise(window) => s.emit_depthwise(root, window),
+        RecipeSetup::Depthwise(window) => s.emit_depthwise(root, window),
         other => other.wrong_family(),
     },
 };
@@ -217,7 +222,7 @@ impl<'a> Emitter<'a> {
         let row = linear(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {
-            for (pixels, run) in c.tile_shares(&mut e.k, number, tile) {
+            for (pixels, run) in c.split_into_shares(&mut e.k, number, tile) {
                 let whole = i == 0;
                 let own = if whole { part.blocks / groups } else { part.blocks };
                 let (block, lane) = (e.k.var(own), e.k.var(part.lanes));

@@ -13,12 +13,12 @@ pub const FAMILY: Family = Family {
     recipe: |_, request| {
         let algorithm = request.convolution()?.map(|(convolution, _)| &convolution.algorithm);
         Ok(algorithm.and_then(|algorithm| match algorithm {
-            Algorithm::Filter(filter) => Some(Setup::Filter((**filter).clone())),
+            Algorithm::Filter(filter) => Some(RecipeSetup::Filter((**filter).clone())),
             _ => None,
         }))
     },
     emit: |s, root, setup| match setup {
-        Setup::Filter(filter) => s.emit_filter(root, filter),
+        RecipeSetup::Filter(filter) => s.emit_filter(root, filter),
         other => other.wrong_family(),
     },
 };

@@ -13,7 +13,7 @@ use crate::schedule::loops::scalar_loops::{Local, count, index_to_s64, set_neste
 /// The family of Cholesky factorizations, row after row.
 pub const FAMILY: Family = Family {
     name: "cholesky",
-    recipe: |_, request| Ok(matches!(request.op(), Op::Cholesky { .. }).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::Cholesky { .. }).then_some(RecipeSetup::Plain)),
     emit: |s, root, _| s.emit_cholesky(root),
 };
 

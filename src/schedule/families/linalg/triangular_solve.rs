@@ -82,9 +82,9 @@ impl Remainders<'_> {
 /// The family of triangular solves, a few unknowns at a time.
 pub const FAMILY: Family = Family {
     name: "triangular-solve",
-    recipe: |planner, request| Ok(Solve::choose(request, planner.target).map(Setup::Solve)),
+    recipe: |planner, request| Ok(Solve::choose(request, planner.target).map(RecipeSetup::Solve)),
     emit: |s, root, setup| match setup {
-        Setup::Solve(solve) => s.triangular_solve(root, *solve),
+        RecipeSetup::Solve(solve) => s.triangular_solve(root, *solve),
         other => other.wrong_family(),
     },
 };

@@ -6,7 +6,7 @@ use crate::schedule::plan::placement::Placement;
 /// The family of pointwise results: loops over the elements.
 pub const FAMILY: Family = Family {
     name: "pointwise",
-    recipe: |_, request| Ok(request.is_pointwise().then_some(Setup::Plain)),
+    recipe: |_, request| Ok(request.is_pointwise().then_some(RecipeSetup::Plain)),
     emit: |s, Root { id, out, .. }, _| s.pointwise(id, out),
 };
 
@@ -14,11 +14,11 @@ pub const FAMILY: Family = Family {
 pub const CONCATENATE: Family = Family {
     name: "concatenate",
     recipe: |_, request| match request.op() {
-        Op::Concatenate(axis) => Ok(Some(Setup::Concatenate(*axis))),
+        Op::Concatenate(axis) => Ok(Some(RecipeSetup::Concatenate(*axis))),
         _ => Ok(None),
     },
     emit: |s, root, setup| match setup {
-        Setup::Concatenate(axis) => s.concatenate(root, *axis),
+        RecipeSetup::Concatenate(axis) => s.concatenate(root, *axis),
         other => other.wrong_family(),
     },
 };
@@ -26,7 +26,7 @@ pub const CONCATENATE: Family = Family {
 /// The family of updates: a copy of the operand, unless it may be overwritten, and loops over the update.
 pub const UPDATE: Family = Family {
     name: "update",
-    recipe: |_, request| Ok(matches!(request.op(), Op::DynamicUpdateSlice).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::DynamicUpdateSlice).then_some(RecipeSetup::Plain)),
     emit: |s, root, _| s.dynamic_update_slice(root),
 };
 

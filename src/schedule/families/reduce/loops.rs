@@ -30,9 +30,9 @@ impl ReductionLoop<'_> {
 /// The family of `reduce` and `reduce-window`.
 pub const FAMILY: Family = Family {
     name: "reduce",
-    recipe: |planner, request| Ok(Reduction::choose(request, planner.target)?.map(Setup::Reduce)),
+    recipe: |planner, request| Ok(Reduction::choose(request, planner.target)?.map(RecipeSetup::Reduce)),
     emit: |s, root, setup| match setup {
-        Setup::Reduce(reduction) => s.reduce(root, reduction),
+        RecipeSetup::Reduce(reduction) => s.reduce(root, reduction),
         other => other.wrong_family(),
     },
 };
@@ -145,7 +145,7 @@ impl<'a> Emitter<'a> {
             let value = convert(&mut e.k, value, comp.array(init).dtype, held);
             body.push(Stmt::Set { reg, at: slot.clone(), value });
         }
-        body = vectors.repeat_per_vector(body);
+        body = vectors.loop_over_vectors(body);
         match (vectors.across, f.op) {
             (Some(lanes), Op::Reduce { dims: axes, .. }) => {
                 body.extend(self.fold_in_lanes(e, f, axes, at, regs[0], lanes)?)
@@ -163,7 +163,7 @@ impl<'a> Emitter<'a> {
             })
             .collect();
         let stores = self.store_results(e, f.root, &values, at)?;
-        body.extend(vectors.repeat_per_vector(stores));
+        body.extend(vectors.loop_over_vectors(stores));
         Ok(body)
     }
 
@@ -235,7 +235,7 @@ impl<'a> Emitter<'a> {
             select(&mut e.k, inside, new, old, dtype)
         };
         let values: Vec<ExprId> = regs.iter().zip(&args).zip(results).map(kept).collect();
-        let body = vectors.repeat_per_vector(assign_registers(&mut e.k, regs, &slot, &values));
+        let body = vectors.loop_over_vectors(assign_registers(&mut e.k, regs, &slot, &values));
         // unrolled, a small window needs few tests, and most addresses are constants
         let taps: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
         let is_small = matches!(f.op, Op::ReduceWindow { .. }) && taps <= MOST_TAPS;

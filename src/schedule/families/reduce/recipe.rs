@@ -41,7 +41,7 @@ pub enum Lanes {
     ShortRows,
     /// Along the innermost dimension of the result.
     Results,
-    /// Along the windows of one axis.
+    /// Lanes run along the windows of one axis.
     Windows,
     /// Scalar: results are computed one after another.
     None,

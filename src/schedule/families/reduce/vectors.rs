@@ -20,7 +20,7 @@ impl Vectors {
     }
 
     /// Loops `body` over the vectors.
-    pub fn repeat_per_vector(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+    pub fn loop_over_vectors(&self, body: Vec<Stmt>) -> Vec<Stmt> {
         match self.side {
             Some(side) => vec![for_loop(side, LoopKind::Unroll, body)],
             None => body,

@@ -66,9 +66,9 @@ struct Folding {
 /// The family of row kernels: reductions of whole rows and everything computed between them.
 pub const FAMILY: Family = Family {
     name: "rows",
-    recipe: |_, request| Ok(request.fused.fusion.rows[request.id].map(Setup::Rows)),
+    recipe: |_, request| Ok(request.fused.fusion.rows[request.id].map(RecipeSetup::Rows)),
     emit: |s, root, setup| match setup {
-        Setup::Rows(rows) => s.rows(root, *rows),
+        RecipeSetup::Rows(rows) => s.rows(root, *rows),
         other => other.wrong_family(),
     },
 };
@@ -111,7 +111,7 @@ impl<'a> Emitter<'a> {
             k.buffers.insert(m, self.on_stack(dtype, r.columns));
         }
         let mut body = Vec::new();
-        let last = passes.passes_before(id);
+        let last = passes.finished_passes_needed(id);
         for pass in 0..=last {
             self.hoist_shared_values(&mut k, pass, &mut body)?;
             self.pass(&mut k, pass, id, &mut body)?;
@@ -154,7 +154,7 @@ impl<'a> Emitter<'a> {
         for &m in &k.passes.members {
             let role = self.scope.fusion.role[m];
             let shared = matches!(comp[m].op, Op::Broadcast(_)) && operand_role(comp, m, 0, role, k.r) == RowRole::Row;
-            if !shared || k.passes.passes_before(m) != pass {
+            if !shared || k.passes.finished_passes_needed(m) != pass {
                 continue;
             }
             let value = self.row_value(k, comp[m].operands[0])?;
@@ -170,12 +170,12 @@ impl<'a> Emitter<'a> {
     /// Emits the loops of one pass over a row.
     fn pass(&mut self, k: &mut RowKernel, pass: usize, root: InstId, body: &mut Vec<Stmt>) -> Result<()> {
         let comp = self.scope.comp;
-        let stores = self.scope.fusion.role[root] == RowRole::Full && pass == k.passes.passes_before(root);
+        let stores = self.scope.fusion.role[root] == RowRole::Full && pass == k.passes.finished_passes_needed(root);
         let mut folds = Vec::new();
         let side = if k.cut.whole >= 2 * SIDE_BY_SIDE { SIDE_BY_SIDE } else { k.cut.whole.clamp(1, 2) };
         for &m in &k.passes.members {
             let Op::Reduce { comp: folder, .. } = &comp[m].op else { continue };
-            if k.passes.passes_before(m) == pass + 1 {
+            if k.passes.finished_passes_needed(m) == pass + 1 {
                 let op = simple_fold(&self.module.comps[*folder]).ok_or_else(|| unsupported_error(comp, m, ""))?;
                 // sums of small floats are kept in f32
                 let acc = k.e.k.reg(comp.array(m).dtype.computed(), k.cut.lanes, side);

@@ -21,7 +21,7 @@ pub struct Passes {
 
 impl Passes {
     /// Number of passes that must end before `id` can be computed.
-    pub fn passes_before(&self, id: InstId) -> usize {
+    pub fn finished_passes_needed(&self, id: InstId) -> usize {
         self.after.get(&id).copied().unwrap_or(0)
     }
 }
@@ -40,7 +40,7 @@ fn element_cost(op: &Op) -> u64 {
 /// Plans the passes of the row kernel `root`; expensive full values are kept if there is room.
 pub fn plan_passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: bool) -> Passes {
     let inside = |id: InstId| fusion.is_in_rows(id, root);
-    let mut p = Passes { members: fusion.members_of_rows(comp, root), ..Passes::default() };
+    let mut p = Passes { members: fusion.row_kernel_members(comp, root), ..Passes::default() };
     for &m in &p.members {
         let below = comp[m].operands.iter().map(|o| p.after.get(o).copied().unwrap_or(0)).max().unwrap_or(0);
         p.after.insert(m, below + usize::from(matches!(comp[m].op, Op::Reduce { .. })));
@@ -61,15 +61,15 @@ pub fn plan_passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, k
     }
     // Each pass computes what its reductions (the last one: the root) read; what an earlier pass made and is dear is kept.
     let mut first: HashMap<InstId, usize> = HashMap::new();
-    for pass in 0..=p.passes_before(root) {
+    for pass in 0..=p.finished_passes_needed(root) {
         let mut open: Vec<InstId> = Vec::new();
         for &m in &p.members {
-            let folds = matches!(comp[m].op, Op::Reduce { .. }) && p.passes_before(m) == pass + 1;
+            let folds = matches!(comp[m].op, Op::Reduce { .. }) && p.finished_passes_needed(m) == pass + 1;
             if folds {
                 open.extend(full(m));
             }
         }
-        if fusion.role[root] == RowRole::Full && pass == p.passes_before(root) {
+        if fusion.role[root] == RowRole::Full && pass == p.finished_passes_needed(root) {
             open.push(root);
         }
         while let Some(m) = open.pop() {

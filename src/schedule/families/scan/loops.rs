@@ -16,9 +16,9 @@ struct ScanOperands<'i> {
 /// The family of scans (running reductions).
 pub const FAMILY: Family = Family {
     name: "scan",
-    recipe: |_, request| Ok(request.scan().map(Setup::Scan)),
+    recipe: |_, request| Ok(request.scan().map(RecipeSetup::Scan)),
     emit: |s, root, setup| match setup {
-        Setup::Scan(scan) => s.scan(root, *scan),
+        RecipeSetup::Scan(scan) => s.scan(root, *scan),
         other => other.wrong_family(),
     },
 };
@@ -91,7 +91,7 @@ impl<'a> Emitter<'a> {
             at
         };
         let mut body = Vec::new();
-        let [before, silent, both, after] = s.phase_lengths();
+        let [before, silent, both, after] = s.step_counts();
         // Each phase: its length, the first element that it reads and the first result that it writes.
         let phases = [
             (before, None, Some(0)),

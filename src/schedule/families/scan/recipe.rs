@@ -40,7 +40,7 @@ impl Scan {
     }
 
     /// Numbers of steps: results before any element, elements before the first result, both at once, results after the last element.
-    pub fn phase_lengths(&self) -> [i64; 4] {
+    pub fn step_counts(&self) -> [i64; 4] {
         let before = (-self.ahead).clamp(0, self.outputs);
         let silent = self.ahead.clamp(0, self.inputs);
         let both = (self.inputs - silent).min(self.outputs - before).max(0);

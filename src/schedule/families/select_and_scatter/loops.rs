@@ -6,9 +6,9 @@ use crate::schedule::loops::scalar_loops::{Local, set_nested_body};
 /// The family of `select-and-scatter`.
 pub const FAMILY: Family = Family {
     name: "select-and-scatter",
-    recipe: |_, request| Ok(SelectMethod::choose(request).map(Setup::SelectMethod)),
+    recipe: |_, request| Ok(SelectMethod::choose(request).map(RecipeSetup::SelectMethod)),
     emit: |s, root, setup| match setup {
-        Setup::SelectMethod(selected) => s.select_and_scatter(root, *selected),
+        RecipeSetup::SelectMethod(selected) => s.select_and_scatter(root, *selected),
         other => other.wrong_family(),
     },
 };

@@ -66,7 +66,7 @@ impl Lines {
 /// The family of stable sorts.
 pub const FAMILY: Family = Family {
     name: "sort",
-    recipe: |_, request| Ok(matches!(request.op(), Op::Sort { .. }).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::Sort { .. }).then_some(RecipeSetup::Plain)),
     emit: |s, root, _| s.sort(root),
 };
 

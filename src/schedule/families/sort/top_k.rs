@@ -92,7 +92,7 @@ impl Heap {
 /// The family of `topk`: the largest elements of each line.
 pub const FAMILY: Family = Family {
     name: "top-k",
-    recipe: |_, request| Ok(matches!(request.op(), Op::TopK { .. }).then_some(Setup::Plain)),
+    recipe: |_, request| Ok(matches!(request.op(), Op::TopK { .. }).then_some(RecipeSetup::Plain)),
     emit: |s, root, _| s.top_k(root),
 };
 

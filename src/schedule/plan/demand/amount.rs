@@ -9,7 +9,7 @@ const MOST_LOOKS: usize = 256;
 /// Upper limit of the recursion depth of a search through operands.
 const MOST_DEEP: usize = 48;
 
-/// An integer that a call determines: an `s32[]`, or a `pred[]` on the way to one.
+/// An integer whose value each run of the program determines: an `s32[]`, or a `pred[]` on the way to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// An `s32[]` argument of the entry.

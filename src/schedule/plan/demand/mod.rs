@@ -21,7 +21,7 @@ use std::collections::HashMap;
 /// The needed prefix along an axis: elements below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Number of the amount in [`Demand::amounts`] that is the size.
+    /// Number of the amount in [`ElementDemand::amounts`] that is the size.
     pub size: usize,
     /// Factor of the size.
     pub times: u64,
@@ -34,7 +34,7 @@ pub type Need = Option<Vec<Option<Bound>>>;
 
 /// The needed elements of each array of each instruction.
 #[derive(Clone, Debug, Default)]
-pub struct Demand {
+pub struct ElementDemand {
     comps: HashMap<CompId, HashMap<InstId, Vec<Need>>>,
     /// The amounts that bounds refer to.
     pub amounts: Amounts,
@@ -43,11 +43,11 @@ pub struct Demand {
 /// Iterations of the fixed point for a loop's state, after which all of the state is taken to be needed.
 const MOST_ROUNDS: usize = 4;
 
-impl Demand {
+impl ElementDemand {
     /// Propagates the demand of a module's results backwards, given the size of each axis of each result. Without sized results the
     /// demand is unknown, as no sizes vary.
-    pub fn compute(module: &Module, methods: &Methods, results: &[Vec<Option<Count>>]) -> Demand {
-        let mut walk = DemandWalk { methods, needed: Demand::default() };
+    pub fn compute(module: &Module, methods: &Methods, results: &[Vec<Option<Count>>]) -> ElementDemand {
+        let mut walk = DemandWalk { methods, needed: ElementDemand::default() };
         if results.is_empty() {
             return walk.needed;
         }
@@ -86,7 +86,7 @@ impl Demand {
 /// Walks a module backwards and propagates demand.
 struct DemandWalk<'a> {
     methods: &'a Methods,
-    needed: Demand,
+    needed: ElementDemand,
 }
 
 impl DemandWalk<'_> {
@@ -270,7 +270,7 @@ mod tests {
         let request = Target::resolve(None, None, None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let methods = Methods::choose(&module, &target);
-        let needed = Demand::compute(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
+        let needed = ElementDemand::compute(&module, &methods, &[vec![Some(Count::Parameter(1))]]);
         let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
         let (id, _) = found.expect("an instruction of that opcode");
         needed.get(module.entry, id).expect("it is known").to_vec()

@@ -1,5 +1,5 @@
 //! Decides from the operands below an instruction whether it is better off in a kernel of its own.
-use super::rows::{Rows, row_form};
+use super::rows::{Rows, reduced_rows};
 use super::{FusionPlanner, linear, path};
 use crate::hlo::{InstId, Op};
 use crate::util::id_vec::Id;
@@ -44,12 +44,12 @@ impl FusionPlanner<'_> {
             let inst = &self.comp[id];
             let passes = linear(&inst.op) || matches!(inst.op, Op::Broadcast(_));
             let below = passes && inst.operands.iter().any(|o| self.above_rows[o.index()]);
-            self.above_rows[id.index()] = below || row_form(self.module, self.comp, id).is_some();
+            self.above_rows[id.index()] = below || reduced_rows(self.module, self.comp, id).is_some();
         }
     }
 
     /// The rows of the reduction that `id` is, or is computed from element by element.
-    pub(super) fn rows_below(&self, id: InstId) -> Option<Rows> {
+    pub(super) fn rows_of_reduction(&self, id: InstId) -> Option<Rows> {
         if !self.above_rows[id.index()] {
             return None;
         }
@@ -58,7 +58,7 @@ impl FusionPlanner<'_> {
         while next < cone.len() && cone.len() < MOST_CONE_INSTRUCTIONS {
             let at = cone[next];
             next += 1;
-            let form = row_form(self.module, self.comp, at);
+            let form = reduced_rows(self.module, self.comp, at);
             if form.is_some_and(|r| self.elements(id) == Some(r.rows)) {
                 return form;
             }
@@ -87,7 +87,7 @@ impl FusionPlanner<'_> {
             next += 1;
             let inst = &self.comp[at];
             let broadcast = matches!(inst.op, Op::Broadcast(_));
-            if let Some(Rows { rows, columns }) = row_form(self.module, self.comp, at) {
+            if let Some(Rows { rows, columns }) = reduced_rows(self.module, self.comp, at) {
                 if below && rows.checked_mul(columns) == Some(elements) {
                     return true;
                 }

@@ -14,7 +14,7 @@ mod rows;
 
 use crate::hlo::{Computation, ElementMapping, InstId, Module, Op, OperandUses};
 use crate::util::id_vec::{Id, IdVec};
-pub use path::{Move, root_coordinates};
+pub use path::{CoordinateChange, root_coordinates};
 pub use rows::{FEW_COLUMNS, RowRole, Rows, operand_role};
 use std::collections::HashSet;
 
@@ -38,7 +38,7 @@ pub struct Fusion {
     /// The anchor of each root: the instruction that decides the method of its kernel.
     pub anchor: IdVec<InstId, Option<InstId>>,
     /// The path from an anchor's elements to its root's: transformations of coordinates, the anchor's first.
-    pub path: IdVec<InstId, Vec<Move>>,
+    pub path: IdVec<InstId, Vec<CoordinateChange>>,
     /// The rows of a root whose kernel works by rows.
     pub rows: IdVec<InstId, Option<Rows>>,
     /// The role of an instruction inside a row kernel.
@@ -67,7 +67,7 @@ impl Fusion {
     }
 
     /// The instructions of row kernel `root` with one value for each row, in post order.
-    pub fn members_of_rows(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
+    pub fn row_kernel_members(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
         let mut members = self.computed_instructions(comp, root);
         members.retain(|&id| self.is_in_rows(id, root));
         members.sort_unstable_by_key(|&id| self.position[id]);
@@ -176,7 +176,7 @@ struct FusionPlanner<'a> {
     uses: OperandUses,
     fusion: Fusion,
     /// The path from an instruction's elements to its root's, if it is one to one.
-    align: Vec<Option<Vec<Move>>>,
+    align: Vec<Option<Vec<CoordinateChange>>>,
     /// The instructions that are fused into each root, readers before their operands.
     members: Vec<Vec<InstId>>,
     /// Whether an inlined instruction is computed several times for one element of the root.
@@ -210,7 +210,7 @@ impl FusionPlanner<'_> {
             FusionDecision::Materialised => {
                 let each = linear(&inst.op) || path::permutes_elements(&inst.op);
                 self.align[id.index()] = (each && inst.shape.as_array().is_some()).then(Vec::new);
-                self.start_rows(id);
+                self.start_row_kernel(id);
             }
         }
     }
@@ -228,8 +228,8 @@ impl FusionPlanner<'_> {
     }
 
     /// The path from elements of `id` to the root's, if it is one to one and the same through every reader.
-    fn common_path(&self, id: InstId) -> Option<Vec<Move>> {
-        let mut common: Option<Vec<Move>> = None;
+    fn common_path(&self, id: InstId) -> Option<Vec<CoordinateChange>> {
+        let mut common: Option<Vec<CoordinateChange>> = None;
         for (u, _) in self.uses(id) {
             let above = self.align[u.index()].as_ref()?;
             let through = path::path_through_reader(self.comp, id, u, above)?;
@@ -247,10 +247,10 @@ impl FusionPlanner<'_> {
         let root = root.filter(|r| self.members[r.index()].len() < LARGEST_GROUP);
         if let Some(r) = root {
             if self.fusion.rows[r].is_some() {
-                if let Some(decision) = self.join_rows(id, r) {
+                if let Some(decision) = self.join_row_kernel(id, r) {
                     return decision;
                 }
-            } else if self.found_rows(id, r) {
+            } else if self.start_row_kernel_at(id, r) {
                 return FusionDecision::Inlined(Some(r));
             }
         }
@@ -276,7 +276,9 @@ impl FusionPlanner<'_> {
         let path = self.common_path(id);
         match root {
             // A value made of rows ends a kernel where its readers cannot be of it.
-            Some(r) if self.ends_rows(id) && !self.in_order(r, path.as_deref()) => FusionDecision::Materialised,
+            Some(r) if self.ends_rows(id) && !self.keeps_order_at_root(r, path.as_deref()) => {
+                FusionDecision::Materialised
+            }
             Some(r) if once || path.is_some() || index_only(op) => FusionDecision::Inlined(Some(r)),
             _ if index_only(op) && self.comp[id].operands.iter().all(|&o| self.is_kept_for(o, id)) => {
                 FusionDecision::Inlined(None)

@@ -5,7 +5,7 @@ use crate::kernel::index::{Extents, reshape};
 
 /// One transformation of coordinates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum CoordinateChange {
     /// Reshape: row-major order is kept; sizes before and after.
     Reshape(Vec<u64>, Vec<u64>),
     /// Transpose: axis `i` of the result is axis `perm[i]` of the operand.
@@ -18,33 +18,38 @@ pub fn permutes_elements(op: &Op) -> bool {
 }
 
 /// The path of `id` through its reader `user`, whose own path to the root is `above`; `None` if elements are dropped, repeated or mixed.
-pub fn path_through_reader(comp: &Computation, id: InstId, user: InstId, above: &[Move]) -> Option<Vec<Move>> {
+pub fn path_through_reader(
+    comp: &Computation,
+    id: InstId,
+    user: InstId,
+    above: &[CoordinateChange],
+) -> Option<Vec<CoordinateChange>> {
     let (from, to) = (comp[id].shape.as_array()?, comp[user].shape.as_array()?);
     let step = match &comp[user].op {
         Op::Elementwise(_) | Op::Copy | Op::OptimizationBarrier => (from.dims == to.dims).then_some(None)?,
-        Op::Reshape | Op::Bitcast => Some(Move::Reshape(from.dims.clone(), to.dims.clone())),
-        Op::Transpose(perm) => Some(Move::Transpose(perm.clone())),
+        Op::Reshape | Op::Bitcast => Some(CoordinateChange::Reshape(from.dims.clone(), to.dims.clone())),
+        Op::Transpose(perm) => Some(CoordinateChange::Transpose(perm.clone())),
         _ => return None,
     };
-    let mut path: Vec<Move> = step.into_iter().chain(above.iter().cloned()).collect();
+    let mut path: Vec<CoordinateChange> = step.into_iter().chain(above.iter().cloned()).collect();
     // two reshapes are one, and one that changes nothing is none
-    if let [Move::Reshape(a, _), Move::Reshape(_, b), ..] = &path[..] {
-        let one = Move::Reshape(a.clone(), b.clone());
+    if let [CoordinateChange::Reshape(a, _), CoordinateChange::Reshape(_, b), ..] = &path[..] {
+        let one = CoordinateChange::Reshape(a.clone(), b.clone());
         path.splice(0..2, [one]);
     }
-    if matches!(&path[..], [Move::Reshape(a, b), ..] if a == b) {
+    if matches!(&path[..], [CoordinateChange::Reshape(a, b), ..] if a == b) {
         path.remove(0);
     }
     Some(path)
 }
 
 /// The coordinates of a root's element, from those of the anchor's.
-pub fn root_coordinates(path: &[Move], at: &[Index], extents: &Extents) -> Vec<Index> {
+pub fn root_coordinates(path: &[CoordinateChange], at: &[Index], extents: &Extents) -> Vec<Index> {
     let mut at = at.to_vec();
     for step in path {
         at = match step {
-            Move::Reshape(from, to) => reshape(&at, from, to, extents),
-            Move::Transpose(perm) => perm.iter().map(|&p| at[p].clone()).collect(),
+            CoordinateChange::Reshape(from, to) => reshape(&at, from, to, extents),
+            CoordinateChange::Transpose(perm) => perm.iter().map(|&p| at[p].clone()).collect(),
         };
     }
     at

@@ -33,7 +33,7 @@ pub enum RowRole {
 }
 
 /// The rows that `id` reduces, if it is a reduction of whole rows of one array by an associative op.
-pub fn row_form(module: &Module, comp: &Computation, id: InstId) -> Option<Rows> {
+pub fn reduced_rows(module: &Module, comp: &Computation, id: InstId) -> Option<Rows> {
     let Op::Reduce { dims: axes, comp: folder } = &comp[id].op else { return None };
     let [input, _] = comp[id].operands[..] else { return None };
     simple_fold(&module.comps[*folder])?;
@@ -86,8 +86,8 @@ pub fn operand_role(comp: &Computation, user: InstId, i: usize, role: RowRole, r
 
 impl FusionPlanner<'_> {
     /// Starts a row kernel at a root that is itself a row reduction.
-    pub(super) fn start_rows(&mut self, id: InstId) {
-        if let Some(rows) = row_form(self.module, self.comp, id) {
+    pub(super) fn start_row_kernel(&mut self, id: InstId) {
+        if let Some(rows) = reduced_rows(self.module, self.comp, id) {
             self.fusion.rows[id] = Some(rows);
             self.fusion.role[id] = RowRole::Row;
         }
@@ -107,8 +107,8 @@ impl FusionPlanner<'_> {
 
     /// Makes `root` a row kernel of the rows that `id`, or its operands, reduce, if everything fused into it fits; returns whether it
     /// did.
-    pub(super) fn found_rows(&mut self, id: InstId, root: InstId) -> bool {
-        let Some(r) = self.rows_below(id) else { return false };
+    pub(super) fn start_row_kernel_at(&mut self, id: InstId, root: InstId) -> bool {
+        let Some(r) = self.rows_of_reduction(id) else { return false };
         if self.fusion.anchor[root].is_some() || !linear(&self.comp[root].op) {
             return false;
         }
@@ -146,14 +146,14 @@ impl FusionPlanner<'_> {
     }
 
     /// Decides whether `id` becomes part of the row kernel `root`; `None` if the ordinary rules decide.
-    pub(super) fn join_rows(&mut self, id: InstId, root: InstId) -> Option<FusionDecision> {
+    pub(super) fn join_row_kernel(&mut self, id: InstId, root: InstId) -> Option<FusionDecision> {
         let r = self.fusion.rows[root]?;
         let role = self.required_role(id, r, &|u| self.fusion.role[u])?;
         let op = &self.comp[id].op;
         if role == RowRole::Free || self.members[root.index()].len() >= LARGEST_GROUP {
             return None;
         }
-        let reduction = role == RowRole::Row && row_form(self.module, self.comp, id) == Some(r);
+        let reduction = role == RowRole::Row && reduced_rows(self.module, self.comp, id) == Some(r);
         let memory = self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory);
         if !reduction && (!is_inlineable(op) || memory) {
             return None;
@@ -166,8 +166,8 @@ impl FusionPlanner<'_> {
     }
 
     /// Whether a value with this path to `root` keeps its order there.
-    pub(super) fn in_order(&self, root: InstId, path: Option<&[super::Move]>) -> bool {
-        let kept = |p: &[super::Move]| p.iter().all(|m| matches!(m, super::Move::Reshape(..)));
+    pub(super) fn keeps_order_at_root(&self, root: InstId, path: Option<&[super::CoordinateChange]>) -> bool {
+        let kept = |p: &[super::CoordinateChange]| p.iter().all(|m| matches!(m, super::CoordinateChange::Reshape(..)));
         linear(&self.comp[root].op) && path.is_some_and(kept)
     }
 }

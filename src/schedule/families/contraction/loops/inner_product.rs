@@ -2,7 +2,7 @@
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
 use crate::kernel::{Buffer, BufferLocation};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
-use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, offset_of, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes, offset_of};
 use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
 use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
@@ -44,7 +44,7 @@ impl<'a> Emitter<'a> {
         place: Coordinates<'_>,
     ) -> Result<()> {
         let (rows, sum) = (self.row_axes(root, c, place)?, merge_axes(&c.sum));
-        let n = product(&c.columns);
+        let n = extent_product(&c.columns);
         let packed = self.by_column(c, &sum, right);
         let run = sum.last().map_or(1, |x| x.extent);
         let sum = lying_by_column(&sum, n);
@@ -85,7 +85,7 @@ impl<'a> Emitter<'a> {
             body.extend(guard_by_shares(&mut e.k, &[&share], inside));
         }
         loops.push(tile);
-        e.k.flops = 2 * product(&sum) * n * product(&rows);
+        e.k.flops = 2 * extent_product(&sum) * n * extent_product(&rows);
         set_chunked_body(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
@@ -93,7 +93,7 @@ impl<'a> Emitter<'a> {
 
     /// Packs a constant right side as `[sum but the innermost][column][innermost]`.
     fn by_column(&mut self, c: &Contraction, sum: &[Axis], right: &Tensor) -> BufId {
-        let (n, total, size) = (product(&c.columns), product(sum), c.dtype.bytes());
+        let (n, total, size) = (extent_product(&c.columns), extent_product(sum), c.dtype.bytes());
         let run = sum.last().map_or(1, |x| x.extent);
         let mut bytes = Vec::with_capacity((n * total) as usize * size);
         for outer in 0..total / run {

@@ -20,7 +20,7 @@ use crate::schedule::families::contraction::loops::local_rows::{LocalRows, Local
 use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
 use crate::schedule::families::contraction::loops::pack::RightPanels;
 use crate::schedule::families::contraction::loops::tiling::Tiling;
-use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, one_axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes, one_axis};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::contraction::recipe::{Product, ProductMethod, Read, RightSide, TileConstraint};
 use crate::schedule::loops::grid::{Grid, guard_by_shares, set_chunked_body, split_shares};
@@ -43,16 +43,16 @@ pub(in crate::schedule) struct Nest {
 
 /// Adds the operations of a contraction to the kernel.
 fn note_work(k: &mut Kernel, c: &Contraction, rows: &[Axis], sum: &[Axis]) {
-    let all = product(rows) * product(&c.batch);
+    let all = extent_product(rows) * extent_product(&c.batch);
     let terms = match c.inside {
         Some(inside) => {
             inside.reading_pairs(rows[1].extent, sum[0].extent)
                 * (all / rows[1].extent)
-                * (product(sum) / sum[0].extent)
+                * (extent_product(sum) / sum[0].extent)
         }
-        None => all * product(sum),
+        None => all * extent_product(sum),
     };
-    k.flops += 2 * product(&c.columns) * terms;
+    k.flops += 2 * extent_product(&c.columns) * terms;
     k.set_direct_flops(c.direct_flops);
 }
 
@@ -64,7 +64,8 @@ impl<'a> Emitter<'a> {
         c: &Contraction,
         place: Coordinates<'_>,
     ) -> Result<()> {
-        let is_whole = product(&c.rows) * product(&c.columns) == self.scope.comp.array(root.anchor).elements();
+        let is_whole =
+            extent_product(&c.rows) * extent_product(&c.columns) == self.scope.comp.array(root.anchor).elements();
         if is_whole && let Some(right) = self.inner_product_right(c) {
             return self.inner_product(root, |s, sums| s.inner_product_sums(sums, c, right, place));
         }
@@ -103,7 +104,7 @@ impl<'a> Emitter<'a> {
         let given =
             strip.map(|s| TileConstraint { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
         let method = self.product_facts(c).choose_method(&rows, &sum, given.as_ref(), self.target);
-        let batch = e.k.var(product(&c.batch));
+        let batch = e.k.var(extent_product(&c.batch));
         let (packed, packs) = self.right_panels(&mut e.k, c, &sum, &method, batch)?;
         let may_loop = strip.is_none_or(|s| !matches!(s.held, LocalSide::Pixels(_))) && c.sums_apart.is_none();
         let looped = may_loop
@@ -111,13 +112,15 @@ impl<'a> Emitter<'a> {
             && self.scope.stages.recipes.get(&root.id).is_some_and(|recipe| recipe.is_looped);
         let mut tiling = Tiling::new(&mut e.k, c, &rows, &method, packed, batch);
         (tiling.strip, tiling.looped) = (strip, looped);
-        let right = product(&sum) * product(&c.columns) * self.right_type(c).bytes() as u64;
+        let right = extent_product(&sum) * extent_product(&c.columns) * self.right_type(c).bytes() as u64;
         tiling.decide_prefetch(right, &sum);
-        if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
+        if extent_product(&rows) * extent_product(&c.batch) == 1
+            && matches!(c.right, Right::Constant(_) | Right::Stored(_))
+        {
             e.k.streamed = Some(tiling.packed.buf);
         }
         let mut body = Vec::new();
-        for column in split_shares(&mut e.k, tiling.grid.panel, product(&c.columns), method.tile.columns()) {
+        for column in split_shares(&mut e.k, tiling.grid.panel, extent_product(&c.columns), method.tile.columns()) {
             for row in split_shares(&mut e.k, tiling.grid.tile, tiling.extent, tiling.step) {
                 let part = tiling.register_block(&e.k, &row, &column, self.detail);
                 let inside = self.tile_body(e, root, c, &sum, part, place)?;
@@ -178,7 +181,9 @@ impl<'a> Emitter<'a> {
                 (RightPanels { buf, term: 1, in_place: None, batch, panel, per_column: None }, Vec::new())
             }
             (Read::Stack, &Right::Buffer(buf)) => self.pack_on_stack(k, c, buf, sum, batch, tile),
-            _ => (self.pack(c, sum, columns, product(&c.columns).div_ceil(columns), method.numbers)?, Vec::new()),
+            _ => {
+                (self.pack(c, sum, columns, extent_product(&c.columns).div_ceil(columns), method.numbers)?, Vec::new())
+            }
         })
     }
 
@@ -242,7 +247,7 @@ impl<'a> Emitter<'a> {
         );
         let zero = small_constant(&mut e.k, c.dtype, 0.0);
         e.fixed.insert(anchor, zero);
-        let column = Index::var(e.k.var(product(&c.columns).max(1)));
+        let column = Index::var(e.k.var(extent_product(&c.columns).max(1)));
         let at = place(&e.k, &Index::default(), &row, &column);
         self.element(&mut e, id, &at)?;
         let stored = out.layout(&self.scope.comp.array(id).dims).offset_of(&at);

@@ -3,7 +3,7 @@ use crate::diag::Error;
 use crate::kernel::{Buffer, BufferLocation};
 use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
 use crate::schedule::families::contraction::loops::packings::Numbers;
-use crate::schedule::families::contraction::recipe::axis::{Axis, offset_of, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, offset_of};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::{has_columns_apart, has_own};
 use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
@@ -78,9 +78,9 @@ impl Emitter<'_> {
         panels: u64,
         order: PanelOrder,
     ) -> Result<RightPanels> {
-        let (n, k) = (product(&c.columns), product(sum));
+        let (n, k) = (extent_product(&c.columns), extent_product(sum));
         let own = has_own(&c.batch);
-        let batch = if own { product(&c.batch) } else { 1 };
+        let batch = if own { extent_product(&c.batch) } else { 1 };
         let shape = PanelShape { batch, panels, panel, order };
         let dtype = self.right_type(c);
         let made = |buf: BufId, per_column: Option<PerColumn>| RightPanels {
@@ -140,8 +140,8 @@ impl Emitter<'_> {
         b: VarId,
         panel: u64,
     ) -> (RightPanels, Vec<Stmt>) {
-        let (terms, batch) = (product(sum), product(&c.batch));
-        let panels = product(&c.columns).div_ceil(panel);
+        let (terms, batch) = (extent_product(sum), extent_product(&c.batch));
+        let panels = extent_product(&c.columns).div_ceil(panel);
         let dtype = self.program.buffers[from].dtype;
         let buf = self.on_stack(dtype, panels * terms * panel);
         let few = if has_columns_apart(&c.columns) { FEW_TERMS } else { 1 };
@@ -157,7 +157,7 @@ impl Emitter<'_> {
     /// Packs a constant right side at compile time.
     fn pack_constant(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, shape: PanelShape) -> BufId {
         let PanelShape { batch, panels, panel, order } = shape;
-        let (n, k) = (product(&c.columns), product(sum));
+        let (n, k) = (extent_product(&c.columns), extent_product(sum));
         let total = batch * panels * k * panel;
         let of = |axes: &[Axis], extent: u64| (0..extent).map(|i| offset_of(axes, i)).collect();
         let starts: Vec<i64> = (0..batch).map(|b| c.b0 + offset_of(&c.batch, b)).collect();
@@ -169,7 +169,7 @@ impl Emitter<'_> {
 
     /// Stores the scale of each column's sums as a constant, `[batch][column]`.
     fn store_scales(&mut self, c: &Contraction, sum: &[Axis], stored: &CompressedConstant, batch: u64) -> PerColumn {
-        let n = product(&c.columns);
+        let n = extent_product(&c.columns);
         let mut values = Vec::with_capacity((batch * n) as usize);
         for b in 0..batch {
             for column in 0..n {
@@ -183,7 +183,7 @@ impl Emitter<'_> {
 
     /// Stores the sum of each column's terms times `factor` as a constant, `[batch][column]`, modulo 2^32.
     fn column_sums(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, batch: u64, factor: i32) -> PerColumn {
-        let (n, terms) = (product(&c.columns), product(sum));
+        let (n, terms) = (extent_product(&c.columns), extent_product(sum));
         let terms: Vec<i64> = (0..terms).map(|i| offset_of(sum, i)).collect();
         let mut values = Vec::with_capacity((batch * n) as usize);
         for b in 0..batch {
@@ -277,7 +277,7 @@ impl RunTimeRightSide<'_> {
         most: u64,
         lanes: u64,
     ) -> ([VarId; 2], Vec<Stmt>) {
-        let n = product(&self.c.columns);
+        let n = extent_product(&self.c.columns);
         let few = (1..=most).rfind(|f| terms.is_multiple_of(*f)).unwrap_or(1);
         let (p, round, i) = (k.var(panels), k.var(terms / few), k.var(few));
         let term = Index::var(round).scale(few as i64).add(&Index::var(i));

@@ -7,7 +7,7 @@ use crate::schedule::families::contraction::loops::operands::{Contraction, Coord
 use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, StackRows, in_vectors};
 use crate::schedule::families::contraction::loops::sums::{SideTypes, TermRange, in_parts, sum_loops, sum_parts};
 use crate::schedule::families::contraction::loops::words::word_loops;
-use crate::schedule::families::contraction::recipe::axis::{Axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::is_mixed;
 use crate::schedule::loops::prelude::*;
@@ -25,7 +25,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Vec<Stmt>> {
         let dtype = c.dtype.accumulator();
         let rows = part.rows.len() as u64;
-        let outputs = product(&c.rows) * product(&c.columns);
+        let outputs = extent_product(&c.rows) * extent_product(&c.columns);
         let dtype_of = |buf: BufId| self.program.buffers[buf].dtype;
         let types = SideTypes { left: dtype_of(c.left), right: dtype_of(part.packed) };
         let buf = out.buffer()?;
@@ -42,7 +42,8 @@ impl<'a> Emitter<'a> {
             };
             let value = convert(&mut e.k, value, dtype, c.dtype);
             if let Some(apart) = c.sums_apart {
-                let index = part.batch.scale(apart as i64).add(&row.scale(product(&c.columns) as i64)).add(column);
+                let index =
+                    part.batch.scale(apart as i64).add(&row.scale(extent_product(&c.columns) as i64)).add(column);
                 return Ok(Stmt::Store { buf, index, value });
             }
             e.fixed.insert(anchor, value);
@@ -96,7 +97,7 @@ impl<'a> Emitter<'a> {
         let width = part.columns.next_multiple_of(part.lanes);
         let to = StackRows { buf: self.on_stack(dtype, rows * width), width };
         let mut body = match part.order {
-            PanelOrder::Transposed(apart) => self.transposed_sums(e, c, sum, part, apart, to),
+            PanelOrder::Transposed(apart) => self.sums_of_transposed_right(e, c, sum, part, apart, to),
             _ => amx::sums(e, c.left, sum, part, to),
         };
         let whole = [(0, part.columns / part.lanes, part.lanes)];

@@ -3,7 +3,7 @@ use crate::scalar::sums::SumParts;
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, in_vectors};
 use crate::schedule::families::contraction::loops::words::load_right;
-use crate::schedule::families::contraction::recipe::axis::{Axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::schedule::loops::prelude::*;
 pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[Axis], outputs: u64) -> SumParts {
     let steps = sum.first().map_or(1, |x| x.extent);
     match dtype {
-        DType::F32 => SumParts::of_floats(steps, product(sum) / steps.max(1), outputs),
+        DType::F32 => SumParts::of_floats(steps, extent_product(sum) / steps.max(1), outputs),
         _ => SumParts::in_order(steps),
     }
 }

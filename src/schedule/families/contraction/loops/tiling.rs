@@ -7,7 +7,7 @@ use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
 use crate::schedule::families::contraction::recipe::ProductMethod;
-use crate::schedule::families::contraction::recipe::axis::{Axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product};
 use crate::schedule::loops::grid::{Grid, Share};
 use crate::schedule::loops::prelude::*;
 use crate::target::LoopOrder;
@@ -54,7 +54,7 @@ impl<'t> Tiling<'t> {
             batch,
             outer: outer.iter().map(|x| k.var(x.extent)).collect(),
             tile: k.var(extent.div_ceil(step)),
-            panel: k.var(product(&c.columns).div_ceil(tile.columns())),
+            panel: k.var(extent_product(&c.columns).div_ceil(tile.columns())),
         };
         let (strip, looped, is_packed, prefetching) = (None, false, false, None);
         Tiling { c, rows, method, packed, grid, extent, step, strip, looped, is_packed, prefetching }
@@ -77,7 +77,7 @@ impl<'t> Tiling<'t> {
     /// The register block of one tile.
     pub fn register_block(&self, k: &Kernel, row: &Share, column: &Share, detail: Detail) -> RegisterBlock {
         let Tiling { c, method, packed, grid, .. } = self;
-        let (panel, packed_columns, n) = (method.tile.columns(), method.panel, product(&c.columns));
+        let (panel, packed_columns, n) = (method.tile.columns(), method.panel, extent_product(&c.columns));
         // tiles that lie beside one another in a panel that was packed, or else panels of a tile
         let beside = if self.is_packed { (packed_columns / panel).max(1) } else { 1 };
         let apart = if self.is_packed { (panel / packed_columns).max(1) * packed.panel } else { packed.panel };
@@ -118,7 +118,7 @@ impl<'t> Tiling<'t> {
 
     /// Number of terms of a sum.
     fn term_count(&self) -> u64 {
-        product(&self.c.sum)
+        extent_product(&self.c.sum)
     }
 
     /// The position of the left side of the tile at `row`.

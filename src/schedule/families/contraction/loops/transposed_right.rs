@@ -10,7 +10,7 @@ use crate::schedule::loops::prelude::*;
 
 impl Emitter<'_> {
     /// Emits the sums of a tile on the stack, from a right side in place whose columns are `apart` elements apart.
-    pub(in crate::schedule) fn transposed_sums(
+    pub(in crate::schedule) fn sums_of_transposed_right(
         &self,
         e: &mut Elements,
         c: &Contraction,

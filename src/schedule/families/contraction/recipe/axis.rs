@@ -30,7 +30,7 @@ pub fn one_axis(axes: Vec<Axis>) -> Vec<Axis> {
     if axes.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { axes }
 }
 
-pub fn product(axes: &[Axis]) -> u64 {
+pub fn extent_product(axes: &[Axis]) -> u64 {
     axes.iter().map(|x| x.extent).product()
 }
 

@@ -8,7 +8,7 @@ pub mod panel_order;
 pub mod register_tile;
 pub mod word_products;
 
-use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, one_axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes, one_axis};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile, tiles_in_a_row};
 use crate::schedule::families::contraction::recipe::word_products::WordProducts;
@@ -20,7 +20,7 @@ use crate::tensor::DType;
 
 /// Number of chunks that a kernel should have for threads to share it evenly.
 pub const ENOUGH_CHUNKS: u64 = 16;
-/// Fewest lanes of a vector of words.
+/// Fewest lanes of 32 bits that a dot instruction is used with.
 const FEWEST_WORDS: u64 = 4;
 /// The part of the first level that the right side of a batch may have.
 const OF_FIRST_LEVEL: u64 = 2;
@@ -130,13 +130,13 @@ impl Product<'_> {
         let sum = merge_axes(self.sum);
         let Some(last) = sum.last() else { return false };
         let whole = target.machine().lanes(self.dtype.bytes() as u64);
-        let (n, lanes) = (product(self.columns), lanes_along(last.extent, whole));
+        let (n, lanes) = (extent_product(self.columns), lanes_along(last.extent, whole));
         let is_plain = self.side == RightSide::Constant && self.right == self.dtype && self.is_plain_left();
         // columns that fill vectors as wide as those along the sum are taken as they are
-        let is_half = (2 * n).is_multiple_of(lanes) && product(self.rows) >= FEW_ROWS;
+        let is_half = (2 * n).is_multiple_of(lanes) && extent_product(self.rows) >= FEW_ROWS;
         let fewest = if is_half { FEWEST_FOR_HALF } else { FEWEST_NARROW_TERMS };
         let fits = n <= MOST_NARROW_COLUMNS && n % lanes != 0 && last.a == 1 && last.extent >= whole / 2;
-        is_plain && product(self.batch) == 1 && fits && product(&sum) >= fewest
+        is_plain && extent_product(self.batch) == 1 && fits && extent_product(&sum) >= fewest
     }
 
     /// Whether the left side has the type in which its floats are summed.
@@ -177,7 +177,7 @@ impl Product<'_> {
         given: Option<&TileConstraint<'_>>,
         target: &KernelTarget<'_>,
     ) -> ProductMethod {
-        let (n, k) = (product(self.columns), product(sum));
+        let (n, k) = (extent_product(self.columns), extent_product(sum));
         let size = self.left.0.bytes() as u64;
         let dtype = self.dtype.accumulator();
         let (last, before) = (rows.last(), rows.len().checked_sub(2).map(|i| rows[i]));
@@ -195,7 +195,8 @@ impl Product<'_> {
         let (form, tile) = match given {
             Some(given) => (given.form.unwrap_or_default().to_string(), given.tile),
             None => {
-                let form = register_tile::tuning_key(target, dtype, cover, product(rows), product(self.batch));
+                let form =
+                    register_tile::tuning_key(target, dtype, cover, extent_product(rows), extent_product(self.batch));
                 let tile = match (block, self.inside) {
                     (Some(block), _) => block,
                     (None, Some(_)) => {
@@ -223,12 +224,12 @@ impl Product<'_> {
             None => (numbers, lying().unwrap_or_else(|| if is_near() { Read::Stack } else { Read::Panels })),
         };
         let right = k * n * self.right.bytes() as u64;
-        let at_once = given.and_then(|given| given.rows).unwrap_or(product(rows));
+        let at_once = given.and_then(|given| given.rows).unwrap_or(extent_product(rows));
         // a strided window reads only a part of its memory
-        let left = self.left.1.min(product(self.sum).saturating_mul(at_once)) * size;
+        let left = self.left.1.min(extent_product(self.sum).saturating_mul(at_once)) * size;
         let order = register_tile::choose_loop_order(target, &tile, at_once, left, right, n, &form);
         // what a thread then writes it has near when it shares the rows of the next kernel, and what it reads is from the one before
-        let is_worth_bands = right < product(rows) * (k + n) * size;
+        let is_worth_bands = right < extent_product(rows) * (k + n) * size;
         let is_in_bands = read != Read::Stack && (order == LoopOrder::Panels || self.is_bare) && is_worth_bands;
         let is_known =
             matches!(self.side, RightSide::Constant | RightSide::Stored { .. }) && numbers == PanelOrder::Plain;
@@ -237,7 +238,7 @@ impl Product<'_> {
     }
 
     /// Whether the right side is best read in place, column after column, by few rows.
-    pub fn is_read_in_columns(&self, target: &KernelTarget<'_>) -> bool {
+    pub fn reads_right_in_place(&self, target: &KernelTarget<'_>) -> bool {
         Product { side: RightSide::Computed, ..*self }
             .transposed_right_in_place(&merge_axes(self.sum), 1, target)
             .is_some()
@@ -260,7 +261,7 @@ impl Product<'_> {
             && self.inside.is_none();
         let lanes = target.machine().lanes(self.dtype.bytes() as u64);
         let is_along = sum.last().is_some_and(|x| x.a == 1 && x.b == 1 && x.extent >= lanes);
-        let is_few = product(self.rows) <= MOST_TURNED_ROWS.min(product(sum) / FEWEST_TURNED_TERMS);
+        let is_few = extent_product(self.rows) <= MOST_TURNED_ROWS.min(extent_product(sum) / FEWEST_TURNED_TERMS);
         let fits =
             is_plain && is_along && is_few && merge_axes(self.rows).len() <= 1 && has_columns_apart(self.columns);
         let panel = panel.checked_mul(column)?;
@@ -273,8 +274,9 @@ impl Product<'_> {
         let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
         let (term, batch) = (u64::try_from(sum.last()?.b).ok()?, u64::try_from(batch.b).ok()?);
         let (size, panel) = (self.right.bytes() as u64, tile.vectors * tile.lanes);
-        let is_once = product(self.rows) <= tile.wide * tile.high;
-        let is_near = (term * size).is_multiple_of(LINE) && product(sum) * term * size <= target.machine().caches.l1d;
+        let is_once = extent_product(self.rows) <= tile.wide * tile.high;
+        let is_near =
+            (term * size).is_multiple_of(LINE) && extent_product(sum) * term * size <= target.machine().caches.l1d;
         let overlaps = term < columns.extent;
         let is_worth = overlaps || is_once || is_near || term == panel;
         let is_plain = self.side == RightSide::Computed && self.right == self.dtype.accumulator() && !self.is_bare;
@@ -284,12 +286,12 @@ impl Product<'_> {
 
     /// Whether each batch packs a small right side of its own, with enough batches for threads.
     fn is_near(&self, sum: &[Axis], panel: u64, target: &KernelTarget<'_>) -> bool {
-        let panels = product(self.columns).div_ceil(panel);
-        let elements = panels.checked_mul(product(sum)).and_then(|n| n.checked_mul(panel));
+        let panels = extent_product(self.columns).div_ceil(panel);
+        let elements = panels.checked_mul(extent_product(sum)).and_then(|n| n.checked_mul(panel));
         let bytes = elements.and_then(|n| n.checked_mul(self.right.bytes() as u64));
         self.side == RightSide::Computed
             && has_own(self.batch)
-            && product(self.batch) >= ENOUGH_CHUNKS
+            && extent_product(self.batch) >= ENOUGH_CHUNKS
             && bytes.is_some_and(|bytes| bytes <= target.machine().caches.l1d / OF_FIRST_LEVEL)
     }
 }

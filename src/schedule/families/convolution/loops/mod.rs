@@ -8,7 +8,7 @@ use crate::schedule::families::contraction::recipe::axis::Axis;
 use crate::schedule::families::convolution::recipe::Direct;
 use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Convolution};
 use crate::schedule::families::convolution::recipe::phases::Phase;
-use crate::schedule::families::winograd::loops::Plane;
+use crate::schedule::families::winograd::loops::InputChannels;
 use crate::schedule::loops::nest;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
@@ -36,7 +36,7 @@ fn from_first_window(mut view: View, d: &ConvDims) -> View {
 /// The family of convolutions without results, which need no kernel.
 pub const EMPTY: Family = Family {
     name: "empty",
-    recipe: |_, request| Ok(request.convolution()?.filter(|_| request.is_empty()).map(|_| Setup::Plain)),
+    recipe: |_, request| Ok(request.convolution()?.filter(|_| request.is_empty()).map(|_| RecipeSetup::Plain)),
     emit: |_, _, _| Ok(()),
 };
 
@@ -45,7 +45,7 @@ pub const FAMILY: Family = Family {
     name: "direct",
     recipe: |planner, request| planner.direct_recipe(request),
     emit: |s, root, setup| match setup {
-        Setup::Direct(direct) => s.emit_direct(root, direct),
+        RecipeSetup::Direct(direct) => s.emit_direct(root, direct),
         other => other.wrong_family(),
     },
 };
@@ -199,7 +199,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Views of the operand with margins, or of the parts of a concatenation that has no memory.
-    pub(in crate::schedule) fn operand_planes(&mut self, id: InstId, anchor: InstId) -> Result<Vec<Plane>> {
+    pub(in crate::schedule) fn operand_planes(&mut self, id: InstId, anchor: InstId) -> Result<Vec<InputChannels>> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(anchor)?;
         let whole = comp[anchor].operands[0];
@@ -210,7 +210,7 @@ impl<'a> Emitter<'a> {
         let mut planes = Vec::new();
         for &part in parts {
             let view = self.padded_view(id, anchor, part)?;
-            planes.push(Plane { view, channels: comp.array(part).dims[d.input_feature] });
+            planes.push(InputChannels { view, channels: comp.array(part).dims[d.input_feature] });
         }
         Ok(planes)
     }

@@ -5,7 +5,7 @@ pub mod tap_rows;
 
 use crate::diag::Result;
 use crate::schedule::plan::Planner;
-use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::recipe::RecipeSetup;
 use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::unsupported_error;
 use phases::Phase;
@@ -25,7 +25,7 @@ pub struct Direct {
 
 impl Planner<'_> {
     /// The recipe of a direct convolution. Errors: `Code::HloUnsupported` for too many groups.
-    pub fn direct_recipe(&mut self, request: &RecipeRequest<'_>) -> Result<Option<Setup>> {
+    pub fn direct_recipe(&mut self, request: &RecipeRequest<'_>) -> Result<Option<RecipeSetup>> {
         let Some((convolution, d)) = request.convolution()? else { return Ok(None) };
         let (comp, id) = (request.context.comp, request.anchor);
         if d.feature_group_count > MOST_GROUPS {
@@ -39,7 +39,7 @@ impl Planner<'_> {
             let axes = d.output_spatial.iter().zip(&d.window);
             axes.map(|(&axis, w)| vec![Phase::single(comp.array(id).dims[axis], w.size)]).collect()
         });
-        Ok(Some(Setup::Direct(Direct { at_edges: is_at_edges, phases })))
+        Ok(Some(RecipeSetup::Direct(Direct { at_edges: is_at_edges, phases })))
     }
 }
 

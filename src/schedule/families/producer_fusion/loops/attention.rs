@@ -2,7 +2,7 @@
 use crate::schedule::families::contraction::loops::Nest;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, one_axis, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes, one_axis};
 use crate::schedule::families::contraction::recipe::register_tile::Tile;
 use crate::schedule::families::producer_fusion::recipe::Attention;
 use crate::schedule::families::rows::loops as rows;
@@ -20,7 +20,7 @@ impl<'a> Emitter<'a> {
         let to = if types[0] == types[1] { from } else { self.on_stack(types[1], block.height * block.stride) };
         let first = self.scope.fusion.anchor[block.scores].unwrap_or(block.scores);
         let source = self.value(comp[first].operands[0])?.dense_buffer()?;
-        let mut made = self.product(first, source)?;
+        let mut made = self.dot_contraction(first, source)?;
         made.c.rows = one_axis(merge_axes(&made.c.rows));
         let in_block = |e: &mut Elements, tile: Tile| e.k.var(block.height / tile.wide);
         let number = in_block(&mut e, block.tiles[0]);
@@ -32,7 +32,7 @@ impl<'a> Emitter<'a> {
         let make = self.contraction_nest(&mut e, root, &made.c, Some(&strip), &place)?;
         e.forget();
 
-        let mut read = self.product(anchor, to)?;
+        let mut read = self.dot_contraction(anchor, to)?;
         read.c = from_block(&read.c, block);
         let reader = in_block(&mut e, block.tiles[1]);
         let strip = LocalRows { held: LocalSide::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
@@ -40,7 +40,7 @@ impl<'a> Emitter<'a> {
         let fold = self.contraction_nest(&mut e, Root { id, anchor, out }, &read.c, Some(&strip), &place)?;
         e.forget();
 
-        let per_batch = product(&made.c.rows);
+        let per_batch = extent_product(&made.c.rows);
         let blocks = AttentionBlocks::new(&mut e.k, make.grid.batch, fold.grid.batch, block.height, per_batch);
         let mut body = blocks.tiles(&mut e.k, make, number, block.tiles[0]);
         let mut e = self.block_rows(e, block, from, to, &blocks, &mut body)?;
@@ -129,6 +129,6 @@ impl AttentionBlocks {
 /// `c` with the left side read from a block of rows.
 fn from_block(c: &Contraction, block: &Attention) -> Contraction {
     let batch = c.batch.iter().map(|x| Axis { a: 0, ..*x }).collect();
-    let rows = vec![Axis { extent: product(&c.rows), a: block.stride as i64, b: 0 }];
+    let rows = vec![Axis { extent: extent_product(&c.rows), a: block.stride as i64, b: 0 }];
     Contraction { a0: 0, batch, rows, ..c.clone() }
 }

@@ -2,7 +2,7 @@
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
-use crate::schedule::families::producer_fusion::loops::line_buffer::{Chunks, PanelRows, RowBand, RowStatements};
+use crate::schedule::families::producer_fusion::loops::line_buffer::{Chunks, LineBufferRows, RowBand, RowStatements};
 use crate::schedule::families::producer_fusion::recipe::{DepthwiseChain, window_span};
 use crate::schedule::loops::prelude::*;
 
@@ -19,7 +19,7 @@ impl<'a> Emitter<'a> {
         let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
         let (held, stride) = (window_span(w), operand.dims[d.input_spatial[1]] * panel);
         let buf = self.on_stack(DType::F32, held * stride);
-        let rows = PanelRows { buf, held, stride, width: self.width(DType::F32) };
+        let rows = LineBufferRows { buf, held, stride, width: self.width(DType::F32) };
         let mut e = self.elements(id);
         let made = self.producer_row(&mut e, chain, &rows, d)?;
         let extent = result.dims[d.output_spatial[0]];
@@ -62,7 +62,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut Elements,
         chain: &DepthwiseChain,
-        rows: &PanelRows,
+        rows: &LineBufferRows,
         d: &ConvDims,
     ) -> Result<RowStatements> {
         let producer = chain.producer;

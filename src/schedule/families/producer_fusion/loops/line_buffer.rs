@@ -71,13 +71,13 @@ impl Chunks {
         Chunks { batch, panel, band: k.var(bands), all: k.var(all), range: [k.var(all), k.var(all)] }
     }
 
-    /// Number of bands in half a panel, if panels are divided in halves.
+    /// Number of bands of rows in each half of a panel of channels, if panels are divided in halves.
     fn of_half(&self, k: &Kernel) -> Option<i64> {
         let bands = k.vars[self.band] as i64;
         (bands % 2 == 0).then_some(bands / 2)
     }
 
-    /// Emits the condition that a range has as many chunks as `whole` says.
+    /// Emits the condition that a range of chunks is a whole one, or with `whole` false that it is shorter.
     fn range_has(&self, k: &mut Kernel, whole: bool) -> ExprId {
         let more = k.vars[self.all] as i64 - 1;
         let range = Index::var(self.range[1]).add(&Index::var(self.range[0]).scale(-1));
@@ -133,7 +133,7 @@ pub(in crate::schedule) struct RowStatements {
 }
 
 /// Layout of a line buffer: rows of one panel of channels.
-pub(in crate::schedule) struct PanelRows {
+pub(in crate::schedule) struct LineBufferRows {
     pub buf: BufId,
     /// Number of rows in the buffer.
     pub held: u64,
@@ -143,7 +143,7 @@ pub(in crate::schedule) struct PanelRows {
     pub width: Width,
 }
 
-impl PanelRows {
+impl LineBufferRows {
     /// The layout of the pixels of a row after `before` missing ones, without the offsets of the row and of other panels.
     pub(in crate::schedule) fn layout(&self, d: &ConvDims, panel: u64, before: i64) -> Layout {
         let rank = 2 + d.input_spatial.len();

@@ -23,10 +23,14 @@ pub const FAMILY: Family = Family {
     name: "within",
     recipe: |planner, request| planner.fused_producer(request),
     emit: |s, root, setup| match setup {
-        Setup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => s.emit_depthwise_chain(root, chain),
-        Setup::FusedProducer(FusedProducer::Separable(separable), _) => s.emit_separable_convolution(root, separable),
-        Setup::FusedProducer(FusedProducer::Attention(block), _) => s.block(root, block),
-        Setup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => s.emit_winograd(root, setup, Some(pooled)),
+        RecipeSetup::FusedProducer(FusedProducer::DepthwiseChain(chain), _) => s.emit_depthwise_chain(root, chain),
+        RecipeSetup::FusedProducer(FusedProducer::Separable(separable), _) => {
+            s.emit_separable_convolution(root, separable)
+        }
+        RecipeSetup::FusedProducer(FusedProducer::Attention(block), _) => s.block(root, block),
+        RecipeSetup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => {
+            s.emit_winograd(root, setup, Some(pooled))
+        }
         other => other.wrong_family(),
     },
 };
@@ -92,7 +96,7 @@ impl<'a> Emitter<'a> {
         let mut body = Vec::new();
         for column in columns {
             for part in self.width(DType::F32).split(column.count) {
-                for (pixels, run) in c.tile_shares(&mut e.k, tiles, tile) {
+                for (pixels, run) in c.split_into_shares(&mut e.k, tiles, tile) {
                     let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
                     let from = part.element_index(&Index::var(block), lane);
                     let channel = column.at.scale(row.panel.map_or(0, |(_, most)| most as i64)).add(&from);

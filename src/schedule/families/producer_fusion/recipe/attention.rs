@@ -9,7 +9,7 @@ use crate::hlo::{Computation, InstId, Literal, Op, Users};
 use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes};
 use crate::schedule::families::contraction::recipe::register_tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::fuse::{Fusion, Move, RowRole, Rows, operand_role};
+use crate::schedule::plan::fuse::{CoordinateChange, Fusion, RowRole, Rows, operand_role};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
 use crate::target::machine::{L2_SCORE, L3_SCORE, WORTH_SHARING};
@@ -68,7 +68,8 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let first = dot_kernel(comp, fusion, scores)?;
     let (Op::Dot(p), Op::Dot(d)) = (&comp[first].op, &comp[anchor].op) else { return None };
     let (made, read) = (DotSizes::choose(comp, first, p), DotSizes::choose(comp, anchor, d));
-    let in_order = fusion.path[first].iter().all(|m| matches!(m, Move::Reshape(..))) && is_row_major(comp, anchor, d);
+    let in_order =
+        fusion.path[first].iter().all(|m| matches!(m, CoordinateChange::Reshape(..))) && is_row_major(comp, anchor, d);
     let alike = made.batch == read.batch
         && made.columns == rows.columns
         && read.sum == rows.columns
@@ -149,7 +150,7 @@ fn operand_of_rows(comp: &Computation, fusion: &Fusion, users: &Users, left: Ins
         let mut request = operands.map(|(i, _)| operand_role(comp, user, i, fusion.role[user], rows));
         is_member(user) && request.all(|role| role == RowRole::Full)
     };
-    let members = fusion.members_of_rows(comp, left);
+    let members = fusion.row_kernel_members(comp, left);
     members.into_iter().flat_map(|m| comp[m].operands.iter().copied()).find(|&o| {
         let readers = &users[o];
         o != comp.root && dot_kernel(comp, fusion, o).is_some() && readers.iter().all(|&u| is_full(o, u))

@@ -8,7 +8,7 @@ use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
 use crate::schedule::families::producer_fusion::recipe::KernelPair;
 use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::fuse::{Fusion, Move};
+use crate::schedule::plan::fuse::{CoordinateChange, Fusion};
 use crate::tensor::DType;
 
 /// A max pooling whose kernel also computes its operand.
@@ -35,7 +35,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let Op::ReduceWindow { window, comp: reducer } = &comp[pool].op else { return None };
     let [_, init] = comp[pool].operands[..] else { return None };
     let Op::Convolution(d) = &comp[convolution].op else { return None };
-    let in_order = fusion.path[convolution].iter().all(|m| matches!(m, Move::Reshape(..)));
+    let in_order = fusion.path[convolution].iter().all(|m| matches!(m, CoordinateChange::Reshape(..)));
     let fold = module.comps[*reducer].fold()?;
     let start = splat_value(comp, init)?;
     let is_maximum = fold == Fold::Larger || fold == Fold::By(ScalarOp::Maximum) && start == f32::NEG_INFINITY;

@@ -1,7 +1,7 @@
 //! The kernel of Winograd's method along one axis block by block (`recipe/blocks.rs`).
 use super::Conv;
 use super::pieces::flops;
-use super::tiles::{Spot, first_of_tile};
+use super::tiles::{Spot, tile_start};
 use super::transform::PointMemory;
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::winograd::recipe::Blocks;
@@ -61,7 +61,7 @@ impl BlockPosition<'_> {
         let [lines, tiles] = self.line_and_tile(steps, [made[0] * d.window[across].stride, made[1]]);
         let mut first = vec![Index::default(); 2];
         let along = &w.along[0];
-        (first[across], first[along.axis]) = (lines, first_of_tile(along, &tiles, &Index::default()));
+        (first[across], first[along.axis]) = (lines, tile_start(along, &tiles, &Index::default()));
         let at = Index::var(steps[0]).scale(read[1] as i64).add(&Index::var(steps[1])).scale(w.inputs as i64);
         let tile =
             conv.inputs_of_tile(k, lanes, self.loops[0], &first, &PointMemory { buf: to, first: at, apart: of_inputs });

@@ -31,7 +31,7 @@ mod weights;
 
 /// A part of a convolution's input channels.
 #[derive(Clone, Debug)]
-pub(in crate::schedule) struct Plane {
+pub(in crate::schedule) struct InputChannels {
     /// View of the channels; the origin is where the first tile begins, which may be before the first element.
     pub view: View,
     /// The number of channels.
@@ -52,7 +52,7 @@ struct Conv<'c> {
     /// The pooling fused into it.
     pooled: Option<&'c Pooling>,
     /// The input channels.
-    input: &'c [Plane],
+    input: &'c [InputChannels],
     out: &'c ValueBuffers,
 }
 
@@ -68,10 +68,10 @@ struct Products<'c> {
 pub const FAMILY: Family = Family {
     name: "winograd",
     recipe: |planner, request| {
-        Ok(planner.winograd_setup(request.context, (request.comp, request.anchor)).map(Setup::Winograd))
+        Ok(planner.winograd_setup(request.context, (request.comp, request.anchor)).map(RecipeSetup::Winograd))
     },
     emit: |s, root, setup| match setup {
-        Setup::Winograd(setup) => s.emit_winograd(root, setup, None),
+        RecipeSetup::Winograd(setup) => s.emit_winograd(root, setup, None),
         other => other.wrong_family(),
     },
 };

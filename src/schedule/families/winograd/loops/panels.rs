@@ -24,7 +24,7 @@ impl<'a> Emitter<'a> {
         let all = w.outputs.div_ceil(panel);
         let (of_group, own) = (all.div_ceil(panels.groups), w.point_rows().div_ceil(panels.parts));
         let of_row = w.row_points() * w.of_row_apart(panel);
-        let weights = self.plain_weights(conv)?;
+        let weights = self.untransformed_weights(conv)?;
         let packed = self.for_row(conv, panels, of_row);
         let right = Right::Buffer(packed);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
@@ -86,7 +86,7 @@ impl<'a> Emitter<'a> {
         let of_group = w.outputs.div_ceil(panel).div_ceil(panels.groups);
         let (of_sums, of_row) = (point_stride(w.rows() * panel), w.row_points() * w.of_row_apart(panel));
         let [sums_near, weights_near] = panels.on_stack;
-        let weights = self.plain_weights(conv)?;
+        let weights = self.untransformed_weights(conv)?;
         let packed = self.for_row(conv, panels, of_row);
         let sums = match sums_near {
             true => self.on_stack(DType::F32, w.point_count() * of_sums),

@@ -23,9 +23,9 @@ impl<'a> Emitter<'a> {
         let (band, strip, number) = (k.var(strips.bands), k.var(strips.own), k.var(strips.bands * strips.own));
         let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(w.point_count() as i64) };
         let reads: Vec<u64> = w.along.iter().map(|a| a.reads()).collect();
-        let of_line = strips.piece.tiles[0] / strips.lines;
-        let place = TileLoops::new(k, w, strips, number, of_line, &reads);
-        let first = place.tile_in_memory(of_line).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
+        let strips_per_line = strips.piece.tiles[0] / strips.lines;
+        let place = TileLoops::new(k, w, strips, number, strips_per_line, &reads);
+        let first = place.tile_in_memory(strips_per_line).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
         let read = conv.first_read(k, &place.loops, |i, v| Index::var(v).scale(d.window[i].stride as i64));
         let to = PointMemory { buf: products.c.left, first, apart: of_inputs };
         let tile = conv.inputs_of_tile(k, self.lanes(DType::F32), place.loops[0], &read, &to);
@@ -82,11 +82,11 @@ impl TileLoops {
     fn tile_in_memory(&self, tiles: u64) -> Index {
         Index::var(self.line[0]).scale(tiles as i64).add(&Index::var(self.tile[0]))
     }
-    /// The numbers of the line and the tile among all, which may lie beyond the last.
+    /// Index of the line of tiles in the plane and of the tile in the line; either may lie behind the last.
     fn line_and_tile(&self, k: &Kernel, strips: &Strips) -> [Index; 2] {
         let (lines, tiles) = (
-            Index::var(self.number).div(strips.of_line as i64, &k.vars),
-            Index::var(self.number).rem(strips.of_line as i64, &k.vars),
+            Index::var(self.number).div(strips.strips_per_line as i64, &k.vars),
+            Index::var(self.number).rem(strips.strips_per_line as i64, &k.vars),
         );
         [
             lines.scale(strips.lines as i64).add(&Index::var(self.line[0])),

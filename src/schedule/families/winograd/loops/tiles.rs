@@ -39,7 +39,7 @@ fn phase_of(k: &Kernel, v: VarId) -> Index {
 }
 
 /// The position at which a tile begins in the padded input, along an axis of the method.
-pub(super) fn first_of_tile(along: &TransformedAxis, tile: &Index, phase: &Index) -> Index {
+pub(super) fn tile_start(along: &TransformedAxis, tile: &Index, phase: &Index) -> Index {
     tile.scale((RESULTS * along.phases) as i64).add(phase)
 }
 
@@ -172,7 +172,7 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             let mut t = Transform::new(&mut e.k, lanes);
-            let sums: Vec<ExprId> = line.iter().map(|&at| t.load_sum(half, from, at)).collect();
+            let sums: Vec<ExprId> = line.iter().map(|&at| t.transformed_sum(half, from, at)).collect();
             let values = t.results(&w.along[last].points, &sums);
             let done = t.new_registers(RESULTS);
             for (i, value) in values.into_iter().enumerate() {
@@ -216,7 +216,7 @@ fn half_back(
             TransformExtents(grid.0.iter().enumerate().map(|(i, &n)| if i == axis { RESULTS } else { n }).collect());
         let to = t.new_registers(next.count());
         for (line, made) in grid.lines(axis).into_iter().zip(next.lines(axis)) {
-            let sums: Vec<ExprId> = line.iter().map(|&at| t.load_sum(half, from, at)).collect();
+            let sums: Vec<ExprId> = line.iter().map(|&at| t.transformed_sum(half, from, at)).collect();
             for (value, at) in t.results(&along.points, &sums).into_iter().zip(made) {
                 t.set(to, at, value);
             }
@@ -258,7 +258,7 @@ impl Conv<'_> {
             first[i] = position(i, v);
         }
         for (along, (&tile, &phase)) in self.w.along.iter().zip(tiles.iter().zip(phases)) {
-            first[along.axis] = first_of_tile(along, &Index::var(tile), &phase_of(k, phase));
+            first[along.axis] = tile_start(along, &Index::var(tile), &phase_of(k, phase));
         }
         first
     }

@@ -78,7 +78,7 @@ impl<'k> Transform<'k> {
     }
 
     /// Sum `at` of a tile, from registers after a transform along some axes, or else from memory.
-    pub fn load_sum(&mut self, half: Option<RegId>, memory: &PointMemory, at: u64) -> ExprId {
+    pub fn transformed_sum(&mut self, half: Option<RegId>, memory: &PointMemory, at: u64) -> ExprId {
         match half {
             Some(half) => self.k.get(half, at),
             None => self.k.load(memory.buf, memory.first.offset((at * memory.apart) as i64)),

@@ -54,7 +54,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The weights as they are stored or were computed, and the factors of the transform.
-    pub(super) fn plain_weights(&mut self, conv: &Conv<'_>) -> Result<Plain> {
+    pub(super) fn untransformed_weights(&mut self, conv: &Conv<'_>) -> Result<Plain> {
         let along = &conv.w.along[0];
         let layout = Layout::dense(conv.w.weights.dims());
         let (from, layout, dtype, scales) = match &conv.w.weights {
@@ -80,7 +80,7 @@ impl<'a> Emitter<'a> {
         if conv.is_known {
             return Ok(self.constant(&in_panels(w, &conv.transform()?, panel, of_panel)));
         }
-        let weights = self.plain_weights(conv)?;
+        let weights = self.untransformed_weights(conv)?;
         let packed = self.for_weights(conv, w.point_count() * of_point);
         let mut k = Kernel { label: format!("weights of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
         let (row, p) = (k.var(rows), k.var(panels));

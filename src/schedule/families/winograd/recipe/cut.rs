@@ -40,7 +40,11 @@ impl WinogradSetup {
         room: Option<u64>,
         target: &KernelTarget<'_>,
     ) -> WinogradSetup {
-        let cut = if w.is_line() { of_line(&w, d, room, target) } else { of_square(&w, d, is_known, room, target) };
+        let cut = if w.is_line() {
+            split_along_one_axis(&w, d, room, target)
+        } else {
+            of_square(&w, d, is_known, room, target)
+        };
         WinogradSetup { w, is_known, cut }
     }
 
@@ -50,14 +54,14 @@ impl WinogradSetup {
     }
 }
 
-fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &KernelTarget<'_>) -> KernelSplit {
-    if let Some(strips) = strips::of_line(w, room, target) {
+fn split_along_one_axis(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &KernelTarget<'_>) -> KernelSplit {
+    if let Some(strips) = strips::strips_along_one_axis(w, room, target) {
         return KernelSplit::Strips(strips);
     }
     if let Some(blocks) = blocks::choose(d, w, room, target) {
         return KernelSplit::Blocks(blocks);
     }
-    let panels = panels::of_line(w, d, room, target);
+    let panels = panels::panels_along_one_axis(w, d, room, target);
     panels.map_or_else(|| KernelSplit::Whole(Some(panels::single_kernel_panels(w, d, target))), KernelSplit::Panels)
 }
 

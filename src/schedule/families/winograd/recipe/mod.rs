@@ -209,7 +209,7 @@ impl Winograd {
     fn whole_bytes(&self) -> u64 {
         4 * self.point_count() * (self.tiles_read() * self.inputs + self.rows() * self.outputs)
     }
-    /// Whether memory is bounded by less than three kernels take.
+    /// Whether the workspace may have fewer bytes than a transform, products and an inverse transform by kernels of their own take.
     fn is_bounded(&self, room: Option<u64>) -> bool {
         room.is_some_and(|room| self.whole_bytes() > room)
     }

@@ -88,7 +88,12 @@ pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &KernelTarget<'_
 }
 
 /// Along one axis: panels whose sums fit on the stack, if memory is bounded by less than all sums take.
-pub fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &KernelTarget<'_>) -> Option<ProductPanels> {
+pub fn panels_along_one_axis(
+    w: &Winograd,
+    d: &ConvDims,
+    room: Option<u64>,
+    target: &KernelTarget<'_>,
+) -> Option<ProductPanels> {
     let widths = (1..=NARROW).rev().map(|vectors| w.outputs.min(vectors * target.machine().lanes(4)));
     let fits = |columns: &u64| 4 * w.point_count() * point_stride(w.rows() * columns) <= MOST_STACK;
     let columns = widths.into_iter().find(fits).filter(|_| w.is_bounded(room))?;

@@ -1,7 +1,7 @@
 //! Pieces: the rows of tiles that a kernel of Winograd's method transforms, multiplies and transforms back before the next piece begins.
 use super::{Winograd, point_stride};
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes, product};
+use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes};
 use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
 use crate::schedule::target::KernelTarget;
 use crate::tensor::DType;
@@ -26,7 +26,7 @@ impl ProductRows {
             axes.push(Axis { extent: 1, a: 0, b: 0 });
         }
         let cover = ProductRows::cover(w, &axes, columns);
-        let form = register_tile::tuning_key(target, DType::F32, cover, product(&axes), w.point_count());
+        let form = register_tile::tuning_key(target, DType::F32, cover, extent_product(&axes), w.point_count());
         ProductRows { tile: register_tile::best_tile(target, DType::F32, cover, &form), axes, form }
     }
 

@@ -40,7 +40,7 @@ pub struct Strips {
     /// Tiles per line of a strip.
     pub tiles: u64,
     /// Strips that cover a line.
-    pub of_line: u64,
+    pub strips_per_line: u64,
     /// Strips per band; the last band may have fewer.
     pub own: u64,
     /// Number of bands, each with memory of its own.
@@ -59,24 +59,32 @@ impl Strips {
     }
     /// Whether the last strips of a line have tiles beyond its end.
     pub fn is_ragged(&self, w: &Winograd) -> bool {
-        self.tiles * self.of_line > w.lines()[1]
+        self.tiles * self.strips_per_line > w.lines()[1]
     }
 }
 
 /// Along one axis: strips, if the intermediates between the transforms and the products would go to a farther cache or exceed the memory
 /// bound.
-pub fn of_line(w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
+pub fn strips_along_one_axis(w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let groups = w.along[0].groups;
     let few = w.fewest_pieces(room, target).filter(|_| w.term_count() == groups * w.inputs)?;
     let [all_lines, all_tiles] = w.lines();
     let cut = |most: u64| {
-        let of_line = all_tiles.div_ceil(most);
-        let tiles = all_tiles.div_ceil(of_line);
-        let lines = if of_line == 1 { (most / tiles).clamp(1, all_lines) } else { 1 };
+        let strips_per_line = all_tiles.div_ceil(most);
+        let tiles = all_tiles.div_ceil(strips_per_line);
+        let lines = if strips_per_line == 1 { (most / tiles).clamp(1, all_lines) } else { 1 };
         let reads = tiles + groups - 1;
         let rows = ProductRows::new(w, &[(lines, reads * w.inputs), (tiles, w.inputs)], w.outputs, target);
         let piece = Piece { tiles: [lines * reads, lines * tiles], rows, sum: vec![(w.term_count(), 1)] };
-        Strips { lines, tiles, of_line, own: 1, bands: all_lines.div_ceil(lines) * of_line, on_stack: true, piece }
+        Strips {
+            lines,
+            tiles,
+            strips_per_line,
+            own: 1,
+            bands: all_lines.div_ceil(lines) * strips_per_line,
+            on_stack: true,
+            piece,
+        }
     };
     let fits = |s: &Strips| s.bands >= few && s.piece.bytes(w) <= MOST_STACK;
     (TILES_OF_LINE[1]..=TILES_OF_LINE[0]).rev().map(cut).find(fits)
@@ -122,8 +130,8 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Kerne
             let time = cycles * (bands.div_ceil(2) * own) as f64;
             let time = time * (1.0 + A_MEBIBYTE * bytes as f64 / f64::from(1 << 20));
             if bands >= few_bands && bytes <= target.machine().caches.l2_sixteenths(MOST_SIXTEENTHS) && all < whole {
-                let of_line = own * bands;
-                let strips = Strips { lines: 1, tiles, of_line, own, bands, on_stack, piece: piece.clone() };
+                let strips_per_line = own * bands;
+                let strips = Strips { lines: 1, tiles, strips_per_line, own, bands, on_stack, piece: piece.clone() };
                 found.push((all.saturating_sub(most), time, strips));
             }
         }
