@@ -22,7 +22,7 @@ pub struct PartialSums {
     pub(in crate::schedule) channels: u64,
 }
 
-/// Where a tile of pixels stores the sum of a vector of channels.
+/// Destination of the sums that a tile of pixels makes of a vector of channels.
 pub(in crate::schedule) struct Sum {
     pub buf: BufId,
     /// Index of a channel's sum.

@@ -7,7 +7,7 @@ pub enum PanelOrder {
     /// Term after term, and column after column within a term.
     #[default]
     Plain,
-    /// As many terms of a column side by side as a word holds, for an instruction that adds them.
+    /// Word after word: the terms of a column that fill 32 bits lie side by side, for a dot instruction.
     Words(WordProducts),
     /// Two terms of a column side by side, for an instruction that multiplies tiles.
     Tiles,
